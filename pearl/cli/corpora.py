@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from pearl.cli.files import found_documents, is_corpus
+from pearl.cli.files import files_of_runs_beside, found_documents, is_corpus
 from pearl.cli.options import AT_LEAST_1, PATH, grouped, option
 from pearl.cli.terminal import notice
 from pearl.cli.writing import keep_inputs
@@ -21,6 +21,8 @@ from pearl.errors.escaping import counted
 from pearl.retrieval import SearchSettings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pearl.retrieval.corpus import Cutting
     from pearl.retrieval.index import Index, IndexedDocument
     from pearl.retrieval.index.updating import IndexProgress
@@ -80,6 +82,7 @@ def open_index(
     index = Index.open(
         *corpus, cutting=cutting_of(options), stem=stem, at=options.get("at"),
         is_fresh=is_fresh, with_update=with_update, progress=_index_progress(),
+        without=files_of_runs_beside(corpus),
     )  # fmt: skip
     for note in index.notes:
         notice(note)
@@ -103,6 +106,13 @@ def corpus_document(named: Sequence[str]) -> IndexedDocument:
     return Index.build(documents).document(_named(named, len(documents)))
 
 
+def corpus_identity(named: Sequence[str], store: Path | None = None) -> str:
+    """The identity of a corpus without reading it, and without the files that runs wrote into it."""
+    from pearl.runs.tasks import corpus_source
+
+    return corpus_source(named, files_of_runs_beside(named, store))
+
+
 def document_tasks(
     named: Sequence[str],
     *,
@@ -124,13 +134,13 @@ def document_tasks(
             _read_once(task) if name == "-" else task
             for name, task in zip(found, tasks, strict=True)
         ]
-    from pearl.runs.tasks import corpus_files, corpus_source
+    from pearl.runs.tasks import corpus_files
 
-    keep_inputs(outs, [file.path for file in corpus_files(named)])
+    keep_inputs(outs, [file.path for file in corpus_files(named, files_of_runs_beside(named))])
     more = f" and {len(named) - 1:,} more" if len(named) > 1 else ""
     id = f"{named[0]}{more}" if is_named else ""
     load = partial(corpus_document, tuple(named))
-    task = Task(id, load, question, plan, source=corpus_source(named), kind="corpus")
+    task = Task(id, load, question, plan, source=corpus_identity(named), kind="corpus")
     return [_read_once(task) if "-" in named else task]
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,7 +20,7 @@ from pearl.cli.terminal import notice
 from pearl.data.storage import is_address
 from pearl.documents.document import ROW_SUFFIXES, read_bytes
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import DataError, Diagnostic, StoreError, UsageError, suggest
+from pearl.errors import DataError, Diagnostic, UsageError, suggest
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 
@@ -95,14 +95,26 @@ def is_corpus(named: Sequence[str]) -> bool:
 
 def found_documents(named: Sequence[str]) -> list[str]:
     """Expand folders and patterns to documents: of a folder, all files with the suffix of a reader that are not hidden, by path."""
-    found = Counter(path for name in named for path in _documents(name))
+    written = files_of_runs_beside(named)
+    found = Counter(path for name in named for path in _documents(name, written))
     if again := [path for path, n in found.items() if n > 1]:
         told = f"{counted(len(again), 'document')} {'is' if len(again) == 1 else 'are'} named twice"
         notice(f"{told}, but read only once: {again[0]}")
     return list(found)
 
 
-def _documents(name: str) -> Iterator[str]:
+def files_of_runs_beside(named: Sequence[str], store: Path | None = None) -> frozenset[Path]:
+    """The files that runs of the store wrote, if there is a folder in which they may be."""
+    if not any(map(os.path.isdir, named)):  # False where a NUL is in the name
+        return frozenset()
+    from pearl.runs.request import files_of_runs
+
+    context = click.get_current_context(silent=True)
+    named_store = context.params.get("store") if context else None
+    return files_of_runs(store or opened_folder(named_store))
+
+
+def _documents(name: str, written: frozenset[Path]) -> Iterator[str]:
     path = Path(name)
     if name == "-" or is_file(name):
         if path.suffix.lower() in ROW_SUFFIXES:
@@ -120,16 +132,16 @@ def _documents(name: str) -> Iterator[str]:
             help=stored if is_address(name) else 'curl -sL ADDRESS | pearl ask "..." -',
         )
     elif path.is_dir() or (glob.has_magic(name) and not path.exists()):
-        yield from _expanded(name, is_folder=path.is_dir())
+        yield from _expanded(name, written, is_folder=path.is_dir())
     else:
         yield name
 
 
-def _expanded(name: str, *, is_folder: bool) -> list[str]:
+def _expanded(name: str, written: frozenset[Path], *, is_folder: bool) -> list[str]:
     """The files of a pattern, or the documents of a folder."""
     from pearl.retrieval.corpus.sources import find_files
 
-    found = find_files([name])
+    found = find_files([name], written)
     files = [file.path for file in found.files]
     if not is_folder:
         return files
@@ -140,30 +152,14 @@ def _expanded(name: str, *, is_folder: bool) -> list[str]:
     suffixes = {suffix for reader in readers for suffix in reader.SUFFIXES}
     # Files of rows are documents of a corpus, but not documents by themselves.
     documents = [file for file in files if Path(file).suffix.lower() in suffixes]
-    own = _written_by_runs()
-    read = [each for each in documents if Path(each).resolve() not in own]
-    if not read:
+    if not documents:
         raise DataError(
             "the folder has no documents", path=name,
             help=f"documents have the suffixes {', '.join(sorted(suffixes))}",
         )  # fmt: skip
     if n := found.n_other + len(files) - len(documents):
         notice(f"{name}: {counted(n, 'file')} of other kinds left out")
-    if n := len(documents) - len(read):
-        notice(f"{name}: {counted(n, 'file')} that runs wrote left out; name one to read it")
-    return read
-
-
-def _written_by_runs() -> set[Path]:
-    """The files that runs of the store wrote: their pages and tables beside the documents are no documents."""
-    from pearl.runs.request import written_files
-    from pearl.runs.store import Store
-
-    context = click.get_current_context(silent=True)
-    folder = opened_folder(context.params.get("store") if context else None)
-    with suppress(StoreError, OSError), Store.open(folder, read_only=True) as store:
-        return {Path(file).resolve() for run in store.runs() for file in written_files(run)}
-    return set()
+    return documents
 
 
 data_options = grouped(

@@ -167,7 +167,7 @@ class Reporter:
             self._live.console.print(Text(f"{plan}\n"))
         else:
             print(f"{plan}\n", file=sys.stderr)  # noqa: T201
-        if self._total != 1 and 'SPLIT(CTX, "document")' in plan:
+        if self._total != 1 and _goes_through_documents(plan):
             told = "each document is asked by itself, but the plan goes through all of them: --together gives one answer"
             notice(told)
 
@@ -187,6 +187,15 @@ class Reporter:
         failed = f", {self._n_failed:,} failed" if self._n_failed else ""
         done = f"{self._n_done:,}{of} done{failed}, {lasted(monotonic() - self._began)}"
         return f"{done}; {doing}" if doing else done
+
+
+def _goes_through_documents(text: str) -> bool:
+    from pearl.dsl.nodes import Reference, String
+    from pearl.dsl.parser import read
+    from pearl.dsl.signatures import CTX
+
+    plan, of_documents = read(text).plan, ("SPLIT", (Reference(CTX), String("document")))
+    return plan is not None and any((s.action, s.arguments) == of_documents for s in plan.steps)
 
 
 def _new_bar(console: Console, total: int | None) -> Progress:

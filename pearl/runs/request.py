@@ -34,8 +34,7 @@ from pearl.errors.escaping import LEFT_OUT, redacted
 from pearl.llm.backends import ModelSettings, address_of
 from pearl.llm.prices import Price
 from pearl.runs.extraction import table_files
-from pearl.runs.store import RunInfo, RunSpec
-from pearl.runs.tasks import corpus_source
+from pearl.runs.store import RunInfo, RunSpec, Store
 from pearl.settings import ROLES, Settings, Text, resumed
 
 
@@ -160,10 +159,8 @@ class ExecuteRequest(RunRequest):
 
     @property
     def worked_on(self) -> dict[str, str]:
-        """Identity of the input: names of plan and documents, digests of tasks and data, files of a corpus."""
+        """Identity of the input: names of plan and documents, digests of tasks and data."""
         inputs = {"arguments": "\n".join(self.plan_and_documents)}
-        if self.together:
-            inputs["corpus"] = corpus_source(self.plan_and_documents[1:])
         if self.tasks:
             inputs["tasks"] = _content(self.tasks)
         if self.data:
@@ -287,6 +284,15 @@ def written_files(info: RunInfo) -> Iterator[str]:
         request = request_of(info)
         yield from request.written
         yield from (str(Path(info.folder) / name) for name in request.outputs)
+
+
+def files_of_runs(folder: Path) -> frozenset[Path]:
+    """The files that runs of a store wrote: beside documents they are no documents."""
+    with suppress(StoreError, OSError), Store.open(folder, read_only=True) as store:
+        return frozenset(
+            Path(file).resolve() for run in store.runs() for file in written_files(run)
+        )
+    return frozenset()
 
 
 def _content(path: str) -> str:

@@ -9,7 +9,7 @@ is copied to its result.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -408,17 +408,17 @@ def _message(error: Any) -> str:
     return str(error.get("message", error) if isinstance(error, dict) else error).split("\n")[0]
 
 
-def corpus_files(named: Sequence[str]) -> tuple[SourceFile, ...]:
-    """The files of a corpus, in its order, without standard input."""
+def corpus_files(named: Sequence[str], without: Collection[Path]) -> tuple[SourceFile, ...]:
+    """The files of a corpus, in its order, without standard input; `without` as in `find_files`."""
     from pearl.retrieval.corpus.sources import find_files  # late: for corpora only
 
     paths = [name for name in named if name != "-"]
-    return find_files(paths).files if paths else ()
+    return find_files(paths, without).files if paths else ()
 
 
-def corpus_source(named: Sequence[str]) -> str:
+def corpus_source(named: Sequence[str], without: Collection[Path]) -> str:
     """The identity of a corpus without reading it: the names, sizes and times of its files."""
     if "-" in named:
         return ""
-    files = corpus_files(named)
+    files = corpus_files(named, without)
     return digest(part for file in files for part in (file.label, file_source(file.path))).hex()

@@ -16,7 +16,8 @@ from pearl.documents.document import Document, join, load
 from pearl.errors import DataError, PearlError
 from pearl.interpreter.answer import Answer
 from pearl.runs.decisions import Decisions, decided_rows
-from pearl.runs.store import RunInfo, Store
+from pearl.runs.request import files_of_runs
+from pearl.runs.store import RunInfo, Store, default_folder
 from pearl.trace import (
     SCHEMA_VERSION,
     Event,
@@ -393,7 +394,8 @@ def _loaded(path: Path, name: str) -> tuple[Document, dict[str, Path]]:
         return load(path, name=name), {name: path}
     from pearl.retrieval.corpus.sources import find_files  # late: for corpora only
 
-    files = {file.label: Path(file.path) for file in find_files([path]).files}
+    without = files_of_runs(default_folder())
+    files = {file.label: Path(file.path) for file in find_files([path], without).files}
     return join((load(at, name=label) for label, at in files.items()), name), files
 
 

@@ -75,6 +75,10 @@ def test_a_plan_over_all_documents_that_are_asked_one_by_one_names_the_option(
     pearl: Terminal, corpus: Path, openai_server: Server
 ) -> None:
     openai_server.on(
+        "Who sold the boat in words",
+        'New actions:\n- None\n\n1. seller = FIND(CTX, "who") : Without SPLIT(CTX, "document")',
+    )
+    openai_server.on(
         "You write plans",
         'New actions:\n- None\n\n1. each = SPLIT(CTX, "document") : One row each\n'
         '2. ans = FILTER(each, "it says who sold the boat") : Those',
@@ -83,9 +87,26 @@ def test_a_plan_over_all_documents_that_are_asked_one_by_one_names_the_option(
     args = ("ask", "Which reports say who sold the boat?", "--model", "openai:m", "--base-url", openai_server.url, "--constrain", "off")  # fmt: skip
     pearl(*args, "reports", code=None)
     assert pearl.talk.count("--together gives one answer") == 1
+    pearl("ask", "Who sold the boat in words?", *args[2:], "reports", code=None)
+    assert 'Without SPLIT(CTX, "document")' in pearl.talk
+    assert "--together gives" not in pearl.talk
     for named in (["reports", "--together"], ["reports/a.txt"]):
         pearl(*args, *named, code=None)
         assert "--together gives" not in pearl.talk
+
+
+def test_files_that_runs_wrote_are_no_documents_of_a_corpus(pearl: Terminal, plan: str) -> None:
+    asked = ("execute", plan, "reports", "--together")
+    alone = json.loads(pearl(*asked, "--json"))
+    for _ in range(2):
+        pearl(*asked, "--out", "reports/all.jsonl", "--rows", "reports/rows.csv")
+    told = json.loads(pearl(*asked, "--json"))
+    assert "reports: 2 files that runs wrote left out; name one to read it" in pearl.talk
+    assert told["answer"] == alone["answer"]
+    assert {each["source"] for each in told["evidence"]} <= {"a.txt", "b.txt"}
+    (run,) = json.loads(pearl("runs", "list", "--json"))
+    pearl("runs", "resume", run["id"])
+    assert "has changed since" not in pearl.talk
 
 
 def test_a_plan_is_run_over_a_corpus_once(pearl: Terminal, plan: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.corpora import document_tasks, together_option
+from pearl.cli.corpora import corpus_identity, document_tasks, together_option
 from pearl.cli.files import (
     check_data,
     data_options,
@@ -258,7 +258,10 @@ def _run(
     keep_json_lines(out, f"'pearl runs export RUN -o {out}' writes them as a table")
     directed(out, None)  # refuses an unknown suffix
     trace, rows_out = options["trace"], options["rows_out"]
-    inputs = ExecuteRequest.of(click.get_current_context().params).worked_on
+    request = ExecuteRequest.of(click.get_current_context().params)
+    inputs = request.worked_on
+    if request.together:
+        inputs["corpus"] = corpus_identity(request.plan_and_documents[1:])
 
     def finish(ran: Finished[Task]) -> int:
         _write(ran, out, options)

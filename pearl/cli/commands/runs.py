@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from pearl.cli.corpora import corpus_identity
 from pearl.cli.options import (
     FOUND,
     PATH,
@@ -208,7 +209,7 @@ def _resumed(
         asked = type(request).of(params)
         _refuse_other_search(info, params)
         if asked.COMMAND == "execute" and params["together"]:
-            _refuse_other_corpus(info, asked)
+            _refuse_other_corpus(info, asked, folder)
         notice(f"run {info.id} is resumed in {visible(str(Path.cwd()))}")
         if not is_own:
             _show_work(asked, params, said, is_yes=is_yes)
@@ -519,14 +520,14 @@ def _refuse_other_search(info: RunInfo, params: Mapping[str, Any]) -> None:
         )
 
 
-def _refuse_other_corpus(info: RunInfo, request: Any) -> None:
+def _refuse_other_corpus(info: RunInfo, request: Any, store: Path) -> None:
     """Refuse a corpus that has changed."""
     if "-" in request.plan_and_documents:
         raise UsageError(
             f"standard input is part of the corpus of run {info.id}, and cannot be read again",
             help="run the command itself again, with the same input",
         )
-    if info.inputs.get("corpus") != request.worked_on["corpus"]:
+    if info.inputs.get("corpus") != corpus_identity(request.plan_and_documents[1:], store):
         raise StoreError(
             f"the corpus of run {info.id} has changed since",
             help="run the command itself again: that starts another run",

@@ -27,6 +27,7 @@ from pearl.documents.digest import digest, digest_after
 from pearl.documents.document import from_bytes, from_text, read_bytes
 from pearl.documents.readers.image import SUFFIXES as PICTURES
 from pearl.errors import DataError, UsageError
+from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import is_inside
 from pearl.retrieval.corpus import CorpusDocument
@@ -84,12 +85,13 @@ class CorpusFiles:
     notes: tuple[str, ...] = ()
 
 
-def find_files(named: Sequence[str | Path]) -> CorpusFiles:
+def find_files(named: Sequence[str | Path], without: Collection[Path] = frozenset()) -> CorpusFiles:
     """The files of a corpus; a file that is named twice is included once.
 
     In a folder and its subfolders, files with the suffix of a document or of rows are included, but
     neither hidden files nor links to files outside the folder: what is read may be sent to a model.
-    Pictures beside other documents are left out: they are mostly logos and figures, not scans.
+    Pictures beside other documents are left out: they are mostly logos and figures, not scans; and so
+    are files `without` which a folder is read: those that runs wrote.
     A label is the path within the folder if one folder is named, else the path as it is named.
     """
     if not named:
@@ -114,7 +116,7 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
                 help="download it first: curl -sLO ADDRESS",
             )
         if os.path.isdir(each):  # noqa: PTH112 - False where a NUL is in the name
-            inside, others, outside = _in_folder(each, in_folders)
+            inside, others, outside, n_written = _in_folder(each, in_folders, without)
             n_other += others
             pictures = {path for path in inside if _suffix(path) in PICTURES}
             if all(_suffix(path) in _ROW_SUFFIXES for path in {*inside} - pictures):
@@ -126,6 +128,9 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
             ):
                 if n:
                     notes.append(f"{each}: {what} left out ({n:,}); name these files to read them")
+            if n_written:
+                told = f"{counted(n_written, 'file')} that runs wrote left out; name one to read it"
+                notes.append(f"{each}: {told}")
             for file in inside:
                 take(file, os.path.relpath(file, each) if is_one else file)
         elif glob.has_magic(each) and not _is_there(each):
@@ -155,26 +160,33 @@ def _is_there(path: str) -> bool:
         return False
 
 
-def _in_folder(folder: str, suffixes: Collection[str]) -> tuple[list[str], int, int]:
-    """The paths of the files of a folder that are read, and how many are of other kinds and outside."""
+def _in_folder(
+    folder: str, suffixes: Collection[str], without: Collection[Path]
+) -> tuple[list[str], int, int, int]:
+    """The paths of the files of a folder that are read, and how many are of other kinds, outside, and left out."""
     taken: list[str] = []
-    others = outside = 0
+    others = outside = n_written = 0
+    names = {path.name for path in without}
     for entry in _walk(folder):
-        if entry.is_symlink() and not is_inside(entry.path, folder):
+        if entry.name in names and Path(entry.path).resolve() in without:
+            n_written += 1
+        elif entry.is_symlink() and not is_inside(entry.path, folder):
             outside += 1
         elif entry.is_dir(follow_symlinks=False) or _suffix(entry.path) in suffixes:
             taken.append(entry.path)
         else:
             others += 1
     if not taken:
-        counts = ((others, "of other kinds"), (outside, "outside of it, behind links"))
+        counts = (
+            (others, "of other kinds"), (outside, "outside of it, behind links"), (n_written, "that runs wrote"),
+        )  # fmt: skip
         what = " and ".join(f"{n:,} file{'s' * (n > 1)} {which}" for n, which in counts if n)
         raise DataError(
             f"the folder has no documents: {f'it has {what}' if what else 'it is empty'}",
             path=folder,
             help=f"suffixes of documents: {', '.join(sorted(suffixes))}",
         )
-    return taken, others, outside
+    return taken, others, outside, n_written
 
 
 def _walk(folder: str) -> Iterator[os.DirEntry[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,13 +89,15 @@ class Index:
         is_fresh: bool = False,
         with_update: bool = True,
         progress: IndexProgress | None = None,
+        without: Collection[Path] = frozenset(),
     ) -> Index:
-        """The index of files, kept in a folder and brought up to date."""
+        """The index of files, kept in a folder and brought up to date; `without` as in `find_files`."""
         from pearl.retrieval.index.updating import open_state
 
         opened = open_state(
             corpus, cutting or Cutting(), stem,
             at=at, is_fresh=is_fresh, with_update=with_update, progress=progress,
+            without=without,
         )  # fmt: skip
         return cls._of(opened.state.contents, stem, opened)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -115,10 +115,11 @@ def open_state(
     is_fresh: bool = False,
     with_update: bool = True,
     progress: IndexProgress | None = None,
+    without: Collection[Path] = frozenset(),
 ) -> Opened:
     """The index of a corpus; arguments and errors as of `pearl.retrieval.index.Index.open`."""
     began = time.monotonic()
-    found = find_files(named)
+    found = find_files(named, without)
     notes = list(found.notes)
     folder = _place(named, cutting, stem, at)
     state = None if is_fresh or folder is None else _read(folder, notes)
