@@ -23,7 +23,6 @@ from pearl.retrieval import SearchSettings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pearl.retrieval.corpus import Cutting
     from pearl.retrieval.index import Index, IndexedDocument
     from pearl.retrieval.index.updating import IndexProgress
     from pearl.retrieval.search import Searcher
@@ -57,15 +56,6 @@ def corpus_options(command: Any) -> Any:
     return options(command)
 
 
-def cutting_of(options: Mapping[str, Any]) -> Cutting:
-    """How the options of a corpus cut it into passages."""
-    from pearl.documents.units import window
-    from pearl.retrieval.corpus import Cutting
-
-    size, overlap = options.get("size", window.SIZE), options.get("overlap", window.OVERLAP)
-    return Cutting(options.get("unit") or "", size, overlap)
-
-
 def open_index(
     corpus: Sequence[str],
     options: Mapping[str, Any] | None = None,
@@ -75,12 +65,15 @@ def open_index(
     with_update: bool = True,
 ) -> Index:
     """The index of a corpus, kept on the disk and brought up to date; notes go to stderr."""
+    from pearl.documents.units import window
+    from pearl.retrieval.corpus import Cutting
     from pearl.retrieval.index import Index
 
     options = options or {}
+    size, overlap = options.get("size", window.SIZE), options.get("overlap", window.OVERLAP)
     stem = stem or options.get("stem") or "english"
     index = Index.open(
-        *corpus, cutting=cutting_of(options), stem=stem, at=options.get("at"),
+        *corpus, cutting=Cutting(options.get("unit") or "", size, overlap), stem=stem, at=options.get("at"),
         is_fresh=is_fresh, with_update=with_update, progress=_index_progress(),
         without=files_of_runs_beside(corpus),
     )  # fmt: skip
@@ -91,19 +84,20 @@ def open_index(
 
 def corpus_document(named: Sequence[str]) -> IndexedDocument:
     """A corpus as the document `CTX` of a plan; standard input may be one of its documents."""
-    if "-" not in named:
-        index = open_index(named)
-        return index.document(_named(named, len(index.documents)))
     from pearl.documents.document import load
     from pearl.retrieval.corpus import CorpusDocument
     from pearl.retrieval.index import Index
 
-    read = (load(path) for path in found_documents(named))
-    documents = [
-        CorpusDocument(each.name, each.text, pages=each.pages, ocr=each.ocr, notes=each.notes)
-        for each in read
-    ]
-    return Index.build(documents).document(_named(named, len(documents)))
+    if "-" in named:
+        read = (load(path) for path in found_documents(named))
+        index = Index.build(
+            CorpusDocument(each.name, each.text, pages=each.pages, ocr=each.ocr, notes=each.notes)
+            for each in read
+        )
+    else:
+        index = open_index(named)
+    name = named[0] if len(named) == 1 else counted(len(index.documents), "document")
+    return index.document(name)
 
 
 def corpus_identity(named: Sequence[str], store: Path | None = None) -> str:
@@ -150,10 +144,6 @@ def _read_once(task: Task) -> Task:
     return replace(task, document=cache(task.document))
 
 
-def _named(named: Sequence[str], n_documents: int) -> str:
-    return named[0] if len(named) == 1 else counted(n_documents, "document")
-
-
 def _now_and_then() -> Callable[[str], None]:
     """Return a function that reports a line on stderr at most every `LINES_S` seconds."""
     began = shown = monotonic()
@@ -189,8 +179,10 @@ async def searcher_opened(
     url = options.get("embeddings_url")
     if url and not options["embeddings"]:
         raise UsageError("--embeddings-url without --embeddings", help="--embeddings openai:NAME")
+    tell = _now_and_then()
     searcher = new_searcher(
-        ClientSettings(), settings, options["embeddings"], embeddings_url=url, progress=vectors_progress(),
+        ClientSettings(), settings, options["embeddings"], embeddings_url=url,
+        progress=lambda n, total: tell(f"embeddings: {n:,} of {total:,} passages"),
     )  # fmt: skip
     if told := getattr(searcher.embedder, "notice", ""):
         notice(told)
@@ -198,9 +190,3 @@ async def searcher_opened(
         yield searcher
     finally:
         await searcher.aclose()
-
-
-def vectors_progress() -> Callable[[int, int], None]:
-    """Return a function that reports the progress of embeddings every ten seconds."""
-    tell = _now_and_then()
-    return lambda n, total: tell(f"embeddings: {n:,} of {total:,} passages")

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from pearl.llm.backends import ModelSettings
     from pearl.llm.middleware.caching import Replies
     from pearl.llm.middleware.rate import LimiterStatus
     from pearl.llm.prices import Price
@@ -84,23 +83,6 @@ json_options = grouped(
 )  # fmt: skip
 """The forms of answers for programs."""
 trace_option = option("--trace", PATH, "Write the trace to FILE, as JSON lines.")
-
-
-def _complete(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
-    """Completion of names."""
-    return lambda ctx, param, incomplete: [n for n in names() if n.startswith(incomplete)]
-
-
-def _library_names() -> Iterable[str]:
-    from pearl.actions.library import library_names
-
-    return library_names()
-
-
-def _ranker_names() -> Iterable[str]:
-    from pearl.retrieval.methods import method_names
-
-    return method_names()
 
 
 def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -217,10 +199,16 @@ def variable_of(name: str) -> str:
 
 
 def _completion(name: str, setting: Setting) -> Callable[..., list[str]] | None:
-    if name in ("library", "ranker"):
-        return _complete(_library_names if name == "library" else _ranker_names)
-    package = setting.completes
-    return _complete(lambda: plugins.names(package)) if package else None
+    def names() -> Iterable[str]:
+        from pearl.actions.library import library_names
+        from pearl.retrieval.methods import method_names
+
+        known = {"library": library_names, "ranker": method_names}
+        return known[name]() if name in known else plugins.names(setting.completes)
+
+    if name not in ("library", "ranker") and not setting.completes:
+        return None
+    return lambda ctx, param, incomplete: [n for n in names() if n.startswith(incomplete)]
 
 
 def setting_options(*names: str, stages: Sequence[Stage] = ()) -> Callable[[Command], Command]:
@@ -293,19 +281,12 @@ async def open_pearl(
             report_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
 
 
-def model_settings(settings: Mapping[str, Any]) -> ModelSettings:
-    """The settings of the model and its server."""
-    from pearl.llm.backends import ModelSettings
-
-    names = ("base_url", "timeout_s", "window", "server", "api_key_env")
-    return ModelSettings(**{name: settings[name] for name in names})
-
-
 def server_notice(settings: Mapping[str, Any]) -> str:
     """The server and the key of the settings, or the error in them; "" without a server."""
-    from pearl.llm.backends import address_of, create_model
+    from pearl.llm.backends import ModelSettings, address_of, create_model
 
-    chosen = model_settings(settings)
+    names = ("base_url", "timeout_s", "window", "server", "api_key_env")
+    chosen = ModelSettings(**{name: settings[name] for name in names})
     if settings["model"] is None or address_of(settings["model"], chosen) is None:
         return ""
     try:

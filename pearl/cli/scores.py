@@ -51,13 +51,14 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
         click.echo(
             "baselines without reading: longest (option) and majority (the most frequent letter)"
         )
-    for subset, group in groupby(scores, key=lambda score: score.subset):
+    for name, group in groupby(scores, key=lambda score: score.subset):
         click.echo("")
-        nothing = [each for each in baselines if each.subset == subset]
-        _print_scores([*group, *nothing], subset, is_graded=is_graded)
+        nothing = [each for each in baselines if each.subset == name]
+        _print_scores([*group, *nothing], name, is_graded=is_graded)
     _print_outcomes(log)
     for score in scores:
-        if report.is_below(score, report.chance(log.of(score.method, _subset(score)))):
+        subset = None if score.subset == "all" else score.subset
+        if report.is_below(score, report.chance(log.of(score.method, subset))):
             click.echo(f"{score.method} is below chance on {score.subset}: look at its records")
     seeded = [score for score in scores if score.subset == "all" and len(score.by_seed) > 1]
     for score in seeded:
@@ -68,10 +69,6 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
         click.echo("")
         print_comparisons(found)
     report_reasons((record.error for record in log.records if record.error), n=5)
-
-
-def _subset(score: Score) -> str | None:
-    return None if score.subset == "all" else score.subset
 
 
 def _print_scores(scores: Sequence[Score], subset: str, *, is_graded: bool) -> None:

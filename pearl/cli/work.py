@@ -472,14 +472,19 @@ def run_units(
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
     """Run units without a row, then process all rows; the first Ctrl-C lets running units finish."""
+    from pearl.runs.executors import Unit, load_executor
     from pearl.runs.request import REQUESTS, written_files
     from pearl.runs.session import Watcher
 
     context = click.get_current_context()
     arguments: tuple[str, ...] = context.find_root().obj or ()
     request = REQUESTS[command].of(context.params)
-    if command not in ("execute", "extract"):
-        _refuse_unfit(options["executor"])
+    executor = options["executor"]
+    if command not in ("execute", "extract") and load_executor(executor).UNITS is not Unit:
+        raise UsageError(
+            f"the executor '{executor}' runs only questions and plans over documents",
+            help="use --executor local; 'pearl execute' supports this executor",
+        )
 
     def asked(work: Work[U], earlier: Iterable[str] = ()) -> RunSpec:
         return request.spec(arguments, work.settings, work.inputs, earlier)
@@ -577,17 +582,6 @@ def _confirm_repeat(older: RunInfo, found: Forecast) -> None:
         raise UsageError(message, help=keep)
     if not click.confirm(f"pearl: {message}. Go on?", err=True):
         raise click.Abort
-
-
-def _refuse_unfit(name: str) -> None:
-    """Refuse an executor that runs only questions and plans."""
-    from pearl.runs.executors import Unit, load_executor
-
-    if load_executor(name).UNITS is not Unit:
-        raise UsageError(
-            f"the executor '{name}' runs only questions and plans over documents",
-            help="use --executor local; 'pearl execute' supports this executor",
-        )
 
 
 def opened_telemetry(options: Mapping[str, Any]) -> Telemetry | None:

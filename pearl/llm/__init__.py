@@ -424,11 +424,7 @@ class Model(Protocol):
         ...
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request.
-
-        Raises:
-            ModelError: The model gave no usable reply.
-        """
+        """Send one request; raises a `ModelError` if there is no usable reply."""
         ...
 
     async def aclose(self) -> None:

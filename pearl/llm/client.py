@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pearl.documents.tokens import Counter
 from pearl.errors import UsageError
-from pearl.llm import Completion, Constrains, Model, PrefixCaching, Request
+from pearl.llm import Constrains, Model, PrefixCaching
 from pearl.llm.backends import ModelSettings, create_model, own_key_variable
 from pearl.llm.fallback import ConstraintFallback, Mode
 from pearl.llm.function import Function, FunctionModel
@@ -104,12 +104,7 @@ class ClientSettings:
     model_name: str | None = None
 
     def create_model(self) -> Model:
-        """Create the model without middleware.
-
-        Raises:
-            UsageError: No model has that name.
-            ModelError: The model cannot be set up: no key.
-        """
+        """Create the model without middleware."""
         settings = ModelSettings(
             self.base_url, self.timeout_s, self.window, self.server, self.api_key_env,
             is_asked=self.is_asked, embeddings=self.embeddings,
@@ -257,27 +252,13 @@ class Client(Wrapper):
         """Context window in tokens, from the settings or the model."""
         return self.settings.window or self.model.window
 
-    async def complete(self, request: Request) -> Completion:
-        """Send one request.
-
-        Raises:
-            BudgetError: The budget does not allow it.
-            ModelError: The model gave no usable reply.
-            PausedError: The server asks for too long a wait, or is unreachable.
-        """
-        return await self._model.complete(request)
-
     def unshared(
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
     ) -> Model:
         """The model with the same limits and budget, without shared replies.
 
-        Replies cached by the same work (`scope`) are reused, and count with their original cost.
-
-        Args:
-            seed: Sampling seed.
-            temperature: Of all calls, if there is a seed.
-            scope: Name of the work; "" for no cache.
+        Replies cached by the same work (`scope`) are reused, and count with their original cost; `temperature` needs
+        a seed.
         """
         own = (MarksRestored, Retrying, Sampling, DedupCache)
         model = next(layer for layer in self.layers if not isinstance(layer, own))

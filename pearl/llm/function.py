@@ -33,8 +33,11 @@ class FunctionModel(ModelBase):
         """Call the function."""
         messages = [{"role": each.role, "content": each.content} for each in request.messages]
         try:
-            called = self._function if self._is_async else self._in_thread
-            text = await called(messages)
+            text = (
+                self._function(messages)
+                if self._is_async
+                else await asyncio.to_thread(self._function, messages)
+            )
             if isawaitable(text):
                 text = await text
         except PearlError:
@@ -48,9 +51,6 @@ class FunctionModel(ModelBase):
                 f"{self.name} returned {type(text).__name__}, not text", kind="bad_request"
             )
         return Completion(text, self.name)
-
-    async def _in_thread(self, messages: list[dict[str, str]]) -> Any:
-        return await asyncio.to_thread(self._function, messages)
 
     def _failed(self, error: Exception, kind: Any) -> ModelError:
         return ModelError(f"{self.name}: {type(error).__name__}: {error}", kind=kind)

@@ -13,7 +13,6 @@ from typing import Any, Protocol, runtime_checkable
 from pearl import plugins
 from pearl.documents.tokens import known_window
 from pearl.errors import PearlError, UsageError
-from pearl.llm import ConstrainBy
 from pearl.llm.backends import (
     Abilities,
     ModelSettings,
@@ -24,7 +23,6 @@ from pearl.llm.backends import (
     description_of,
     providers,
 )
-from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.sessions import listed_window
@@ -41,24 +39,6 @@ class BackendRow:
     address: str | None
     abilities: Abilities | None
     is_installed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ServerKindRow:
-    """A kind of server: its abilities beyond Chat Completions."""
-
-    name: str
-    title: str
-    constrains: tuple[ConstrainBy, ...]
-    tokenizes: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedderRow:
-    """Embeddings, by name."""
-
-    name: str
-    about: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +84,6 @@ def backend_rows() -> list[BackendRow]:
         is_there = not missing.get("" if able is None else able.extra)
         rows.append(BackendRow(name, description_of(name), address_of(name), able, is_there))
     return rows
-
-
-def server_kind_rows() -> list[ServerKindRow]:
-    """Every kind of server that `--server` names."""
-    kinds = [(name, servers.load(name)) for name in servers.names()]
-    return [
-        ServerKindRow(
-            name, kind.title, tuple(sorted(kind.by)), bool(kind.tokenizes),
-        )
-        for name, kind in kinds
-    ]  # fmt: skip
-
-
-def embedder_rows() -> list[EmbedderRow]:
-    """The plug-ins of `pearl.llm.embedders`, with their descriptions."""
-    package = "pearl.llm.embedders"
-    names = plugins.names(package)
-    return [EmbedderRow(name, plugins.load(package, name).DESCRIPTION) for name in names]
 
 
 def key_is_set(variable: str) -> bool:

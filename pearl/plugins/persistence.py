@@ -122,13 +122,19 @@ def create_private(path: Path) -> None:
         path.chmod(0o600)  # SQLite gives its other files the same rights
 
 
-def write_private(path: Path, data: bytes) -> None:
+def write_private(path: Path, data: bytes, *, is_synced: bool = False) -> None:
     """Write a file of the user alone, in a folder that may be missing; other processes see it whole or not at all."""
     path.parent.mkdir(mode=0o700, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}")
     create_private(part)
-    part.write_bytes(data)
+    with part.open("wb") as file:
+        file.write(data)
+        if is_synced:
+            file.flush()
+            os.fsync(file.fileno())
     part.replace(path)
+    if is_synced:
+        sync_folder(path.parent)
 
 
 def version_of(connection: sqlite3.Connection) -> tuple[int, int] | None:

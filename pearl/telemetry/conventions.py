@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from pearl.dsl.nodes import Argument, ListLiteral, Reference
 from pearl.errors import ModelError
 from pearl.errors.escaping import to_json
 from pearl.errors.privacy import is_private
-from pearl.llm import Message, Usage
+from pearl.llm import Usage
 from pearl.trace import ModelAttempted, Retrieved, StepFinished
 
 AttributeValue = str | bool | int | float | Sequence[str]
@@ -102,33 +102,8 @@ def text_of(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _part(text: str) -> dict[str, str]:
-    return {"type": "text", "content": text_of(text)}
-
-
-def prompt_json(messages: Iterable[Message]) -> str:
-    """The messages of a prompt without system messages."""
-    return to_json(
-        [
-            {"role": message.role, "parts": [_part(message.content)]}
-            for message in messages
-            if message.role != "system"
-        ]
-    )
-
-
-def system_json(messages: Iterable[Message]) -> str | None:
-    """The system instructions, if any."""
-    parts = [_part(message.content) for message in messages if message.role == "system"]
-    return to_json(parts) if parts else None
-
-
-def reply_json(text: str, finish_reason: str) -> str | None:
-    """A reply, if any."""
-    if not text:
-        return None
-    told = {"role": "assistant", "parts": [_part(text)], "finish_reason": finish_reason}
-    return to_json([told])
+def _parts(text: str) -> list[dict[str, str]]:
+    return [{"type": "text", "content": text_of(text)}]
 
 
 _COMPUTES = "extractive"
@@ -152,7 +127,9 @@ def call_attributes(model: str, replied_by: str, usage: Usage) -> tuple[str, dic
     """The name of a model, and the attributes of a call of it."""
     backend, _, name = model.partition(":")
     name = (PurePath(name).name if backend == _ON_DISK else name) or backend
-    reported = _without_folder(replied_by.removeprefix(f"{backend}:"))
+    reported = replied_by.removeprefix(f"{backend}:")
+    if reported.startswith(("/", "\\", "~", ".")) or reported.endswith(".gguf"):
+        reported = PurePath(reported).name  # a path may be content
     has_usage = usage != Usage()
     told = named(
         operation="chat",
@@ -180,10 +157,16 @@ def attempt_attributes(event: ModelAttempted, *, has_content: bool) -> dict[str,
     )
     if not has_content:
         return told
+    system = [part for m in event.messages if m.role == "system" for part in _parts(m.content)]
+    turns = [
+        {"role": m.role, "parts": _parts(m.content)} for m in event.messages if m.role != "system"
+    ]
+    ending = event.finish_reason or event.error or ""
+    reply = {"role": "assistant", "parts": _parts(event.reply), "finish_reason": ending}
     return told | named(
-        system_instructions=system_json(event.messages),
-        input_messages=prompt_json(event.messages),
-        output_messages=reply_json(event.reply, event.finish_reason or event.error or ""),
+        system_instructions=to_json(system) if system else None,
+        input_messages=to_json(turns),
+        output_messages=to_json([reply]) if event.reply else None,
     )
 
 
@@ -228,9 +211,3 @@ def argument_data(argument: Argument) -> Any:
     if isinstance(argument, ListLiteral):
         return [argument_data(each) for each in argument.items]
     return argument.name if isinstance(argument, Reference) else argument.value
-
-
-def _without_folder(model: str) -> str:
-    """The reported name of a model; a path becomes the name of its file."""
-    is_file = model.startswith(("/", "\\", "~", ".")) or model.endswith(".gguf")
-    return PurePath(model).name if is_file else model

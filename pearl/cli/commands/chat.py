@@ -218,16 +218,20 @@ class Chat:
         self._is_over = False
         # Name → what it does, its argument, and the method.
         self._commands: dict[str, tuple[str, str, Callable[[str], None]]] = {
-            "plan": ("the plan of the last answer", "", self._plan),
-            "steps": ("its steps with their values", "", self._steps),
-            "evidence": ("the passages and rows behind it", "", self._evidence),
+            "plan": ("the plan of the last answer", "", lambda _: self._say(self._answer().plan)),
+            "steps": (
+                "its steps with their values", "", lambda _: print_steps(self._answer().steps, self._messages),
+            ),
+            "evidence": (
+                "the passages and rows behind it", "", lambda _: print_evidence(self._answer(), self._messages),
+            ),
             "turns": ("the conversation so far", "", self._turns),
             "undo": ("forget the last turn", "", self._undo),
             "new": ("forget all turns", "", self._new),
             "save": ("write the conversation to FILE", "FILE", self._save),
             "help": ("this list", "", self._help),
             "quit": ("end", "", self._quit),
-        }
+        }  # fmt: skip
 
     def run(self) -> int:
         """Process all lines; returns the exit code."""
@@ -341,15 +345,6 @@ class Chat:
         if self.conversation.last is None:
             raise UsageError("no answer yet", help="ask a question first")
         return self.conversation.last
-
-    def _plan(self, _: str) -> None:
-        self._say(self._answer().plan)
-
-    def _steps(self, _: str) -> None:
-        print_steps(self._answer().steps, self._messages)
-
-    def _evidence(self, _: str) -> None:
-        print_evidence(self._answer(), self._messages)
 
     def _turns(self, _: str) -> None:
         from pearl.documents.rows import shortened

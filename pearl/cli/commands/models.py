@@ -9,22 +9,19 @@ from typing import Any
 
 import click
 
+from pearl import plugins
 from pearl.cli.help import Command
 from pearl.cli.options import PATH, as_json, option, setting_options
 from pearl.cli.terminal import notice
 from pearl.documents.tokens import known_window, known_windows
 from pearl.errors.escaping import to_json, visible
-from pearl.llm.backends import providers
+from pearl.llm.backends import ModelSettings, providers
+from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import ANY_KEY
-from pearl.llm.overview import (
-    BackendRow,
-    Served,
-    backend_rows,
-    embedder_rows,
-    key_is_set,
-    server_kind_rows,
-)
+from pearl.llm.overview import BackendRow, Served, backend_rows, key_is_set
 from pearl.llm.prices import read_prices
+
+EMBEDDERS = "pearl.llm.embedders"
 
 
 @click.command(cls=Command)
@@ -42,7 +39,6 @@ def command(as_json: bool, spec: str, prices: str | None, **settings: Any) -> No
     models costs nothing; NAME selects models whose names contain it. A window is that reported by
     the server, else the known one of a model of that name.
     """
-    from pearl.llm.backends import ModelSettings
     from pearl.llm.overview import served_models
 
     data: Any
@@ -64,20 +60,32 @@ def command(as_json: bool, spec: str, prices: str | None, **settings: Any) -> No
 def overview(prices_file: str | None) -> dict[str, Any]:
     """The overview as JSON data."""
     prices = read_prices(prices_file)
-    of_tokens = sorted(prices.by_beginning.items())
     return {
         "backends": [_backend(row) for row in backend_rows()],
         "servers": [
             {**asdict(each), "key_is_set": key_is_set(each.key)} for each in providers().values()
         ],
-        "server_kinds": [asdict(kind) for kind in server_kind_rows()],
-        "embeddings": [asdict(each) for each in embedder_rows()],
+        "server_kinds": [
+            {
+                "name": name,
+                "title": kind.title,
+                "constrains": sorted(kind.by),
+                "tokenizes": bool(kind.tokenizes),
+            }
+            for name, kind in ((name, servers.load(name)) for name in servers.names())
+        ],
+        "embeddings": [
+            {"name": name, "about": plugins.load(EMBEDDERS, name).DESCRIPTION}
+            for name in plugins.names(EMBEDDERS)
+        ],
         "prices": {
             "as_of": prices.as_of.isoformat(),
             "sources": {
                 vendor: source.model_dump(mode="json") for vendor, source in prices.sources.items()
             },
-            "usd_per_million": {name: price.model_dump() for name, price in of_tokens},
+            "usd_per_million": {
+                name: price.model_dump() for name, price in sorted(prices.by_beginning.items())
+            },
         },
         "windows": dict(known_windows()),
     }

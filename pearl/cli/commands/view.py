@@ -14,7 +14,7 @@ from pearl.documents.readers import reading
 from pearl.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from pearl.view.sources import ResultRecord, ResultSource
+    from pearl.view.sources import ResultSource
 
 
 @click.command()
@@ -54,9 +54,12 @@ def command(
                 )
             from pearl.view.comparison_page import comparison_page
 
-            _write(comparison_page(results[0], results[1]), target, force=force)
+            text = comparison_page(results[0], results[1])
         else:
-            _write(_shown(results[0], row, documents), target, force=force)
+            text = _shown(results[0], row, documents)
+        with OutputWriter(is_forced=force).open(target) as file:
+            file.write(text)
+    click.echo(target)
 
 
 def _opened(source: str, trace: str | None, store: str | None, stack: ExitStack) -> ResultSource:
@@ -82,8 +85,9 @@ def _opened(source: str, trace: str | None, store: str | None, stack: ExitStack)
 
 def _shown(source: ResultSource, row: str | None, documents: tuple[str, ...]) -> str:
     """The page of one result, or the list of several if none is named."""
+    from pearl.view.answer_page import result_page
     from pearl.view.listing import index_page
-    from pearl.view.sources import id_of
+    from pearl.view.sources import id_of, with_document
 
     found = [(key, id_of(each)) for key, each in source.rows()]
     if not found:
@@ -97,19 +101,6 @@ def _shown(source: ResultSource, row: str | None, documents: tuple[str, ...]) ->
             f"{source.title} has no result '{row}'",
             help=f"did you mean '{meant}'?" if meant else f"it has {len(found):,} others",
         )
-    return _page_of(source.record(chosen[0]), source, documents)
-
-
-def _page_of(record: ResultRecord, source: ResultSource, documents: tuple[str, ...]) -> str:
-    from pearl.view.answer_page import result_page
-    from pearl.view.sources import with_document
-
+    record = source.record(chosen[0])
     with reading(record.settings):  # as the run read its documents
         return result_page(with_document(record, [*map(Path, documents), source.folder]))
-
-
-def _write(text: str, target: str, *, force: bool) -> None:
-    writer = OutputWriter(is_forced=force)
-    with writer.open(target) as file:
-        file.write(text)
-    click.echo(target)

@@ -92,11 +92,7 @@ class Backend(Protocol):
     DESCRIPTION: str
 
     def create(self, name: str, settings: ModelSettings) -> Model:
-        """Create the model of a name, which may be "".
-
-        Raises:
-            UsageError: The model does not exist, or cannot be set up.
-        """
+        """Create the model of a name, which may be "", or raise a `UsageError`."""
         ...
 
 
@@ -132,14 +128,7 @@ def address_variable(spec: str) -> str:
 
 
 def default_key_variable(spec: str, url: str) -> str | None:
-    """The environment variable of the key for a server that the user has not named.
-
-    Returns:
-        "" for no key, None for a backend that sends one only on request.
-
-    Raises:
-        UsageError: `url` is not the address of a server.
-    """
+    """The variable of the key for a server that the user has not named; "" for no key, None if one is sent only on request."""
     variable = _optional(spec, "key_variable")
     return None if variable is None else str(variable(url, is_named=False))
 
@@ -162,11 +151,7 @@ def _backend(name: str) -> Any:
 
 
 def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
-    """Create the model of `BACKEND` or `BACKEND:NAME`.
-
-    Raises:
-        UsageError: The backend does not exist, or cannot be set up.
-    """
+    """Create the model of `BACKEND` or `BACKEND:NAME`."""
     backend, _, name = spec.partition(":")
     known = backend_names()
     if backend not in known:

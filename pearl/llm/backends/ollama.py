@@ -56,12 +56,7 @@ def address(settings: ModelSettings) -> str:
 
 
 def _address(host: str) -> str:
-    """The address in `OLLAMA_HOST`, parsed like Ollama's own client does.
-
-    Example:
-        >>> _address(""), _address("0.0.0.0"), _address("https://gpu.example.org/ollama")
-        ('http://localhost:11434/v1', 'http://localhost:11434/v1', 'https://gpu.example.org:443/ollama/v1')
-    """
+    """The address in `OLLAMA_HOST`, parsed like Ollama's own client does: `0.0.0.0` → `http://localhost:11434/v1`."""
     scheme, _, rest = host.strip().strip("\"'").rpartition("://")
     where, _, path = rest.partition("/")
     name, colon, port = where.rpartition(":")

@@ -236,7 +236,10 @@ class Batches(ABC):
 
     def _refused(self, status: int, said: object, request: Request | None) -> ModelError:
         """The error of one request that the server refused with a status."""
-        if status == 400 and isinstance(said, dict) and _is_about_temperature(said):
+        fields = said if isinstance(said, dict) else {}
+        # Other fields may quote the request.
+        named, told = fields.get("param"), str(fields.get("message"))
+        if status == 400 and (named == "temperature" or "temperature" in told):
             self._session.parameters.takes_temperature = False
             return ModelError(
                 f"{self._endpoint.model} rejects a temperature; the request is repeated without it",
@@ -316,8 +319,3 @@ def create(session: HttpSession, server: Server | None) -> Batches:
     name = "openai" if server is None else server.batches
     made: Batches = import_module(f"{__name__}.{name}").VendorBatches(session, server)
     return made
-
-
-def _is_about_temperature(error: dict[str, Any]) -> bool:
-    # Other fields may quote the request.
-    return error.get("param") == "temperature" or "temperature" in str(error.get("message"))

@@ -76,13 +76,7 @@ class EmbedderModule(Protocol):
     """Whether computing a vector takes longer than reading it from the cache."""
 
     def create(self, name: str, settings: EmbedderSettings) -> TextEmbedder:
-        """Create the embedder of a name, which may be "".
-
-        Raises:
-            UsageError: It does not exist, or cannot be set up.
-            DataError: Its files are not here.
-            ModelError: The required key is missing or invalid.
-        """
+        """Create the embedder of a name, which may be "", or raise a `PearlError`."""
         ...
 
 
@@ -96,11 +90,6 @@ def address_in_environment() -> str | None:
 
 def create_embedder(spec: str, settings: EmbedderSettings | None = None) -> TextEmbedder:
     """Create the embedder of `KIND` or `KIND:NAME`.
-
-    Raises:
-        UsageError: It does not exist, or cannot be set up.
-        DataError: Its files are not here.
-        ModelError: The required key is missing or invalid.
 
     Example:
         >>> create_embedder("openay:text-embedding-3-small")
@@ -135,21 +124,7 @@ def embedder_beside(
     is_asked: bool = True,
     concurrency: int = 8,
 ) -> TextEmbedder:
-    """Create the embedder that works beside a model.
-
-    Args:
-        spec: `KIND` or `KIND:NAME`.
-        url: Its server; None for that of the environment, else the model's.
-        base_url: The model's server.
-        api_key_env: The variable of the key for that.
-        is_asked: Whether texts will be sent.
-        concurrency: Maximum concurrent calls.
-
-    Raises:
-        UsageError: It does not exist, or cannot be set up.
-        DataError: Its files are not here.
-        ModelError: The required key is missing or invalid.
-    """
+    """Create the embedder that works beside a model: at `url`, else the server of the environment, else the model's."""
     settings = EmbedderSettings(url, is_asked=is_asked, concurrency=concurrency)
     if not (
         url or address_in_environment()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +29,7 @@ from pearl.llm.middleware.caching import Replies, request_key
 from pearl.llm.middleware.retry import CircuitBreaker
 from pearl.llm.middleware.wrappers import Wrapper
 from pearl.plugins.files import make_private
-from pearl.plugins.persistence import sync_folder
+from pearl.plugins.persistence import write_private
 
 FOLDER = "batches"
 KEPT_AT_ONCE = 1_000  # Replies that are stored together
@@ -53,16 +52,8 @@ class PendingBatch(Submission):
         """Write the record, synced to disk."""
         if self.path is None:
             return
-        part = self.path.with_suffix(".part")
         try:
-            with os.fdopen(
-                os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb"
-            ) as file:
-                file.write(self.model_dump_json().encode())
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self.path)
-            sync_folder(part.parent)
+            write_private(self.path, self.model_dump_json().encode(), is_synced=True)
         except OSError as error:
             raise StoreError(error.strerror or str(error), path=self.path) from None
 
@@ -386,10 +377,7 @@ class Batched(Wrapper):
         answered: Awaitable[object],
         requests: Mapping[bytes, Request],
     ) -> dict[bytes, Request]:
-        """The requests beside those of a probe, when these are answered.
-
-        None of them if all of the probe failed: the run ends, or all requests form the next round.
-        """
+        """The requests beside those of a probe, when these are answered; none if all of the probe failed."""
         waiting = [self._futures[key] for key in probe if key in self._futures]
         await answered
         rest = {key: request for key, request in requests.items() if key not in probe}
@@ -551,11 +539,9 @@ class Batched(Wrapper):
         return True, batch
 
     async def _once_more(self, asked: dict[bytes, Request], progress: BatchProgress) -> None:
-        """Submit again what the server rejected as too large or lost, one batch after the other.
-
-        Servers limit the tokens that wait in all batches. So a batch that was too large waits for
-        those before it, and is halved if there are none.
-        """
+        """Submit again what the server rejected as too large or lost, one batch after the other."""
+        # Servers limit the tokens that wait in all batches. So a batch that was too large waits for
+        # those before it, and is halved if there are none.
         for part, lines in list(self._files(asked)):
             await self._part_once_more(part, lines, progress)
 

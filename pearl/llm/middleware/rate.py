@@ -311,7 +311,10 @@ class _Queue:
         """Record the end of a call, which frees its slot."""
         self.n_running -= 1
         self.serve()
-        self._limited.wake_others(self)
+        for other in self._limited.queues:
+            if other is not self and other.waiters:
+                with suppress(RuntimeError):  # its loop is closed
+                    other.loop.call_soon_threadsafe(other.serve)
 
     def serve(self) -> None:
         """Release the calls that may be sent, and schedule the next check."""
@@ -375,7 +378,7 @@ class Limited(Wrapper):
         self._learned = LearnedLimits(n)
         self._paused_until = 0.0
         self.lock = threading.RLock()
-        self._queues: list[_Queue] = []  # one of each event loop
+        self.queues: list[_Queue] = []  # one of each event loop
         self._n_answered = 0  # calls that reached the server
 
     @property
@@ -384,13 +387,13 @@ class Limited(Wrapper):
         learned = self._learned
         waits_for: Reason = ""
         wait_s: float | None = None
-        first = next((queue.waiters[0] for queue in self._queues if queue.waiters), None)
+        first = next((queue.waiters[0] for queue in self.queues if queue.waiters), None)
         if first is not None:
             waits_for, wait_s = self.delay(first[1])
         configured = self._requests.rate if self._requests else None
         return LimiterStatus(
             n_running=self._n_running,
-            n_waiting=sum(len(queue.waiters) for queue in self._queues),
+            n_waiting=sum(len(queue.waiters) for queue in self.queues),
             n_places=learned.n_places,
             requests_per_s=min((r for r in (configured, learned.rate) if r), default=None),
             waits_for=waits_for,
@@ -456,25 +459,18 @@ class Limited(Wrapper):
 
     @property
     def _n_running(self) -> int:
-        return sum(queue.n_running for queue in self._queues)
+        return sum(queue.n_running for queue in self.queues)
 
     def _queue(self) -> _Queue:
         """The queue of the running event loop; those of closed ones, which free no slot, are dropped."""
         loop = asyncio.get_running_loop()
-        for queue in self._queues:
+        for queue in self.queues:
             if queue.loop is loop:
                 return queue
         with self.lock:
             queue = _Queue(self)
-            self._queues = [*(q for q in self._queues if not q.loop.is_closed()), queue]
+            self.queues = [*(q for q in self.queues if not q.loop.is_closed()), queue]
         return queue
-
-    def wake_others(self, served: _Queue) -> None:
-        """Let the queues of other event loops look whether they may send a call."""
-        for queue in self._queues:
-            if queue is not served and queue.waiters:
-                with suppress(RuntimeError):  # its loop is closed
-                    queue.loop.call_soon_threadsafe(queue.serve)
 
     def delay(self, cost: float) -> tuple[Reason, float | None]:
         """Why the next call waits, and for how many seconds; None until another call ends."""

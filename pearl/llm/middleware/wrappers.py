@@ -71,6 +71,10 @@ class Wrapper:
         """Whether the wrapped model says that it is too small to plan and to check claims."""
         return getattr(self._model, "is_small", False)
 
+    async def complete(self, request: Request) -> Completion:
+        """Send one request."""
+        return await self._model.complete(request)
+
     async def prepare(self, request: Request, spend: Callable[..., Any]) -> None:
         """Let the wrapped model make the calls, each through `spend`, that must precede a request."""
         if (prepare := getattr(self._model, "prepare", None)) is not None:

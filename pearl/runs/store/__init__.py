@@ -480,7 +480,7 @@ class Store:
             leases.append(lease_run(self.folder, run_id, info))
             now, holder = time.time(), Holder.this()
             if info is None:
-                insert_run(connection, run_id, spec, spec.key, "running", now, {})
+                insert_run(connection, run_id, spec, now)
             connection.execute(
                 "UPDATE runs SET command = CAST(? AS TEXT), folder = CAST(? AS TEXT),"
                 " status = 'running', updated = ?, lease_pid = ?, lease_host = ?,"

@@ -188,7 +188,9 @@ class RunInfo(RunSpec):
 
 def info_of(row: tuple[Any, ...]) -> RunInfo:
     """The run of a row of `COLUMNS`; damaged values are empty."""
-    holder = _holder(row)
+    holder = None
+    if isinstance(row[10], int) and row[10] > 0:
+        holder = Holder(row[10], decoded(row[11]), decoded(row[12]), _seconds(row[13]))
     status = decoded(row[6])
     asked = unpacked(row[2]) or {}
     words, work = asked.get("argv"), asked.get("work")
@@ -210,34 +212,20 @@ def info_of(row: tuple[Any, ...]) -> RunInfo:
     )
 
 
-def _holder(row: tuple[Any, ...]) -> Holder | None:
-    if not isinstance(row[10], int) or row[10] <= 0:
-        return None
-    return Holder(row[10], decoded(row[11]), decoded(row[12]), _seconds(row[13]))
-
-
 def _seconds(value: object) -> float:
     """A time; 0 for a damaged value."""
     is_time = isinstance(value, int | float) and 0 <= value <= time.time() + 1e9
     return float(value) if is_time else 0.0  # type: ignore[arg-type]
 
 
-def insert_run(
-    connection: sqlite3.Connection,
-    id: str,
-    spec: RunSpec,
-    key: bytes,
-    status: Status,
-    created: float,
-    counts: Mapping[str, Any],
-) -> None:
-    """Add a run to the table."""
+def insert_run(connection: sqlite3.Connection, id: str, spec: RunSpec, created: float) -> None:
+    """Add a run that begins to the table."""
     connection.execute(
         "INSERT INTO runs (id, spec_key, command, folder, settings, inputs, status, created, updated,"
         " counts) VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),"
         " ?, ?, ?, CAST(? AS TEXT))",
         (
-            id, key, *spec.asked, json_bytes(dict(spec.settings)), json_bytes(dict(spec.inputs)),
-            status, created, time.time(), json_bytes(dict(counts)),
+            id, spec.key, *spec.asked, json_bytes(dict(spec.settings)), json_bytes(dict(spec.inputs)),
+            "running", created, created, b"{}",
         ),
     )  # fmt: skip

@@ -133,11 +133,6 @@ def scrubbed(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def messages_of(request: Request) -> list[dict[str, Any]]:
-    """The messages of a request as JSON data."""
-    return [{"role": each.role, "content": scrubbed(each.content)} for each in request.messages]
-
-
 def _without(secrets: list[str], data: Any) -> Any:
     """JSON data with `***` for each of the secrets in its texts."""
     match data:
@@ -241,10 +236,8 @@ class Parameters:
 
     def body(self, request: Request) -> dict[str, Any]:
         """The body of a request."""
-        body: dict[str, Any] = {
-            "model": self._model,
-            "messages": messages_of(request),
-        }
+        turns = [{"role": m.role, "content": scrubbed(m.content)} for m in request.messages]
+        body: dict[str, Any] = {"model": self._model, "messages": turns}
         if not self.takes_system:
             body["messages"] = _without_system(body["messages"])
         if self._caching is not None:

@@ -290,12 +290,8 @@ def read_as(
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise _invalid(error, endpoint, what) from None
-
-
-def _invalid(error: ValidationError, endpoint: Endpoint, what: str) -> ModelError:
-    place = ".".join(map(str, error.errors()[0]["loc"]))
-    return _unlike(what, place, endpoint)
+        place = ".".join(map(str, error.errors()[0]["loc"]))
+        raise _unlike(what, place, endpoint) from None
 
 
 def _unlike(what: str, place: str, endpoint: Endpoint) -> ModelError:

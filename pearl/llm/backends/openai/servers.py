@@ -42,15 +42,6 @@ def response_format(body: Body, schema: Schema) -> Body:
     return {**body, "response_format": {"type": "json_schema", "json_schema": named}}
 
 
-def _is_anywhere(endpoint: Endpoint) -> bool:
-    """False: self-hosted kinds have no fixed address."""
-    return False
-
-
-def _no_caching(model: str) -> None:
-    """None: the server caches by itself, or not at all."""
-
-
 @dataclass(frozen=True)
 class Server:
     """One kind of server.
@@ -79,7 +70,7 @@ class Server:
     title: str
     help: str
     owner: str = ""
-    is_at: Callable[[Endpoint], bool] = _is_anywhere
+    is_at: Callable[[Endpoint], bool] = lambda endpoint: False  # self-hosted
     renderings: tuple[Form, ...] = ()
     with_grammar: Callable[[Body, str], Body] | None = None
     with_schema: Callable[[Body, Schema], Body] = response_format
@@ -88,7 +79,7 @@ class Server:
     with_nothing: Callable[[Body], Body] | None = None
     key_headers: KeyHeaders = bearer
     page: Mapping[str, int] | None = None
-    caching: Callable[[str], PrefixCaching | None] = _no_caching
+    caching: Callable[[str], PrefixCaching | None] = lambda model: None
     tokenizes: Literal["", "prompt", "content"] = ""
     is_of_any_name: bool = False
     tells_props: bool = False
@@ -104,13 +95,7 @@ class Server:
         return ("json-schema",) if by == "json" else self.renderings
 
     def held(self, body: Body, constraint: Constraint, form: Form) -> Body:
-        """The body of a constrained request.
-
-        Args:
-            body: The request without the constraint.
-            constraint: With a JSON form for the form `json-schema`.
-            form: One of the renderings.
-        """
+        """The body of a constrained request, from that without the constraint."""
         if form == "json-schema":
             assert constraint.json_form
             return self.with_schema(body, constraint.json_form.schema)
@@ -133,10 +118,8 @@ _GPT = lazy_pattern(r"gpt-(\d+)(?:\.(\d+))?(?!\d)")
 
 
 def _openai_caching(model: str) -> PrefixCaching | None:
-    """GPT-5.6 and later write the whole of each prompt, at a price, unless requests say what to write.
-
-    They read only what ends at a mark. Older models cache without marks, and reject them.
-    """
+    # GPT-5.6 and later write the whole of each prompt, at a price, unless requests say what to write, and
+    # read only what ends at a mark. Older models cache without marks, and reject them.
     version = _GPT.match(model)
     if version is None or (int(version[1]), int(version[2] or 0)) < (5, 6):
         return None
@@ -228,11 +211,6 @@ def _accepted(schema: Schema) -> dict[str, Any]:
     return kept
 
 
-def _with_output_config(body: Body, schema: Schema) -> Body:
-    form = {"type": "json_schema", "schema": _accepted(schema)}
-    return _messages_body(body, output_config={"format": form})
-
-
 def _messages_usage(reported: Any) -> Usage:
     """The usage of Messages: `input_tokens` counts neither what was read from the cache nor what was written."""
     if isinstance(reported, dict):
@@ -296,7 +274,9 @@ PLUGINS = {
         title="Anthropic",
         help="use a model with structured outputs, or --constrain off",
         is_at=lambda endpoint: _host(endpoint) == "api.anthropic.com",
-        with_schema=_with_output_config,
+        with_schema=lambda body, schema: _messages_body(
+            body, output_config={"format": {"type": "json_schema", "schema": _accepted(schema)}}
+        ),
         read=_read_messages,
         path="/messages",
         with_nothing=_messages_body,
@@ -380,11 +360,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def load(name: str) -> Server:
-    """The kind of a name.
-
-    Raises:
-        UsageError: No kind has that name.
-    """
+    """The kind of a name."""
     plugin: Server | ServerModule = plugins.load(__name__, name, "server")
     return plugin if isinstance(plugin, Server) else plugin.SERVER
 

@@ -117,7 +117,9 @@ class HttpSession:
     async def refused(self, error: StatusError) -> ModelError:
         """The error for a status other than 2xx; for an unknown model it names a similar one."""
         if faults.may_be_unknown_model(error, self.endpoint):
-            listed = [model.id for model in await self.listed_if_possible()]
+            listed: list[str] = []
+            with suppress(StatusError, ModelError, ValueError, TimeoutError):
+                listed = [model.id for model in await self.listed()]
             if listed and self.endpoint.model not in listed:
                 return faults.unknown_model(error, self.endpoint, listed, self._backend)
         return faults.refused(error, self.endpoint)
@@ -145,13 +147,6 @@ class HttpSession:
         if len(own) <= 1:  # not those of a catalogue, to which the model may be added
             self.memory.keep("listing", _LISTING.dump_python(own))
         return own
-
-    async def listed_if_possible(self) -> list[Listed]:
-        """The models that the server lists; empty if it does not."""
-        try:
-            return await self.listed()
-        except (StatusError, ModelError, ValueError, TimeoutError):
-            return []
 
 
 _WINDOWS = (
