@@ -27,8 +27,6 @@ from pearl.errors.escaping import to_json
 from pearl.errors.privacy import HIDDEN, is_private, privacy_restored
 from pearl.plugins.version import __version__
 
-__all__ = ["group", "main", "run"]
-
 COMMANDS = "pearl.cli.commands"
 
 GROUPS = {
@@ -144,10 +142,7 @@ def group(ctx: click.Context, config: str | None) -> None:
     for line in settings.unknown(os.environ):
         notice(line)
     ctx.meta[CONFIG] = config
-    if ctx.invoked_subcommand in (
-        "config",
-        "lsp",
-    ):  # these two report errors in the files themselves
+    if ctx.invoked_subcommand in ("config", "lsp"):  # they report errors in the files themselves
         return
     files = settings.read_settings(config)
     if files:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -87,7 +86,7 @@ trace_option = option("--trace", PATH, "Write the trace to FILE, as JSON lines."
 
 def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """The variable of the key; not OpenAI's if a file of the working folder names the server."""
-    if value is not None and re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) is None:
+    if value is not None and not (value.isascii() and value.isidentifier()):
         raise UsageError(
             "--api-key-env takes the name of an environment variable",
             help="export MY_KEY=..., then --api-key-env MY_KEY",
@@ -414,6 +413,16 @@ batch_options = option(
 def unit_options(command: Command) -> Command:
     """The options of `run_units` besides settings: limits, store, executor, shard, `--force`."""
     return grouped(budget_options, run_options, executor_options(), force_option)(command)
+
+
+def answer_options(command: Command) -> Command:
+    """The options of commands that print answers: `--page`, `--rows`, `--boxes`."""
+    return grouped(page_option, rows_option, boxes_option)(command)
+
+
+def task_options(command: Command) -> Command:
+    """The options of commands that run tasks and keep their rows, besides settings."""
+    return grouped(unit_options, batch_options, trace_option, json_options)(command)
 
 
 def opened_folder(store: str | None) -> Path:

@@ -22,13 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from pearl.llm.prices import Price
-    from pearl.trace import (
-        Event,
-        ModelProgressed,
-        ModelWaited,
-        RunStarted,
-        StepFinished,
-    )
+    from pearl.trace import Event, ModelProgressed, ModelWaited, RunStarted, StepFinished
 
 FIRST_LINE_S = 10.0
 """Seconds to the first line, and between lines, if stderr is not a terminal."""
@@ -453,10 +447,9 @@ def how_far(event: ModelProgressed) -> str:
             return ""
         case "loading":
             return "loading the model"
-        case "reading":
-            return f"reading {event.n_tokens:,} of {event.n_total or 0:,} tokens"
-        case "embedding":
-            return f"embedding {event.n_tokens:,} of {event.n_total or 0:,} sentences"
+        case "reading" | "embedding":
+            what = "tokens" if event.phase == "reading" else "sentences"
+            return f"{event.phase} {event.n_tokens:,} of {event.n_total or 0:,} {what}"
         case "writing":
             return f"{counted(event.n_tokens, 'token')}"
 
@@ -515,7 +508,11 @@ class Screen:
             return [self._total()]
         body = self._body()
         if len(body) > room:
-            body = [self._line(_plan_line(self._section))]
+            rows = self._section.steps
+            running = [name for name, row in rows.items() if row.state == "running"]
+            done = sum(row.state not in {"waiting", "running"} for row in rows.values())
+            text = f"{done:,} of {counted(len(rows), 'step')}" if rows else "planning"
+            body = [self._line(f"{text}; running: {', '.join(running)}" if running else text)]
         return [*body, self._total()]
 
     def finished(self) -> list[RenderableType]:
@@ -603,12 +600,3 @@ class Screen:
         """One line without control characters, and in characters that the terminal has."""
         encoding = self._console.encoding
         return escaped(" ".join(text.split())).encode(encoding, "backslashreplace").decode(encoding)
-
-
-def _plan_line(section: PlanSection) -> str:
-    """One line for a whole plan."""
-    rows = section.steps
-    running = [name for name, row in rows.items() if row.state == "running"]
-    done = sum(row.state not in {"waiting", "running"} for row in rows.values())
-    text = f"{done:,} of {counted(len(rows), 'step')}" if rows else "planning"
-    return f"{text}; running: {', '.join(running)}" if running else text

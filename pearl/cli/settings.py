@@ -209,9 +209,7 @@ def _trust_entry(path: Path, content: bytes) -> Path:
 
 def _unusable(error: OSError, folder: Path) -> DataError:
     return DataError(
-        f"trust in a file cannot be saved: {error.strerror}",
-        path=folder,
-        help="check its rights",
+        f"trust in a file cannot be saved: {error.strerror}", path=folder, help="check its rights"
     )
 
 

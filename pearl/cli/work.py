@@ -368,12 +368,7 @@ def _row(outcome: Outcome[Task], options: Mapping[str, Any]) -> Mapping[str, Any
     return with_boxes(row, options["named"]) if options["boxes"] else row
 
 
-def _print(
-    outcome: Outcome[Task],
-    file: IO[str],
-    verbose: bool,
-    is_first: bool,
-) -> None:
+def _print(outcome: Outcome[Task], file: IO[str], verbose: bool, is_first: bool) -> None:
     """Print an answer below its id; for a row of tasks, also below its document and question."""
     task = outcome.unit
     document = task.extra.get("document")
@@ -553,11 +548,7 @@ def run_units(
 
 
 async def carry_out(
-    run: SessionRun,
-    pearl: Pearl,
-    options: Mapping[str, Any],
-    stopper: Stopper,
-    reporter: Reporter,
+    run: SessionRun, pearl: Pearl, options: Mapping[str, Any], stopper: Stopper, reporter: Reporter
 ) -> None:
     """Run units to their end, or to a signal."""
     async with model_opened(pearl, options), aclosing(run):

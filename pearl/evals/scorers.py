@@ -25,7 +25,6 @@ class Scorer(Protocol):
 
     def score(self, answer: str, reference: str) -> float:
         """How well they agree, 0 to 1."""
-        ...
 
 
 CONTRACT = Scorer

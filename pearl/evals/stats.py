@@ -50,11 +50,7 @@ class McNemar:
     p_value: float
 
 
-def accuracy(
-    correct: Sequence[float],
-    *,
-    clusters: Sequence[str] | None = None,
-) -> Interval:
+def accuracy(correct: Sequence[float], *, clusters: Sequence[str] | None = None) -> Interval:
     """The fraction of correct answers, 0 to 1, with its percentile bootstrap interval.
 
     Source:
@@ -72,10 +68,7 @@ def accuracy(
 
 
 def difference(
-    first: Sequence[float],
-    second: Sequence[float],
-    *,
-    clusters: Sequence[str] | None = None,
+    first: Sequence[float], second: Sequence[float], *, clusters: Sequence[str] | None = None
 ) -> Interval:
     """The accuracy of `first` minus that of `second`, -1 to 1, with its paired bootstrap interval.
 
@@ -91,10 +84,7 @@ def difference(
 
 
 def bootstrap_p(
-    first: Sequence[float],
-    second: Sequence[float],
-    *,
-    clusters: Sequence[str] | None = None,
+    first: Sequence[float], second: Sequence[float], *, clusters: Sequence[str] | None = None
 ) -> float:
     """The two-sided p value, 0 to 1, of the paired bootstrap for a difference of 0.
 

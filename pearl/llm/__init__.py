@@ -17,29 +17,6 @@ from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType
 from pearl.replies.items import ItemKind
 
-__all__ = [
-    "ActionTask",
-    "CheckTask",
-    "ChooseTask",
-    "Completion",
-    "ConstrainBy",
-    "Constrains",
-    "ItemsTask",
-    "LookupTask",
-    "Message",
-    "MineTask",
-    "Model",
-    "ModelBase",
-    "PlanTask",
-    "PrefixUse",
-    "RefineTask",
-    "Request",
-    "StandaloneTask",
-    "Task",
-    "Usage",
-    "messages_digest",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -392,7 +369,6 @@ class Model(Protocol):
     @property
     def name(self) -> str:
         """`backend:name`, as on the command line."""
-        ...
 
     @property
     def identity(self) -> str:
@@ -401,35 +377,28 @@ class Model(Protocol):
         Replies cached under an identity replace later calls. It contains no secrets and is never
         blank.
         """
-        ...
 
     @property
     def window(self) -> int | None:
         """Context window in tokens; None for no limit."""
-        ...
 
     @property
     def notice(self) -> str:
         """One line to show users before its first use, or ""."""
-        ...
 
     @property
     def constrains(self) -> Constrains:
         """Its support for constraints; `Constrains()` for none."""
-        ...
 
     @property
     def reads_prompts(self) -> bool:
         """Whether replies depend on the messages only; False if it computes from the task."""
-        ...
 
     async def complete(self, request: Request) -> Completion:
         """Send one request; raises a `ModelError` if there is no usable reply."""
-        ...
 
     async def aclose(self) -> None:
         """Close connections."""
-        ...
 
 
 class ModelBase:

@@ -231,9 +231,8 @@ class Client(Wrapper):
             if reads and replies is not None
             else None,
             ReplyGuard,  # unusable replies are not kept
-            partial(
-                Budgeted, budget=self.budget, caching=caching
-            ),  # reserves only calls that are sent
+            # Reserves only calls that are sent.
+            partial(Budgeted, budget=self.budget, caching=caching),
             AttemptReporter if reads else None,
             # Backends limit their own calls.
             partial(TimeLimit, timeout_s=settings.timeout_s)

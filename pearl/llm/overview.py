@@ -72,7 +72,6 @@ class Lists(Protocol):
 
     async def listing(self) -> list[Listed]:
         """The listed models."""
-        ...
 
 
 def backend_rows() -> list[BackendRow]:

@@ -30,9 +30,7 @@ FRAME_TOKENS = 512  # For new actions, headings and remarks around a plan or a l
 # For a step of a plan with its explanation: those of the shipped plans have 20 to 50.
 LINE_TOKENS = 64
 DRAFT_TOKENS = 96  # For an action with its definition and the numbers of its drafts
-ID_TOKENS = (
-    8  # For the number of an item, the marks around it and its value, and blanks between them
-)
+ID_TOKENS = 8  # For the number of an item, the marks around it and its value, and blanks
 PICKS_TOKENS = 12  # For the marks around the numbers of chosen items
 VERDICT_TOKENS = 24  # For the number of a claim, its verdict, and the marks around them
 ECHO_TOKENS = 24  # For the first words of an item

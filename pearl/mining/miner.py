@@ -208,11 +208,7 @@ class Miner:
         )  # fmt: skip
 
     async def _sketch(
-        self,
-        level: Level,
-        messages: tuple[Message, ...],
-        question: Question,
-        model: Model,
+        self, level: Level, messages: tuple[Message, ...], question: Question, model: Model
     ) -> Completion:
         task = MineTask(question.text, self._library)
         limit = reply_limit(task, self._model.window, self._max_output_tokens)

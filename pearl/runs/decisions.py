@@ -16,12 +16,7 @@ from pydantic import Field, ValidationError
 
 from pearl.data.journal import Frozen
 from pearl.errors import StoreError
-from pearl.plugins.persistence import (
-    FAILURES,
-    connect,
-    create_private,
-    to_store_error,
-)
+from pearl.plugins.persistence import FAILURES, connect, create_private, to_store_error
 from pearl.runs.extraction import AnsweredRows, PersonAnswer
 from pearl.runs.store import Store
 

@@ -109,9 +109,8 @@ class Resources:
     def _counted(self, load: Callable[[], Document]) -> Document:
         with reading(self.pearl.settings):
             document = load()
-        self.pearl.limits.counter.count(
-            document.text
-        )  # in the thread, because counting takes as long as loading
+        # In the thread, because counting takes as long as loading.
+        self.pearl.limits.counter.count(document.text)
         return document
 
 

@@ -407,14 +407,7 @@ class Session:
         id: str | None = None,
         redo: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> Forecast:
-        """Estimate the tasks without a row; sends and writes nothing.
-
-        Args:
-            tasks: As in `run`.
-            asked: As in `run`.
-            id: As in `run`.
-            redo: As in `run`.
-        """
+        """Estimate the tasks without a row, with arguments as in `run`; sends and writes nothing."""
         from pearl.runs.forecast import Forecaster
 
         tasks = self._repeatable(tasks, asked)
@@ -553,12 +546,7 @@ class Session:
             yield from store.rows(store.run(run_id).id)
 
     def kept(self, units: Iterable[U], run_id: str) -> Iterator[tuple[U, dict[str, Any]]]:
-        """The units with a row in a run, and these rows, including failures, in order.
-
-        Raises:
-            StoreError: The store cannot be read.
-            UsageError: The session has no store.
-        """
+        """The units with a row in a run, and these rows, including failures, in order."""
         with self._readable() as store:
             for _, unit, key in keyed(self._pearl, self._numbered(enumerate(units))):
                 row = store.outcome(run_id, key)

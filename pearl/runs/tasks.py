@@ -250,6 +250,7 @@ class DocumentTasks:
     def __init__(self, read: Callable[..., Iterable[Sample | DataError]], plan: str) -> None:
         self._read = read
         self._plan = plan
+        self._n_failing = 0
 
     def __iter__(self) -> Iterator[Task]:
         return (task for _, task in self._tasks(self._read(), DigestTable()))
@@ -263,7 +264,9 @@ class DocumentTasks:
         """The number of samples of each document."""
         n_samples = DigestTable()
         for sample in self._read():
-            if not isinstance(sample, DataError) and sample.document is not None:
+            if isinstance(sample, DataError) or sample.document is None:
+                self._n_failing += 1
+            else:
                 n_samples.add(_document_key(sample.document))
         return n_samples
 
@@ -293,16 +296,10 @@ class CountedDocumentTasks(DocumentTasks):
 
     def __init__(self, read: Callable[..., Iterable[Sample | DataError]], plan: str) -> None:
         super().__init__(read, plan)
-        self._n_failing = 0
-        self._n_samples = DigestTable()
-        for sample in read():
-            if isinstance(sample, DataError) or sample.document is None:
-                self._n_failing += 1
-            else:
-                self._n_samples.add(_document_key(sample.document))
+        self._n = len(self._n_samples) + self._n_failing
 
     def __len__(self) -> int:
-        return self._n_failing + len(self._n_samples)
+        return self._n
 
 
 def _document_key(document: Document | Path | StoredFile) -> bytes:

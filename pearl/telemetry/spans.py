@@ -14,7 +14,6 @@ no names of files, outputs or new actions, no messages of errors.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -30,7 +29,7 @@ from opentelemetry.trace import (
 )
 
 from pearl.documents.digest import text_sha256
-from pearl.dsl.nodes import Step
+from pearl.dsl.nodes import Plan, Step
 from pearl.dsl.parser import read
 from pearl.errors.escaping import to_json
 from pearl.llm import Usage
@@ -64,47 +63,13 @@ from pearl.trace import (
     StepStarted,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class PlanNodes:
-    """The nodes of a plan."""
-
-    steps: Mapping[str, Step]
-    numbers: Mapping[str, int]
-    new_actions: frozenset[str]
-
-    def parents(self, output: str) -> tuple[str, ...]:
-        """The distinct outputs that a step reads, in the order of its arguments."""
-        step = self.steps.get(output)
-        if step is None:
-            return ()
-        return tuple(dict.fromkeys(r.name for r in step.references() if r.name in self.steps))
-
-
-_NO_PLAN = PlanNodes({}, {}, frozenset())
+_NO_PLAN = Plan(())
 
 
 @lru_cache(maxsize=64)
-def plan_nodes(text: str) -> PlanNodes:
-    '''The nodes of a plan; none if its text cannot be parsed.
-
-    Example:
-        >>> nodes = plan_nodes("""New actions:
-        ... - None
-        ...
-        ... 1. a = FIND(CTX, "x") : f
-        ... 2. b = FIND(CTX, a) : g""")
-        >>> nodes.numbers["b"], nodes.parents("b")
-        (2, ('a',))
-    '''
-    plan = read(text).plan
-    if plan is None:
-        return _NO_PLAN
-    return PlanNodes(
-        {step.output: step for step in plan.steps},
-        {step.output: number for number, step in enumerate(plan.steps, start=1)},
-        frozenset(action.name for action in plan.new_actions),
-    )
+def _plan(text: str) -> Plan:
+    """A plan of many tasks; without steps if its text cannot be parsed."""
+    return read(text).plan or _NO_PLAN
 
 
 NEW_ACTION = "NEW_ACTION"
@@ -150,7 +115,8 @@ class TaskSpans:
         self._has_content = has_content
         self._began_ns = self._end_ns = time.time_ns() if began_ns is None else began_ns
         self._replayed_with = replayed_with
-        self._nodes = _NO_PLAN
+        self._plan = _NO_PLAN
+        self._nodes: dict[str, Step] = {}  # by output, in their order
         self._planning: _Planning | None = None
         self._steps: dict[str, _Step] = {}
         self._done: dict[str, Span] = {}
@@ -206,7 +172,7 @@ class TaskSpans:
         kind = error_type(error)
         stopped_by = "cancelled" if status == "interrupted" else kind
         if self._planning is not None:
-            failed_by = stopped_by if self._nodes is _NO_PLAN else None
+            failed_by = stopped_by if self._plan is _NO_PLAN else None
             self._end_planning(self._planning, failed_by=failed_by)
         for step in self._steps.values():
             self._fail(step.span, "cancelled", "")
@@ -273,7 +239,8 @@ class TaskSpans:
         span.end(planning.end_ns)
 
     def _run_started(self, event: RunStarted) -> None:
-        self._nodes = plan_nodes(event.plan)
+        self._plan = _plan(event.plan)
+        self._nodes = {step.output: step for step in self._plan.steps}
         if self._planning is not None:
             self._end_planning(self._planning, plan=event.plan)
             self._planning = None
@@ -288,10 +255,11 @@ class TaskSpans:
         )
 
     def _step_started(self, event: StepStarted, at: int) -> None:
-        nodes = self._nodes
-        node = self._node(event.step)
-        parents = nodes.parents(event.step)
-        is_new = event.action in nodes.new_actions and event.action != "ANSWER"
+        node, step = self._node(event.step), self._nodes.get(event.step)
+        names = [] if step is None else [each.name for each in step.references()]
+        parents = [name for name in dict.fromkeys(names) if name in self._nodes]
+        new_actions = {action.name for action in self._plan.new_actions}
+        is_new = event.action in new_actions and event.action != "ANSWER"
         action = NEW_ACTION if is_new and not self._has_content else event.action
         attributes: dict[str, Any] = {
             **named(operation="execute_tool", tool=action, tool_type="function", tool_call=node),
@@ -302,7 +270,7 @@ class TaskSpans:
         }
         if parents:
             attributes["graph.node.parent_id"] = self._node(parents[0])
-        if self._has_content and (step := nodes.steps.get(event.step)) is not None:
+        if self._has_content and step is not None:
             arguments = text_of(to_json([argument_data(argument) for argument in step.arguments]))
             attributes |= named(tool_arguments=arguments)
             attributes |= {"input.value": arguments, "pearl.step.output": event.step}
@@ -411,7 +379,7 @@ class TaskSpans:
 
     def _node(self, output: str) -> str:
         """The id of a step in the graph: its number in the plan, because its name is content."""
-        return str(self._nodes.numbers.get(output, 0))
+        return str([*self._nodes].index(output) + 1 if output in self._nodes else 0)
 
     def _content(self, name: str, text: str) -> dict[str, AttributeValue]:
         return {name: text_of(text)} if self._has_content and text else {}

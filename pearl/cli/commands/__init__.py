@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import click
 
-__all__ = ["CONTRACT", "CommandModule"]
-
 
 class CommandModule(Protocol):
     """The interface of a module of this folder."""

@@ -12,14 +12,12 @@ from pearl.cli.files import is_file
 from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
-    boxes_option,
+    answer_options,
     budget_options,
     force_option,
     json_options,
     new_pearl,
     option,
-    page_option,
-    rows_option,
     setting_options,
     store_option,
     trace_option,
@@ -40,9 +38,7 @@ from pearl.errors import UsageError
     "Write to FILE instead of stdout: the page (.html), JSON (.json, .jsonl), text (.txt, .md); or the rows behind the answer (.csv, .xlsx).",
 )
 @option("-v --verbose", bool, "Show the plan and every step, too.")
-@page_option
-@rows_option
-@boxes_option
+@answer_options
 @setting_options()
 @budget_options
 @option("--fresh", bool, "Ignore kept replies.")

@@ -11,15 +11,7 @@ from pearl.cli.options import as_json, option
 from pearl.cli.terminal import notice
 from pearl.errors import UsageError
 
-_FACTS = (
-    "model",
-    "library",
-    "bank",
-    "nearest",
-    "token_budget",
-    "context",
-    "seeds",
-)
+_FACTS = ("model", "library", "bank", "nearest", "token_budget", "context", "seeds")
 """Header fields that are reported if they differ between two logs."""
 
 

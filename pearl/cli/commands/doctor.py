@@ -129,9 +129,10 @@ def _keys() -> Check:
     """List the variables that hold keys, without the keys."""
     from pearl.llm.backends import providers
     from pearl.llm.backends.openai.endpoint import ANY_KEY, KEY_VARIABLE
+    from pearl.llm.overview import key_is_set
 
     known = [ANY_KEY, KEY_VARIABLE, *(each.key for each in providers().values() if each.key)]
-    there = [name for name in known if os.environ.get(name, "").strip()]
+    there = [name for name in known if key_is_set(name)]
     if there:
         return Check("keys", "ok", ", ".join(there))
     help = "the embedded model and those on this machine need none; others: docs/servers.md"

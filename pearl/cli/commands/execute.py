@@ -25,20 +25,12 @@ from pearl.cli.files import (
 from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
-    batch_options,
-    boxes_option,
-    budget_options,
-    executor_options,
-    force_option,
-    json_options,
+    answer_options,
     new_pearl,
     option,
-    page_option,
     refuse,
-    rows_option,
-    run_options,
     setting_options,
-    trace_option,
+    task_options,
 )
 from pearl.cli.terminal import notice
 from pearl.cli.writing import directed, is_for_printing, keep_inputs, keep_json_lines
@@ -68,17 +60,9 @@ if TYPE_CHECKING:
     "Write one JSON line per document to FILE (.jsonl), or Parquet files to a folder at an address (s3://...); other suffixes as `pearl ask`.",
 )
 @option("-v --verbose", bool, "Show the plan and every step, too.")
-@page_option
-@rows_option
-@boxes_option
+@answer_options
 @setting_options()
-@budget_options
-@run_options
-@executor_options()
-@batch_options
-@trace_option
-@force_option
-@json_options
+@task_options
 def command(
     plan_and_documents: tuple[str, ...], together: bool, tasks: str | None, out: str | None,
     **options: Any,

@@ -17,13 +17,7 @@ from pearl.cli.commands.search import to_entry
 from pearl.cli.corpora import document_tasks, open_index, searcher_opened
 from pearl.cli.files import found_documents
 from pearl.cli.help import Command
-from pearl.cli.options import (
-    limit_options,
-    model_opened,
-    new_pearl,
-    setting_options,
-    store_option,
-)
+from pearl.cli.options import limit_options, model_opened, new_pearl, setting_options, store_option
 from pearl.cli.terminal import notice
 from pearl.errors import DataError, PearlError, UsageError
 from pearl.plugins.extras import require_extra
@@ -246,9 +240,7 @@ class Tools:
 
     def _found(self, documents: Sequence[str]) -> list[str]:
         """The paths of documents; links are followed, and lead nowhere else."""
-        paths = []
-        for name in documents:
-            paths += found_documents([str(self._inside(name))])
+        paths = found_documents([str(self._inside(name)) for name in documents])
         for path in paths:
             self._inside(path)
         if len(paths) > MAX_DOCUMENTS:

@@ -16,7 +16,6 @@ from pearl.cli.options import as_json, option, private_option, refuse, setting_o
 from pearl.cli.terminal import data_stdout, new_console, notice
 from pearl.documents.passages import WORD, Stem
 from pearl.errors.escaping import to_json
-from pearl.errors.patterns import lazy_pattern
 from pearl.retrieval import DEFAULT_METHOD, SearchSettings
 from pearl.retrieval.queries import analyzer
 
@@ -99,11 +98,7 @@ def _is_there(name: str) -> bool:
 
 
 async def _search(
-    corpus: Sequence[str],
-    query: str,
-    k: int,
-    settings: SearchSettings,
-    options: dict[str, Any],
+    corpus: Sequence[str], query: str, k: int, settings: SearchSettings, options: dict[str, Any]
 ) -> SearchResult:
     """Search; wrong settings are reported before anything is read."""
     async with searcher_opened(settings, options) as searcher:
@@ -127,8 +122,6 @@ MATCH = "bold red"
 """Style of words that match."""
 
 INDENT = "   "
-
-_BLANKS = lazy_pattern(r"\s+")
 
 
 def to_entry(hit: Hit) -> dict[str, Any]:
@@ -211,4 +204,4 @@ def _cut(line: str, match: int) -> tuple[int, int]:
 
 
 def _line(text: str) -> str:
-    return _BLANKS.sub(" ", text).strip()
+    return " ".join(text.split())

@@ -23,17 +23,6 @@ if TYPE_CHECKING:  # the command line lists the methods, and needs nothing of th
     from pearl.pipeline import Pearl
     from pearl.trace import Trace
 
-__all__ = [
-    "CONTRACT",
-    "Effort",
-    "Method",
-    "Prediction",
-    "answered",
-    "chosen",
-    "load_method",
-    "standalone",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Effort:
@@ -73,33 +62,20 @@ class Method(Protocol):
     def predict(
         self, pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
     ) -> Awaitable[Prediction]:
-        """Answer one sample.
-
-        Raises:
-            PearlError: The method failed; the runner records it, and it counts as wrong.
-        """
-        ...
+        """Answer one sample; a `PearlError` is recorded, and counts as wrong."""
 
 
 CONTRACT = Method
 
 
 def load_method(name: str) -> Method:
-    """The method of a name.
-
-    Raises:
-        UsageError: The name is unknown.
-    """
+    """The method of a name."""
     method: Method = plugins.load(__name__, name, "method")
     return method
 
 
 async def standalone(pearl: Pearl, sample: Sample, trace: Trace) -> str:
-    """The question of a sample, clear without the earlier turns; calls the model only if there are turns.
-
-    Raises:
-        ModelError: The model gave no usable reply.
-    """
+    """The question of a sample, clear without the earlier turns; calls the model only if there are turns."""
     understood = await pearl.understand(sample.question, history=sample.history, trace=trace)
     return understood.question
 

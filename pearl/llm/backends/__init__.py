@@ -24,21 +24,6 @@ from pearl import plugins
 from pearl.errors import UsageError, did_you_mean
 from pearl.llm import Constrains, Model
 
-__all__ = [
-    "CONTRACT",
-    "Abilities",
-    "Backend",
-    "ModelSettings",
-    "abilities_of",
-    "address_of",
-    "address_variable",
-    "backend_names",
-    "create_model",
-    "default_key_variable",
-    "description_of",
-    "own_key_variable",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
@@ -93,7 +78,6 @@ class Backend(Protocol):
 
     def create(self, name: str, settings: ModelSettings) -> Model:
         """Create the model of a name, which may be "", or raise a `UsageError`."""
-        ...
 
 
 CONTRACT = Backend
@@ -193,9 +177,10 @@ class Provider:
 
     def key_variable(self, url: str, *, is_named: bool = True) -> str:
         """The variable of its key, or that of `openai:` for another address than its own."""
-        openai = _backend("openai")
-        variable: str = openai.key_variable(url, is_named=is_named)
-        is_own = url.rstrip("/") == self.url and variable != openai.ANY_KEY
+        from pearl.llm.backends.openai.endpoint import ANY_KEY, key_variable
+
+        variable = key_variable(url, is_named=is_named)
+        is_own = url.rstrip("/") == self.url and variable != ANY_KEY
         return self.key if is_own else variable
 
 

@@ -67,9 +67,7 @@ class Batch:
     places: tuple[str, ...] = ()  # ids of the files with its results
     problem: ModelError | None = None  # why the server refused it as a whole
     is_too_much: bool = False  # refused because too many tokens wait in all batches
-    is_sure: bool = (
-        True  # False if only its results can show that it is the one that was looked for
-    )
+    is_sure: bool = True  # False if only its results can show that it is the one looked for
 
     @property
     def is_over(self) -> bool:

@@ -19,15 +19,7 @@ from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import replies
 from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.backends.openai.sessions import HttpSession
-from pearl.llm.batches import (
-    TRANSFER_TIMEOUT_S,
-    Batch,
-    Batches,
-    Query,
-    Row,
-    State,
-    Submission,
-)
+from pearl.llm.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
 
 PATH = "/messages/batches"
 CLOCKS_S = 3600.0  # Maximum difference between the clocks of this machine and of the server

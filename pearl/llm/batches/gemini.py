@@ -13,15 +13,7 @@ from pearl.llm.backends.openai import replies
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.backends.openai.sessions import HttpSession
-from pearl.llm.batches import (
-    TRANSFER_TIMEOUT_S,
-    Batch,
-    Batches,
-    Query,
-    Row,
-    State,
-    Submission,
-)
+from pearl.llm.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire

@@ -12,15 +12,7 @@ from pearl.errors import ModelError
 from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import faults, replies
 from pearl.llm.backends.openai.servers import Body
-from pearl.llm.batches import (
-    TRANSFER_TIMEOUT_S,
-    Batch,
-    Batches,
-    Query,
-    Row,
-    State,
-    Submission,
-)
+from pearl.llm.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
 
 _STATES: dict[str, State] = {
     "completed": "completed", "failed": "failed", "expired": "expired", "cancelled": "cancelled",
@@ -74,11 +66,7 @@ class VendorBatches(Batches):
 
     async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
         """Create a batch from a file, which starts billing."""
-        asked = {
-            "input_file_id": submission.file_id,
-            "endpoint": PATH,
-            "completion_window": "24h",
-        }
+        asked = {"input_file_id": submission.file_id, "endpoint": PATH, "completion_window": "24h"}
         return self._batch(await self._call(self._wire().post("/batches", asked)))
 
     def _path(self, id: str = "") -> str:

@@ -17,17 +17,6 @@ from pearl.llm.embedding_cache import CachedEmbedder, EmbeddingCache
 from pearl.plugins.files import content_cache
 from pearl.retrieval import Embedder
 
-__all__ = [
-    "ADDRESS_VARIABLE",
-    "CONTRACT",
-    "EmbedderModule",
-    "EmbedderSettings",
-    "TextEmbedder",
-    "address_in_environment",
-    "create_embedder",
-    "embedder_beside",
-]
-
 # The embedding model usually runs on another server than the language model.
 ADDRESS_VARIABLE = "PEARL_EMBEDDINGS_URL"
 
@@ -65,7 +54,6 @@ class TextEmbedder(Embedder, Protocol):
     @property
     def notice(self) -> str:
         """One line to show users before its first use, or ""."""
-        ...
 
 
 class EmbedderModule(Protocol):
@@ -77,7 +65,6 @@ class EmbedderModule(Protocol):
 
     def create(self, name: str, settings: EmbedderSettings) -> TextEmbedder:
         """Create the embedder of a name, which may be "", or raise a `PearlError`."""
-        ...
 
 
 CONTRACT = EmbedderModule
@@ -126,8 +113,7 @@ def embedder_beside(
 ) -> TextEmbedder:
     """Create the embedder that works beside a model: at `url`, else the server of the environment, else the model's."""
     settings = EmbedderSettings(url, is_asked=is_asked, concurrency=concurrency)
-    if not (
-        url or address_in_environment()
-    ):  # the key of the model goes to the server of the model only
+    # The key of the model goes to the server of the model only.
+    if not (url or address_in_environment()):
         settings = replace(settings, base_url=base_url, api_key_env=api_key_env)
     return create_embedder(spec, settings)

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -106,8 +106,6 @@ def read_vectors(body: bytes, n_texts: int, endpoint: Endpoint) -> NDArray[np.fl
     return unit
 
 
-__all__ = ["DESCRIPTION", "IS_CACHED", "OpenAIEmbedder", "create"]
-
 DESCRIPTION = "any OpenAI-compatible server: openai:NAME; $PEARL_EMBEDDINGS_URL for one of your own"
 IS_CACHED = True
 KEY_VARIABLE = "PEARL_EMBEDDINGS_API_KEY"  # takes precedence over the keys of models
@@ -199,16 +197,13 @@ class OpenAIEmbedder:
 
     async def _call(self, texts: list[str]) -> NDArray[np.float32]:
         body = {"model": self._endpoint.model, "input": texts, "encoding_format": "float"}
-        return read_vectors(await self._post(body, len(texts)), len(texts), self._endpoint)
-
-    async def _post(self, body: dict[str, Any], n_texts: int) -> bytes:
         wire = self._session.connect()  # the import must not count towards the timeout
         from pearl.llm.backends.openai.wire import MAX_BYTES, at_most
 
         try:
             async with asyncio.timeout(self._timeout_s):
-                with at_most(MAX_BYTES + n_texts * MAX_DIMENSIONS * BYTES_A_NUMBER):
-                    return await wire.post("/embeddings", body)
+                with at_most(MAX_BYTES + len(texts) * MAX_DIMENSIONS * BYTES_A_NUMBER):
+                    reply = await wire.post("/embeddings", body)
         except TimeoutError:
             raise faults.too_slow(self._timeout_s, self._endpoint) from None
         except StatusError as error:
@@ -218,6 +213,7 @@ class OpenAIEmbedder:
                     refusal.message, kind="bad_request", help=refusal.help
                 ) from None
             raise refusal from None
+        return read_vectors(reply, len(texts), self._endpoint)
 
     async def aclose(self) -> None:
         """Close connections."""

@@ -400,10 +400,7 @@ class Batched(Wrapper):
         return {}
 
     async def _sent(
-        self,
-        requests: Mapping[bytes, Request],
-        progress: BatchProgress,
-        group: asyncio.TaskGroup,
+        self, requests: Mapping[bytes, Request], progress: BatchProgress, group: asyncio.TaskGroup
     ) -> None:
         """Submit requests as the budget allows them, and wait for their batches in a group."""
         left = requests

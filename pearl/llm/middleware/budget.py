@@ -57,9 +57,7 @@ class Call:
     sure_share: float = 1.0  # the same, as far as it is known before the call
     price: Price | None = None  # of its model, if it is another than the budget's
     is_told: bool = True  # whether the server told a plausible usage
-    may_write: bool | None = (
-        None  # whether its cache may be written; None if the request did not say
-    )
+    may_write: bool | None = None  # whether its cache may be written; None if nobody said
 
 
 def check_limits(*limits: object) -> None:
@@ -352,9 +350,7 @@ class Budgeted(Wrapper):
     async def complete(self, request: Request) -> Completion:
         """Send one request if the budget allows it, and before it the calls that it needs."""
         request = self._budget.limited(request)
-        if (
-            request.constraint is not None
-        ):  # before anything is reserved, else they would wait for it
+        if request.constraint is not None:  # before a reservation, for which they would wait
             await self.prepare(request, self._spend)
         return await self._spend(request, lambda: self._model.complete(request))
 

@@ -25,15 +25,12 @@ class Replies(Protocol):
 
     async def reply(self, key: bytes) -> Completion | None:
         """The cached reply of a key, or None."""
-        ...
 
     async def keep(self, key: bytes, completion: Completion) -> None:
         """Store a reply; an existing one may be kept."""
-        ...
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
         """Store replies by key, all or none of them."""
-        ...
 
 
 Claimed = Callable[[bytes], AbstractAsyncContextManager[Completion | None]]

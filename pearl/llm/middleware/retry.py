@@ -149,9 +149,8 @@ class Retries:
         budget = self._budget
         left_s = None if budget is None else budget.left_s
         limits = [limit for limit in (self._deadline_s, left_s) if limit is not None]
-        over = asyncio.timeout(
-            min(limits, default=None)
-        )  # one timeout for both limits, because it costs time in every call
+        # One timeout for both limits, because it costs time in every call.
+        over = asyncio.timeout(min(limits, default=None))
         now = asyncio.get_running_loop().time()
         deadline = None if self._deadline_s is None else now + self._deadline_s
         try:

@@ -102,11 +102,7 @@ class Unit(ABC):
 
     @abstractmethod
     async def perform(self, resources: Resources, trace: Trace) -> Any:
-        """Execute the unit.
-
-        Raises:
-            Exception: The unit failed.
-        """
+        """Execute the unit; it raises an exception if it failed."""
 
     def is_failure(self, result: Any) -> bool:
         """Whether the result of `perform` is a failure."""
@@ -168,11 +164,7 @@ class Task(Unit):
 
     @property
     def depends_on(self) -> Sequence[str]:
-        """Plan, question and extra fields.
-
-        Raises:
-            UsageError: `extra` is not JSON data.
-        """
+        """Plan, question and extra fields."""
         try:
             extra = json.dumps(self.extra, sort_keys=True) if self.extra else "{}"
         except TypeError as error:
@@ -187,11 +179,7 @@ class Task(Unit):
         return 0 if self.plan is None else resources.n_chained(self.plan, self.question)
 
     async def perform(self, resources: Resources, trace: Trace) -> Answer:
-        """Run the plan, writing it first if necessary.
-
-        Raises:
-            PearlError: The task failed.
-        """
+        """Run the plan, writing it first if necessary."""
         if self.problem is not None or self.document is None:
             raise self.problem or PearlError("the task has no document")
         document = await resources.document(self.document)
@@ -252,11 +240,7 @@ class Outcome(Generic[U]):
         return self.unit.row(self.result, self.error) is not None
 
     def to_dict(self) -> Mapping[str, Any]:
-        """Its row.
-
-        Raises:
-            Exception: The error of a unit whose errors have no row.
-        """
+        """Its row; raises the error of a unit whose errors have no row."""
         row = self.unit.row(self.result, self.error)
         if row is None:
             assert self.error is not None
@@ -279,12 +263,7 @@ class Executor(Protocol):
         listener: Listener | None = None,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> AsyncGenerator[Outcome[Any], None]:
-        """Execute the units; yields outcomes in the order of the units.
-
-        Raises:
-            PearlError: No unit can be performed.
-        """
-        ...
+        """Execute the units; yields outcomes in the order of the units. Raises if no unit can be performed."""
 
 
 CONTRACT = Executor
@@ -309,11 +288,7 @@ class Offered(TypedDict, total=False):
 
 
 def load_executor(name: str) -> Executor:
-    """Load an executor by name.
-
-    Raises:
-        UsageError: No executor has that name.
-    """
+    """Load an executor by name."""
     executor: Executor = plugins.load(__name__, name, "executor")
     return executor
 

@@ -43,7 +43,6 @@ class BatchModel(Model, Protocol):
 
     def batches(self) -> Batches:
         """The Batch API of the model."""
-        ...
 
 
 async def run(

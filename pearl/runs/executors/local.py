@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Collection,
-    Hashable,
-    Iterable,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Iterable
 from contextlib import aclosing
 from heapq import heappop, heappush
 from itertools import islice

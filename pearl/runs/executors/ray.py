@@ -153,10 +153,7 @@ def _check_reachable(address: str) -> None:
 
 
 def _divert() -> None:
-    """Log Ray's reports of lost workers, one line each.
-
-    Ray writes pages of them to stdout, which is for data, and has no setting for that.
-    """
+    """Log Ray's reports of lost workers, one line each: it writes pages of them to stdout, which is for data."""
     worker: Any = import_module("ray._private.worker")
 
     def log(data: Mapping[str, Any], **_: Any) -> None:
@@ -311,10 +308,7 @@ def _nodes() -> list[Mapping[str, Any]]:
 
 
 def _actor(kind: type, node: Mapping[str, Any] | None, **options: Any) -> Any:
-    """A class of actors that Ray restarts without limit, on this node if it is alive.
-
-    Ray does not repeat calls of a lost actor: `_Crew` does, at once and on another node.
-    """
+    """A class of actors that Ray restarts without limit, on this node if it is alive."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -322,7 +316,7 @@ def _actor(kind: type, node: Mapping[str, Any] | None, **options: Any) -> Any:
     return ray.remote(kind).options(
         num_cpus=0,
         max_restarts=-1,
-        max_task_retries=0,
+        max_task_retries=0,  # `_Crew` repeats calls of a lost actor, at once and on another node
         scheduling_strategy=where or "SPREAD",
         **options,
     )

@@ -230,11 +230,7 @@ def unpacked_trace(data: object) -> str:
 def packed_reply(key: bytes, completion: Completion) -> bytes:
     """The body of a reply."""
     data = json_bytes(
-        {
-            "text": completion.text,
-            "model": completion.model,
-            "usage": completion.usage.to_dict(),
-        }
+        {"text": completion.text, "model": completion.model, "usage": completion.usage.to_dict()}
     )
     return sealed(key, data)
 

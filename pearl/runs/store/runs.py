@@ -72,10 +72,7 @@ def _started(pid: int) -> str | None:
     try:
         # The second field is the name of the program in brackets, which may contain blanks and brackets.
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        if fields[0] in (
-            b"Z",
-            b"X",
-        ):  # a zombie: it has ended, but its parent has not waited for it
+        if fields[0] in (b"Z", b"X"):  # a zombie, whose parent has not waited for its end
             return "ended"
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}:{int(fields[19])}"

@@ -39,8 +39,6 @@ from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.progress import CallProgress, report
 from pearl.plugins.extras import require_extra
 
-__all__ = ["ABILITIES", "DESCRIPTION", "LlamaCppModel", "create"]
-
 DESCRIPTION = "a model in a file, by llama.cpp in a child process: llamacpp:PATH.gguf"
 MAX_WINDOW = 16_384  # Default maximum context window in tokens
 CACHE_MIB = 4_096  # Memory for cached prefix states, in MiB
@@ -101,9 +99,8 @@ class LlamaCppModel:
         self._header = header
         self.is_small = header.n_bytes < SMALL_BYTES
         self.notice = "" if self._header.has_template else NOTICE.format(path.name)
-        self._key = secrets.token_hex(
-            16
-        )  # keeps out other users of this machine, who may find the port
+        # It keeps out other users of this machine, who may find the port.
+        self._key = secrets.token_hex(16)
         settings = self._settings()
         self._worker = Worker(path, settings)
         self._client: tuple[str, OpenAIModel] | None = None

@@ -20,7 +20,6 @@ from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.openai import faults, replies, servers
 from pearl.llm.backends.openai.constraining import Constraining, Spend
 from pearl.llm.backends.openai.endpoint import (
-    ANY_KEY,
     KEY_VARIABLE,
     Endpoint,
     bearer,
@@ -42,18 +41,6 @@ if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
     from pearl.llm.batches import Batches
 
-__all__ = [
-    "ABILITIES",
-    "ADDRESS_VARIABLE",
-    "ANY_KEY",
-    "DESCRIPTION",
-    "OpenAIModel",
-    "address",
-    "create",
-    "create_named",
-    "endpoint_of",
-    "key_variable",
-]
 
 DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of your own"
 ABILITIES = Abilities("NAME", None, key=KEY_VARIABLE, tokenizes=None)

@@ -52,10 +52,6 @@ Spend = Callable[[Request, Callable[[], Awaitable[Completion]]], Awaitable[Compl
 """Makes a call within the limits of a budget."""
 
 
-async def _unlimited(request: Request, send: Callable[[], Awaitable[Completion]]) -> Completion:
-    return await send()
-
-
 _WANTED: dict[ConstrainBy, str] = {"grammar": "grammar", "json": "JSON Schema"}
 
 
@@ -71,7 +67,7 @@ class Constraining:
 
     async def complete(self, request: Request, constraint: Constraint) -> Completion:
         """Send a request with its constraint."""
-        server, form = await self.ready(request, _unlimited)
+        server, form = await self.ready(request)
         try:
             completion = await self._ask(server, request, constraint, form)
         except ModelError as error:
@@ -80,7 +76,7 @@ class Constraining:
             raise
         return self.sentence(completion, constraint) if form == "json-schema" else completion
 
-    async def ready(self, request: Request, spend: Spend) -> tuple[Server, Form]:
+    async def ready(self, request: Request, spend: Spend | None = None) -> tuple[Server, Form]:
         """The kind of the server and the form in which it obeys a constraint; probes it if necessary."""
         by, constraint = request.constrain_by, request.constraint
         if self._server is None:
@@ -153,7 +149,9 @@ class Constraining:
         known = servers.by_listing(listed, self._endpoint.model)
         self._server = known or servers.load(servers.UNKNOWN)
 
-    async def _judge(self, by: ConstrainBy, server: Server, request: Request, spend: Spend) -> None:
+    async def _judge(
+        self, by: ConstrainBy, server: Server, request: Request, spend: Spend | None
+    ) -> None:
         # The first caller may be cancelled or time out while others still wait.
         timeout_s = self._session.timeout_s
         try:
@@ -166,7 +164,9 @@ class Constraining:
         )
         self._session.memory.keep(f"{server.title}: {by}", kept)
 
-    async def _probe(self, server: Server, request: Request, spend: Spend) -> Form | ModelError:
+    async def _probe(
+        self, server: Server, request: Request, spend: Spend | None
+    ) -> Form | ModelError:
         """The first form that the server obeys, or the error of the best form."""
         probe = replace(
             request,
@@ -180,7 +180,7 @@ class Constraining:
         for form in server.forms(request.constrain_by):
             try:
                 ask = partial(self._ask, server, probe, PROBE, form, faults.refuses_probe)
-                reply = await spend(probe, ask)
+                reply = await (ask() if spend is None else spend(probe, ask))
             except ModelError as error:
                 if error.kind not in _VERDICTS:
                     raise
@@ -188,9 +188,8 @@ class Constraining:
                 continue
             if _is_obeyed(reply.text, form):
                 return form
-            said = self._endpoint.quote(reply.text)[
-                :60
-            ]  # truncated after keys are hidden, so that no partial key is left
+            # Truncated after keys are hidden, so that no partial key is left.
+            said = self._endpoint.quote(reply.text)[:60]
             outcomes.append(
                 f"{server.title} ignores a {wanted}: {self._endpoint.shown} replied '{said}'"
             )

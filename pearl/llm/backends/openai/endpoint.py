@@ -180,10 +180,8 @@ _IS_TOO_LARGE = lazy_pattern(
     re.IGNORECASE,
 )
 _IS_OF_WINDOW = lazy_pattern(r"context[ _](?:length|limit)|input tokens|prompt", re.IGNORECASE)
-_IS_OF_CACHE = lazy_pattern(r"prompt_cache|cache_control")
 # "System role not supported" (Gemma's template), "roles must alternate user/assistant" (Mistral's).
 _IS_OF_SYSTEM = lazy_pattern(r"system (?:role|message|prompt)|roles must alternate", re.IGNORECASE)
-_IS_UNKNOWN = lazy_pattern(r"unsupported|not supported|instead", re.IGNORECASE)
 
 
 def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -279,14 +277,19 @@ class Parameters:
             if merged is not messages:
                 self.takes_system = False
                 return {**body, "messages": merged}
-        if self._caching is not None and _IS_OF_CACHE.search(said):
+        if self._caching is not None and any(
+            name in said for name in ("prompt_cache", "cache_control")
+        ):
             self._caching = None
             return _unmarked(body)
         limit = next((name for name in (*_LIMITS, "max_output_tokens") if name in body), None)
         if limit is None or not (named == limit or _IS_OF_LIMIT.search(said)):
             return None
         other = next((name for name in _LIMITS if name != limit and name in said), None)
-        if other and limit in _LIMITS and _IS_UNKNOWN.search(said):
+        is_unknown = any(
+            word in said.lower() for word in ("unsupported", "not supported", "instead")
+        )
+        if other and limit in _LIMITS and is_unknown:
             self._limit = other
             return {other if key == limit else key: body[key] for key in body}
         lowered = body[limit] // 2

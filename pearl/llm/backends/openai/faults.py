@@ -128,8 +128,7 @@ Refuses = Callable[[StatusError], bool]
 """Whether an error rejects a constraint."""
 
 _OF_CONSTRAINTS = lazy_pattern(
-    r"(?<![a-z])(?:grammar|schema|structured|[eg]bnf|lark|regex|tool|format|complex)",
-    re.IGNORECASE,
+    r"(?<![a-z])(?:grammar|schema|structured|[eg]bnf|lark|regex|tool|format|complex)", re.IGNORECASE
 )
 """Words of errors that reject a constraint."""
 
@@ -143,7 +142,8 @@ def refuses_constraint(error: StatusError) -> bool:
 def refuses_probe(error: StatusError) -> bool:
     """Whether a probe was rejected: only its constraint can be the reason."""
     if error.status == 500:  # of llama.cpp builds that cannot parse a grammar
-        return bool(re.search(r"grammar|schema", _message(error.body), re.IGNORECASE))
+        said = _message(error.body).lower()
+        return "grammar" in said or "schema" in said
     is_other = str(error.code) in {*_CODES, "context_length_exceeded"}
     return error.status in (400, 422) and not is_other
 
@@ -213,9 +213,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """An exception and its causes."""
     while error is not None:
         yield error
-        if isinstance(
-            error, BaseExceptionGroup
-        ):  # from the official client: an error for each address
+        if isinstance(error, BaseExceptionGroup):  # of the official client: one for each address
             for part in error.exceptions:
                 yield from _causes(part)
         error = error.__cause__ or error.__context__

@@ -9,18 +9,17 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from pearl.documents.tokens import NoTokenizerError, TokenizerError
 from pearl.errors import ModelError
 from pearl.llm import PrefixCaching
 from pearl.llm.backends.openai import faults, replies, servers, streaming
-from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, Parameters, bearer
+from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, Parameters, bearer, scrubbed
 from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.memory import ServerMemory
 from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.servers import Server
-from pearl.llm.backends.openai.tokenizing import prompt_tokens, text_tokens
 from pearl.llm.concurrency import background_loop
 
 if TYPE_CHECKING:
@@ -178,9 +177,8 @@ async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
     try:
         listed = await session.known_listing()
         entries = [model for model in listed if model.id == endpoint.model]
-        for entry in entries or (
-            listed if len(listed) == 1 else ()
-        ):  # it accepts any name for its only model
+        # A server of one model accepts any name for it.
+        for entry in entries or (listed if len(listed) == 1 else ()):
             if (window := listed_window(entry)) is not None:
                 return window
         kind = server or servers.by_listing(listed, endpoint.model)
@@ -231,13 +229,9 @@ class ServerTokenizer:
         """Tokens of a text, or those that the template adds to it."""
         try:
             session, server = await self._connected()
-            how = (server.tokenizes, session.endpoint, session.post)
             async with asyncio.timeout(TIMEOUT_S):
-                n_framed = 0
-                if is_framed:
-                    messages = [{"role": "user", "content": text}]
-                    n_framed = len(await prompt_tokens(messages, *how))
-                n = len(await text_tokens(text, *how))
+                n_framed = await _prompt_tokens(text, session, server) if is_framed else 0
+                n = await _text_tokens(text, session, server)
         except TimeoutError:
             raise TokenizerError(f"no answer within {TIMEOUT_S:g} s") from None
         except ModelError as error:
@@ -260,3 +254,37 @@ class ServerTokenizer:
 
     async def _close(self) -> None:
         await self._session.aclose()
+
+
+class _Prompt(BaseModel):
+    prompt: str
+
+
+class _Tokens(BaseModel):
+    tokens: list[int]
+
+
+async def _text_tokens(text: str, session: HttpSession, server: Server) -> int:
+    """The tokens of a text, in which a mark of the chat template is no token of its own."""
+    body = {"model": session.endpoint.model, server.tokenizes: scrubbed(text)}
+    if server.tokenizes == "content":
+        return await _tokens({**body, "add_special": False, "parse_special": False}, session)
+    return await _tokens({**body, "add_special_tokens": False}, session)
+
+
+async def _prompt_tokens(text: str, session: HttpSession, server: Server) -> int:
+    """The tokens of a message in the chat template of the model."""
+    messages = [{"role": "user", "content": text}]
+    body: dict[str, Any] = {"model": session.endpoint.model, "messages": messages}
+    if server.tokenizes == "content":
+        template = await session.post("/../apply-template", body)
+        prompt = replies.read_as(_Prompt, template, session.endpoint, "prompt").prompt
+        return await _tokens(
+            {"content": prompt, "add_special": True, "parse_special": True}, session
+        )
+    return await _tokens({**body, "add_generation_prompt": True}, session)
+
+
+async def _tokens(body: Mapping[str, Any], session: HttpSession) -> int:
+    reply = await session.post("/../tokenize", body)
+    return len(replies.read_as(_Tokens, reply, session.endpoint, "list of tokens").tokens)
