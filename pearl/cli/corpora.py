@@ -158,7 +158,6 @@ def _now_and_then() -> Callable[[str], None]:
 
 
 def _index_progress() -> IndexProgress:
-    """Report the progress of an index on stderr."""
     tell = _now_and_then()
 
     def show(n_files: int, total: int, n_documents: int) -> None:

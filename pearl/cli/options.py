@@ -154,7 +154,6 @@ PRICE = Parsed("PRICE", _price, "a price, as input=2.50,cached=0.25,output=10")
 
 
 def _option(name: str) -> Callable[[Command], Command]:
-    """The option for a setting of the schema."""
     kind, setting = schema()[name]
     default = getattr(Settings, name)
     if NoneType in get_args(kind):

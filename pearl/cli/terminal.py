@@ -65,7 +65,6 @@ def data_stdout() -> IO[str]:
 
 
 def _below(stream: IO[str]) -> IO[str]:
-    """The original stream."""
     while (below := getattr(stream, "rich_proxied_file", None)) is not None:
         stream = below
     return stream

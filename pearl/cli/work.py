@@ -236,7 +236,6 @@ def _typed(outcome: Outcome[Task] | None, schema: Schema | None) -> Any:
 
 
 def _link(page: str) -> None:
-    """Link a page on a terminal."""
     from rich.text import Text
 
     console = new_console(err=True)

@@ -124,6 +124,14 @@ def _check_writable(path: str) -> None:
         raise unwritable(path, error) from None
 
 
+def make_folder(folder: Path) -> None:
+    """Create a folder that may be there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot be created: {error.strerror}", path=folder) from None
+
+
 def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
     """Check that no output overwrites an input."""
     read = [Path(name) for name in inputs if Path(name).is_file()]

@@ -259,14 +259,7 @@ class Usage:
     n_written_long_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.n_input_tokens + other.n_input_tokens,
-            self.n_output_tokens + other.n_output_tokens,
-            self.n_cached_tokens + other.n_cached_tokens,
-            self.n_implausible_calls + other.n_implausible_calls,
-            self.n_written_tokens + other.n_written_tokens,
-            self.n_written_long_tokens + other.n_written_long_tokens,
-        )
+        return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
     @classmethod
     def bounded(

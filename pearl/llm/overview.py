@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from pearl import plugins
 from pearl.documents.tokens import known_window
@@ -24,7 +24,6 @@ from pearl.llm.backends import (
     providers,
 )
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.sessions import listed_window
 from pearl.llm.prices import Price, read_prices
 from pearl.plugins.extras import extras
@@ -66,14 +65,6 @@ class Running:
     failure: str = ""
 
 
-@runtime_checkable
-class Lists(Protocol):
-    """A model whose server lists its models."""
-
-    async def listing(self) -> list[Listed]:
-        """The listed models."""
-
-
 def backend_rows() -> list[BackendRow]:
     """Every backend, with its abilities."""
     missing = extras()
@@ -95,8 +86,8 @@ async def served_models(spec: str, settings: ModelSettings | None = None) -> lis
     backend, _, name = spec.partition(":")
     # With a given window the server is not asked for it; the name is not sent.
     settings = replace(settings or ModelSettings(), window=1)
-    model = None if address_of(backend) is None else create_model(f"{backend}:any", settings)
-    if not isinstance(model, Lists):
+    model: Any = None if address_of(backend) is None else create_model(f"{backend}:any", settings)
+    if not hasattr(model, "listing"):
         create_model(spec, settings)  # raises an error if there is no such backend or file
         raise UsageError(
             f"{backend} has no server that lists models", help="pearl models lists the servers"

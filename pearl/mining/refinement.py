@@ -140,7 +140,6 @@ class Refinement(Frozen):
 
 
 def _noted(counts: Mapping[str, int]) -> str:
-    """The counts that are not 0."""
     notes = (
         f"{n:,} {what.replace('(s)', '' if n == 1 else 's')}" for what, n in counts.items() if n
     )
@@ -176,7 +175,6 @@ def lineage(refinement: Refinement, action: RefinedAction) -> list[str]:
 
 
 def _comment(text: str, further: str) -> str:
-    """The text as comment lines."""
     return textwrap.fill(
         text, _WIDTH, initial_indent="# ", subsequent_indent=further,
         break_long_words=False, break_on_hyphens=False,

@@ -183,7 +183,6 @@ class SessionRun:
         return self._finished().__await__()
 
     async def _finished(self) -> Summary:
-        """Run all tasks."""
         async with aclosing(self._work) as outcomes:
             async for _ in outcomes:
                 pass
@@ -720,7 +719,6 @@ class Session:
 
     @contextmanager
     def _opened(self, watcher: Watcher) -> Iterator[Store | None]:
-        """The store to write, if any."""
         if self._store is None or isinstance(self._store, Store):
             yield self._store
         else:
@@ -729,7 +727,6 @@ class Session:
 
     @contextmanager
     def _readable(self) -> Iterator[Store]:
-        """The store to read."""
         if self._store is None:
             raise UsageError("the session has no store", help="Session(pearl, store=FOLDER)")
         if isinstance(self._store, Store):

@@ -108,6 +108,5 @@ def _refuse_others() -> None:
 
 
 def _address() -> str:
-    """The address of the collector, without a password."""
     named = (os.environ.get(variable, "").strip() for variable in ENDPOINT_VARIABLES)
     return redacted(next(filter(None, named), "http://localhost:4318"))

@@ -325,7 +325,6 @@ class Chat:
     # --- commands -----------------------------------------------------------------------------
 
     def _carry_out(self, line: str) -> None:
-        """Run a command of the chat."""
         name, _, argument = line[1:].partition(" ")
         if name not in self._commands:
             named = [f"/{each}" for each in self._commands]
@@ -341,7 +340,6 @@ class Chat:
             self._messages.write(escaped(f"{line}\n"))
 
     def _answer(self) -> Answer:
-        """The last answer."""
         if self.conversation.last is None:
             raise UsageError("no answer yet", help="ask a question first")
         return self.conversation.last

@@ -10,8 +10,7 @@ import click
 from pearl.cli.help import Command
 from pearl.cli.options import force_option, option
 from pearl.cli.terminal import new_console
-from pearl.cli.writing import OutputWriter
-from pearl.errors import DataError
+from pearl.cli.writing import OutputWriter, make_folder
 
 FOLDER = Path(__file__).parents[2] / "documents" / "demo"
 
@@ -83,10 +82,7 @@ def _copy(folder: Path, writer: OutputWriter) -> int:
         name for _, asked, *names, model in PARTS for name in ([] if model else [asked]) + names
     ]
     paths = {FOLDER / name: folder / name for name in shipped}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"cannot be created: {error.strerror}", path=folder) from None
+    make_folder(folder)
     writer.check(*map(str, paths.values()))
     for source, path in paths.items():
         with writer.open(str(path)) as file:

@@ -81,7 +81,6 @@ def _models(settings: Mapping[str, Any]) -> Iterator[Check]:
 
 
 def _model(what: str, settings: ClientSettings) -> Check:
-    """Check a model, and that its server answers."""
     try:
         model = settings.create_model()
         about = model.notice or f"{model.name}, in this process"
@@ -152,7 +151,6 @@ def _extras() -> Iterator[Check]:
 
 
 def _store(store: str | None) -> Check:
-    """Check that the store can be written."""
     from pearl.cli.options import opened_folder
 
     try:

@@ -91,7 +91,6 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
 
 
 def _code(rows: Sequence[MinedRow], *, n_bad: int, is_over: bool) -> int:
-    """The exit code of finished work."""
     failures = [row.error for row in rows if row.status == "failed"]
     if failures and len(failures) == len(rows) and is_over:
         raise no_reply(len(failures), "questions", failures[0])

@@ -200,7 +200,6 @@ async def _plan(
 
 
 def _failure(type: str, message: str, help: str | None, exit_code: int) -> str:
-    """The error and help of a failed row."""
     if exit_code != DataError.exit_code:
         help = "replies are stored; --fresh requests all of them again"
     reason = message.partition("\n")[0]

@@ -28,7 +28,7 @@ from pearl.cli.options import (
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import notice
 from pearl.cli.work import Finished, Work, report_left_out, report_reasons, run_units
-from pearl.cli.writing import OutputWriter, keep_inputs, new_file
+from pearl.cli.writing import OutputWriter, keep_inputs, make_folder, new_file
 from pearl.data.journal import read_journal, write_journal
 from pearl.data.samples import Sample
 from pearl.dsl.nodes import print_plan
@@ -140,7 +140,6 @@ async def _refine(mined: str, settings: RefineSettings, options: dict[str, Any])
 
 
 def _summary(refinement: Refinement) -> str:
-    """The figures of a refinement, one per line."""
     rows = refinement.figures
     lead = max(len(label) for label, _, _ in rows)
     width = max(len(f"{n:,}") for _, n, _ in rows)
@@ -204,7 +203,6 @@ JOURNAL = "curation.jsonl"
 def _good(
     samples: Sequence[Sample], held_out: str | None, options: dict[str, Any]
 ) -> Sequence[Sample]:
-    """The usable samples that are not held out."""
     fit = good = trainable(samples)
     if held_out is not None:
         asked = _wordings(held_out, options)
@@ -233,7 +231,6 @@ def _earlier(folder: Path) -> list[CurationRow]:
 
 
 def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
-    """The held-out questions."""
     plain = {"data": held_out, "split": None, "columns": (), "subset": None, "limit": None}
     samples, bad = read_data({**options, **plain})
     if bad:  # its question might get into the bank
@@ -250,12 +247,8 @@ def _folder(out: str, *, is_made: bool) -> Path:
             path=folder,
             help="name another folder",
         )
-    if not is_made:
-        return folder
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"cannot be created: {error.strerror}", path=folder) from None
+    if is_made:
+        make_folder(folder)
     return folder
 
 

@@ -118,7 +118,6 @@ def _opened(source: str, store: str | None, stack: ExitStack) -> tuple[ResultSou
 
 
 def _run_of(path: Path, store: Store | None) -> str | None:
-    """The latest run that wrote a file."""
     from pearl.runs.request import written_files
 
     with suppress(StoreError, OSError):

@@ -293,7 +293,6 @@ def export(
 
 
 def _form(out: str | None) -> str:
-    """The format for the suffix of a file."""
     suffix = Path(out or "").suffix.removeprefix(".").lower()
     if suffix in FORMATS:
         return suffix
@@ -397,7 +396,6 @@ MAX_LINE = 100_000_000
 
 
 def _command_of(request: RunRequest) -> click.Command:
-    """The click command for a request."""
     from pearl.cli.commands.eval import command as evaluate
     from pearl.cli.commands.execute import command as execute
     from pearl.cli.commands.extract import command as extract
@@ -510,7 +508,6 @@ def _show_work(
 
 
 def _refuse_other_search(info: RunInfo, params: Mapping[str, Any]) -> None:
-    """Refuse other embeddings than the run's."""
     was = info.settings.get("embeddings")
     if "embeddings" in params and was != params["embeddings"]:
         did = f"had embeddings '{visible(str(was))}'" if was else "had no embeddings"
@@ -521,7 +518,6 @@ def _refuse_other_search(info: RunInfo, params: Mapping[str, Any]) -> None:
 
 
 def _refuse_other_corpus(info: RunInfo, request: Any, store: Path) -> None:
-    """Refuse a corpus that has changed."""
     if "-" in request.plan_and_documents:
         raise UsageError(
             f"standard input is part of the corpus of run {info.id}, and cannot be read again",

@@ -63,7 +63,6 @@ def command(
 
 
 def _opened(source: str, trace: str | None, store: str | None, stack: ExitStack) -> ResultSource:
-    """The results of a run or a file."""
     from pearl.runs.decisions import Decisions
     from pearl.runs.store import Store
     from pearl.runs.store.runs import is_id

@@ -158,7 +158,6 @@ class Batches(ABC):
         return unsure
 
     async def _fetched(self, path: str, query: Query | None = None) -> bytes | None:
-        """A file of results."""
         from pearl.llm.backends.openai.wire import at_most  # late: it imports aiohttp
 
         with at_most(MAX_RESULT_BYTES):

@@ -12,11 +12,10 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pearl.data.journal import Frozen
 from pearl.errors import ModelError, UsageError
 from pearl.llm.backends.openai import endpoint_of, faults
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
@@ -33,29 +32,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class _Model(Frozen):
-    words: tuple[str, ...]
-    query: str = ""
-    passage: str = ""
-
-
-class _Table(Frozen):
-    model: tuple[_Model, ...]
-
-
 def prefix_of(model: str, kind: TextKind) -> str:
     """The prefix of texts of a kind; "" for most models."""
     name = model.lower()
-    for entry in _table().model:
-        if all(word in name for word in entry.words):
-            return entry.query if kind == "query" else entry.passage
-    return ""
+    entry = next((each for each in _models() if all(word in name for word in each["words"])), {})
+    return str(entry.get(kind, ""))
 
 
 @cache
-def _table() -> _Table:
+def _models() -> list[dict[str, Any]]:
     text = Path(__file__).with_name("prefixes.toml").read_text(encoding="utf-8")
-    return _Table.model_validate(tomllib.loads(text))
+    models: list[dict[str, Any]] = tomllib.loads(text)["model"]
+    return models
 
 
 WHAT = "list of embeddings"

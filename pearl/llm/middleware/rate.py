@@ -489,7 +489,6 @@ class Limited(Wrapper):
         return ("the server" if self._learned.is_paused(now) else "the rate limit"), requests_s
 
     def _on_error(self, error: ModelError, sent: Sent) -> None:
-        """Learn from a failed call."""
         now = monotonic()
         ends_run = fatal_error(error)
         if error.kind in ("transport", "deadline"):

@@ -125,7 +125,6 @@ async def each_kept(
 
 
 async def _end(running: Collection[asyncio.Future[Result]]) -> None:
-    """Cancel running tasks and wait for them."""
     for unfinished in running:
         unfinished.cancel()
     await asyncio.gather(*running, return_exceptions=True)

@@ -300,7 +300,6 @@ class _Crew:
 
 
 def _nodes() -> list[Mapping[str, Any]]:
-    """The nodes that are alive."""
     import ray
 
     listed: Any = ray.nodes  # it has no type hints

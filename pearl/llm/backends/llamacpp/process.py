@@ -138,7 +138,6 @@ def _reason(lines: Sequence[str]) -> str:
 
 
 def _ending(code: int) -> str:
-    """A description of an exit status."""
     try:
         return f"ended with code {code}" if code >= 0 else f"ended by {signal.Signals(-code).name}"
     except ValueError:

@@ -220,7 +220,6 @@ class Wire:
         )
 
     def _redirected(self, method: str, asked: URL, response: aiohttp.ClientResponse) -> URL:
-        """The target of a redirect."""
         target = response.headers["location"]
         why, help = "which is another server", "if it is yours, give that address: --base-url"
         with suppress(ValueError):
