@@ -22,7 +22,7 @@ from pearl.actions.operators import EXTRACT
 from pearl.data.schemas import load_schema
 from pearl.documents.document import Document, from_bytes, from_text, load
 from pearl.dsl.checker import CheckedPlan
-from pearl.dsl.fields import Field
+from pearl.dsl.fields import ENTRY, Field
 from pearl.errors import DataError, UsageError
 from pearl.interpreter.answer import Answer
 from pearl.llm.prices import Price
@@ -92,10 +92,20 @@ def _struct(fields: Iterable[Field]) -> Any:
         if inner:
             members.setdefault(name, []).append(replace(field, name=inner))
             continue
-        plain = arrow_type(COLUMN_TYPES.get(field.type, str))
-        kind = _struct(field.fields) if field.fields else plain
-        members[name] = pa.list_(kind) if field.is_list else kind
+        members[name] = _type(field)
     return pa.struct({n: _struct(m) if isinstance(m, list) else m for n, m in members.items()})
+
+
+def _type(field: Field) -> Any:
+    """The type of the values of a field."""
+    import pyarrow as pa
+
+    plain = arrow_type(COLUMN_TYPES.get(field.type, str))
+    if not field.is_list:
+        return plain
+    if field.fields and field.fields[0].name == ENTRY:
+        return pa.list_(_type(field.fields[0]))
+    return pa.list_(_struct(field.fields) if field.fields else plain)
 
 
 class PlanColumn:

@@ -46,12 +46,23 @@ class Reading:
         data: All that is found, and None for what has no value.
         undecided: The places of what is undecided, in the names of the schema: `drugs[0].dose`.
         reasons: Why parts have no value.
+        plain: The value as JSON data.
     """
 
     value: Any
     data: Any
     undecided: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    plain: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """It as JSON data; without a value, with what is found of it."""
+        return {
+            "value": self.plain,
+            **({"partial": self.data} if self.plain is None else {}),
+            "undecided": list(self.undecided),
+            **({"reasons": list(self.reasons)} if self.reasons else {}),
+        }
 
 
 def told_place(where: Where) -> str:

@@ -83,12 +83,10 @@ class Schema:
         if is_json and is_model:  # what the value has left out
             flaws = flaws_of_schema(self.text, composer.data, is_lenient=True, has_formats=False)
             composer.drop(flaws)
-        if value is MISSING:
-            value = None
-        elif is_model:
-            value = made[-1]
+        plain = None if value is MISSING else value
+        value = made[-1] if is_model and value is not MISSING else plain
         undecided = tuple(told_place(at) or "$" for at in composer.lost)
-        return Reading(value, composer.data, undecided, tuple(composer.reasons))
+        return Reading(value, composer.data, undecided, tuple(composer.reasons), plain)
 
     def _flaws(self, data: Any, made: list[Any]) -> Flaws:
         """Why data is no value of the schema; an instance of the model is added to those made."""
@@ -132,10 +130,7 @@ def load_schema(
         if _FILE.fullmatch(what) or os.path.exists(what):  # noqa: PTH110 - a long text is no path, and no error
             what = Path(what)
         elif what.lstrip().startswith("{"):
-            try:
-                return _of_json(json.loads(what), "schema")
-            except (ValueError, RecursionError) as error:
-                raise DataError(f"schema: not JSON: {error}") from None
+            return stored_schema(what)
     if isinstance(what, Path):
         return _of_json(_read(what), str(what), what.parent)
     if isinstance(what, Mapping):
@@ -145,6 +140,16 @@ def load_schema(
     # Fields of a caller may be invalid.
     fields = parse_fields(what if isinstance(what, str) else print_fields(what))
     return Schema(fields, None, print_fields(fields), _root=tree_of_fields(fields))
+
+
+def stored_schema(text: str) -> Schema:
+    """The schema in a text of `Schema.text`, which may be untrusted: no code is imported and no file is read."""
+    if not text.lstrip().startswith("{"):
+        return load_schema(parse_fields(text))
+    try:
+        return _of_json(json.loads(text), "schema")
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"schema: not JSON: {error}") from None
 
 
 def _read(path: Path) -> Any:

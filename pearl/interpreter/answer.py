@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from pearl.actions.values import is_estimate
+from pearl.data.composing import Reading
 from pearl.documents.document import Document
 from pearl.documents.evidence import (
     Evidence,
@@ -117,17 +118,29 @@ class Answer(ShownInNotebooks, Generic[T]):
     def value(self) -> T | None:
         """The value of the only part, or the values of several by output; None for no value.
 
-        Of a typed answer, the instance of the model, or None if a required field has no value: `reasons` says why.
+        Of a typed answer, the instance of the model, or None if a required part has no value: `reasons` says why,
+        and `partial` has the others.
         """
         if self.schema is not None or "value" in self._typed:
-            return self._built[0]
+            value: T | None = self._built.value
+            return value
         values: Any = {part.output: part.value for part in self.parts}
         return values if len(values) > 1 else next(iter(values.values()), None)
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why a typed answer, or a part of it, has no value."""
-        return tuple(map(for_caller, self._built[1]))
+        return tuple(map(for_caller, self._built.reasons))
+
+    @property
+    def partial(self) -> Any:
+        """What is found of a typed answer, nested as its schema says, and None for what has no value."""
+        return self._built.data
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """The places of what is undecided in a typed answer, in the names of its schema: `drugs[0].dose`."""
+        return self._built.undecided
 
     @property
     def fields(self) -> dict[str, FieldResult]:
@@ -148,19 +161,15 @@ class Answer(ShownInNotebooks, Generic[T]):
         return [plain | _flat(n, each) for n, entries in lists for each in entries] or [plain]
 
     @cached_property
-    def _built(self) -> tuple[T | None, tuple[str, ...]]:
+    def _built(self) -> Reading:
         if self.schema is None or self.record is None:
-            return None, ()
-        return self.schema.build(self.record)
+            return Reading(None, None)
+        return self.schema.read(self.record)
 
     @cached_property
     def _typed(self) -> dict[str, Any]:
         """The value of a typed answer as JSON data, and why there is none."""
-        if self.schema is None:
-            return {}
-        data: Any = self._built[0]
-        data = data.model_dump(mode="json") if hasattr(data, "model_dump") else data
-        return {"value": data, **({"reasons": list(self.reasons)} if self.reasons else {})}
+        return {} if self.schema is None else replace(self._built, reasons=self.reasons).to_dict()
 
     @property
     def unlabelled(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
+from pearl.data.composing import Reading
 from pearl.data.schemas import load_schema
 from pearl.documents.evidence import Evidence, Unverified
 from pearl.documents.record import FieldResult, Record
@@ -88,8 +89,10 @@ def _answer(kind: Callable[..., Kind], data: Data, schema: Any) -> Kind:
         "_judged": (_checked(AnswerStatus, data["status"]), _checked(str, data.get("why", ""))),
     }
     if schema is None:
-        kept["_typed"] = {name: data[name] for name in ("value", "reasons") if name in data}
-        kept["_built"] = data.get("value"), _checked(tuple[str, ...], data.get("reasons", ()))
+        value, texts_of = data.get("value"), ("undecided", "reasons")
+        said = {name: _checked(tuple[str, ...], data.get(name, ())) for name in texts_of}
+        built = Reading(value, data.get("partial", value), plain=value, **said)
+        kept["_built"], kept["_typed"] = built, built.to_dict() if "value" in data else {}
     vars(answer).update(kept)
     return answer
 

@@ -21,7 +21,7 @@ from functools import lru_cache, partial
 from io import StringIO
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from pearl.documents.document import read_bytes
@@ -35,6 +35,9 @@ from pearl.errors.escaping import counted, inert
 from pearl.errors.patterns import lazy_pattern
 from pearl.runs.export import SOURCES, source_row, write_excel, write_rows, write_sheet
 from pearl.runs.workbook import Marked, Table, amount, day
+
+if TYPE_CHECKING:
+    from pearl.data.schemas import Schema
 
 UNDECIDED, NOT_STATED, PERSON = "undecided", "not stated", "person"
 COMPLETE = "complete"
@@ -626,10 +629,12 @@ class AnsweredRows:
         answers: What persons say, by row.
         problems: Values that could not be taken: the entry of a list is another one now.
         statuses: How many of the rows have a status.
+        schema: If there is one, rows have what their records say in its form.
     """
 
     def __init__(self, rows: Rows, answers: Mapping[str, Sequence[PersonAnswer]]) -> None:
         self._rows, self.answers = rows, answers
+        self.schema: Schema | None = None
         self.problems: dict[int, str] = {}
         self.statuses: Counter[str] = Counter()
 
@@ -638,6 +643,7 @@ class AnsweredRows:
         self.statuses.clear()
         for row in self._rows():
             taken = self.taken(row)
+            taken = taken if self.schema is None else in_form(taken, self.schema)
             self.statuses[str(taken.get("status"))] += 1
             yield taken
 
@@ -675,6 +681,20 @@ class AnsweredRows:
             taken.pop("why", None)
             taken |= {"why": f"{counted(n, 'field')} undecided"} if n else {"status": "answered"}
         return taken
+
+
+def in_form(row: Mapping[str, Any], schema: Schema) -> Mapping[str, Any]:
+    """A row with what its record says in the form of a schema: `value`, `undecided`, `reasons`, `partial`."""
+    from pearl.interpreter.restoring import restored_record  # late: tables need no answers
+
+    record = restored_record(row)
+    if record is None:
+        return row
+    said = schema.read(record).to_dict()
+    if row.get("status") == "answered" and said["undecided"]:  # the model refuses something
+        status = "undecided" if said["value"] is None else "degraded"
+        said |= {"status": status, "why": said["reasons"][0]}
+    return {**row, **said}
 
 
 def accepted(field: Field | None, proposal: Mapping[str, Any]) -> dict[str, Any]:
@@ -724,7 +744,14 @@ def _answered(row: Mapping[str, Any], answers: Sequence[PersonAnswer]) -> Mappin
     if given is None:
         return taken
     # What else it says of the answer is the model's, and goes.
-    gone = ("why", *(() if given["value"] == row["answer"] else ("markdown", "parts", "value")))
+    gone = (
+        "why",
+        *(
+            ()
+            if given["value"] == row["answer"]
+            else ("markdown", "parts", "value", "partial", "undecided", "reasons")
+        ),
+    )
     kept = {name: value for name, value in taken.items() if name not in gone}
     status = "answered" if given["state"] == "found" else "nothing_found"
     notes.append(f"the answer was decided by a person: {given['decided_by']}, {given['decided_at']}")  # fmt: skip

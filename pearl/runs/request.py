@@ -26,10 +26,10 @@ from pydantic import (
 
 from pearl import plugins
 from pearl.data.journal import Frozen, reason
+from pearl.data.schemas import Schema, stored_schema
 from pearl.data.storage import is_address
 from pearl.documents.digest import file_sha256
-from pearl.dsl.fields import parse_fields
-from pearl.errors import PlanError, StoreError, UsageError
+from pearl.errors import DataError, PlanError, StoreError, UsageError
 from pearl.errors.escaping import LEFT_OUT, redacted
 from pearl.llm.backends import ModelSettings, address_of
 from pearl.llm.prices import Price
@@ -44,11 +44,13 @@ def _executor(value: object) -> str:
     return value
 
 
-def _short_form(value: str) -> str:
+def _schema(value: str) -> str:
     try:
-        parse_fields(value)
+        stored_schema(value)
     except PlanError as error:
         raise ValueError(error.diagnostics[0].message) from None
+    except DataError as error:
+        raise ValueError(str(error)) from None
     return value
 
 
@@ -177,8 +179,8 @@ class ExtractRequest(RunRequest):
     ARGUMENTS = "documents"
     WRITES = ("out", "trace", "review")
 
-    # In the short form: a run is resumed without the code or the file of its schema.
-    fields: Annotated[Text, AfterValidator(_short_form)]
+    # A JSON Schema or the short form: a run is resumed without the code or the file of its schema.
+    fields: Annotated[Text, AfterValidator(_schema)]
     documents: tuple[Text, ...] = ()
     out: Text
     review: Text | None = None
@@ -189,7 +191,12 @@ class ExtractRequest(RunRequest):
     def outputs(self) -> Iterator[str]:
         """Every file that is written, those of the lists included."""
         yield from super().outputs
-        yield from [*table_files(self.out, parse_fields(self.fields)).values()][1:]
+        yield from [*table_files(self.out, self.loaded.fields).values()][1:]
+
+    @property
+    def loaded(self) -> Schema:
+        """The schema, without the model that it may be."""
+        return stored_schema(self.fields)
 
     @property
     def worked_on(self) -> dict[str, str]:

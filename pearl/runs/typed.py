@@ -34,8 +34,10 @@ class Extraction(Generic[T]):
         document: Its name.
         status: That of the answer, or `failed`. `answered` means that nothing is missing from the value: without a
             value it is `undecided`, with a part of it `degraded` (or `nothing_found`, where nothing is stated).
-        value: The instance of the model, or the dictionary; None if a required field has no value. Optional fields
-            and objects without a value are None, entries of lists without one are left out.
+        value: The instance of the model, or the data; None if a required part has no value. Optional parts without a
+            value are None, entries of lists without one are left out.
+        partial: What is found, nested as the schema says, and None for what has no value.
+        undecided: The places of what is undecided, in the names of the schema: `drugs[0].dose`.
         reasons: Why the value, or a part of it, is missing.
         fields: Every field by its path: `age`, `drugs[0].dose_mg`.
         answer: The answer with its evidence; None if the document failed.
@@ -45,6 +47,8 @@ class Extraction(Generic[T]):
     document: str
     status: str
     value: T | None = None
+    partial: Any = None
+    undecided: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     fields: Mapping[str, FieldResult] = field(default_factory=dict)
     answer: Answer[T] | None = None
@@ -105,8 +109,8 @@ async def extract(
     r"""Take the fields of a schema from documents.
 
     Args:
-        schema: A pydantic model; or, for dictionaries, a JSON Schema (a dictionary or a file), or the short form
-            `"patient: str, age: int?"`.
+        schema: A pydantic model, a dataclass, a `TypedDict` or another type that pydantic knows; or, for plain data, a
+            JSON Schema (a dictionary or a file), or the short form `"patient: str, age: int?"`.
         documents: Paths, or documents.
         store: A folder for the replies, so that the same call repeats none of them.
         max_cost_usd: No call starts that could raise the cost above this.
@@ -130,6 +134,13 @@ async def extract(
         {'patient': 'Maria Keller', 'age': 54}
         >>> result.fields["age"].evidence[0].text
         'Age: 54'
+
+        A required part without a value leaves no `value`, but `partial`:
+
+        >>> torn = pearl.Document("Patient: Maria Keller\nAge: 54 or 45", name="torn")
+        >>> [result] = pearl.run(pearl.extract("patient: str, age: int", [torn]))
+        >>> result.value, result.partial, result.undecided
+        (None, {'patient': 'Maria Keller', 'age': None}, ('age',))
     """
     if isinstance(documents, str | Path | Document):
         raise UsageError("expected several documents", help="pearl.extract(Model, [document])")
@@ -166,7 +177,10 @@ def _extraction(
 
 
 def _answered(name: str, answer: Answer[T]) -> Extraction[T]:
-    return Extraction(name, answer.status, answer.value, answer.reasons, answer.fields, answer)
+    return Extraction(
+        name, answer.status, answer.value, answer.partial, answer.undecided, answer.reasons,
+        answer.fields, answer,
+    )  # fmt: skip
 
 
 def _failed(name: str, error: Exception) -> Extraction[Any]:

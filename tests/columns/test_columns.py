@@ -269,3 +269,10 @@ def test_fork_of_a_process_with_a_used_instance_answers(server: Server) -> None:
     queue = context.SimpleQueue()
     context.Process(target=lambda: queue.put(quotes(why({"text": TEXTS})["answer"]))).start()
     assert queue.get() == QUOTES
+
+
+def test_lists_in_lists_have_types_of_their_own() -> None:
+    value = answer_type("grid: [[int]], orders: [{items: [{price: decimal}]}]").field("value").type
+    assert value.field("grid").type == pa.list_(pa.list_(pa.int64()))
+    items = value.field("orders").type.value_type.field("items").type
+    assert items == pa.list_(pa.struct({"price": pa.string()}))

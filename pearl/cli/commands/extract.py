@@ -37,6 +37,7 @@ from pearl.runs.export import check_format
 
 if TYPE_CHECKING:
     from pearl.cli.work import Finished
+    from pearl.data.schemas import Schema
     from pearl.documents.document import Document
     from pearl.dsl.fields import Field
     from pearl.runs.executors import Task
@@ -82,16 +83,16 @@ def command(
     """Take the fields of SCHEMA from each DOC, with sources.
 
     SCHEMA is the fields in short, "patient: str, age: int?, drugs: [{name: str, dose_mg: number}],
-    smoker: yes|no|unknown", or a file (schema.json) of JSON Schema, or a pydantic model
-    (package.module:Model). A ? stands behind fields that a document need not state.
+    smoker: yes|no|unknown", or a file (schema.json) of JSON Schema, or a pydantic model, a dataclass or a
+    TypedDict (package.module:Model). A ? stands behind fields that a document need not state.
 
     A value counts only if its quote stands in the document and agrees with it. Otherwise the field is
-    'undecided'; a field that the document does not state is empty. A list has a table of its own, out.LIST.csv.
+    'undecided'; a field that the document does not state is empty. A list has a table of its own, out.LIST.csv;
+    the rows of out.jsonl have a nested 'value', as the schema says.
     The store keeps every reply, and with --out every row, too: the same command resumes a run.
     """
     from pearl.cli.work import run_tasks
-    from pearl.data.schemas import load_schema
-    from pearl.dsl.fields import parse_fields, print_fields
+    from pearl.data.schemas import load_schema, stored_schema
     from pearl.runs.executors import DEFAULT
     from pearl.runs.extraction import table_files
 
@@ -105,9 +106,11 @@ def command(
     )  # fmt: skip
     assert fields is not None
     # A store names no code and no file.
-    schema = load_schema(fields if options["run"] is None else parse_fields(fields))
+    schema = load_schema(fields) if options["run"] is None else stored_schema(fields)
+    for note in schema.notes if options["run"] is None else ():
+        notice(note)
     # What a run keeps of the schema.
-    click.get_current_context().params["fields"] = print_fields(schema.fields)
+    click.get_current_context().params["fields"] = schema.text
     plan = str(new_pearl(options, is_asked=False).plan_extraction(schema.fields))
     if show_plan:
         click.echo(plan)
@@ -127,13 +130,13 @@ def command(
     if out is None:
         code = run_tasks(tasks, {**options, "schema": schema})
     else:
-        code = _run(schema.fields, tasks, outs, options)
+        code = _run(schema, tasks, outs, options)
     # What is undecided is counted, and no failure.
     return 0 if code == 1 and evaluation is not None and not evaluation.n_failed else code
 
 
 def _run(
-    fields: Sequence[Field],
+    schema: Schema,
     tasks: Iterable[Task],
     outs: Sequence[str | None],
     options: dict[str, Any],
@@ -145,7 +148,7 @@ def _run(
     from pearl.runs.extraction import AnsweredRows, is_filled_in, read_answers
     from pearl.runs.request import ExtractRequest
 
-    out = str(outs[0])
+    out, fields = str(outs[0]), schema.fields
     form = Path(out).suffix.removeprefix(".").lower()
     formats = ", ".join(FORMS)
     refuse((form not in FORMS, f"'{out}': unknown format", f"name it out.csv; formats: {formats}"))
@@ -164,6 +167,8 @@ def _run(
         id = ran.summary.id
         decided = reviewed(ran.store, id)
         rows = AnsweredRows(decided, answers)
+        if form == "jsonl" or schema.model is not None:  # which may refuse values
+            rows.schema = schema
         _write(ran, fields, rows, out, form, options)
         n_rows = rows.statuses.total()
         if n_rows < ran.summary.n_rows:

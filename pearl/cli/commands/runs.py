@@ -7,7 +7,7 @@ import re
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import chdir, contextmanager
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -256,7 +256,7 @@ def export(
     from pearl.runs.decisions import reviewed
     from pearl.runs.extraction import fields_of_rows, page_beside, write_tables
     from pearl.runs.readme import readme
-    from pearl.runs.request import written_files
+    from pearl.runs.request import ExtractRequest, request_of, written_files
     from pearl.runs.store import FILE
 
     form = form or _form(out)
@@ -269,6 +269,10 @@ def export(
         info = opened.run(run)
         rows = reviewed(opened, info.id)
         facts = readme(info, rows)
+        with suppress(StoreError):
+            request = request_of(info)
+            if form == "jsonl" and isinstance(request, ExtractRequest):
+                rows.schema = request.loaded
         if form != "jsonl" and (fields := fields_of_rows(rows())):
             n_rows = write_tables(
                 fields, rows, out or "-", form, writer.open, raw_cells=raw_cells, facts=facts,

@@ -178,6 +178,118 @@ def test_a_run_is_resumed_and_exported(pearl: Terminal, model: Server) -> None:
     assert len(model.requests) == 3
 
 
+APP = """
+from decimal import Decimal
+from pydantic import BaseModel, Field, field_validator
+
+class Item(BaseModel):
+    name: str
+    price: Decimal | None = None
+    lots: list[int | str]
+
+class Order(BaseModel):
+    number: str = Field(alias="orderNumber")
+    items: list[Item]
+
+class Bill(BaseModel):
+    orders: list[Order]
+    parties: dict[str, str]
+    size: tuple[int, int] | None = None
+
+    @field_validator("parties")
+    @classmethod
+    def known(cls, value):
+        assert "buyer" in value, "there is no buyer"
+        return value
+"""
+BILLS = {
+    "d.txt": "Bill. Order A1: bolt at 0.10, lots 7 and X8. Buyer: Ada. Size 3 by 4.",
+    "e.txt": "Note. Order B2: nut at 0.20 or 0.30. Seller: Nils.",
+}
+BILL_REPLIES: dict[str, dict[str, Any]] = {
+    "Bill": {
+        "orders": [{"orderNumber": value("A1", "Order A1"), "items": [
+            {"name": value("bolt", "bolt at 0.10"), "price": value("0.10", "bolt at 0.10"),
+             "lots": [value("7", "lots 7"), value("X8", "X8")]},
+        ]}],
+        "parties": [{"key": value("buyer", "Buyer: Ada"), "value": value("Ada", "Buyer: Ada")}],
+        "size": {"1": value(3, "Size 3 by 4"), "2": value(4, "Size 3 by 4")},
+    },
+    "Note": {
+        "orders": [{"orderNumber": value("B2", "Order B2"), "items": [
+            {"name": value("nut", "nut at 0.20"), "price": value("0.25", "nut at 0.20"), "lots": []},
+        ]}],
+        "parties": [{"key": value("seller", "Seller: Nils"), "value": value("Nils", "Seller: Nils")}],
+        "size": {"1": None, "2": None},
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def bills(model: Server) -> Server:
+    """Two bills in the folder, and the model of the user."""
+    Path("app.py").write_text(APP, "utf-8")
+    for name, text in BILLS.items():
+        Path(name).write_text(text, "utf-8")
+    for name, reply in BILL_REPLIES.items():
+        model.on(name, json.dumps(reply))
+    return model
+
+
+TYPED = ("status", "value", "partial", "undecided", "reasons")
+
+
+def typed(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in TYPED if name in row}
+
+
+def test_rows_have_the_nested_value_of_the_schema(pearl: Terminal, bills: Server) -> None:
+    pearl("extract", "app:Bill", *BILLS, "-o", "out.jsonl", code=1)
+    d, e = rows_of("out.jsonl")
+    item = {"name": "bolt", "price": "0.10", "lots": [7, "X8"]}
+    assert typed(d) == {
+        "status": "answered", "undecided": [],
+        "value": {"orders": [{"orderNumber": "A1", "items": [item]}], "parties": {"buyer": "Ada"}, "size": [3, 4]},
+    }  # fmt: skip
+    assert e["value"] is None
+    assert e["partial"]["orders"][0]["items"][0] == {"name": "nut", "price": None, "lots": []}
+    assert e["undecided"] == ["orders[0].items[0].price", "parties"]
+    assert any("there is no buyer" in each for each in e["reasons"])
+    for row in (d, e):
+        jsonschema.validate(row, RESULTS)
+    shown = [json.loads(line) for line in pearl("extract", "app:Bill", *BILLS, "--json", code=1).splitlines()]  # fmt: skip
+    assert [typed(row) | {"status": 0} for row in shown] == [typed(row) | {"status": 0} for row in (d, e)]  # fmt: skip
+    assert len(bills.requests) == 2
+
+
+def test_a_resumed_run_has_the_same_values_without_the_code_of_the_schema(
+    pearl: Terminal, bills: Server
+) -> None:
+    pearl("extract", "app:Bill", *BILLS, "-o", "out.jsonl", "--max-calls", "1", code=7)
+    Path("app.py").write_text("1 / 0", "utf-8")
+    [run] = json.loads(pearl("runs", "list", "--json"))
+    pearl("runs", "resume", run["id"], "--max-calls", "9", code=1)
+    d, e = rows_of("out.jsonl")
+    assert d["value"]["orders"][0]["items"][0]["price"] == "0.10"
+    assert e["undecided"] == ["orders[0].items[0].price"]  # validators are code
+    pearl("runs", "export", run["id"], "-o", "again.jsonl")
+    assert list(map(typed, rows_of("again.jsonl"))) == [typed(d), typed(e)]
+    pearl("runs", "export", run["id"], "-o", "again.csv")
+    assert table("again.orders.items.csv")[0]["price"] == "0.10"
+
+
+def test_a_list_is_a_schema(pearl: Terminal, model: Server) -> None:
+    schema = {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}  # fmt: skip
+    Path("list.json").write_text(json.dumps({**schema, "readOnlyx": 1}), "utf-8")
+    Path("l.txt").write_text("Zoe Yun came.", "utf-8")
+    model.on("Zoe", json.dumps({"entries": [{"name": value("Zoe Yun", "Zoe Yun came")}]}))
+    pearl("extract", "list.json", "l.txt", "-o", "out.jsonl")
+    assert rows_of("out.jsonl")[0]["value"] == [{"name": "Zoe Yun"}]
+    assert pearl.talk.count("readOnlyx") == 1
+    pearl("extract", "list.json", "l.txt", "-o", "out.csv")
+    assert table("out.entries.csv")[0]["name"] == "Zoe Yun"
+
+
 def test_a_run_of_a_named_store_is_resumed_as_its_message_says(
     pearl: Terminal, model: Server
 ) -> None:
