@@ -262,8 +262,8 @@ class PlanColumn:
                     # The column has the form of the fields, which is flatter than a union or a map.
                     row["value"] = load_schema(self._schema.fields).read(answer.record).data
                 row["reasons"] += reasons
-                if reasons and answer.status == "answered":  # that nothing is missing
-                    row["status"] = "undecided" if row["value"] is None else "degraded"
+                if reasons and answer.status in ("answered", "degraded"):
+                    row["status"] = "undecided" if row.get("value") is None else "degraded"
         fitted: dict[str, Any] = _fitted(row, self.type, "", row["reasons"])
         return fitted
 

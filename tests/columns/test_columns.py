@@ -123,7 +123,7 @@ def test_wrong_batch_is_refused(batch: Any, message: str, server: Server) -> Non
     "arguments",
     [
         {"plan": None}, {"plan": "1. why = FIND_RAISIN(CTX)"}, {"plan": "no_such.plan"}, {"schema": "name"},
-        {"plan": None, "schema": {"type": "string"}}, {"model": "openia:m"}, {"modell": "openai:m"},
+        {"plan": None, "schema": {"$ref": "#/none"}}, {"model": "openia:m"}, {"modell": "openai:m"},
         {"concurrency": 0}, {"holds": "pdf"}, {"holds": "path"}, {"folder": "/data"}, {"holds": "bytes"},
         {"model": "openai:unknown", "max_cost_usd": 1}, {"version": "pearl 9"},
     ],
@@ -245,7 +245,7 @@ def test_schema_gives_typed_values_that_its_model_accepts(server: Server) -> Non
     assert (good["value"], good["reasons"]) == ({"age": 54} | rest, [])
     assert "age" in {path for passage in good["evidence"] for path in passage["fields"]}
     assert (old["value"], unknown["value"]) == (None, None)
-    assert "less than 120" in old["reasons"][0]
+    assert any("exclusiveMaximum" in why for why in old["reasons"])
     assert unknown["reasons"] == ["age: not stated"]
     assert [row["status"] for row in (good, old, unknown)] == ["answered", "undecided", "undecided"]
 
