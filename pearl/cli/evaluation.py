@@ -62,11 +62,13 @@ class Evaluation:
 
     def _report(self, found: Mapping[str, str]) -> None:
         """Report on stderr what was not compared."""
+        help = "name it as `pearl extract` does, or by its file name, if no other document has it"
         unmatched = [
-            DataError(f"no document is called '{name}'", path=self._path, help="give its `document` as `pearl extract` names it")
-            for name in self._gold.values.keys() - {*found.values()}
-        ]  # fmt: skip
-        problems = [*self._gold.problems, *sorted(unmatched, key=str)]
+            row.error(f"no document is called '{name}'", help=help)
+            for name, row in self._gold.rows.items()
+            if name not in found.values()
+        ]
+        problems = [*self._gold.problems, *unmatched]
         for problem in problems[:N_TOLD]:
             notice(str(problem))
         if len(problems) > N_TOLD:
@@ -74,8 +76,7 @@ class Evaluation:
         if bare := [document for document in self._rows if document not in found]:
             notice(f"{counted(len(bare), 'document')} without gold values; the first: {bare[0]}")
         if not found:
-            help = '{"document": "a.txt", "value": {...}}'
-            raise DataError("no document has gold values", path=self._path, help=help)
+            raise DataError("no document has gold values", path=self._path)
 
 
 _HEADS: Mapping[Outcome, str] = {

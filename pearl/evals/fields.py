@@ -8,6 +8,7 @@ typography alone, numbers as decimals, days as days; a field of the schema may s
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -531,16 +532,17 @@ def _shared(first: Sequence[Counter[Any]], second: Sequence[Counter[Any]]) -> ND
 
 # --- gold files -------------------------------------------------------------------------------
 
-_NAMES = ("document", "id")
 _SUFFIX = ".gold.json"
+_FORM = 'rows read {"document": "a.txt", "value": {...}}, files of a folder NAME.gold.json'
 
 
 @dataclass(frozen=True, slots=True)
 class GoldFile:
     """The gold values of documents, and what could not be read."""
 
-    values: Mapping[str, Any]
-    problems: Sequence[DataError]
+    values: dict[str, Any]
+    rows: dict[str, Row]
+    problems: list[DataError]
 
     def by_document(self, documents: Sequence[str]) -> dict[str, str]:
         """Documents → names in the file: the same name, or else the only one with this file name, or with this stem."""
@@ -564,39 +566,42 @@ def _stem(name: str) -> str:
 
 def read_gold(path: Path) -> GoldFile:
     """Gold values: a file of rows, each with `document` (or `id`) and `value`, or with its fields; or a folder of NAME.gold.json."""
-    values: dict[str, Any] = {}
-    problems: list[DataError] = []
-    files = sorted(path.rglob(f"*{_SUFFIX}")) if path.is_dir() else [path]
-    if not files:
-        raise DataError(f"no file *{_SUFFIX} is in this folder", path=path, help="name a file of rows, gold.jsonl")  # fmt: skip
-    for file in files:
-        for row in read_file(file):
-            try:
-                name, value = _gold_of(row, file.name if path.is_dir() else None, values)
-                values[name] = value
-            except DataError as error:
-                problems.append(error)
-    return GoldFile(values, problems)
+    gold = GoldFile({}, {}, [])
+    read = map(_whole, sorted(path.rglob(f"*{_SUFFIX}"))) if path.is_dir() else read_file(path)
+    for row in read:
+        try:
+            if isinstance(row, DataError):
+                raise row
+            name, value = _gold_of(row, gold.values)
+            gold.values[name], gold.rows[name] = value, row
+        except DataError as error:
+            gold.problems.append(error)
+    if not (gold.values or gold.problems):
+        raise DataError(f"no file *{_SUFFIX} is in this folder", path=path, help=_FORM)
+    return gold
 
 
-def _gold_of(row: Row | DataError, file: str | None, known: Container[str]) -> tuple[str, Any]:
+def _whole(file: Path) -> Row | DataError:
+    """A file that is the gold value of a document."""
+    try:
+        return Row({"document": file.name, "value": json.loads(file.read_bytes())}, str(file), 1)
+    except (OSError, ValueError, RecursionError) as error:
+        return DataError(f"no gold value: {error}", path=file, help=_FORM)
+
+
+def _gold_of(row: Row, known: Container[str]) -> tuple[str, Any]:
     """The document of a row, and its values."""
-    if isinstance(row, DataError):
-        raise row
-    key = next((key for key in _NAMES if row.name(key)), None)
-    name = file or (row.name(key) if key else None)
-    form = '{"document": "a.txt", "value": {...}}'
+    key = next((key for key in ("document", "id") if row.name(key)), "")
+    name = row.name(key) if key else None
     if name is None:
-        raise row.error("no document is named", help=form)
+        raise row.error("no document is named", help=_FORM)
     if name in known:
         raise row.error(f"'{name}' is there twice", help="one row for each document")
-    if file is not None:
-        return name, row.fields
     value = row.fields.get("value")
     if not isinstance(value, Mapping | list):
         value = {name: each for name, each in row.fields.items() if name != key}
     if not value:
-        raise row.error(f"'{name}' has no gold values", help=form)
+        raise row.error(f"'{name}' has no gold values", help=_FORM)
     return name, value
 
 

@@ -314,6 +314,10 @@ def test_gold_files(tmp_path: Path) -> None:
 
 def test_a_folder_of_gold_files(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
-    (tmp_path / "one/a.gold.json").write_text('{"name": "Ada"}', encoding="utf-8")
+    (tmp_path / "one/a.gold.json").write_text(
+        '{\n  "name": "Ada",\n  "rows": []\n}\n', encoding="utf-8"
+    )
+    (tmp_path / "b.gold.json").write_text("{", encoding="utf-8")
     gold = read_gold(tmp_path)
+    assert "b.gold.json: no gold value: " in str(gold.problems[0])
     assert gold.by_document(["docs/a.pdf", "docs/b.pdf"]) == {"docs/a.pdf": "a.gold.json"}

@@ -107,7 +107,7 @@ def folder(tmp_path: Path) -> Path:
         pdf.output(str(path))
         path.with_name("unlabelled.pdf").write_bytes(path.read_bytes())
     for name, gold in GOLD.items():
-        (tmp_path / "dataset" / name).write_text(json.dumps(gold), encoding="utf-8")
+        (tmp_path / "dataset" / name).write_text(json.dumps(gold, indent=2), encoding="utf-8")
     for name, schema in {"money/loans/loans": LOANS, "sport/races/races": RACES}.items():
         (tmp_path / f"dataset/{name}-schema.json").write_text(json.dumps(schema), encoding="utf-8")
     return tmp_path

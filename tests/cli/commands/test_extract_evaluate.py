@@ -103,7 +103,7 @@ def test_values_are_compared_by_the_rules_of_the_schema(
     wrong = [each["path"] for each in data["differences"] if each["outcome"] == "wrong"]
     assert wrong == ["drugs[0].mg"]
     assert "gold.jsonl:4: no document is named" in pearl.talk
-    assert "no document is called 'z.txt'" in pearl.talk
+    assert "gold.jsonl:3: no document is called 'z.txt'" in pearl.talk
     assert Path("out.csv").exists() == bool(out)
 
 
