@@ -17,17 +17,16 @@ from inspect import isroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pearl.data.compiling import HAS_DEFAULT, tree_of_schema
 from pearl.data.composing import MISSING, Composer, Flaws, Reading, flaws_of_schema, told_place
 from pearl.data.json_schema import check, read_schema
 from pearl.data.schema_tree import (
-    HAS_DEFAULT,
     Choice,
     Node,
     Object,
     Scalar,
     fields_of,
     tree_of_fields,
-    tree_of_schema,
 )
 from pearl.documents.record import Record
 from pearl.dsl.fields import TYPES, Field, parse_fields, print_fields
