@@ -254,8 +254,8 @@ class Composer:
             at: Where = ()
             inner = value
             for key in where:
-                if isinstance(inner, dict) and key in inner:
-                    at, inner = (*at, key), inner[key]
+                if isinstance(inner, dict) and str(key) in inner:  # a name may look like a number
+                    at, inner = (*at, str(key)), inner[str(key)]
                 elif isinstance(inner, list) and isinstance(key, int) and key < len(inner):
                     at, inner = (*at, self._kept.get(at, range(len(inner)))[key]), inner[key]
                 elif at not in self._chosen:  # the name of a variant stands in a place of pydantic
@@ -272,20 +272,25 @@ class Composer:
 
     def drop(self, flaws: Flaws) -> None:
         """Take what has flaws out of the data."""
-        for where, why in flaws:
-            if where and self._empty(at := tuple(where), is_whole=True):
+        self._kept.clear()
+        for at, why in self._found(self.data, flaws):
+            if self._empty(at, is_whole=True):
                 self._lose(at, why)
 
     def _empty(self, at: Where, *, is_whole: bool) -> bool:
         """Put None in a place; False if it is there already."""
-        *around, last = at or ("",)
-        inner = self.data
+        holder: Any = {"": self.data}  # so that the whole can be emptied, too
+        *around, last = ("", *at)
         for key in around:
-            inner = None if inner is None else inner[key]
-        is_left = inner is None or not at or inner[last] is None
-        if is_left or (isinstance(inner[last], dict | list) and not is_whole):
+            holder = holder[key]
+            if holder is None:
+                return False
+        value = holder[last]
+        if value is None or (isinstance(value, dict | list) and not (is_whole and at)):
             return False
-        inner[last] = None
+        holder[last] = None
+        if not at:
+            self.data = None
         return True
 
     def _pruned(self, node: Node, data: Any, at: Where) -> Any:
