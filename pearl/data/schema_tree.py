@@ -104,6 +104,9 @@ def fields_of(node: Node, name: str = "", is_optional: bool = False, about: str 
             about = about or node.item.about
             item = replace(node.item, is_nullable=False, about="")
             inner = tuple(fields_of(item, ENTRY))
+            if isinstance(item, List | Map):  # nothing can be said about an entry
+                about = about or inner[0].description
+                inner = (replace(inner[0], description=""),)
             entry = inner[0] if isinstance(item, Scalar) else Field(name, fields=inner)
             yield replace(entry, name=name, is_list=True, is_optional=is_optional, description=about)  # fmt: skip
         case Map():

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, create_model
 from pearl.data.schema_tree import Choice, Constant, List, Map, Node, Object, Scalar, members_of
 from pearl.data.schemas import Schema
 from pearl.documents.record import FieldResult, Record
+from pearl.dsl.fields import Field as AnyField
 
 Value = Callable[[Random], Any]
 """Makes JSON data of a type."""
@@ -114,6 +115,55 @@ def a_model(rng: Random, depth: int = 3, kind: str = "") -> tuple[type[BaseModel
         makers[alias] = make
     model = create_model(f"Model{rng.randrange(10**6)}", **fields)
     return model, lambda rng: {key: make(rng) for key, make in makers.items()}
+
+
+# --- schemas without a meaning
+
+_SINGLE: list[Any] = [
+    {"type": "string"}, {"type": "integer"}, {"type": "number", "minimum": 0}, {"type": ["string", "null"]}, True, {},
+    {"enum": ["a", "b", 1, None]}, {"const": 3}, {"type": "string", "format": "date"}, {"type": "boolean"},
+    {"type": "string", "format": "email"}, {"type": "string", "pattern": "^a"}, {"format": "date-time"},
+]  # fmt: skip
+
+
+def a_schema(rng: Random, depth: int) -> Any:
+    """A JSON Schema with any keywords in any place."""
+    if depth == 0 or rng.random() < 0.3:
+        return rng.choice(_SINGLE)
+
+    def inner() -> Any:
+        return a_schema(rng, depth - 1)
+
+    makers: list[Callable[[], Any]] = [
+        lambda: {"properties": {name: inner() for name in "abc"}, "required": [rng.choice("abc")]},
+        lambda: {"properties": {name: inner() for name in "cde"}, "additionalProperties": rng.choice(_SINGLE)},
+        lambda: {"type": "array", "items": inner(), "minItems": rng.randint(0, 1), "uniqueItems": rng.random() < 0.2},
+        lambda: {"anyOf": [inner() for _ in range(rng.randint(1, 3))]},
+        lambda: {"oneOf": [inner(), {"type": "null"}]},
+        lambda: {"additionalProperties": inner()},
+        lambda: {"patternProperties": {"^x": inner()}},
+        lambda: {"prefixItems": [inner(), inner()]},
+        lambda: {"allOf": [inner(), inner()]},
+        lambda: {"$ref": rng.choice(["#/$defs/A", "#/$defs/B"])},
+    ]  # fmt: skip
+    return rng.choice(makers)()
+
+
+def any_result(rng: Random, about: AnyField) -> FieldResult:
+    """What may become of a field."""
+    state = rng.choice(["found"] * 6 + ["not_stated", "undecided"])
+    if state == "not_stated" or (state == "undecided" and not about.is_list):
+        return FieldResult(state, why="two values" if state == "undecided" else "")
+    if about.is_list:
+        n = rng.randint(1, 3)
+        entries = ({each.name: any_result(rng, each) for each in about.inner} for _ in range(n))
+        return FieldResult(state, entries=tuple(entries))
+    texts = ["a", "ab", "x", "12", "2.5", "a@b.de", "2024-05-06T10:00:00Z"]
+    values: dict[str, list[Any]] = {
+        "int": [-1, 3], "number": [2.5, -1], "bool": [True], "date": ["2024-05-06"], "decimal": ["0.10"],
+        "label": list(about.labels),
+    }  # fmt: skip
+    return FieldResult("found", rng.choice(values.get(about.type, texts)))
 
 
 # --- data -> record

@@ -143,6 +143,7 @@ DOG = of(kind={"const": "dog"}, name=TEXT, tricks=a_list(TEXT))
         ({"a": a_list(INT, minItems=2, maxItems=3)}, "a: [int] (at least 2; at most 3)"),
         ({"a": a_list(a_list(INT))}, "a: [[int]]"),
         ({"a": a_list(a_list(of(b=TEXT)))}, "a: [[{b: str}]]"),
+        ({"a": a_list(a_list(INT | {"description": "n"}))}, "a: [[int]] (n)"),
         ({"a": a_list(of(b=a_list(TEXT)))}, "a: [{b: [str]}]"),
         ({"a": a_list(of(b=a_list(a_list(of(c=TEXT)))))}, "a: [{b: [[{c: str}]]}]"),
         ({"a": {"type": "array", "prefixItems": [TEXT, INT]}}, "a.1: str, a.2: int"),
