@@ -251,14 +251,23 @@ def test_rows_of_an_answer_are_flat() -> None:
 def test_extractions_are_flat_rows_and_json() -> None:
     def reply(request: Request) -> str:
         name, dose = {"value": "iron", "quote": "iron 5 mg"}, {"value": 5, "quote": "iron 5 mg"}
-        return json.dumps({"patient": {"value": "Ada", "quote": "Ada takes"}, "drugs": [{"name": name, "mg": dose}]})  # fmt: skip
+        times = [{"value": said, "quote": said} for said in ("at noon", "at nine")]
+        ages = [{"value": age, "quote": "Ada takes"} for age in (3, 4)]
+        return json.dumps({
+            "patient": {"value": "Ada", "quote": "Ada takes"}, "age": ages,
+            "drugs": [{"name": name, "mg": dose, "times": times}],
+        })  # fmt: skip
 
-    schema = "patient: str, drugs: [{name: str, mg: int}]"
-    document = pearl.Document("Ada takes iron 5 mg.", "ward.txt")
+    schema = "patient: str, drugs: [{name: str, mg: int, times: [str]}]"
+    document = pearl.Document("Ada takes iron 5 mg at noon and at nine.", "ward.txt")
     done, failed = pearl.run(
         pearl.extract(schema, [document, "missing.txt"], model=Fake(reply), check="off")
     )
-    (row,) = done.rows
+    (aged,) = pearl.run(pearl.extract(f"{schema}, age: int", [document], model=Fake(reply), check="off"))  # fmt: skip
+    assert (aged.value, aged.undecided) == (None, ("age",))
+    assert aged.partial["drugs"] == [{"name": "iron", "mg": 5, "times": ["at noon", "at nine"]}]
+    row, other = done.rows
+    assert [each["drugs.times"] for each in (row, other)] == ["at noon", "at nine"]
     assert row.items() >= {
         "document": "ward.txt", "status": "answered", "patient": "Ada", "patient_state": "found",
         "patient_source": "ward.txt, characters 0-9", "drugs.name": "iron", "drugs.mg": 5,
@@ -267,10 +276,11 @@ def test_extractions_are_flat_rows_and_json() -> None:
     assert failed.rows == [
         {"document": "missing.txt", "status": "failed", "error": str(failed.error)}
     ]
-    for each in (done, failed):
+    for each in (done, aged, failed):
         again = pearl.Extraction.from_dict(json.loads(json.dumps(each.to_dict())))
         assert again.to_dict() == each.to_dict()
         assert (again.value, again.rows, again.reasons) == (each.value, each.rows, each.reasons)
+        assert (again.partial, again.undecided) == (each.partial, each.undecided)
         assert type(again.error) is type(each.error)
     for wrong in ({}, {"document": "x", "answer": None, "error": None}, {"document": "x", "answer": {}, "error": None}):  # fmt: skip
         with pytest.raises(DataError, match="not an "):

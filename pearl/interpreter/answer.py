@@ -151,14 +151,12 @@ class Answer(ShownInNotebooks, Generic[T]):
     def rows(self) -> list[dict[str, Cell]]:
         """Flat rows, ready for a data frame: the fields of `record`, or the rows that the answer is computed from.
 
-        Fields are one row, and one for each entry of a list if there are lists. Each field has the columns `NAME`,
-        `NAME_state` and `NAME_source`, the place of its evidence.
+        Fields are one row, and one for each entry of a list if there are lists, those in lists included. Each field
+        has the columns `NAME`, `NAME_state` and `NAME_source`, the place of its evidence.
         """
         if self.record is None:
             return [row.flat() for row in self.row_evidence]
-        plain = _flat("", {n: f for n, f in self.record.fields.items() if not f.entries})
-        lists = [(f"{n}.", f.entries) for n, f in self.record.fields.items() if f.entries]
-        return [plain | _flat(n, each) for n, entries in lists for each in entries] or [plain]
+        return _rows("", self.record.fields)
 
     @cached_property
     def _built(self) -> Reading:
@@ -316,15 +314,20 @@ class Answer(ShownInNotebooks, Generic[T]):
         }
 
 
-def _flat(path: str, fields: Mapping[str, FieldResult]) -> dict[str, Cell]:
+def _rows(path: str, fields: Mapping[str, FieldResult]) -> list[dict[str, Cell]]:
+    """The fields of an object as rows: as many as its lists have entries, or one."""
     cells: dict[str, Cell] = {}
+    rows: list[dict[str, Cell]] = []
     for name, each in fields.items():
         name = path[:-1] if path and fields.keys() == {PLAIN} else f"{path}{name}"
+        if each.entries:
+            rows += (row for entry in each.entries for row in _rows(f"{name}.", entry))
+            continue
         where = (
             f"{shown_page(e.source, e.page)}, {shown_span(e.source_span)}" for e in each.evidence
         )
         cells |= {name: each.value, f"{name}_state": each.state, f"{name}_source": "; ".join(where)}
-    return cells
+    return [cells | row for row in rows] or [cells]
 
 
 def _told(step: StepResult, why: str) -> str:
