@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,31 +34,35 @@ class Evaluation:
         require_extra("eval", "--evaluate", "scipy")  # not after the run is paid for
         self._path, self._schema, self._as_json = path, schema, as_json
         self._gold = read_gold(Path(path))
-        self.n_failed = 0
-        self._rows: dict[str, Mapping[str, Any]] = {}
+        self.failed: set[str] = set()
+        """Documents without values."""
+        self._read: dict[str, tuple[Any, Sequence[str]]] = {}
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Take the row of a document."""
-        self._rows[document_of(row)] = row
+        document, record = document_of(row), restored_record(row)
+        if record is None:
+            self.failed.add(document)
+            self._read[document] = None, ()
+        else:
+            read = self._schema.read(record)
+            self._read[document] = read.data, read.undecided
 
     async def finish(self, pearl: Pearl) -> None:
         """Compare all rows, and print the scores; the checker of `pearl` compares meanings."""
-        found = self._gold.by_document(list(self._rows))
+        found = self._gold.by_document(list(self._read))
         text = self._schema.text
         compared = Comparison(json.loads(text) if text.startswith("{") else self._schema.fields)
         for document, name in found.items():
-            record = restored_record(self._rows[document])
-            self.n_failed += record is None
-            read = None if record is None else self._schema.read(record)
-            data, undecided = (None, ()) if read is None else (read.data, read.undecided)
-            compared.add(document, self._gold.values[name], data, undecided)
+            compared.add(document, self._gold.values[name], *self._read[document])
+        n_failed = len(self.failed & found.keys())
         await compared.judge(checker_of(pearl))
         self._report(found)
         if self._as_json:
-            facts = {"gold": self._path, "failed": self.n_failed, **compared.to_dict()}
+            facts = {"gold": self._path, "failed": n_failed, **compared.to_dict()}
             click.echo(to_json(facts, indent=2))
         else:
-            print_comparison(compared, self.n_failed)
+            print_comparison(compared, n_failed)
 
     def _report(self, found: Mapping[str, str]) -> None:
         """Report on stderr what was not compared."""
@@ -73,7 +77,7 @@ class Evaluation:
             notice(str(problem))
         if len(problems) > N_TOLD:
             notice(f"and {counted(len(problems) - N_TOLD, 'more problem')} of {self._path}")
-        if bare := [document for document in self._rows if document not in found]:
+        if bare := [document for document in self._read if document not in found]:
             notice(f"{counted(len(bare), 'document')} without gold values; the first: {bare[0]}")
         if not found:
             raise DataError("no document has gold values", path=self._path)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -107,21 +107,13 @@ Judge = Callable[[Sequence[tuple[str, str]]], Awaitable[list[bool | None]]]
 
 
 class Comparison:
-    """Compares documents, and keeps the scores.
+    """Compares documents by a JSON Schema, or by fields, and keeps the scores."""
 
-    Args:
-        schema: A JSON Schema, or fields.
-        text_rule: The rule of texts whose schema has none.
-    """
-
-    def __init__(
-        self, schema: Mapping[str, Any] | Sequence[Field], *, text_rule: str = EXACT
-    ) -> None:
+    def __init__(self, schema: Mapping[str, Any] | Sequence[Field]) -> None:
         root = schema if isinstance(schema, Mapping) else _schema_of(schema)
         wrapped = root.get("schema_definition")  # of ExtractBench
         root = wrapped if isinstance(wrapped, Mapping) and "properties" not in root else root
         self._root = _Place(root).made([root])
-        self.text_rule = text_rule
         self.asked: list[Difference] = []
         """Texts of which a model says whether they mean the same."""
         self.fields: dict[str, FieldScore] = {}
@@ -151,8 +143,11 @@ class Comparison:
             for each in asked
             for said, shown in ((each.predicted, each.gold), (each.gold, each.predicted))
         ]
-        said = await ask(claims) if ask and claims else [None] * len(claims)
-        for each, *both in zip(asked, said[::2], said[1::2], strict=True):
+        unlike = list(dict.fromkeys(claims))
+        said = await ask(unlike) if ask and unlike else [None] * len(unlike)
+        verdicts = dict(zip(unlike, said, strict=True))
+        for i, each in enumerate(asked):
+            both = [verdicts[claim] for claim in claims[2 * i : 2 * i + 2]]
             self.count(each._replace(outcome="wrong" if False in both else "right" if all(both) else each.outcome))  # fmt: skip
 
     def count(self, value: Difference) -> None:
@@ -187,7 +182,10 @@ class _Document:
         if place.rule(gold)[0] == SKIP or gold is said is None:
             return
         shapes = [_shape(each) for each in (gold, said) if each is not None]
-        if len({*shapes}) == 2:  # nothing of the one is comparable to the other
+        if {*shapes} == {list, str}:  # one value may stand for a list of it
+            gold, said = (each if isinstance(each, list) else [each] for each in (gold, said))
+            self._list(place, path, name, gold, said)
+        elif len({*shapes}) == 2:  # nothing of the one is comparable to the other
             self.value(place, path, name, gold, None)
             self.value(place, path, name, None, said)
         elif shapes[0] is dict:
@@ -232,8 +230,6 @@ class _Document:
 
     def _leaf(self, place: _Place, path: str, name: str, gold: Any, said: Any) -> None:
         rule, params = place.rule(gold if gold is not None else said)
-        if not rule and isinstance(gold, str) and not (place.is_number or place.is_day):
-            rule = self.scores.text_rule
         score = self.scores.fields.setdefault(name, FieldScore())
         score.rule = score.rule or rule
         outcome: Outcome | None = "undecided" if self._is_undecided(path) else "missing"
@@ -275,6 +271,18 @@ _SHAPES: Mapping[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 
 
+def _is_one(node: Mapping[str, Any], *types: str) -> bool:
+    """Whether a schema names one of some types."""
+    named = node.get("type")
+    return any(each in types for each in (named if isinstance(named, list) else [named]))
+
+
+def _takes(node: Mapping[str, Any], value: Any) -> bool:
+    """Whether a schema may be that of a value."""
+    fitting = [name for name, shape in _SHAPES.items() if isinstance(value, shape)]
+    return value is None or "type" not in node or _is_one(node, *fitting)
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """What a schema says of a place: one or more schemas, whose keywords are looked up in turn."""
@@ -303,23 +311,26 @@ class _Place:
         """Whether the entries of a list have a schema each."""
         return any(self._tuples)
 
-    @property
-    def is_number(self) -> bool:
-        """Whether its texts are numbers."""
-        return any(node.get("type") in ("number", "integer") for node in self.nodes) and not any(
-            node.get("type") == "string" for node in self.nodes
-        )
-
-    @property
-    def is_day(self) -> bool:
-        """Whether its texts are days."""
-        return any(node.get("format") == "date" for node in self.nodes)
+    def key(self, value: Any, is_number: bool = False) -> Any:
+        """What equal values have in common; a text that is a number counts as one where numbers may stand."""
+        if isinstance(value, bool):
+            return (value,)
+        forms = {node.get("format") for node in self.nodes if isinstance(node.get("format"), str)}
+        is_number |= isinstance(value, int | float)
+        found: Any = None
+        if is_number or any(_is_one(node, "number", "integer") for node in self.nodes):
+            found = _number(value)
+        elif "date" in forms:
+            found = _day(str(value))
+        elif "date-time" in forms:
+            with suppress(ValueError):
+                found = datetime.fromisoformat(str(value))
+        return normalise(str(value)).strip() if found is None else found
 
     def rule(self, value: Any) -> tuple[str, Mapping[str, Any]]:
         """The rule for a value, and its parameters; "" if the schema says none."""
         for node in self.nodes:
-            shape = _SHAPES.get(str(node.get("type")), object)
-            if CONFIG in node and (value is None or isinstance(value, shape)):
+            if CONFIG in node and _takes(node, value):
                 config = node[CONFIG]
                 rule, params = str(config)[:80], None
                 with suppress(TypeError, KeyError, AttributeError):
@@ -394,8 +405,8 @@ def _verdict(
     place: _Place, rule: str, params: Mapping[str, Any], gold: Any, said: Any
 ) -> Outcome | None:
     """Whether a value is that of the gold; None if a model has to say."""
-    is_number = place.is_number or any(isinstance(v, int | float) for v in (gold, said))
-    if _key(gold, is_number, place.is_day) == _key(said, is_number, place.is_day):
+    is_number = any(isinstance(each, int | float) for each in (gold, said))
+    if place.key(gold, is_number) == place.key(said, is_number):
         return "right"
     texts = [normalise(str(each)).strip() for each in (gold, said)]
     if rule in _BY_MODEL:
@@ -451,18 +462,6 @@ def _day(text: str) -> date | None:
     return None if found[0].period is None else found[0].period.first
 
 
-def _key(value: Any, is_number: bool, is_day: bool) -> Any:
-    """What equal values have in common."""
-    if isinstance(value, bool):
-        return (value,)
-    if is_number or isinstance(value, int | float):
-        if (number := _number(value)) is not None:
-            return number
-    elif is_day and (day := _day(str(value))) is not None:
-        return day
-    return normalise(str(value)).strip()
-
-
 # --- lists ------------------------------------------------------------------------------------
 
 
@@ -505,7 +504,7 @@ def _leaves(place: _Place, value: Any, name: str) -> Iterator[tuple[str, Any]]:
         for each in value:
             yield from _leaves(place.entry(), each, f"{name}[]")
     elif value is not None and value != "":
-        key = _key(value, place.is_number, place.is_day)
+        key = place.key(value)
         yield name, key
         if isinstance(key, str):
             yield from ((f"{name} ", word) for word in key.casefold().split()[:MAX_WORDS])
@@ -533,6 +532,8 @@ def _shared(first: Sequence[Counter[Any]], second: Sequence[Counter[Any]]) -> ND
 # --- gold files -------------------------------------------------------------------------------
 
 _SUFFIX = ".gold.json"
+MAX_NESTED = 64
+"""Most objects and lists in one another."""
 _FORM = 'rows read {"document": "a.txt", "value": {...}}, files of a folder NAME.gold.json'
 
 
@@ -602,6 +603,11 @@ def _gold_of(row: Row, known: Container[str]) -> tuple[str, Any]:
         value = {name: each for name, each in row.fields.items() if name != key}
     if not value:
         raise row.error(f"'{name}' has no gold values", help=_FORM)
+    depth, layer = 0, [value]
+    while layer := [e for v in layer if isinstance(v, Mapping | list) for e in (v.values() if isinstance(v, Mapping) else v)]:  # fmt: skip
+        depth += 1
+        if depth > MAX_NESTED:
+            raise row.error(f"'{name}' is nested more than {MAX_NESTED} deep", help=_FORM)
     return name, value
 
 

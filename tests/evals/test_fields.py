@@ -137,8 +137,8 @@ def said_at(value: Any, path: Sequence[Any]) -> Any:
     return value
 
 
-def outcomes(schema: Any, gold: Any, said: Any, undecided: Sequence[str] = (), **options: Any) -> dict[str, dict[str, int]]:  # fmt: skip
-    compared = Comparison(schema, **options)
+def outcomes(schema: Any, gold: Any, said: Any, undecided: Sequence[str] = ()) -> dict[str, dict[str, int]]:  # fmt: skip
+    compared = Comparison(schema)
     compared.add("a.txt", gold, said, undecided)
     asyncio.run(compared.judge(None))
     return {name: dict(+score.outcomes) for name, score in compared.fields.items()}
@@ -187,6 +187,16 @@ TEXT: dict[str, Any] = {"type": "string"}
         ({"type": "string", "evaluation_config": 7}, "a", "b", "not compared"),
         ({"anyOf": [{"type": "string", "evaluation_config": "string_case_insensitive"}, {"type": "integer"}]}, "X", "x", "right"),
         ({"anyOf": [{"type": "integer", "evaluation_config": "number_tolerance"}, {"type": "string"}]}, "X", "x", "wrong"),
+        ({"type": ["number", "null"]}, "0.10", "0.1", "right"),
+        ({"anyOf": [{"type": "number"}, {"type": "string"}]}, "0.10", "0.1", "right"),
+        ({"anyOf": [{"type": "number"}, {"type": "string"}]}, "33-37", "33-38", "wrong"),
+        ({"type": ["string", "null"], "evaluation_config": "string_case_insensitive"}, "A", "a", "right"),
+        ({"type": "string", "format": "date-time"}, "2024-03-05T10:00:00Z", "2024-03-05T12:00:00+02:00", "right"),
+        ({"type": "string", "format": "date-time"}, "2024-03-05T10:00:00", "2024-03-05T10:00:00Z", "wrong"),
+        ({"anyOf": [TEXT, {"type": "array", "items": TEXT}]}, ["a"], "a", "right"),
+        ({"anyOf": [TEXT, {"type": "array", "items": TEXT}]}, "a", ["a"], "right"),
+        ({"type": "number", "evaluation_config": {"metrics": [{"metric_id": "number_tolerance", "params": {"tolerance": float("nan")}}]}}, 1, 2, "wrong"),
+        ({"type": "number", "evaluation_config": "number_tolerance"}, "1e999999", "-1e999999999", "wrong"),
         (TEXT, "x", "", "missing"),
         (TEXT, "x", None, "missing"),
         (TEXT, "", "x", "invented"),
@@ -286,6 +296,28 @@ def test_a_model_says_whether_texts_mean_the_same_both_ways() -> None:
     assert compared.all.right.estimate == 1 / 2
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_entries_are_matched_as_well_as_can_be(seed: int) -> None:
+    """Every value is counted once, and no order of the entries makes more of them right."""
+    rng = random.Random(seed)
+    schema = {"properties": {"o": {"type": "array", "items": {"properties": {key: {"type": "integer"} for key in "abc"}}}}}  # fmt: skip
+
+    def entries() -> list[dict[str, int]]:
+        return [{key: rng.randint(0, 2) for key in "abc" if rng.random() < 0.8} for _ in range(rng.randint(0, 5))]  # fmt: skip
+
+    gold, said = entries(), entries()
+    found = Counter[str]()
+    for counts in outcomes(schema, {"o": gold}, {"o": said}).values():
+        found.update(counts)
+    assert found.total() - found["invented"] == sum(map(len, gold))
+    assert found["right"] + found["wrong"] + found["invented"] == sum(map(len, said))
+    short, long = sorted((gold, said), key=len)
+    assert found["right"] == max(
+        sum(len(one.items() & other.items()) for one, other in zip(short, order, strict=False))
+        for order in itertools.permutations(long, len(short))
+    )
+
+
 @pytest.mark.parametrize("n", [500, 1100])
 def test_long_lists(n: int) -> None:
     rng = random.Random(n)
@@ -303,8 +335,12 @@ def test_gold_files(tmp_path: Path) -> None:
         {"id": "b", "name": "Bo"}, {"name": "nobody"}, {"document": "c.txt"},
     ]  # fmt: skip
     path = tmp_path / "gold.jsonl"
-    path.write_text("\n".join([*map(json.dumps, rows), "{"]), encoding="utf-8")
+    path.write_text(
+        "\n".join([*map(json.dumps, rows), "{", f'{{"id": "d", "value": {"[" * 70}1{"]" * 70}}}']),
+        encoding="utf-8",
+    )
     gold = read_gold(path)
+    assert "nested more than 64 deep" in str(gold.problems.pop())
     assert gold.values == {"letters/a.txt": {"name": "Ada"}, "b": {"name": "Bo"}}
     assert [str(p).split(": ")[0].rpartition(":")[2] for p in gold.problems] == ["3", "4", "5", "6"]
     assert "help: " in str(gold.problems[1])

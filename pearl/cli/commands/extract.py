@@ -132,7 +132,7 @@ def command(
     else:
         code = _run(schema, tasks, outs, options)
     # What is undecided is counted, and no failure.
-    return 0 if code == 1 and evaluation is not None and not evaluation.n_failed else code
+    return 0 if code == 1 and evaluation is not None and not evaluation.failed else code
 
 
 def _run(
