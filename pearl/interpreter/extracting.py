@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter as Counts
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from decimal import Decimal
@@ -31,6 +32,7 @@ from pearl.documents.evidence.agreeing import (
     same_value,
 )
 from pearl.documents.evidence.collecting import passage_at
+from pearl.documents.evidence.standing import clause_around, is_telling, places_of
 from pearl.documents.numbers import quoted
 from pearl.documents.record import (
     PLAIN,
@@ -78,7 +80,6 @@ from pearl.replies.extracted import (
     Claims,
     Extracted,
     extraction_constraint,
-    leaves,
     read_extracted,
     wanted_fields,
 )
@@ -196,7 +197,8 @@ async def _reply(
     asker: Asker,
 ) -> tuple[str, bool, Usage]:
     """The text of a reply, and whether it is cut off."""
-    constraint = extraction_constraint(fields, asker.fallback.max_text)
+    is_quoted = isinstance(request.task, ActionTask) and request.task.is_quoted
+    constraint = extraction_constraint(fields, asker.fallback.max_text, is_quoted=is_quoted)
 
     def flaw(text: str) -> str | None:
         return read_extracted(text, fields).why or None
@@ -211,11 +213,11 @@ async def _reply(
 
 
 async def _ask_of(
-    step: Step, piece: ActionTask, fields: Sequence[Field], asker: Asker
+    step: Step, piece: ActionTask, fields: Sequence[Field], asker: Asker, *, is_quoted: bool = False
 ) -> tuple[Extracted | None, Usage]:
     """What one more reply about a text says of these fields; None if they do not fit."""
     said = {**dict(piece.arguments), "FIELDS": print_fields(fields)}
-    task = replace(piece, action=EXTRACT, arguments=tuple(said.items()))
+    task = replace(piece, action=EXTRACT, arguments=tuple(said.items()), is_quoted=is_quoted)
     if not fields or not asker.calls.fits(task):
         return None, Usage()
     request, wanted = asker.calls.request(task), wanted_fields(said["FIELDS"], is_all=False)
@@ -237,7 +239,7 @@ async def _decided(
 ) -> tuple[Record, _Read]:
     """The record of a text; the escalation model is asked for its undecided fields, and only for these."""
     n_characters = len(task.document or "")
-    read = await _kept_rules(step, fields, read, asker, row_at)
+    read = await _mended(step, fields, read, asker, row_at)
     record = await off_loop(
         n_characters, partial(_compared, step.output, fields, read, asker, row_at)
     )
@@ -270,12 +272,11 @@ async def _decided(
     return Record({**record.fields, **decided}), read
 
 
-async def _kept_rules(
+async def _mended(
     step: Step, fields: Sequence[Field], read: _Read, asker: Asker, row_at: int | None
 ) -> _Read:
-    """The replies with other values in place of those that break a rule, asked for once with the reason."""
-    has_budget = asker.calls.limits.max_prompt_tokens is not None
-    if has_budget or not any(leaf.rules for leaf in leaves(fields)):
+    """The replies with other values in place of those that break a rule or have no certain place, asked for once."""
+    if asker.calls.limits.max_prompt_tokens is not None:
         return read
     count = asker.calls.limits.counter.count
 
@@ -292,7 +293,8 @@ async def _kept_rules(
 
     wanted = await off_loop(sum(len(text) for text, _ in read.parts), broken)
     replies = await gather([
-        _ask_of(step, piece, again, asker) for piece, again in zip(read.tasks, wanted, strict=True)
+        _ask_of(step, piece, again, asker, is_quoted=True)
+        for piece, again in zip(read.tasks, wanted, strict=True)
     ])  # fmt: skip
     parts = []
     for (text, said), (new, _) in zip(read.parts, replies, strict=True):
@@ -396,6 +398,9 @@ def _missing(fields: Sequence[Field], record: Record, asker: Asker) -> Iterator[
 
 _Place = tuple[Span, ...]
 
+MAX_LOOKED = 60
+"""Maximum places at which a value without a quote is looked for."""
+
 MAX_PLACES = 20
 """Maximum places of a quote that stands several times."""
 
@@ -422,7 +427,7 @@ class _Value:
     evidence: tuple[Evidence, ...] = ()
     why: str = ""
     is_broken: bool = False
-    """Whether the document has the value, which breaks a rule of its field."""
+    """Whether the document has the value, which breaks a rule of its field, or may have it, but it is open where."""
 
 
 def _compared(
@@ -474,7 +479,10 @@ class _Quotes:
         """What all parts say of a field."""
         if field.is_list:
             return self._list(field, said)
-        values = [self._value(field, claim, None) for _, c in said for claim in c.values]
+        values = [
+            self._value(field, claim, None if claim.quotes else part)
+            for part, c in said for claim in c.values
+        ]  # fmt: skip
         unread = next((claims.why for _, claims in said if claims.why and not claims.values), "")
         values += [_Value(why=claims.why) for _, claims in said if claims.why and claims.values]
         return _united(field, values, unread)
@@ -482,13 +490,16 @@ class _Quotes:
     def broken(
         self, fields: Sequence[Field], said: Mapping[str, Claims], part: Span | None, path: str = "", of: str = ""
     ) -> Iterator[Field]:  # fmt: skip
-        """A field for each value of a reply that breaks a rule, by its path and with the reason as description."""
+        """A field for each value of a reply to be asked for again, by its path and with the reason as description."""
         for field in fields:
             claims, name = said[field.name], f"{path}{field.name}"
             for i, entry in enumerate(claims.entries):
                 first = next((_told(c.value) for c, _ in _stated(entry) if c.value is not None), "")
                 yield from self.broken(field.inner, entry, part, f"{name}[{i}].", f"of {first}")
-            values = (self._value(field, claim, part) for claim in claims.values if field.rules)
+            values = (
+                self._value(field, claim, part)
+                for claim in claims.values if field.rules or not claim.quotes
+            )  # fmt: skip
             if why := next((value.why for value in values if value.is_broken), ""):
                 about = "; ".join(filter(None, (short(of), field.description, why)))
                 yield replace(field, name=name, is_list=False, is_optional=True, description=about)
@@ -802,13 +813,15 @@ class _Quotes:
     ) -> _Value:  # fmt: skip
         if claim.value is None:
             return _Value()
+        ways: list[Sequence[Quote]] = []
         if not claim.quotes:
             label = label_of(field, claim.value) if isinstance(claim.value, str) else None
             is_null = says_not_stated((label or "").replace("_", " "))
             if label is not None and is_null and label.casefold() != "none":
                 return _Value(label)
-            return _doubtful(field, claim.value, " without a quote")
-        ways: list[Sequence[Quote]] = []
+            ways = [self._standing(field, claim, part)]
+            if not ways[0]:
+                return replace(_doubtful(field, claim.value, " without a quote"), is_broken=True)
         for text in claim.quotes:
             quotes = self._places(text, part)
             if not quotes[0].spans:
@@ -824,6 +837,24 @@ class _Quotes:
         exact = Decimal(str(value)) if field.type == "decimal" else value
         broken = broken_rule(field.rules, exact)
         return _Value(value, basis, evidence, why=broken, is_broken=bool(broken))
+
+    def _standing(self, field: Field, claim: Claim, part: Span | None) -> Sequence[Quote]:
+        """The place of a value that has no quote; of a text, a few of them."""
+        assert claim.value is not None
+        if not is_telling(field, claim.value):
+            return ()
+        text = self._document.text
+        within = part or Span(self._start, self._start + self._verifier.length)
+        found = places_of(field, claim.value, text, within)
+        stated: dict[Span, Quote] = {}
+        for around in (clause_around(text, span) for span in found if len(found) <= MAX_LOOKED):
+            quote = Quote(text[around.start : around.end], (around,), "exact")
+            with suppress(DisagreementError):
+                self._agreed(field, claim, [[quote]])
+                stated[around] = quote
+        # The checker is shown all places of a text; equal numbers and dates may be of different things.
+        most = MAX_SHOWN if field.type == "str" else 1
+        return list(stated.values()) if len(stated) <= most else ()
 
     def _agreed(
         self, field: Field, claim: Claim, ways: Sequence[Sequence[Quote]]

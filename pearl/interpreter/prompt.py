@@ -82,7 +82,7 @@ def _extraction_messages(task: ActionTask) -> tuple[Message, ...]:
 
     (_, fields), *_ = task.arguments
     is_all = task.action.extracts_all
-    form = form_of(wanted_fields(fields, is_all=is_all))
+    form = form_of(wanted_fields(fields, is_all=is_all), is_quoted=task.is_quoted)
     parts = [
         block("text", task.document or ""),
         f"Fields of {'each of the rows' if is_all else 'the text'}: {fields}",

@@ -63,6 +63,7 @@ class ActionTask:
         gives: The type that the result is parsed as.
         is_of_numbers: Whether each entry of a list is read as a number.
         parts: Results of the step over the parts of the document, which are to be merged into one.
+        is_quoted: Of an extraction, whether every value is asked for with its quote.
     """
 
     output: str
@@ -75,6 +76,7 @@ class ActionTask:
     gives: ValueType = ValueType.TEXT
     is_of_numbers: bool = False
     parts: tuple[str, ...] | None = None
+    is_quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

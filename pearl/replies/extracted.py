@@ -1,7 +1,9 @@
 """A reply with the values of fields → what it claims of each field, with its quotes; and the form asked for.
 
-The form is `{"age": {"value": 54, "quote": "aged 54"}, "drugs": [{"name": {"value": ..., "quote": ...}}]}`,
-null for a field that the text does not state, an array where the text says different things.
+The form is `{"name": "Ada", "age": 54, "age_quote": "aged 54", "drugs": [{"name": ..., "dose": ..., "quote": "..."}]}`: a
+value that is copied stands alone, as its place can be looked up, the others have their quotes behind them.
+`{"age": {"value": 54, "quote": "aged 54"}}` is read, too. null is for a field that the text does not state,
+an array for one of which the text says different things.
 """
 
 from __future__ import annotations
@@ -29,19 +31,54 @@ from pearl.replies.not_stated import says_not_stated
 UNMENTIONED = "the reply does not mention it"
 
 
-def form_of(fields: Sequence[Field]) -> str:
-    """The request for the form of the reply, shown below the fields."""
+QUOTE = "quote"
+_BEHIND = "_quote"
+"""What the key of the quote behind a value ends with."""
+_NEEDING = ("int", "bool", "label", "text")
+"""Types whose values do not tell where they stand: a short number stands in most texts for something else."""
+_PASSAGE = "the shortest passage of the text that states the value, copied word for word"
+MAX_KEYS = 3
+"""Maximum keys of quotes that the request names."""
+_PAIR = '{"value": ..., "quote": ...}'
+
+
+def form_of(fields: Sequence[Field], *, is_quoted: bool = False) -> str:
+    """The request for the form of the reply, shown below the fields; `is_quoted` for every value with its quote."""
+    is_quoted = is_quoted or _has_own_quotes(fields)
+    if is_quoted:
+        form = f"for each field {_PAIR}, where quote is {_PASSAGE}"
+    else:
+        form = "the value of each field alone"
+        if names := [field.name for field in fields if _needs_quote(field)]:
+            keys = ", ".join(f'"{name}{_BEHIND}"' for name in names[:MAX_KEYS])
+            keys += " and so on" * (len(names) > MAX_KEYS)
+            form += f", and behind {', '.join(names)} also {keys}: {_PASSAGE}"
+        if any(not field.is_list and not _needs_quote(field) for field in fields):
+            form += f". {_PAIR} for {'another' if names else 'a'} value that stands in the text several times"
     form = (
-        'Reply with one JSON object: for each field {"value": ..., "quote": ...}, where quote is the '
-        "shortest passage of the text that states the value, copied word for word. Never guess: null "
-        "for what the text does not state. An array of such objects where the text says different "
-        "things of one field."
+        f"Reply with one JSON object: {form}. Never guess: null for what the text does not state. "
+        f"An array {'of such objects ' * is_quoted}where the text says different things of one field."
     )
     if any(field.is_list for field in fields):
-        form += " A list is an array; each value in its entries has that form, too."
+        form += " A list is an array"
+        form += (
+            "; each value in its entries has that form, too."
+            if is_quoted
+            else f': an entry with fields has its values alone and last "{QUOTE}", the passage that states them; '
+            f"another entry, and a value that stands elsewhere, is {_PAIR}."
+        )
     if any(leaf.type == "date" for leaf in leaves(fields)):
         form += " Dates as YYYY-MM-DD."
     return form
+
+
+def _needs_quote(field: Field) -> bool:
+    return not field.is_list and field.type in _NEEDING
+
+
+def _has_own_quotes(fields: Sequence[Field]) -> bool:
+    """Whether one of some fields has a name that the form itself uses."""
+    return any(name_key(f"_{field.name}").endswith(QUOTE) for field in fields)
 
 
 ROWS = "rows"
@@ -210,6 +247,24 @@ def name_key(name: str) -> str:
 _MISSING = object()
 
 
+def _with_quotes(claims: Claims, given: Any) -> Claims:
+    """Claims with their quotes; of several values, each has its own, or all have the same."""
+    quotes = given if isinstance(given, list) else [given]
+    quotes = [quote for quote in quotes if isinstance(quote, str) and quote.strip()]
+    if not quotes:
+        return claims
+    own = (
+        [(q,) for q in quotes]
+        if len(quotes) == len(claims.values)
+        else [tuple(quotes)] * len(claims.values)
+    )
+    values = [
+        claim if claim.quotes or claim.value is None else replace(claim, quotes=quotes_of)
+        for claim, quotes_of in zip(claims.values, own, strict=True)
+    ]
+    return replace(claims, values=tuple(values))
+
+
 class _Said:
     """The objects of a reply, of which each may have some fields."""
 
@@ -227,7 +282,8 @@ class _Said:
         if field.is_list:
             return _list(field, value)
         values, why = _values(field, value)
-        return Claims(values, why=why)
+        claims, behind = Claims(values, why=why), f"{field.name}{_BEHIND}"
+        return claims if behind in self._names else _with_quotes(claims, self._named(behind, said))
 
     def _named(self, name: str, said: Mapping[str, Any]) -> Any:
         """The value of a name, which may have dots or stand in an object of its own."""
@@ -328,17 +384,10 @@ def _entry(
     fields: Sequence[Field], said: Mapping[str, Any], said_of: _Said
 ) -> Mapping[str, Claims]:
     """The claims of an entry; a quote of the whole entry counts for its bare values."""
-    quote = said.get("quote")
-    shared = (quote,) if isinstance(quote, str) and all(f.name != "quote" for f in fields) else ()
+    quote = None if any(field.name == QUOTE for field in fields) else said.get(QUOTE)
     missing = str(said.get(UNREAD, UNMENTIONED))
-    claims = {field.name: said_of.claims(field, said, missing) for field in fields}
-    if not shared:
-        return claims
     return {
-        name: replace(
-            each, values=tuple(c if c.quotes else replace(c, quotes=shared) for c in each.values)
-        )
-        for name, each in claims.items()
+        field.name: _with_quotes(said_of.claims(field, said, missing), quote) for field in fields
     }
 
 
@@ -347,9 +396,11 @@ def _entry(
 
 
 @lru_cache(maxsize=32)
-def extraction_constraint(fields: tuple[Field, ...], max_text: int | None = None) -> Constraint:
-    """The language of the replies that `read_extracted` reads in full."""
-    schema = _schema(fields, max_text)
+def extraction_constraint(
+    fields: tuple[Field, ...], max_text: int | None = None, *, is_quoted: bool = False
+) -> Constraint:
+    """The language of the replies that are asked for by `form_of`."""
+    schema = _Schemas(max_text, is_quoted).of_reply(fields)
 
     def text_of(said: Any) -> str:
         if not isinstance(said, dict):
@@ -363,25 +414,59 @@ def extraction_constraint(fields: tuple[Field, ...], max_text: int | None = None
     )
 
 
-def _schema(fields: Sequence[Field], max_text: int | None) -> dict[str, Any]:
-    text: dict[str, Any] = {"type": "string"}
-    if max_text is not None:
-        text["maxLength"] = max_text
+def _some(*one: Mapping[str, Any]) -> dict[str, Any]:
+    """One value in one of some forms, none, or an array of values."""
+    items = one[0] if len(one) == 1 else {"anyOf": list(one)}
+    return {"anyOf": [{"type": "null"}, *one, {"type": "array", "items": items}]}
 
-    def one(field: Field) -> dict[str, Any]:
+
+class _Schemas:
+    """The schemas of replies."""
+
+    def __init__(self, max_text: int | None, is_quoted: bool) -> None:
+        self._is_quoted = is_quoted
+        self._text: dict[str, Any] = {"type": "string"}
+        if max_text is not None:
+            self._text["maxLength"] = max_text
+
+    def of_reply(self, fields: Sequence[Field]) -> dict[str, Any]:
+        """The object with the fields, and behind those that need one, with their quotes."""
+        if self._is_quoted or _has_own_quotes(fields):
+            return closed_object({field.name: self._quoted(field) for field in fields})
+        members = {}
+        for field in fields:
+            members[field.name] = self._of(field)
+            if _needs_quote(field):
+                members[field.name] = _some(self._value(field))
+                members[f"{field.name}{_BEHIND}"] = _some(self._text)
+        return closed_object(members)
+
+    def _of_entry(self, fields: Sequence[Field]) -> dict[str, Any]:
+        if self._is_quoted or _has_own_quotes(fields):
+            return closed_object({field.name: self._quoted(field) for field in fields})
+        return closed_object({**{f.name: self._of(f) for f in fields}, QUOTE: self._text})
+
+    def _of(self, field: Field) -> dict[str, Any]:
+        """A list, or a value alone or with its quote."""
+        return (
+            self._quoted(field) if field.is_list else _some(self._value(field), self._pair(field))
+        )
+
+    def _quoted(self, field: Field) -> dict[str, Any]:
+        """A list, or a value with its quote."""
+        if not field.is_list:
+            return _some(self._pair(field))
+        if field.fields and field.fields[0].name == ENTRY:
+            return {"type": "array", "items": self._quoted(field.fields[0])}
+        items = self._of_entry(field.fields) if field.fields else self._pair(field)
+        return {"type": "array", "items": items}
+
+    def _pair(self, field: Field) -> dict[str, Any]:
+        return closed_object({"value": self._value(field), QUOTE: self._text})
+
+    def _value(self, field: Field) -> dict[str, Any]:
         values: dict[str, dict[str, Any]] = {
             "int": {"type": "integer"}, "number": {"type": "number"}, "bool": {"type": "boolean"},
             "label": {"type": "string", "enum": list(field.labels)},
         }  # fmt: skip
-        return closed_object({"value": values.get(field.type, text), "quote": text})
-
-    def of(field: Field) -> dict[str, Any]:
-        if field.is_list:
-            if field.fields and field.fields[0].name == ENTRY:
-                return {"type": "array", "items": of(field.fields[0])}
-            entry = _schema(field.fields, max_text) if field.fields else one(field)
-            return {"type": "array", "items": entry}
-        scalar = one(field)
-        return {"anyOf": [{"type": "null"}, scalar, {"type": "array", "items": scalar}]}
-
-    return closed_object({field.name: of(field) for field in fields})
+        return values.get(field.type, self._text)

@@ -18,6 +18,8 @@ from tests.checking.claims import HARD, Composition, Entry, Extraction, Listing,
 from tests.models import Reading
 
 Case = Composition | Extraction | Listing
+COPIED = ("str", "date", "int", "number")
+"""Types of values that stand in the text."""
 Kind = Literal["honest", "lying in 5 %", "always yes", "always no", "silent"]
 KINDS: tuple[Kind, ...] = ("honest", "lying in 5 %", "always yes", "always no", "silent")
 
@@ -51,6 +53,8 @@ class Checker:
 
     kind: Kind = "honest"
     seed: int = 1
+    has_quotes: bool = True
+    """Whether the reader gives a value that it copies with its quote, or alone until it is asked again."""
     requests: list[Request] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     unnamed: list[str] = field(default_factory=list)
@@ -150,8 +154,14 @@ def model_for(case: Case, checker: Checker) -> Reading:
         if "<claim 1>" in request.prompt:
             return checker.reply(request, case)
         if isinstance(case, Extraction):
+            is_alone = not checker.has_quotes and not request.task.is_quoted  # type: ignore[union-attr]
             return json.dumps(
-                {each.field.name: _told(each) for each in (case.subject, *case.values)}
+                {
+                    each.field.name: each.value
+                    if is_alone and not each.field.is_list and each.field.type in COPIED
+                    else _told(each)
+                    for each in (case.subject, *case.values)
+                }
             )
         if isinstance(case, Listing):
             rows = [

@@ -40,6 +40,17 @@ def test_with_an_honest_checker_lies_fall_and_truths_stay(path: str, n_lies: int
     assert len(checker.requests) <= len(cases)  # one more for an answer or record
 
 
+@pytest.mark.parametrize("n_lies", [40, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["honest", "lying in 5 %", "silent"])
+def test_no_more_lies_about_values_without_quotes_are_accepted(kind: Kind, n_lies: int) -> None:
+    checker = Checker(kind, has_quotes=False)
+    outcome = run_all(list(extractions(n_lies)), checker)
+    assert len(outcome.accepted) <= checker.n_spared, outcome.accepted
+    assert not checker.unknown
+    if kind == "honest":
+        assert len(outcome.refused) <= 0.02 * outcome.n_true, outcome.refused
+
+
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("n_lies", N_LIES)
 def test_a_checker_that_lies_spares_no_other_lies(path: str, n_lies: int) -> None:

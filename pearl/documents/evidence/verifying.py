@@ -109,6 +109,11 @@ class Verifier:
         # The reason for a rejected match is more useful than "missing".
         return next((d for d in doubts if d.result != "missing"), Quote(quote, (), "missing"))
 
+    @property
+    def length(self) -> int:
+        """Characters of the document."""
+        return len(self._text)
+
     @cached_property
     def _normal(self) -> NormalText:
         return normal_text(self._text)

@@ -1,0 +1,88 @@
+"""Where a value of a reply stands in a text, for a reply that gives no quote of it.
+
+What is found here is only where to look: whether a passage states the value, `agreeing` decides.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from functools import lru_cache
+
+from pearl.documents.dates import find_dates
+from pearl.documents.evidence.agreeing import Stated
+from pearl.dsl.fields import Field
+from pearl.errors import Span
+from pearl.errors.patterns import lazy_pattern
+
+MIN_FIGURES = 3
+"""Figures of a whole number that is looked up: shorter ones stand in most texts for something else."""
+MIN_LETTERS = 4
+"""Letters and figures of a text that is looked up."""
+MAX_AROUND = 120
+"""Characters before and behind a value that are shown with it."""
+
+_ENDS = ("\n", ". ", "! ", "? ", "; ", "。", "！", "？")
+
+
+def is_telling(field: Field, value: Stated) -> bool:
+    """Whether a value without a quote is looked up: yes, no, labels, and what is told in other words are not.
+
+    Example:
+        >>> [is_telling(Field("sum", "number"), Decimal(number)) for number in ("1315.63", "2.5", "54")]
+        [True, True, False]
+    """
+    if field.type in ("int", "number", "decimal"):
+        return "." in _digits(value) or len(_digits(value)) >= MIN_FIGURES
+    return (
+        field.type in ("str", "date")
+        and isinstance(value, str)
+        and sum(map(str.isalnum, value)) >= MIN_LETTERS
+    )
+
+
+def places_of(field: Field, value: Stated, text: str, within: Span) -> list[Span]:
+    """Where a value may stand in a part of a text: the words of a text, a date, the figures of a number."""
+    if field.type == "date":
+        days = find_dates(str(value))
+        day = days[0].period if len(days) == 1 else None
+        found = _dates(text[within.start : within.end]) if day else []
+        at = within.start
+        return [Span(at + each.start, at + each.end) for each in found if each.period == day]
+    if field.type == "str":
+        words = [_APOSTROPHE.sub("['’]", re.escape(word)) for word in str(value).split()]
+        # `Maria Keller` of `Keller, Maria`
+        patterns = [r"\s+".join(words), max(words, key=len)]
+    else:
+        # between two figures, the mark for decimals or thousands
+        patterns = ["[.,'’\\s]?".join(_digits(value).replace(".", "").strip("0"))]
+    # `Mark` is no `mark`
+    case = re.I if " " in str(value).strip() else 0
+    for pattern in patterns:
+        spans = [
+            Span(each.start(), each.end())
+            for each in re.compile(pattern, case).finditer(text, within.start, within.end)
+        ]
+        if spans:
+            return spans
+    return []
+
+
+_dates = lru_cache(maxsize=8)(find_dates)
+_APOSTROPHE = lazy_pattern("['’]")
+
+
+def _digits(value: Stated) -> str:
+    shown = f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
+    return "".join(each for each in shown if each == "." or (each.isascii() and each.isdigit()))
+
+
+def clause_around(text: str, span: Span) -> Span:
+    """The line or sentence in which a value stands; a long one is cut between words."""
+    low, high = max(0, span.start - MAX_AROUND), min(len(text), span.end + MAX_AROUND)
+    before, behind = text[low : span.start], text[span.end : high]
+    starts = [at + len(mark) for mark in _ENDS if (at := before.rfind(mark)) >= 0]
+    ends = [at for mark in _ENDS if (at := behind.find(mark)) >= 0]
+    start = max(starts, default=before.find(" ") + 1 if low else 0)
+    end = min(ends, default=behind.rfind(" ") if high < len(text) else len(behind))
+    return Span(low + start, span.end + max(end, 0))
