@@ -192,11 +192,20 @@ class Miner:
                 duration_s=round(time.monotonic() - began, 3), **fields,
             )  # fmt: skip
 
+        task = MineTask(question.text, self._library)
+        limit = reply_limit(task, self._model.window, self._max_output_tokens)
+        request = Request(messages, task, limit, n_later=lambda: 1)  # a question is one of many
+
+        async def sketch(level: Level) -> Completion:
+            constraint = None
+            if level is not None:
+                constraint = plan_constraint(
+                    self._library, requires_new=True, max_text=self._fallback.max_text
+                )
+            return await (model or self._model).complete(constrained(request, constraint, level))
+
         try:
-            completion, level = await self._fallback.ask(
-                lambda level: self._sketch(level, messages, question, model or self._model),
-                lambda level, error: None,
-            )
+            completion, level = await self._fallback.ask(sketch, lambda level, error: None)
         except ModelError as error:
             return row("failed", model=self._model.name, error=error.message)
         proposal = read_proposal(completion.text, self._library, self._declared)
@@ -206,19 +215,6 @@ class Miner:
             calls=proposal.calls, undeclared=proposal.undeclared, diagnostics=proposal.diagnostics,
             constraint=level or "none", usage=completion.usage,
         )  # fmt: skip
-
-    async def _sketch(
-        self, level: Level, messages: tuple[Message, ...], question: Question, model: Model
-    ) -> Completion:
-        task = MineTask(question.text, self._library)
-        limit = reply_limit(task, self._model.window, self._max_output_tokens)
-        request = Request(messages, task, limit, n_later=lambda: 1)  # a question is one of many
-        if level is not None:
-            constraint = plan_constraint(
-                self._library, requires_new=True, max_text=self._fallback.max_text
-            )
-            request = constrained(request, constraint, level)
-        return await model.complete(request)
 
 
 def miner_of(pearl: Pearl, seed_library: str) -> Miner:

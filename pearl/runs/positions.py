@@ -8,15 +8,14 @@ comes within seconds, every task is still checked, and without the file the orde
 from __future__ import annotations
 
 import io
-import zlib
 from array import array
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from pearl.data.columns import Position
-from pearl.documents.digest import DigestTable
+from pearl.documents.digest import DigestTable, sealed, unsealed
+from pearl.plugins.persistence import write_private
 from pearl.runs.executors import Task
 from pearl.runs.tasks import DocumentTasks
 
@@ -24,8 +23,7 @@ MARGIN = 10_000
 """Executors hold fewer tasks than these; a position is not used until the tasks before it have rows."""
 
 _SHARE = 20
-_MAGIC = b"pearl position 1"
-_BLOCK = 1 << 20
+_MAGIC = b"pearl position 2"
 
 
 def from_position(tasks: DocumentTasks, path: Path, work: bytes) -> Iterator[tuple[int, Task]]:
@@ -47,39 +45,22 @@ def from_position(tasks: DocumentTasks, path: Path, work: bytes) -> Iterator[tup
     yield from zip(range(start), tasks, strict=False)
 
 
-class _Checked(io.BufferedWriter):
-    """A file of which the checksum is known."""
-
-    checksum = 0
-
-    def write(self, data: Any) -> int:
-        self.checksum = zlib.crc32(data, self.checksum)
-        return super().write(data)
-
-
 def _write(path: Path, work: bytes, place: int, position: Position, seen: DigestTable) -> None:
-    path.unlink(missing_ok=True)
-    path.touch(0o600, exist_ok=False)
-    with _Checked(io.FileIO(path, "wb")) as file:
-        file.write(_MAGIC + work + array("Q", (place,)).tobytes())
-        position.write(file)
-        seen.write(file)
-        file.write(array("Q", (file.checksum,)).tobytes())
+    data = io.BytesIO()
+    data.write(array("Q", (place,)).tobytes())
+    position.write(data)
+    seen.write(data)
+    write_private(path, sealed(_MAGIC + work, data.getvalue()))
 
 
 def _read(path: Path, work: bytes) -> tuple[int, Position, DigestTable] | None:
     """Read the position from a file; None if the file is missing, damaged or belongs to other work."""
-    place, checksum, head = array("Q"), array("Q"), _MAGIC + work
+    place = array("Q")
     try:
-        with path.open("rb") as file:
-            left, found = path.stat().st_size - checksum.itemsize, 0
-            while left > 0 and (data := file.read(min(left, _BLOCK))):
-                left, found = left - len(data), zlib.crc32(data, found)
-            checksum.fromfile(file, 1)
-            file.seek(0)
-            if checksum[0] != found or file.read(len(head)) != head:
-                return None
-            place.fromfile(file, 1)
-            return place[0], Position.read(file), DigestTable.read(file)
+        if (data := unsealed(_MAGIC + work, path.read_bytes())) is None:
+            return None
+        file = io.BytesIO(data)
+        place.fromfile(file, 1)
+        return place[0], Position.read(file), DigestTable.read(file)
     except (OSError, EOFError):
         return None

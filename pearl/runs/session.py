@@ -472,21 +472,9 @@ class Session:
         rows: Collection[str] = (),
         watcher: Watcher | None = None,
     ) -> SessionRun:
-        """Ask some rows of a run of the store again, and only them; their new rows replace them.
+        """Ask rows of a run again, and only them: those of some statuses, or of them those with the ids `rows`.
 
-        Args:
-            run_id: As in `resume`.
-            tasks: As in `resume`.
-            states: Repeat rows of these statuses.
-            rows: Repeat only rows with these ids; empty for all.
-            watcher: Callbacks of the run.
-
-        Raises:
-            StoreError: As `resume`; or the run has no row with one of the ids.
-            UsageError: As `resume`.
-
-        Returns:
-            As `resume`.
+        Their new rows replace them. All else is as of `resume`; an id that the run does not have is an error.
         """
         with self._readable() as store:
             selected = retried(store, store.run(run_id).id, states, rows)

@@ -27,19 +27,7 @@ from pearl.llm import Constrains, Model
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Settings of a backend.
-
-    Attributes:
-        base_url: Address of the server; None for the backend's default.
-        timeout_s: Time limit of one call in seconds.
-        window: Context window in tokens, overriding the known one.
-        server: Kind of the server, as in `pearl.llm.backends.openai.servers`; None to detect it.
-        api_key_env: Name of the environment variable whose key is sent; "" to send none, None for
-            `PEARL_API_KEY`, else `OPENAI_API_KEY`.
-        is_asked: Whether requests will be sent; if not, no key is needed.
-        embeddings: Name of an embedder (`pearl.llm.embedders`) for a backend that compares texts;
-            None for none.
-    """
+    """Settings of a backend: those of `pearl.llm.client.ClientSettings` of the same names."""
 
     base_url: str | None = None
     timeout_s: float = 600.0

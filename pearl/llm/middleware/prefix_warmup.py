@@ -57,17 +57,9 @@ class _Prefix:
 class PrefixWarmup(Wrapper):
     """Delays calls over a document until the first one has filled the server's prefix cache.
 
-    The prefix of a request ends at `pearl.llm.messages.prefix_end`. If the warm-up call fails, the next
-    one takes its place. Waiting calls have not reached the wrapped model yet, so they
-    occupy no slot of a `Limited`, and other documents are read meanwhile.
-
-    While no other document is read, the time of a wait is lost. Then calls do not wait that send at most
-    `MAX_AGAIN_TOKENS` and `MAX_AGAIN_USD` together uncached.
-
-    `auto` stops delaying calls for the rest of the run, with the reason in `Completion.prefix`, if
-    `PROOFS` calls with a warm prefix report no cached tokens: there is no cache.
-
-    Calls whose prefix has fewer than `MIN_PREFIX_TOKENS` are never delayed.
+    If the warm-up call fails, the next one takes its place. Waiting calls have not reached the wrapped
+    model yet, so they occupy no slot of a `Limited`, and other documents are read meanwhile. While none is
+    read, calls do not wait that send at most `MAX_AGAIN_TOKENS` and `MAX_AGAIN_USD` together uncached.
 
     With a model whose server writes what requests mark (`caching`), a call is marked and warms up the
     cache if later calls are expected whose savings exceed the price of the write, for the shortest
