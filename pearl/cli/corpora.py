@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from pearl.retrieval.search import Searcher
     from pearl.runs.executors import Task
 
-LINES_S = 10.0
-"""Seconds between two lines of progress."""
+LINES_S = 10.0  # Seconds between two lines of progress
 
 together_option = option(
     "--together", bool, help="Ask all documents together, as one corpus; each row of a file of rows is a document.",

@@ -11,8 +11,7 @@ import click
 
 from pearl.settings import schema
 
-N_FIRST = 11
-"""Maximum options that `--help` shows, besides those for help."""
+N_FIRST = 11  # Maximum options that `--help` shows, besides those for help
 
 _OTHERS = {
     "Question and document": (
@@ -54,8 +53,7 @@ FIRST = frozenset({
 })  # fmt: skip
 """Options shown by `--help`."""
 
-_ALL = "pearl.cli.help.all"
-"""In `Context.meta`: whether help shows all options."""
+_ALL = "pearl.cli.help.all"  # In `Context.meta`: whether help shows all options
 
 
 class Command(click.Command):

@@ -34,14 +34,9 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-CONFIG = "pearl.cli.config"
-"""In `Context.meta`: the settings file of `--config`, or None."""
-
-FOUND = "pearl.cli.found"
-"""In `Context.meta`: the settings that a file of the working folder sets."""
-
-PLACES = "pearl.cli.places"
-"""In `Context.meta`: setting → the file that sets it."""
+CONFIG = "pearl.cli.config"  # In `Context.meta`: the settings file of `--config`, or None
+FOUND = "pearl.cli.found"  # In `Context.meta`: the settings that a file of the working folder sets
+PLACES = "pearl.cli.places"  # In `Context.meta`: setting → the file that sets it
 
 PATH = click.Path()
 AT_LEAST_1 = click.IntRange(min=1)

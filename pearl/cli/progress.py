@@ -24,11 +24,8 @@ if TYPE_CHECKING:
     from pearl.llm.prices import Price
     from pearl.trace import Event, ModelProgressed, ModelWaited, RunStarted, StepFinished
 
-FIRST_LINE_S = 10.0
-"""Seconds to the first line, and between lines, if stderr is not a terminal."""
-
-LINES_S = 60.0
-"""Maximum seconds between lines: a tenth of the duration so far, within these limits."""
+FIRST_LINE_S = 10.0  # Seconds to the first line, and between lines, if stderr is not a terminal
+LINES_S = 60.0  # Maximum seconds between lines: a tenth of the duration so far, within these limits
 
 
 def _is_over(event: Event) -> bool:
@@ -207,11 +204,8 @@ State = Literal[
 ]
 """State of a step; `nothing` means that it found nothing."""
 
-SLOW_S = 20.0
-"""Seconds without progress of a call before its silence is reported."""
-
-MAX_WORDS = 500
-"""Maximum characters of a call, a reason or a diagnostic."""
+SLOW_S = 20.0  # Seconds without progress of a call before its silence is reported
+MAX_WORDS = 500  # Maximum characters of a call, a reason or a diagnostic
 
 PARTS = {
     "question": "reading the question",
@@ -464,14 +458,9 @@ def lasted(s: float) -> str:
     return f"{int(s)} s" if s < 120 else f"{s / 60:.0f} min"
 
 
-MAX_WIDTH = 120
-"""Maximum cells of a line: in a wide terminal figures would be far from their steps."""
-
-NARROW = 60
-"""Cells of a line below which a step shows only the first of its figures."""
-
-MAX_TAIL_LINES = 2
-"""Maximum lines of the reply that is being written."""
+MAX_WIDTH = 120  # Maximum cells of a line: in a wide terminal figures would be far from their steps
+NARROW = 60  # Cells of a line below which a step shows only the first of its figures
+MAX_TAIL_LINES = 2  # Maximum lines of the reply that is being written
 
 _SPINNER, _ASCII_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-\\|/"
 

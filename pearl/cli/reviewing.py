@@ -31,12 +31,9 @@ from pearl.view.result import Untrusted, shown_place
 from pearl.view.review_page import picked, review_page
 from pearl.view.sources import ResultRecord, ResultSource, RunResults, with_document
 
-MAX_BODY = 1_000_000
-"""Maximum bytes of a decision."""
-MAX_QUOTE = 5_000
-"""Maximum characters of a passage that a person marks."""
-REFRESH_S = 5.0
-"""Seconds after which the rows of a run that still runs are read again."""
+MAX_BODY = 1_000_000  # Maximum bytes of a decision
+MAX_QUOTE = 5_000  # Maximum characters of a passage that a person marks
+REFRESH_S = 5.0  # Seconds after which the rows of a run that still runs are read again
 SOCKET_S = 60
 
 

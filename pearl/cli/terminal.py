@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from rich.segment import Segment
     from rich.table import Table
 
-MARK_STYLE = "bold cyan"
-"""Style of evidence numbers."""
+MARK_STYLE = "bold cyan"  # Style of evidence numbers
 
 
 class _Escaping:

@@ -651,8 +651,7 @@ class Stopper:
 
 UNKNOWN = "unknown"
 
-WIDTH = 160
-"""Maximum characters of a line of the table."""
+WIDTH = 160  # Maximum characters of a line of the table
 
 
 def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:

@@ -26,8 +26,7 @@ from pearl.runs.identity import run_config
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
-EXECUTED = "executed"
-"""The method of these records."""
+EXECUTED = "executed"  # The method of these records
 
 
 @dataclass(frozen=True, slots=True)

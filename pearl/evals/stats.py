@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-N_DRAWS_AT_ONCE = 1_000_000
-"""Draws per batch in memory; about 30 bytes each."""
+N_DRAWS_AT_ONCE = 1_000_000  # Draws per batch in memory; about 30 bytes each
 
 MIN_CLUSTERS = 20
 """Minimum clusters for a bootstrap p: with fewer, percentile intervals are too narrow to serve as

@@ -16,8 +16,7 @@ from pearl.errors import PearlError
 T = TypeVar("T")
 
 
-CLOSE_S = 5.0
-"""Seconds that the end of the process waits for cancelled work of a background loop."""
+CLOSE_S = 5.0  # Seconds that the end of the process waits for cancelled work of a background loop
 
 _loops: dict[str, asyncio.AbstractEventLoop] = {}
 _lock = threading.Lock()

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 StageName = Literal["name", "model", "room"]
 
-_CLEAR_WORDS = 4
-"""Minimum words of a clear definition; `Find X` alone is too vague."""
+_CLEAR_WORDS = 4  # Minimum words of a clear definition; `Find X` alone is too vague
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,8 +123,7 @@ def mine_messages(
     return Message("system", _MINER), Message("user", "\n\n".join(parts))
 
 
-_NOTHING = ("heading", "none", "blank", "fence")
-"""Lines that say no action is needed."""
+_NOTHING = ("heading", "none", "blank", "fence")  # Lines that say no action is needed
 
 
 @dataclass(frozen=True, slots=True)

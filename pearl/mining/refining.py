@@ -260,8 +260,7 @@ def refine_messages(task: RefineTask) -> tuple[Message, ...]:
     return Message("system", _REFINER), Message("user", f"{_REFINE_RULES}\n\n{wanted}")
 
 
-_MOST_FOLDED = 2
-"""Maximum reduction factor of a round: models lose important actions beyond it."""
+_MOST_FOLDED = 2  # Maximum reduction factor of a round: models lose important actions beyond it
 
 
 MAX_ACTIONS = 80

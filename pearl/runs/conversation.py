@@ -18,8 +18,7 @@ from pearl.planner.writer import one_line
 from pearl.retrieval.index import IndexedDocument
 from pearl.trace import Trace
 
-MAX_QUESTION, MAX_ANSWER = 100_000, 10_000_000
-"""Maximum characters of a turn in a file."""
+MAX_QUESTION, MAX_ANSWER = 100_000, 10_000_000  # Maximum characters of a turn in a file
 
 
 class _Header(Frozen):

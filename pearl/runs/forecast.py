@@ -33,11 +33,8 @@ from pearl.runs.executors import Task, Unit
 MAX_REMEMBERED = 50_000
 """Maximum documents and questions remembered: a bound for the memory; older ones count as new."""
 
-MAX_STEPS_SHOWN = 1_000
-"""Maximum rows of the forecast; further steps are added up in one row."""
-
-PROBE_INPUT_TOKENS = 64
-"""Maximum tokens of the prompt of a probe, with the frame of its message."""
+MAX_STEPS_SHOWN = 1_000  # Maximum rows of the forecast; further steps are added up in one row
+PROBE_INPUT_TOKENS = 64  # Maximum tokens of the prompt of a probe, with the frame of its message
 
 PROBING = "(probes)"
 PLANNING = "(plans)"

@@ -24,11 +24,8 @@ from pearl.settings import Deciding
 
 DECIDING = tuple(field.name for field in fields(Deciding))
 
-KEYS = 3
-"""Version of the keys of rows; a run with another version is not resumed."""
-
-SAMPLED_BYTES = 2**20
-"""Bytes that are read at each end of a model's file."""
+KEYS = 3  # Version of the keys of rows; a run with another version is not resumed
+SAMPLED_BYTES = 2**20  # Bytes that are read at each end of a model's file
 
 
 class RunConfig(Frozen, Deciding):

@@ -28,8 +28,7 @@ from pearl.llm.middleware.budget import Budget, Call
 from pearl.llm.middleware.rate import Limited, Slot
 from pearl.llm.middleware.retry import CircuitBreaker
 
-SETTLE_S = 10.0
-"""Maximum seconds to wait for the last messages of the workers at the end of a run."""
+SETTLE_S = 10.0  # Maximum seconds to wait for the last messages of the workers at the end of a run
 
 Message = tuple[int, str, Any]
 """Of a worker: the number of a request, its name or what becomes of it, and a value."""

@@ -23,11 +23,8 @@ from pearl.pipeline import Pearl
 
 Made = TypeVar("Made")
 
-KEPT_PLANS = 1_000
-"""Maximum parsed plans in the cache, some kilobytes each."""
-
-KEPT = 2
-"""Maximum unused documents in the cache; one in use is never loaded again."""
+KEPT_PLANS = 1_000  # Maximum parsed plans in the cache, some kilobytes each
+KEPT = 2  # Maximum unused documents in the cache; one in use is never loaded again
 
 
 class Resources:

@@ -195,8 +195,7 @@ class _KeptTask(BaseModel):
     extra: dict[str, Any]
 
 
-MAX_KEPT = 10_000
-"""Maximum tasks that a store keeps in full."""
+MAX_KEPT = 10_000  # Maximum tasks that a store keeps in full
 
 
 def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:

@@ -20,8 +20,7 @@ from pearl.errors.escaping import redacted
 from pearl.plugins.version import __version__
 from pearl.telemetry.tracing import Telemetry
 
-CLOSE_S = 2.0
-"""Maximum seconds to send the last spans at the end."""
+CLOSE_S = 2.0  # Maximum seconds to send the last spans at the end
 
 EXPORTER_VARIABLE = "OTEL_TRACES_EXPORTER"
 

@@ -106,11 +106,8 @@ def _parts(text: str) -> list[dict[str, str]]:
     return [{"type": "text", "content": text_of(text)}]
 
 
-_COMPUTES = "extractive"
-"""The backend that computes replies without calls."""
-
-_ON_DISK = "llamacpp"
-"""The backend whose models are named by a path."""
+_COMPUTES = "extractive"  # The backend that computes replies without calls
+_ON_DISK = "llamacpp"  # The backend whose models are named by a path
 
 
 def openinference(kind: str) -> dict[str, AttributeValue]:

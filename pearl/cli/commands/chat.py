@@ -131,13 +131,11 @@ def _document(documents: tuple[str, ...], *, together: bool, outs: list[str | No
     return load()
 
 
-MAX_LINE = 100_000
-"""Maximum characters of a line."""
+MAX_LINE = 100_000  # Maximum characters of a line
 
 PROMPT = "> "
 
-INTERRUPTED = 130
-"""Exit code of a session that Ctrl-C ended."""
+INTERRUPTED = 130  # Exit code of a session that Ctrl-C ended
 
 
 class Lines:

@@ -197,11 +197,8 @@ def _checked(plan: str, options: dict[str, Any]) -> str:
     return text
 
 
-_LARGE = 50_000
-"""Rows of a file that are not counted before the run."""
-
-_CHOOSE = ("limit", "subset", "columns")
-"""Options that need a file from its beginning."""
+_LARGE = 50_000  # Rows of a file that are not counted before the run
+_CHOOSE = ("limit", "subset", "columns")  # Options that need a file from its beginning
 
 
 def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:

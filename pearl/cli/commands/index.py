@@ -15,8 +15,7 @@ from pearl.errors.escaping import counted, to_json
 if TYPE_CHECKING:
     from pearl.retrieval.index.updating import Opened
 
-N_PROBLEMS = 5
-"""Maximum documents left out that are named."""
+N_PROBLEMS = 5  # Maximum documents left out that are named
 
 
 @click.command(cls=Command)

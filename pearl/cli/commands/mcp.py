@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from pearl.runs.session import Session
     from pearl.runs.store import Store
 
-MAX_DOCUMENTS = 100
-"""Maximum documents of one call: its result has to fit the window of an agent."""
-DEFAULT_CALLS, DEFAULT_USD = 500, 1.0
-"""Limits of a server that is started without a limit."""
+MAX_DOCUMENTS = 100  # Maximum documents of one call: its result has to fit the window of an agent
+DEFAULT_CALLS, DEFAULT_USD = 500, 1.0  # Limits of a server that is started without a limit
 
 MAX_ENTRIES, MAX_CHARACTERS = 50, 10_000
 """Limits of each list and each text of an answer, for the same reason."""

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from pearl.mining.miner import MinedRow, MineUnit, Question
     from pearl.pipeline import Pearl
 
-N_COMMON = 15
-"""Maximum drafts in the table."""
+N_COMMON = 15  # Maximum drafts in the table
 
 
 @click.command(cls=Command)

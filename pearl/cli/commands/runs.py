@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
-_WIDTH = 240
-"""Maximum characters of a command that are shown."""
+_WIDTH = 240  # Maximum characters of a command that are shown
 
 
 @click.group()
@@ -377,8 +376,7 @@ def _ago(seconds: float) -> str:
 
 # --- resuming ---------------------------------------------------------------------------------
 
-ALLOWED = ("force", "allow_outside")
-"""Options that are never read from a store."""
+ALLOWED = ("force", "allow_outside")  # Options that are never read from a store
 
 _UNKEPT = tuple(
     name for name in SETTINGS if not schema()[name][1].is_kept and name != "api_key_env"
@@ -392,11 +390,8 @@ _FIXED = (
 )  # fmt: skip
 """Options that would begin another run."""
 
-N_SHOWN = 8
-"""Maximum files in this folder that are listed by name."""
-
-MAX_LINE = 100_000_000
-"""Maximum bytes of the first row of a file."""
+N_SHOWN = 8  # Maximum files in this folder that are listed by name
+MAX_LINE = 100_000_000  # Maximum bytes of the first row of a file
 
 
 def _command_of(request: RunRequest) -> click.Command:

@@ -106,20 +106,11 @@ async def _search(
         return await searcher.search(index, query, k, filters=options["filters"])
 
 
-SHOWN = 400
-"""Maximum characters of a passage that are shown."""
-
-LEAD = 80
-"""Maximum characters before the first match."""
-
-FIELD = 60
-"""Maximum characters of a field that are shown."""
-
-MAX_MATCHES = 500
-"""Maximum matches of a passage that are compared."""
-
-MATCH = "bold red"
-"""Style of words that match."""
+SHOWN = 400  # Maximum characters of a passage that are shown
+LEAD = 80  # Maximum characters before the first match
+FIELD = 60  # Maximum characters of a field that are shown
+MAX_MATCHES = 500  # Maximum matches of a passage that are compared
+MATCH = "bold red"  # Style of words that match
 
 INDENT = "   "
 

@@ -82,8 +82,7 @@ async def in_order(
         await _end([*running, *done.values()])
 
 
-MOST_BEING_KEPT = 256
-"""Maximum results that wait for `keep`: a bound for the memory if it is slow."""
+MOST_BEING_KEPT = 256  # Maximum results that wait for `keep`: a bound for the memory if it is slow
 
 
 async def each_kept(
@@ -138,8 +137,7 @@ UNDER_WAY = 2
 """Concurrent units per concurrent call: a unit often waits for a step or a document, and others then use
 its place."""
 
-AHEAD = 8
-"""Units taken in advance per concurrent call, to find those over the same document."""
+AHEAD = 8  # Units taken in advance per concurrent call, to find those over the same document
 
 U = TypeVar("U", bound=Unit)
 

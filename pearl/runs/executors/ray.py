@@ -49,11 +49,8 @@ U = TypeVar("U", bound=Unit)
 ATTEMPTS = 4
 """Maximum workers lost with one task before the task fails, and starts of a worker before the run does."""
 
-REVIVE_S = 0.5
-"""Polling interval for a restarted worker in seconds."""
-
-CONNECT_S = 10.0
-"""Maximum seconds to connect to a cluster."""
+REVIVE_S = 0.5  # Polling interval for a restarted worker in seconds
+CONNECT_S = 10.0  # Maximum seconds to connect to a cluster
 
 OBJECT_STORE = 100 * 2**20
 """Shared memory in bytes of a locally started cluster, which holds tasks and outcomes only."""

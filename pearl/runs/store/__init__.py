@@ -114,8 +114,7 @@ _COUNTS_IN_BOTH = (
 _LARGE = 50_000
 """Rows of a run that are only counted when it is resumed: to look at each takes 20 s for a million."""
 
-_MAX_COUNT = 2**63
-"""Upper bound of a token count; larger values are damaged."""
+_MAX_COUNT = 2**63  # Upper bound of a token count; larger values are damaged
 
 
 def default_folder() -> Path:

@@ -44,8 +44,7 @@ _CONVERSIONS = {
 }
 """The statements that make the next version of one."""
 
-_APPLICATION = 0x5045524C
-"""SQLite application id of a store: `PERL`."""
+_APPLICATION = 0x5045524C  # SQLite application id of a store: `PERL`
 
 _TABLES = """
 CREATE TABLE replies (
@@ -189,8 +188,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
     return version
 
 
-MAX_TRACE = 1 << 28
-"""Maximum bytes of a trace; a longer trace is truncated."""
+MAX_TRACE = 1 << 28  # Maximum bytes of a trace; a longer trace is truncated
 
 
 def unpacked(data: object) -> dict[str, Any] | None:

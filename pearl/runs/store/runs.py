@@ -20,8 +20,7 @@ from pearl.errors.escaping import json_bytes
 from pearl.errors.patterns import lazy_pattern
 from pearl.runs.store.database import decoded, unpacked
 
-LOCAL = "name a --store on a local disk"
-"""The help of errors about a disk without locks."""
+LOCAL = "name a --store on a local disk"  # The help of errors about a disk without locks
 
 
 @dataclass(frozen=True, slots=True)

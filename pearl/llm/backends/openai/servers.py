@@ -266,8 +266,7 @@ _LLAMACPP = Server(
     tells_props=True,
 )
 
-UNKNOWN = "generic"
-"""The kind of a server whose listing does not tell it."""
+UNKNOWN = "generic"  # The kind of a server whose listing does not tell it
 
 PLUGINS = {
     "anthropic": Server(
