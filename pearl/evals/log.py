@@ -28,16 +28,13 @@ class Header(RunConfig):
 
     kind: Literal["pearl-eval-log"] = "pearl-eval-log"
     v: Literal[1] = LOG_VERSION
-    created: str
-    """ISO 8601, UTC."""
+    created: str  # ISO 8601, UTC
     data: str
     data_sha256: str
     """Digest of ids, questions, documents, options and right answers of the samples."""
     n_samples: int
-    n_bad_rows: int = 0
-    """Rows of the data that could not be evaluated."""
-    mapper: str | None = None
-    """The model that mapped the answers of existing results to options."""
+    n_bad_rows: int = 0  # Rows of the data that could not be evaluated
+    mapper: str | None = None  # The model that mapped the answers of existing results to options
     methods: tuple[str, ...]
     seeds: tuple[int, ...]
     temperature: float | None
@@ -46,8 +43,7 @@ class Header(RunConfig):
     part_tokens: int | None = None
     """Tokens of a call of `map-reduce`, and of the passages that `retrieve` shows."""
     price: Price | None = None
-    scorer: str = "exact"
-    """The scorer of answers in words; options are right or wrong."""
+    scorer: str = "exact"  # The scorer of answers in words; options are right or wrong
 
 
 class PlanShape(Frozen):
@@ -74,23 +70,17 @@ class EvalRecord(Frozen, extra="ignore"):  # older logs have more fields
     options: tuple[str, ...] = ()
     gold: int | None = None
     reference: str | None = None
-    answer: str = ""
-    """The answer in words; "" if the method chose an option directly."""
-    reply: str = ""
-    """The reply to the request for an option."""
-    choice: int | None = None
-    """The option read from the reply; None is unmapped, and wrong."""
-    score: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """0 to 1; for options 1 is right and 0 wrong."""
+    answer: str = ""  # The answer in words; "" if the method chose an option directly
+    reply: str = ""  # The reply to the request for an option
+    choice: int | None = None  # The option read from the reply; None is unmapped, and wrong
+    score: Annotated[float, Field(ge=0, le=1)] = 0.0  # 0 to 1; for options 1 is right and 0 wrong
     error: str | None = None
     plan: str | None = None
     shape: PlanShape | None = None
-    coverage: float | None = None
-    """Smallest share of the document in a reading call."""
+    coverage: float | None = None  # Smallest share of the document in a reading call
     n_calls: int = 0
     usage: Usage = Usage()
-    planning_usage: Usage = Usage()
-    """The part of `usage` for writing the plan."""
+    planning_usage: Usage = Usage()  # The part of `usage` for writing the plan
     cost_usd: float | None = None
     duration_s: float = 0.0
 

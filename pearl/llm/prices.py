@@ -138,8 +138,7 @@ class Price(Frozen):
 
 
 class _Entry(Price):
-    until: date | None = None
-    """The last day of the price, such as one of an offer."""
+    until: date | None = None  # The last day of the price, such as one of an offer
 
 
 class PriceSource(Frozen):

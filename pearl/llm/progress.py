@@ -45,8 +45,7 @@ class CallWait:
     n_attempts: int = 0
     n_failed: int = 0
     """1 if the wait follows an attempt that was sent, and is reported for the first time."""
-    usage: Usage = field(default_factory=Usage)
-    """Tokens of that attempt."""
+    usage: Usage = field(default_factory=Usage)  # Tokens of that attempt
 
 
 AttemptError = ModelErrorKind | Literal["cancelled", "internal"]

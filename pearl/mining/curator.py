@@ -58,8 +58,7 @@ class CurationRow(Frozen):
     """A training question with every plan that was tried."""
 
     id: str
-    index: int
-    """Index in the data, from 0."""
+    index: int  # Index in the data, from 0
     question: str
     gold: int
     outcome: Outcome

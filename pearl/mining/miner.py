@@ -56,20 +56,17 @@ class MinedHeader(Frozen):
     domain: str
     data: str
     model: str
-    library: str
-    """Name of the library whose actions the prompt showed."""
+    library: str  # Name of the library whose actions the prompt showed
     seed_actions: tuple[str, ...]
     """Those actions, in the format of an action file: `NAME(CTX, X) : definition`."""
-    prompt_sha256: str
-    """Digest of the prompt without the question."""
+    prompt_sha256: str  # Digest of the prompt without the question
 
 
 class MinedRow(Frozen):
     """One question and the actions that were proposed for it."""
 
     id: str
-    index: int
-    """Place of the question in the data, from 0."""
+    index: int  # Place of the question in the data, from 0
     question: str
     status: MinedStatus
     """`mined`: every action of the reply was parsed, possibly none; `unreadable`: some were not;
@@ -77,16 +74,11 @@ class MinedRow(Frozen):
     model: str
     prompt_sha256: str
     reply: str = ""
-    actions: tuple[str, ...] = ()
-    """The parsed actions, each `NAME(CTX, X) : definition`."""
-    calls: tuple[str, ...] = ()
-    """Names of the actions that the sketched plan calls, each once."""
-    undeclared: tuple[str, ...] = ()
-    """Those of them that neither the prompt nor the reply defines."""
-    diagnostics: tuple[str, ...] = ()
-    """The diagnostics, rendered."""
-    constraint: str = "none"
-    """The constraint level of the reply."""
+    actions: tuple[str, ...] = ()  # The parsed actions, each `NAME(CTX, X) : definition`
+    calls: tuple[str, ...] = ()  # Names of the actions that the sketched plan calls, each once
+    undeclared: tuple[str, ...] = ()  # Those of them that neither the prompt nor the reply defines
+    diagnostics: tuple[str, ...] = ()  # The diagnostics, rendered
+    constraint: str = "none"  # The constraint level of the reply
     error: str | None = None
     usage: Usage = Usage()
     duration_s: float = 0.0

@@ -20,21 +20,17 @@ class DraftFate(Frozen):
 
     number: int
     text: str
-    name: str | None = None
-    """Signature of its action; None if malformed."""
+    name: str | None = None  # Signature of its action; None if malformed
     question: str | None = None
     """Id of the question it was proposed for; None for seeds and plain action files."""
     is_seed: bool = False
     fate: Literal["kept", "merged", "dropped"]
-    into: str | None = None
-    """Name of the action it was merged into; None if it was dropped."""
+    into: str | None = None  # Name of the action it was merged into; None if it was dropped
     stage: StageName | Literal["malformed"] | None = None
     """The stage at which it was merged or dropped; None if it was kept. For a draft merged into an
     entry that was dropped later, the stage of the drop."""
-    round: int = 0
-    """Round of the model, from 1; 0 for the other stages."""
-    why: str | None = None
-    """Why it was dropped."""
+    round: int = 0  # Round of the model, from 1; 0 for the other stages
+    why: str | None = None  # Why it was dropped
 
 
 class RefinedAction(Frozen):
@@ -67,8 +63,7 @@ class Round(Frozen):
 
     number: int
     n_before: int
-    n_after: int
-    """Entries after the replies and the subsequent rules."""
+    n_after: int  # Entries after the replies and the subsequent rules
     shards: tuple[ShardRecord, ...]
 
 
@@ -82,14 +77,11 @@ class Refinement(Frozen):
     model: str
     max_actions: int
     max_tokens: int | None
-    n_tokens: int
-    """Tokens of the library in a planner's prompt."""
-    token_count: str
-    """How the tokens were counted."""
+    n_tokens: int  # Tokens of the library in a planner's prompt
+    token_count: str  # How the tokens were counted
     actions: tuple[RefinedAction, ...]
     drafts: tuple[DraftFate, ...]
-    unread: tuple[str, ...] = ()
-    """Messages about input that could not be parsed as drafts."""
+    unread: tuple[str, ...] = ()  # Messages about input that could not be parsed as drafts
     rounds: tuple[Round, ...] = ()
 
     @property

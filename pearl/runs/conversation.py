@@ -27,8 +27,7 @@ class _Header(Frozen):
     kind: Literal["conversation"] = "conversation"
     v: Literal[1] = 1
     document: str
-    document_sha256: str = ""
-    """SHA-256 of its text; "" for a corpus, which may change."""
+    document_sha256: str = ""  # SHA-256 of its text; "" for a corpus, which may change
 
 
 class _Row(BaseModel):

@@ -32,13 +32,11 @@ class Decision(Frozen):
     path: str
     entry: str = ""
     what: What
-    was: dict[str, Any] = Field(default_factory=dict)
-    """State and value that the person saw."""
+    was: dict[str, Any] = Field(default_factory=dict)  # State and value that the person saw
     result: dict[str, Any] = Field(default_factory=dict)
     person: str
     time: str
-    sample: str = ""
-    """The seed, if the field was drawn."""
+    sample: str = ""  # The seed, if the field was drawn
     undoes: int = 0
     number: int = 0
 

@@ -52,14 +52,10 @@ class StepForecast:
     calls: Range = field(default_factory=lambda: Range(0, 0))
     input_tokens: Range = field(default_factory=lambda: Range(0, 0))
     output_tokens: Range = field(default_factory=lambda: Range(0, 0))
-    longest: float = 0.0
-    """No prompt has more tokens."""
-    may_write: bool = True
-    """Whether the server may write what no request marks."""
-    marked_tokens: float = 0.0
-    """Maximum tokens that requests mark."""
-    share: float = 1.0
-    """The share of the price that batches cost."""
+    longest: float = 0.0  # No prompt has more tokens
+    may_write: bool = True  # Whether the server may write what no request marks
+    marked_tokens: float = 0.0  # Maximum tokens that requests mark
+    share: float = 1.0  # The share of the price that batches cost
 
     def add(self, costs: StepCosts | StepForecast, n: int = 1) -> None:
         """Add `n` more runs of the step."""
@@ -124,8 +120,7 @@ class Forecast:
     model: str
     price: Price | None
     n_known: int = 0
-    prices: Mapping[str, Price | None] = field(default_factory=dict)
-    """Of further models, by name."""
+    prices: Mapping[str, Price | None] = field(default_factory=dict)  # Of further models, by name
 
     @property
     def cost_usd(self) -> Range | None:

@@ -69,12 +69,9 @@ class RunRequest(Frozen, Settings):
     """The options of a command that stores rows, by their names."""
 
     COMMAND: ClassVar[str]
-    READS: ClassVar[tuple[str, ...]] = ("data",)
-    """Options that name files of input."""
-    ARGUMENTS: ClassVar[str] = ""
-    """The parameter with several files of input, if any."""
-    WRITES: ClassVar[tuple[str, ...]] = ("out", "trace")
-    """Options that name files of output."""
+    READS: ClassVar[tuple[str, ...]] = ("data",)  # Options that name files of input
+    ARGUMENTS: ClassVar[str] = ""  # The parameter with several files of input, if any
+    WRITES: ClassVar[tuple[str, ...]] = ("out", "trace")  # Options that name files of output
     MAY_READ: ClassVar[tuple[str, ...]] = ("library", "examples", "prices")
     """Options that name a file or a shipped library, bank or table."""
 

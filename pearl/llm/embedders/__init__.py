@@ -60,8 +60,7 @@ class EmbedderModule(Protocol):
     """The interface of a module of this folder."""
 
     DESCRIPTION: str
-    IS_CACHED: bool
-    """Whether computing a vector takes longer than reading it from the cache."""
+    IS_CACHED: bool  # Whether computing a vector takes longer than reading it from the cache
 
     def create(self, name: str, settings: EmbedderSettings) -> TextEmbedder:
         """Create the embedder of a name, which may be "", or raise a `PearlError`."""
