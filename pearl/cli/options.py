@@ -210,6 +210,12 @@ def setting_options(*names: str, stages: Sequence[Stage] = ()) -> Callable[[Comm
     return grouped(*(_option(name) for name in (chosen or SETTINGS)))
 
 
+by_document_option = option(
+    "--by-document", bool,
+    help="Resample documents, not samples, for intervals: wider, and correct for samples of one document.",
+)  # fmt: skip
+
+
 force_option = option("--force", bool, "Replace existing files.")
 
 page_option = option(

@@ -200,19 +200,13 @@ def compare(
     n_clusters = len(set(clusters))
     n_samples = len({record.sample for record, _ in pairs})
     is_independent = n_samples == len(pairs)
+    difference, p_value, mcnemar = stats.difference(ones, twos, clusters=clusters), None, None
+    if n_clusters >= stats.MIN_CLUSTERS:
+        p_value = stats.bootstrap_p(ones, twos, clusters=clusters)
+    if is_independent and is_right_or_wrong and cluster == "sample":
+        mcnemar = stats.mcnemar([one == 1.0 for one in ones], [two == 1.0 for two in twos])
     return MethodComparison(
-        *names,
-        subset,
-        len(pairs),
-        n_samples,
-        n_clusters,
-        stats.difference(ones, twos, clusters=clusters),
-        stats.bootstrap_p(ones, twos, clusters=clusters)
-        if n_clusters >= stats.MIN_CLUSTERS
-        else None,
-        stats.mcnemar([one == 1.0 for one in ones], [two == 1.0 for two in twos])
-        if is_independent and is_right_or_wrong and cluster == "sample"
-        else None,
+        *names, subset, len(pairs), n_samples, n_clusters, difference, p_value, mcnemar
     )
 
 

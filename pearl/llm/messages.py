@@ -73,16 +73,7 @@ def prefix_end(request: Request) -> int | None:
 
 
 def without_texts(messages: Iterable[Message]) -> str:
-    r"""Messages for people: texts in blocks (`block`) are replaced by their lengths.
-
-    Example:
-        >>> asked = f"{block('text', 'Ada sold the boat.')}\n\nWho sold it?"
-        >>> print(without_texts([Message("user", asked)]))
-        [user]
-        <text: 18 characters>
-        <BLANKLINE>
-        Who sold it?
-    """
+    """Messages for people: texts in blocks (`block`) are replaced by their lengths."""
     return "\n\n".join(
         f"[{message.role}]\n{''.join(_measured(message.content))}" for message in messages
     )

@@ -131,12 +131,7 @@ _PROMPTS = (
 
 @cache
 def prompts_sha256() -> str:
-    """SHA-256 of the modules with prompts, in hexadecimal.
-
-    Example:
-        >>> len(prompts_sha256())
-        64
-    """
+    """SHA-256 of the modules with prompts, in hexadecimal."""
     # Of the source: rendering all prompts would import as many modules as a run.
     packages = (name.rpartition(".") for name in _PROMPTS)
     return digest(get_data(package, f"{module}.py") or b"" for package, _, module in packages).hex()

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from pearl.cli.options import as_json, option
+from pearl.cli.options import as_json, by_document_option
 from pearl.cli.terminal import notice
 from pearl.errors import UsageError
 
@@ -18,10 +18,7 @@ _FACTS = ("model", "library", "bank", "nearest", "token_budget", "context", "see
 @click.command()
 @click.argument("first", metavar="LOG")
 @click.argument("second", metavar="LOG")
-@option(
-    "--by-document", bool,
-    help="Resample documents, not samples, for intervals: wider, and correct for samples of one document.",
-)  # fmt: skip
+@by_document_option
 @as_json
 def command(first: str, second: str, by_document: bool, as_json: bool) -> int:
     """Compare two logs of `pearl eval`, sample by sample.

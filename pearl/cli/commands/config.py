@@ -9,7 +9,7 @@ import click
 
 from pearl.cli import settings
 from pearl.cli.options import CONFIG, as_json, server_notice
-from pearl.cli.settings import NAME, SettingsFile, found_in, read_settings, settings_in_force
+from pearl.cli.settings import NAME, found_in, read_settings, settings_in_force
 from pearl.errors import DataError
 
 
@@ -48,7 +48,11 @@ def show(ctx: click.Context, as_json: bool) -> None:
 @click.argument("folder", default=".", type=click.Path(file_okay=False))
 def trust(folder: str) -> None:
     """Let the pearl.toml of FOLDER set everything until it is changed."""
-    found = _found(folder)
+    found = found_in(Path(folder))
+    if found is None:
+        raise DataError(
+            f"no {NAME} in this folder", path=Path(folder).absolute(), help="name its folder"
+        )
     for name, value in found.values.items():
         click.echo(f"{name} = {_shown(value)}")
     settings.trust(found.path, found.content)
@@ -63,15 +67,6 @@ def untrust(folder: str) -> int:
     was_trusted = settings.untrust(path)
     click.echo(f"{'no longer' if was_trusted else 'was not'} trusted: {path}", err=True)
     return 0 if was_trusted else 1
-
-
-def _found(folder: str) -> SettingsFile:
-    found = found_in(Path(folder))
-    if found is None:
-        raise DataError(
-            f"no {NAME} in this folder", path=Path(folder).absolute(), help="name its folder"
-        )
-    return found
 
 
 def _shown(value: object) -> str:

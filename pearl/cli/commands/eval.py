@@ -17,6 +17,7 @@ from pearl.cli.options import (
     AT_LEAST_1,
     PATH,
     as_json,
+    by_document_option,
     option,
     refuse,
     setting_options,
@@ -68,10 +69,7 @@ if TYPE_CHECKING:
     "--part-tokens", click.IntRange(min=256), metavar="TOKENS", default=4_096,
     help="Tokens of a part in map-reduce, and of the passages in retrieve.",
 )  # fmt: skip
-@option(
-    "--by-document", bool,
-    help="Resample documents, not samples, for intervals: wider, and correct for samples of one document.",
-)  # fmt: skip
+@by_document_option
 @trace_option
 @setting_options()
 @unit_options

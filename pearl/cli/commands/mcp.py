@@ -128,12 +128,7 @@ def _tool_errors() -> Iterator[None]:
 
 
 def _shortened(value: Any) -> Any:
-    """Data with lists and texts cut to the limits; what is left out is counted at their end.
-
-    Example:
-        >>> len(_shortened(list(range(99)))), _shortened({"rows": ["x"] * 99})["rows"][-1]
-        (51, '... and 49 more')
-    """
+    """Data with lists and texts cut to the limits; what is left out is counted at their end."""
     match value:
         case dict():
             return {name: _shortened(each) for name, each in value.items()}

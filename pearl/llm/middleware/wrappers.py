@@ -152,17 +152,14 @@ class AttemptReporter(Wrapper):
         began = time.monotonic()
         try:
             completion = await self._model.complete(request)
-        except ModelError as error:
-            if error.is_sent or error.kind == "transport":
+        except (Exception, asyncio.CancelledError) as error:
+            took_s = time.monotonic() - began
+            if not isinstance(error, ModelError):
+                is_cancelled = isinstance(error, asyncio.CancelledError)
+                report(ended(took_s, error="cancelled" if is_cancelled else "internal"))
+            elif error.is_sent or error.kind == "transport":
                 usage = error.usage or Usage()
-                took_s = time.monotonic() - began
                 report(ended(took_s, error=error.kind, reply=error.reply, usage=usage))
-            raise
-        except asyncio.CancelledError:
-            report(ended(time.monotonic() - began, error="cancelled"))
-            raise
-        except Exception:
-            report(ended(time.monotonic() - began, error="internal"))
             raise
         took_s = time.monotonic() - began
         report(ended(took_s, completion, reply=completion.text, usage=completion.usage))

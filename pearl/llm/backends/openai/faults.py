@@ -229,13 +229,6 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
     From `retry-after-ms`, `retry-after` (seconds, `1m30s`, a date), else the later of the
     `x-ratelimit-reset-...` headers; names are in lower case.
-
-    Example:
-        >>> retry_after_s({"retry-after": "1.5"}), retry_after_s({"retry-after-ms": "300"})
-        (1.5, 0.3)
-        >>> retry_after_s({"x-ratelimit-reset-tokens": "1m30s"})
-        90.0
-        >>> retry_after_s({"retry-after": "soon"})
     """
     milliseconds = _seconds(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
