@@ -26,7 +26,7 @@ from pearl.dsl.fields import ENTRY, Field
 from pearl.errors import DataError, UsageError
 from pearl.interpreter.answer import Answer
 from pearl.llm.prices import Price
-from pearl.pipeline import Pearl
+from pearl.pipeline import Pearl, is_name
 from pearl.plugins.extras import require_extra
 from pearl.plugins.files import is_inside
 from pearl.runs import identity
@@ -184,8 +184,7 @@ class PlanColumn:
             schema = load_schema(schema)
             checked = asker.plan_extraction(schema.fields)
         else:
-            # A text without `=` has no step: it names a file.
-            plan = Path(plan) if isinstance(plan, str) and "=" not in plan else plan
+            plan = Path(plan) if isinstance(plan, str) and is_name(plan) else plan
             plan = checked = asker.checked(plan)
             if all(step.action == EXTRACT.name for step in checked.plan.steps):
                 schema = load_schema(fields_of_plan(str(checked)))

@@ -75,6 +75,11 @@ def _checks(checker: Client, check: str) -> bool:
     return checker.reads_prompts and (check == "all" or not checker.is_small)
 
 
+def is_name(plan: str) -> bool:
+    """Whether a text has no step of a plan: it may name a file."""
+    return "\n" not in plan and "=" not in plan
+
+
 class Pearl:
     """Writes plans, runs them and answers questions with a model and an action library.
 
@@ -291,7 +296,7 @@ class Pearl:
                 return self.compile(load(plan).text)
             except PlanError as error:
                 raise type(error)(error.text, error.diagnostics, str(plan)) from None
-        if "\n" not in plan and "=" not in plan:  # no step
+        if is_name(plan):
             raise UsageError(
                 f"'{plan:.80}' is no plan", help="pass Path(...) for a file with a plan"
             )

@@ -14,8 +14,9 @@ import pytest
 import pearl
 from pearl import Answer, Document, Pearl, Trace, load
 from pearl.cli.commands.demo import FOLDER
+from pearl.columns import PlanColumn
 from pearl.documents.tokens import Counter
-from pearl.errors import DataError, ModelError, PearlError, PlanningError, UsageError
+from pearl.errors import DataError, ModelError, PearlError, PlanError, PlanningError, UsageError
 from pearl.errors.privacy import privacy_restored
 from pearl.llm import ActionTask, CheckTask, Message, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
@@ -361,3 +362,11 @@ def test_an_answer_from_a_server_that_cuts_prompts_is_degraded_and_not_cached(
     for answer in asyncio.run(main()):
         assert answer.status == "degraded"
         assert "counts 30 tokens for a prompt of 3," in answer.why
+
+
+def test_a_text_of_lines_without_a_step_is_an_invalid_plan_and_names_no_file() -> None:
+    for read in (Pearl().checked, PlanColumn):
+        with pytest.raises(PlanError):
+            read("New actions:\n- None\n")
+    with pytest.raises(PearlError, match="no such file"):
+        PlanColumn("missing.plan")
