@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pearl.retrieval.index import Index, IndexedDocument
-    from pearl.retrieval.index.updating import IndexProgress
     from pearl.retrieval.search import Searcher
     from pearl.runs.executors import Task
 
@@ -71,9 +70,15 @@ def open_index(
     options = options or {}
     size, overlap = options.get("size", window.SIZE), options.get("overlap", window.OVERLAP)
     stem = stem or options.get("stem") or "english"
+    tell = _now_and_then()
+
+    def progress(n_files: int, total: int, n_documents: int) -> None:
+        of = f"{n_files:,} of {counted(total, 'file')}, " if total > 1 else ""
+        tell(f"indexing: {of}{counted(n_documents, 'document')}")
+
     index = Index.open(
         *corpus, cutting=Cutting(options.get("unit") or "", size, overlap), stem=stem, at=options.get("at"),
-        is_fresh=is_fresh, with_update=with_update, progress=_index_progress(),
+        is_fresh=is_fresh, with_update=with_update, progress=progress,
         without=files_of_runs_beside(corpus),
     )  # fmt: skip
     for note in index.notes:
@@ -154,16 +159,6 @@ def _now_and_then() -> Callable[[str], None]:
             notice(f"{line}, {shown - began:.0f} s")
 
     return tell
-
-
-def _index_progress() -> IndexProgress:
-    tell = _now_and_then()
-
-    def show(n_files: int, total: int, n_documents: int) -> None:
-        of = f"{n_files:,} of {counted(total, 'file')}, " if total > 1 else ""
-        tell(f"indexing: {of}{counted(n_documents, 'document')}")
-
-    return show
 
 
 @asynccontextmanager

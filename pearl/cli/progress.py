@@ -30,13 +30,9 @@ LINES_S = 60.0  # Maximum seconds between lines: a tenth of the duration so far,
 
 def _is_over(event: Event) -> bool:
     """Whether a task is idle: it has ended, or its plan is written and not run yet."""
-    match event.event:
-        case "run_finished" | "plan_failed":
-            return True
-        case "plan_attempted":
-            return not event.diagnostics
-        case _:
-            return False
+    if event.event == "plan_attempted":
+        return not event.diagnostics
+    return event.event in ("run_finished", "plan_failed")
 
 
 class Reporter:

@@ -17,8 +17,6 @@ from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.runs.identity import RunConfig
 
-LOG_VERSION: Literal[1] = 1
-
 Key = tuple[str, str, int]
 """Sample, method and seed."""
 
@@ -27,7 +25,7 @@ class Header(RunConfig):
     """What was evaluated, and how. For existing results only the model may be known."""
 
     kind: Literal["pearl-eval-log"] = "pearl-eval-log"
-    v: Literal[1] = LOG_VERSION
+    v: Literal[1] = 1
     created: str  # ISO 8601, UTC
     data: str
     data_sha256: str

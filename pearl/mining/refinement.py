@@ -12,8 +12,6 @@ from pearl.data.journal import Frozen
 from pearl.llm import Usage
 from pearl.mining.merging import StageName
 
-REFINEMENT_VERSION: Literal[1] = 1
-
 
 class DraftFate(Frozen):
     """One draft and its fate."""
@@ -71,7 +69,7 @@ class Refinement(Frozen):
     """The result of refining drafts into a library."""
 
     kind: Literal["pearl-refinement"] = "pearl-refinement"
-    v: Literal[1] = REFINEMENT_VERSION
+    v: Literal[1] = 1
     pearl_version: str
     source: str
     model: str

@@ -263,10 +263,6 @@ def refine_messages(task: RefineTask) -> tuple[Message, ...]:
 _MOST_FOLDED = 2  # Maximum reduction factor of a round: models lose important actions beyond it
 
 
-MAX_ACTIONS = 80
-MAX_ROUNDS = 6
-SHARD_SIZE = 40
-
 _TOKENS_EACH = 150
 """Tokens reserved in the context window per draft: to read it and to write it again."""
 
@@ -275,10 +271,10 @@ _TOKENS_EACH = 150
 class RefineSettings:
     """Limits of refining."""
 
-    max_actions: int = MAX_ACTIONS
+    max_actions: int = 80
     max_tokens: int | None = None
-    max_rounds: int = MAX_ROUNDS
-    shard_size: int = SHARD_SIZE
+    max_rounds: int = 6
+    shard_size: int = 40
     max_output_tokens: int | None = None
 
 

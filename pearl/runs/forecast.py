@@ -182,7 +182,9 @@ class Forecaster:
         self._seen: OrderedDict[bytes, None] = OrderedDict()
         self._n_tasks = self._n_unplanned = self._n_problems = 0
         self._problems: list[str] = []
-        self._graph = lru_cache(maxsize=256)(self._read)
+        self._graph = lru_cache(maxsize=256)(
+            lambda plan, question: build_graph(pearl.compile(plan, question=question))
+        )
 
     def add(self, unit: Unit) -> None:
         """Add a unit of work."""
@@ -233,9 +235,6 @@ class Forecaster:
             price=self._price,
             prices=self._prices,
         )
-
-    def _read(self, plan: str, question: str | None) -> PlanGraph:
-        return build_graph(self._pearl.compile(plan, question=question))
 
     def _run(self, graph: PlanGraph, document: Document) -> None:
         """Add the estimate of a plan over a document."""

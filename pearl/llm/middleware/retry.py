@@ -112,8 +112,6 @@ class CircuitBreaker:
             self._waiters.discard(waiter)
 
 
-Reply = TypeVar("Reply")
-
 DEADLINE_S = 3600.0
 # Factor on the attempts of a rate-limited call: with the usual four, it outlasts a limit of a few
 # calls per minute that others share.
@@ -143,7 +141,7 @@ class Retries:
         self._breaker = breaker or CircuitBreaker()
         self._budget = budget
 
-    async def run(self, send: Callable[[], Awaitable[Reply]], name: str) -> Reply:
+    async def run(self, send: Callable[[], Awaitable[Result]], name: str) -> Result:
         """Send one request, repeatedly if necessary."""
         failures: list[ModelError] = []
         budget = self._budget
@@ -171,10 +169,10 @@ class Retries:
 
     async def _persist(
         self,
-        send: Callable[[], Awaitable[Reply]],
+        send: Callable[[], Awaitable[Result]],
         failures: list[ModelError],
         deadline: float | None,
-    ) -> Reply:
+    ) -> Result:
         """Retry until success or a final failure; `failures` is read after a time-out."""
         while True:
             self._breaker.check()

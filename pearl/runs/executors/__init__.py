@@ -116,12 +116,7 @@ class Unit(ABC):
     def row(self, result: Any, error: Exception | None) -> Mapping[str, Any] | None:
         """The row to record, as JSON data; its `status` is `failed` if it should be retried.
 
-        Args:
-            result: The result of `perform`.
-            error: The error that it raised, if it failed.
-
-        Returns:
-            None if errors of this kind of unit have no row; the error then ends the run.
+        None if errors of this kind of unit have no row; the error then ends the run.
         """
 
 
@@ -213,11 +208,7 @@ U = TypeVar("U", bound=Unit, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[U]):
-    """The outcome of a unit.
-
-    Attributes:
-        result: The result of the unit, for a `Task` an `Answer`; None if it failed.
-    """
+    """The outcome of a unit; `result` is for a `Task` an `Answer`, and None if the unit failed."""
 
     unit: U
     result: Any

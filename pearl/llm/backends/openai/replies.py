@@ -346,12 +346,7 @@ def blank(endpoint: Endpoint) -> ModelError:
 
 
 class BlankError(ModelError):
-    """The reply has no text in `content`, but perhaps in other fields.
-
-    Attributes:
-        completion: The reply without its text.
-        elsewhere: Texts in other fields by their name; one that conforms to a schema is the reply.
-    """
+    """The reply has no text in `content`, but perhaps `elsewhere`: in fields by their name."""
 
     def __init__(
         self, completion: Completion, elsewhere: Mapping[str, str], endpoint: Endpoint
