@@ -36,7 +36,6 @@ _PLAN_LINE = lazy_pattern(
 )
 _ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
 
-
 kind_option = option(
     "--kind", click.Choice(["plan", "actions"]), "Kind of the files [default: detected]."
 )

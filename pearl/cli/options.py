@@ -215,23 +215,19 @@ by_document_option = option(
     help="Resample documents, not samples, for intervals: wider, and correct for samples of one document.",
 )  # fmt: skip
 
-
 force_option = option("--force", bool, "Replace existing files.")
 
 page_option = option(
     "--page", PATH, metavar="FILE.html", help="Write the answer with its document, plan and evidence as an HTML page.",
 )  # fmt: skip
 
-
 boxes_option = option(
     "--boxes", bool, "Add to JSON where evidence in PDFs stands on its page, in points from the top left.",
 )  # fmt: skip
 
-
 rows_option = option(
     "--rows rows_out", PATH, "Write the rows behind the answers as CSV.", metavar="FILE.csv"
 )
-
 
 price_option = option(
     "--price", PRICE, envvar="PEARL_PRICE", help="US dollars per million tokens, as input=2.50,output=10; names: docs/costs.md.",
@@ -339,7 +335,6 @@ private_option = click.option(
     help="Keep text of documents, questions and replies out of messages, caches and an unencrypted store.",
 )  # fmt: skip
 
-
 limit_options = grouped(
     private_option,
     option(
@@ -368,7 +363,6 @@ limit_options = grouped(
 )  # fmt: skip
 """Limits of a run, prices, and `--telemetry`."""
 
-
 budget_options = grouped(
     option(
         "--dry-run", bool, help="Print the expected calls, tokens and cost without calling a model.",
@@ -376,7 +370,6 @@ budget_options = grouped(
     limit_options,
 )  # fmt: skip
 """`--dry-run` and the options of `limit_options`."""
-
 
 run_options = grouped(
     store_option,

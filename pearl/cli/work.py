@@ -51,7 +51,6 @@ RETRY = "pearl.cli.retry"
 
 _LIMITS = ("max_cost", "max_tokens", "max_calls")
 
-
 _NOT_OFFERED: dict[str, Any] = {
     "out": None, "page": None, "rows_out": None, "verbose": False,
     "boxes": False, "named": (), "schema": None, "evaluation": None,

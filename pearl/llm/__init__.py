@@ -166,7 +166,6 @@ Task = (
     | CheckTask | MineTask | RefineTask
 )  # fmt: skip
 
-
 ConstrainBy = Literal["grammar", "json"]
 """A grammar, or a schema for JSON."""
 

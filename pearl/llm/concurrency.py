@@ -15,7 +15,6 @@ from pearl.errors import PearlError
 
 T = TypeVar("T")
 
-
 CLOSE_S = 5.0  # Seconds that the end of the process waits for cancelled work of a background loop
 
 _loops: dict[str, asyncio.AbstractEventLoop] = {}

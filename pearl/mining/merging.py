@@ -194,7 +194,6 @@ def shards(entries: Sequence[LibraryEntry], size: int) -> list[list[LibraryEntry
 _MOST_ORDERED = 1_000
 """Maximum entries for optimal leaf ordering, which takes more than quadratic time."""
 
-
 _FRAME = frozenset(terms(
     "action answer context determine document find get give given identify information input list "
     "locate mention name output passage provide return summarize text"

@@ -262,7 +262,6 @@ def refine_messages(task: RefineTask) -> tuple[Message, ...]:
 
 _MOST_FOLDED = 2  # Maximum reduction factor of a round: models lose important actions beyond it
 
-
 _TOKENS_EACH = 150
 """Tokens reserved in the context window per draft: to read it and to write it again."""
 

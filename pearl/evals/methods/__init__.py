@@ -26,30 +26,19 @@ if TYPE_CHECKING:  # the command line lists the methods, and needs nothing of th
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much a method may read.
+    """How much a method may read."""
 
-    Attributes:
-        token_budget: Input tokens over a sample's document, all calls together; None for no limit.
-        part_tokens: Tokens of a call of `map-reduce`, and of the passages that `retrieve` shows.
-    """
-
-    token_budget: int | None = None
-    part_tokens: int = 4_096
+    token_budget: int | None = None  # Input tokens over a sample's document; None for no limit
+    part_tokens: int = 4_096  # Of a call of `map-reduce`, and of what `retrieve` shows
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The prediction of a method.
+    """The prediction of a method."""
 
-    Attributes:
-        status: Whether it is the method's own answer or a fallback.
-        text: The answer in words; "" if the method chose an option directly.
-        choice: The option; None if the sample has no options.
-    """
-
-    status: Literal["answered", "fell_back"]
-    text: str = ""
-    choice: Choice | None = None
+    status: Literal["answered", "fell_back"]  # Whether it is the method's own answer
+    text: str = ""  # The answer in words; "" if the method chose an option directly
+    choice: Choice | None = None  # The option; None if the sample has no options
     answer: Answer | None = None
 
 

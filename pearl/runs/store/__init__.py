@@ -93,7 +93,6 @@ _SAID = f"SELECT substr(row, {len(sealed(b'', b'')) + 1}) AS said FROM results W
 
 _SUPERSEDE = "DELETE FROM results WHERE run_id = ? AND seq = ? AND task_id = ? AND key <> ?"
 
-
 _PAGE = 200
 """Rows per read: a bound for the memory, and for the time that a reader blocks a checkpoint of the log."""
 

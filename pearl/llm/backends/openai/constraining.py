@@ -32,7 +32,6 @@ SENTENCE = "Seven umbrellas hum in quartz"
 PROBE_PROMPT = "Please say hello."
 MAX_PROBE_TOKENS = 512  # Maximum tokens of the probe: ten for the sentence, the rest for reasoning
 
-
 PROBE = Constraint(
     "probe",
     # A rule, a terminal and a character class, as in the grammars of plans.
@@ -50,7 +49,6 @@ _OFF = "use --constrain off"
 
 Spend = Callable[[Request, Callable[[], Awaitable[Completion]]], Awaitable[Completion]]
 """Makes a call within the limits of a budget."""
-
 
 _WANTED: dict[ConstrainBy, str] = {"grammar": "grammar", "json": "JSON Schema"}
 

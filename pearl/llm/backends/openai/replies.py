@@ -270,7 +270,6 @@ def read_models(body: bytes) -> list[Listed]:
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
-
 _HELP = "check the address, which usually ends in /v1"
 
 
