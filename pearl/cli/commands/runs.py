@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from pearl.cli.corpora import corpus_identity
 from pearl.cli.options import (
     FOUND,
     PATH,
@@ -517,6 +516,8 @@ def _refuse_other_search(info: RunInfo, params: Mapping[str, Any]) -> None:
 
 
 def _refuse_other_corpus(info: RunInfo, request: Any, store: Path) -> None:
+    from pearl.cli.corpora import corpus_identity
+
     if "-" in request.plan_and_documents:
         raise UsageError(
             f"standard input is part of the corpus of run {info.id}, and cannot be read again",
