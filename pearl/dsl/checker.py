@@ -498,6 +498,8 @@ def _fits(argument: Argument, given: ValueType, parameter: Parameter) -> bool:
 
 
 MAX_STEPS = 40
+MAX_EXTRACTIONS = 1_000
+"""Maximum steps of a plan that does nothing but extract: the fields of one schema, group by group."""
 """Plans longer than this are refused; the longest published one has 15 steps."""
 
 _MAX_MEND_ROUNDS = 10
@@ -651,8 +653,10 @@ def _diagnose(
     lost: frozenset[str] = frozenset(),
 ) -> Iterator[Diagnostic]:
     yield from _declarations(plan, library, lost)
-    yield from _confusables(plan, library, max_steps)
     actions = callable_actions(plan, library)
+    if all(step.action in actions and actions[step.action].extracts for step in plan.steps):
+        max_steps = max(max_steps, MAX_EXTRACTIONS)
+    yield from _confusables(plan, library, max_steps)
     yield from counts_of_best(plan, actions)
     for step in plan.steps[max_steps : max_steps + 1]:
         message = f"the plan has {len(plan.steps)} steps, {max_steps} are allowed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from pearl.actions.operators import EXTRACT
 from pearl.dsl.checker import CheckedPlan, check
@@ -14,6 +15,8 @@ QUESTION = "Which values does the document state for"
 """How the question of a schema alone begins; it says nothing that the fields do not say."""
 _LEAF_TOKENS = 60
 """Tokens of a value with its quote in a reply."""
+_NAME = 40
+"""Characters of a name that these tokens have room for."""
 _N_ENTRIES = 8
 """Entries that a list is expected to have."""
 _N_NAMED = 6
@@ -48,18 +51,33 @@ def extraction_plan(fields: Sequence[Field], *, reply_tokens: int) -> CheckedPla
 
 
 def _groups(fields: Sequence[Field], reply_tokens: int) -> list[list[Field]]:
-    """Fields in their order, each group as large as its reply may be; a single field always has a group."""
+    """Fields in their order, each group as large as its reply may be, objects whole where they fit; a single field always has a group."""
     groups: list[list[Field]] = []
     room = 0
-    for field in fields:
-        n_leaves = (len(field.fields) or 1) * (_N_ENTRIES if field.is_list else 1)
-        need = n_leaves * _LEAF_TOKENS
-        if not groups or need > room:
-            groups.append([])
-            room = reply_tokens
-        groups[-1].append(field)
-        room -= need
+
+    def pack(fields: Sequence[Field], depth: int) -> None:
+        nonlocal room
+        for _, same in groupby(fields, key=lambda field: field.name.split(".")[: depth + 1]):
+            whole = list(same)
+            need = sum(map(_tokens, whole))
+            # an object is cut if it is too long, or if much room would be left
+            if len(whole) > 1 and need > (room if room > reply_tokens // 4 else reply_tokens):
+                pack(whole, depth + 1)
+                continue
+            if not groups or need > room:
+                groups.append([])
+                room = reply_tokens
+            groups[-1] += whole
+            room -= need
+
+    pack(fields, 0)
     return groups
+
+
+def _tokens(field: Field) -> int:
+    """What a field is expected to take in a reply."""
+    inner = sum(map(_tokens, field.fields)) or _LEAF_TOKENS
+    return inner * (_N_ENTRIES if field.is_list else 1) + max(0, len(field.name) - _NAME) // 3
 
 
 def _listed(fields: Sequence[Field]) -> str:
