@@ -30,6 +30,7 @@ from pearl.documents.rows import shortened
 from pearl.dsl.fields import ENTRY, Field, parse_fields
 from pearl.dsl.nodes import String
 from pearl.dsl.parser import parse
+from pearl.dsl.rules import broken_rule
 from pearl.errors import DataError, PlanError
 from pearl.errors.escaping import counted, inert
 from pearl.errors.patterns import lazy_pattern
@@ -591,6 +592,9 @@ def person_result(field: Field, text: str) -> dict[str, Any]:
     value, wanted = _typed(field, text)
     if wanted:
         raise ValueError(f"'{field.name}': '{text[:80]}' is not {wanted}")
+    judged: Any = Decimal(str(value)) if field.type == "decimal" and value else value
+    if not field.is_list and (flaw := broken_rule(field.rules, judged)):
+        raise ValueError(f"'{field.name}': {flaw}")
     return {"state": "found", "value": value, "basis": PERSON}
 
 
@@ -687,7 +691,10 @@ def in_form(row: Mapping[str, Any], schema: Schema) -> Mapping[str, Any]:
     """A row with what its record says in the form of a schema: `value`, `undecided`, `reasons`, `partial`."""
     from pearl.interpreter.restoring import restored_record  # late: tables need no answers
 
-    record = restored_record(row)
+    try:
+        record = restored_record(row)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):  # not of this pearl
+        record = None
     if record is None:
         return row
     said = schema.read(record).to_dict()

@@ -10,6 +10,7 @@ import pytest
 
 from pearl.documents.document import Document
 from pearl.view.answer_page import answer_page
+from pearl.view.extraction_page import extraction_page
 from tests.browser.chromium import DESKTOP, PHONE, needed
 from tests.browser.pages import (
     PLAN,
@@ -22,6 +23,7 @@ from tests.browser.pages import (
     page_of,
     scripted,
 )
+from tests.runs.test_extraction import NESTED, NESTED_ROW
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -298,6 +300,22 @@ def test_a_list_unfolds_and_what_it_hides_is_found(show: Show) -> None:
     assert page.locator("#grid details[open] tbody td").all_inner_texts()[:2] == ["planks", "9"]
     page.locator(".search input").fill("")
     assert cards.count() == 7
+
+
+def test_lists_in_lists_unfold_within_their_card_and_column(show: Show) -> None:
+    text = extraction_page([NESTED_ROW] * 3, NESTED, lambda name: None)
+    opened = text.replace("<details><summary>Entries", "<details open><summary>Entries")
+    page = show(opened, viewport=PHONE)
+    grid = page.locator("#grid")
+    assert grid.evaluate("grid => grid.scrollWidth - grid.clientWidth") <= 0
+    cells = page.locator("#grid details").first.locator("table table td")
+    assert cells.first.inner_text() == "bolt"
+    page = show(opened)
+    page.locator(".search input").fill("nut")
+    assert page.locator("#grid > table > tbody > tr:visible").count() == 3
+    page.evaluate("document.querySelector('#grid').scrollLeft = 500")
+    first = page.locator("#grid > table > tbody > tr > :first-child").first
+    assert first.evaluate("th => th.getBoundingClientRect().left - document.querySelector('#grid').getBoundingClientRect().left") <= 2  # fmt: skip
 
 
 def test_without_scripts_a_cell_leads_to_its_passages(show: Show) -> None:

@@ -352,14 +352,16 @@ def test_a_value_is_not_put_into_another_entry(tmp_path: Path) -> None:
         ("a.pdf,age," + "5" * 100_000, "is not a whole number"),
         ("a.pdf,age," + "[" * 100_000, "is not a whole number"),
         ("a.pdf,drugs[0].dose_mg,1e999", "not a number"),
+        ("a.pdf,stay,200", 'the value 200 breaks "maximum": 99'),
         ("a.pdf,age,54\na.pdf,age,55", "3: 'age' of 'a.pdf' stands in line 2, too"),
     ],
 )
 def test_a_wrong_line_is_an_error(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "answers.csv"
     path.write_text(f"document,field,value\n{line}\n", encoding="utf-8")
+    fields = (*FIELDS, *parse_fields('stay: int {"maximum": 99}'))
     with pytest.raises(DataError) as told:
-        read_answers(str(path), FIELDS, ["a.pdf"])
+        read_answers(str(path), fields, ["a.pdf"])
     assert message in str(told.value)
     path.write_text("field,value\nage,5\n", encoding="utf-8")
     with pytest.raises(DataError, match="no column document"):

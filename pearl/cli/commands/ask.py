@@ -22,6 +22,7 @@ from pearl.cli.options import (
     store_option,
     trace_option,
 )
+from pearl.cli.terminal import notice
 from pearl.errors import UsageError
 
 
@@ -69,6 +70,8 @@ def command(
         from pearl.data.schemas import load_schema
 
         loaded = load_schema(schema)
+        for note in loaded.notes:
+            notice(note)
         asker = new_pearl(options, is_asked=False)
         plan = str(asker.plan_extraction(loaded.fields, question=question))
     outs = [out, options["trace"], options["rows_out"], options["page"]]
