@@ -36,23 +36,23 @@ class Extraction(Generic[T]):
             value it is `undecided`, with a part of it `degraded` (or `nothing_found`, where nothing is stated).
         value: The instance of the model, or the data; None if a required part has no value. Optional parts without a
             value are None, entries of lists without one are left out.
-        partial: What is found, nested as the schema says, and None for what has no value.
-        undecided: The places of what is undecided, in the names of the schema: `drugs[0].dose`.
         reasons: Why the value, or a part of it, is missing.
         fields: Every field by its path: `age`, `drugs[0].dose_mg`.
         answer: The answer with its evidence; None if the document failed.
         error: Why the document failed; None if it has an answer.
+        partial: What is found, nested as the schema says, and None for what has no value.
+        undecided: The places of what is undecided, in the names of the schema: `drugs[0].dose`.
     """
 
     document: str
     status: str
     value: T | None = None
-    partial: Any = None
-    undecided: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     fields: Mapping[str, FieldResult] = field(default_factory=dict)
     answer: Answer[T] | None = None
     error: Exception | None = None
+    partial: Any = None
+    undecided: tuple[str, ...] = ()
 
     @property
     def rows(self) -> list[dict[str, Cell]]:
@@ -178,8 +178,8 @@ def _extraction(
 
 def _answered(name: str, answer: Answer[T]) -> Extraction[T]:
     return Extraction(
-        name, answer.status, answer.value, answer.partial, answer.undecided, answer.reasons,
-        answer.fields, answer,
+        name, answer.status, answer.value, answer.reasons, answer.fields, answer,
+        partial=answer.partial, undecided=answer.undecided,
     )  # fmt: skip
 
 
