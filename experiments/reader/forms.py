@@ -432,8 +432,28 @@ def verdict(result: FieldResult, name: str, case: Case) -> str:
     return "right" if is_there else "right, other place"
 
 
-def decided(name: str, case: Case, reply: str) -> Mapping[str, FieldResult]:
-    """The fields of a reply as PEARL decides them, without a checker."""
+def again(case: Case, reply: str) -> dict[str, Any] | None:
+    """The request of PEARL for what a reply in the form that is kept does not prove; None for nothing."""
+    sent: list[Request] = []
+    pearl = Pearl(Scripted(lambda each: sent.append(each) or reply))
+    asyncio.run(pearl.execute(PLAN.format(case["fields"]), Document(case["document"], "case.txt")))
+    if len(sent) < 2:
+        return None
+    fields = parse_fields(dict(sent[1].task.arguments)["FIELDS"])  # type: ignore[union-attr]
+    form = extraction_constraint(tuple(fields), 240, is_quoted=True).json_form
+    assert form is not None
+    messages = [{"role": each.role, "content": each.content} for each in sent[1].messages]
+    return {
+        "id": f"{AGAIN}/{case['id']}", "group": AGAIN, "messages": messages,
+        "schema": form.schema, "max_tokens": MAX_TOKENS,
+    }  # fmt: skip
+
+
+AGAIN = "asked again"
+
+
+def decided(name: str, case: Case, reply: str, second: str = "{}") -> Mapping[str, FieldResult]:
+    """The fields of a reply as PEARL decides them, without a checker; `second` is that to its second request."""
     start, end = reply.find("{"), reply.rfind("}") + 1
     try:
         said = json.loads(reply[start:end], strict=False)
@@ -444,7 +464,8 @@ def decided(name: str, case: Case, reply: str) -> Mapping[str, FieldResult]:
         reply = json.dumps({
             field.name: VARIANTS[name].read(field, said.get(field.name), said, case) for field in fields
         })  # fmt: skip
-    pearl = Pearl(Scripted(lambda _: reply))
+    replies = iter([reply, second])
+    pearl = Pearl(Scripted(lambda _: next(replies)))
     document = Document(case["document"], "case.txt")
     answer = asyncio.run(pearl.execute(PLAN.format(case["fields"]), document))
     assert answer.record is not None
@@ -467,10 +488,18 @@ def report(results: Iterable[Mapping[str, Any]], is_long: bool = False) -> list[
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     used: dict[str, list[tuple[int, int]]] = defaultdict(list)
     told = []
-    for each in results:
+    every = {each["id"]: each for each in results}
+    for each in every.values():
         name, _, id = each["id"].partition("/")
-        used[name].append((each["n_input_tokens"] or 0, each["n_output_tokens"] or 0))
-        for field, result in decided(name, by_id[id], each["text"]).items():
+        if name == AGAIN:
+            continue
+        second = every.get(f"{AGAIN}/{id}") if name == "kept" else None
+        both = [each, *([second] if second else [])]
+        used[name].append(
+            (sum(e["n_input_tokens"] for e in both), sum(e["n_output_tokens"] for e in both))
+        )
+        texts = [e["text"] for e in both]
+        for field, result in decided(name, by_id[id], *texts).items():
             what = verdict(result, field, by_id[id])
             counts[name][what] += 1
             if what != "right":
@@ -510,6 +539,14 @@ def ask(model: str, out: Path, variants: str, every: int) -> None:
     names = variants.split(",")
     wanted = [request(name, case) for case in cases()[::every] for name in names]
     asyncio.run(ask_all(model, [each for each in wanted if each["id"] not in done], out))
+    by_id = {case["id"]: case for case in cases()}
+    replies = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    more = [
+        again(by_id[id], each["text"])
+        for each in replies
+        if (id := each["id"].removeprefix("kept/")) in by_id
+    ]
+    asyncio.run(ask_all(model, [each for each in more if each and each["id"] not in done], out))
     click.echo("\n".join(report(map(json.loads, out.read_text("utf-8").splitlines()))))
 
 

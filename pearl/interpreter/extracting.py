@@ -846,15 +846,16 @@ class _Quotes:
         text = self._document.text
         within = part or Span(self._start, self._start + self._verifier.length)
         found = places_of(field, claim.value, text, within)
-        stated: dict[Span, Quote] = {}
+        stated: list[Quote] = []
         for around in (clause_around(text, span) for span in found if len(found) <= MAX_LOOKED):
             quote = Quote(text[around.start : around.end], (around,), "exact")
             with suppress(DisagreementError):
                 self._agreed(field, claim, [[quote]])
-                stated[around] = quote
+                stated.append(quote)
+        if field.type == "str":
+            stated = list(dict.fromkeys(stated))
         # The checker is shown all places of a text; equal numbers and dates may be of different things.
-        most = MAX_SHOWN if field.type == "str" else 1
-        return list(stated.values()) if len(stated) <= most else ()
+        return stated if len(stated) <= (MAX_SHOWN if field.type == "str" else 1) else ()
 
     def _agreed(
         self, field: Field, claim: Claim, ways: Sequence[Sequence[Quote]]

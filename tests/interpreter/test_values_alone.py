@@ -61,6 +61,7 @@ def test_a_value_has_the_line_or_sentence_in_which_it_stands(
     ("author: str", "Ines Marchal"),  # more often than a checker is shown
     ("doctor: str", "Ada"),  # too short
     ("grade: str", "mark"),  # `Mark`
+    ("nurse: str", "Nurse"),  # the caption
     ("total: number", 1315.6), ("total: number", 315.63), ("total: number", 0),
     ("ill: bool", True), ("kind: letter|bill", "letter"), ("about: text", "Keller"),
     ("who: str", "Maria Kellermann"), ("day: date", "5.6."),

@@ -38,6 +38,7 @@ def is_telling(field: Field, value: Stated) -> bool:
         field.type in ("str", "date")
         and isinstance(value, str)
         and sum(map(str.isalnum, value)) >= MIN_LETTERS
+        and value.casefold() != field.name.casefold()  # `Inspector: T. Okafor`
     )
 
 
