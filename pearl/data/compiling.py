@@ -55,7 +55,7 @@ _KNOWN = frozenset({
     "maxItems", "uniqueItems", "minProperties", "maxProperties", "propertyNames", "$ref", "$defs", "definitions",
     "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "contains",
     "minContains", "maxContains", "unevaluatedProperties", "unevaluatedItems", "additionalItems", "discriminator",
-    "$comment", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema", "$title",
+    "$comment", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema", "$title", "evaluation_config",
 })  # fmt: skip
 _EXPANSION = 3
 """How often a type stands in itself."""

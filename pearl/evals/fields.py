@@ -316,7 +316,7 @@ class _Place:
         if isinstance(value, bool):
             return (value,)
         forms = {node.get("format") for node in self.nodes if isinstance(node.get("format"), str)}
-        is_number |= isinstance(value, int | float)
+        is_number |= isinstance(value, int | float) or "decimal" in forms
         found: Any = None
         if is_number or any(_is_one(node, "number", "integer") for node in self.nodes):
             found = _number(value)

@@ -187,6 +187,7 @@ TEXT: dict[str, Any] = {"type": "string"}
         ({"type": "string", "evaluation_config": 7}, "a", "b", "not compared"),
         ({"anyOf": [{"type": "string", "evaluation_config": "string_case_insensitive"}, {"type": "integer"}]}, "X", "x", "right"),
         ({"anyOf": [{"type": "integer", "evaluation_config": "number_tolerance"}, {"type": "string"}]}, "X", "x", "wrong"),
+        ({"type": "string", "format": "decimal"}, "0.10", "0.1", "right"),
         ({"type": ["number", "null"]}, "0.10", "0.1", "right"),
         ({"anyOf": [{"type": "number"}, {"type": "string"}]}, "0.10", "0.1", "right"),
         ({"anyOf": [{"type": "number"}, {"type": "string"}]}, "33-37", "33-38", "wrong"),
