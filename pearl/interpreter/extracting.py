@@ -572,7 +572,9 @@ class _Quotes:
             {f.name for f in fields if any(c.value is not None for c in half[f.name].values)}
             for half in (one, other)
         ]
-        lacks = {f.name for f in fields if not f.is_optional and not f.is_list} & halves[0]
+        scalars = [f for f in fields if not f.is_list]
+        needed = [f for f in scalars if not f.is_optional] or scalars[:1]
+        lacks = {f.name for f in needed} & halves[0]
         has_more = halves[1] or any(other[f.name].entries for f in fields)
         if halves[0] & halves[1] or not (lacks and has_more):
             return False

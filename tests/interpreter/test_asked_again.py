@@ -326,3 +326,32 @@ def test_checked_values_of_a_pass() -> None:
     assert answer.record is not None
     assert answer.record.fields["age"].state == "undecided"
     assert len(answer.record.fields["drugs"].entries) == len(DRUGS)
+
+
+def test_rows_are_asked_again_too() -> None:
+    text = "Anna is 140, no, 14 years old. She has 3 boats: Ada, Bea.\n\nBo is 15 years old. He has no boat.\n"
+
+    def reply(request: Request) -> str:
+        fields = dict(request.task.arguments)["FIELDS"]  # type: ignore[union-attr]
+        part, is_again = request.document or "", "breaks" in fields
+        boats = [[said("Ada")], [said("Bea")]] if "Ada" in part else []
+        age = 15 if "Bo" in part else 14 if is_again else 140
+        if "first reading" in fields or "known already" in fields:
+            return json.dumps({"boats": boats, "name": said("Bo" if "Bo" in part else "Anna")})
+        values = {
+            "age": said(age, f"Bo is {age}" if "Bo" in part else str(age)),
+            "boats": boats[:1],
+        }
+        return json.dumps(values | {"name": None})
+
+    plan = (
+        '1. rows = SPLIT(CTX, "paragraph") : Rows\n'
+        '2. read = EACH_EXTRACT(rows, "name: str?, age: int {\\"maximum\\": 120}, boats: [[str]]") : Read'
+    )
+    answer = asyncio.run(
+        Pearl(Scripted(reply), passes=2).execute(plan, Document(text, "sheet.txt"))
+    )
+    assert [dict(row.fields) for row in answer.row_evidence] == [
+        {"name": "Anna", "age": "14", "boats": "[Ada]; [Bea]"},
+        {"name": "Bo", "age": "15", "boats": ""},
+    ]
