@@ -70,10 +70,7 @@ class _EndlessError(Exception):
 
 
 class _TooLargeError(Exception):
-    """There are too many parts."""
-
-    def __init__(self, path: Place) -> None:
-        self.path = path
+    """There are too many parts; with the place."""
 
 
 def tree_of_schema(root: Mapping[str, Any], name: str) -> tuple[Node, tuple[str, ...]]:
@@ -90,7 +87,7 @@ def tree_of_schema(root: Mapping[str, Any], name: str) -> tuple[Node, tuple[str,
             refuse(name, (), "a type needs itself: a cycle without an end")
         except _TooLargeError as error:
             if depth == 1 or not compiler.is_cut:
-                refuse(name, error.path, f"more than {MAX_FIELDS:,} fields; split them into several schemas")  # fmt: skip
+                refuse(name, error.args[0], f"more than {MAX_FIELDS:,} fields; split them into several schemas")  # fmt: skip
         else:
             break
     if not any(True for _ in fields_of(node, "value")):
@@ -303,7 +300,7 @@ class _Compiler:
         rules = {k: v for k, v in schemas[0].items() if k in RULES}
         if rules.get("format") not in _FORMATS:
             rules.pop("format", None)
-        if "pattern" in rules and not _is_bounded(rules["pattern"]):
+        if "pattern" in rules and not _matcher(rules["pattern"]):
             del rules["pattern"]  # the whole is checked by an engine that counts its steps
         return json.dumps(rules, ensure_ascii=False) if rules else ""
 
@@ -540,31 +537,22 @@ def _is_decimal(schemas: Sequence[Mapping[str, Any]]) -> bool:
     numbers = [schema for schema in schemas if _kind(schema) == "number"]
     if len(texts) != 1 or len(texts) + len(numbers) != len(schemas):
         return False
-    pattern = texts[0].get("pattern")
     if texts[0].get("format") == "decimal":
         return True
-    return bool(numbers) and isinstance(pattern, str) and _is_of_numbers(pattern)
+    check = _matcher(texts[0].get("pattern", ""), goes_back=True) if numbers else None
+    return check is not None and check.is_valid("12.50") and not check.is_valid("a")
 
 
 @cache
-def _is_of_numbers(pattern: str) -> bool:
-    from jsonschema_rs import Draft202012Validator  # late: the short form needs none
+def _matcher(pattern: str, *, goes_back: bool = False) -> Any:
+    """A validator, or None if it cannot read the pattern; one that does not go back reads fewer."""
+    import jsonschema_rs  # late: the short form needs none
 
-    check = Draft202012Validator({"pattern": pattern})
-    return check.is_valid("12.50") and not any(map(check.is_valid, ("a", "12.a", "1/2")))
-
-
-@cache
-def _is_bounded(pattern: str) -> bool:
-    """Whether an engine that does not go back can read the pattern."""
-    import jsonschema_rs
-
+    options: Any = jsonschema_rs.FancyRegexOptions() if goes_back else jsonschema_rs.RegexOptions()
     try:
-        options = jsonschema_rs.RegexOptions()
-        jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=options)
+        return jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=options)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _named(key: str, taken: set[str]) -> str:

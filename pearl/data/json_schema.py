@@ -7,7 +7,7 @@ above it, and never to an address.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
@@ -105,30 +105,31 @@ class _Bundle:
         self.root = root
         self.name = name
         self.folder = folder and folder.resolve()
-        self.places: dict[str, str] = {}
+        self.places = {"": "#"}
         """Pointers into the whole, by resource, and by resource#anchor."""
         self.files: dict[str, Any] = {}
 
     def schema(self) -> dict[str, Any]:
         self.index(self.root, "", "#")
         whole: dict[str, Any] = self.copied(self.root, (), "", "")
-        done = 0
-        while done < len(self.files):  # files may name others
-            uri = list(self.files)[done]
-            inner = self.copied(self.files[uri], (uri,), uri, uri)
-            whole = {**whole, "$defs": {**whole.get("$defs", {}), uri: inner}}
-            done += 1
-        return whole
+        copied: dict[str, Any] = {}
+        while left := self.files.keys() - copied.keys():  # files may name others
+            copied |= {uri: self.copied(self.files[uri], (uri,), uri, uri) for uri in left}
+        return {**whole, "$defs": {**whole.get("$defs", {}), **copied}} if copied else whole
 
-    def index(self, raw: Any, base: str, pointer: str) -> None:
-        self.places.setdefault(base, pointer)
-        for inner, at in _walked(raw, pointer):
-            if isinstance(own := inner.get("$id"), str):
-                resource = urldefrag(urljoin(base, own))[0]
-                self.places.setdefault(resource, at)
-            for anchor in (inner.get("$anchor"), inner.get("$dynamicAnchor")):
+    def index(self, raw: Any, base: str, pointer: str, is_map: bool = False) -> None:
+        """Note where resources and anchors of a document stand."""
+        if not is_map and isinstance(raw, Mapping):
+            if isinstance(own := raw.get("$id"), str):
+                base = urljoin(base, own)
+                self.places.setdefault(urldefrag(base)[0], pointer)
+            for anchor in (raw.get("$anchor"), raw.get("$dynamicAnchor")):
                 if isinstance(anchor, str):
-                    self.places.setdefault(f"#{anchor}", at)
+                    self.places.setdefault(f"{urldefrag(base)[0]}#{anchor}", pointer)
+        parts = raw.items() if isinstance(raw, Mapping) else enumerate(raw if isinstance(raw, list) else ())  # fmt: skip
+        for key, value in parts:
+            if isinstance(value, Mapping | list) and (is_map or key not in DATA):
+                self.index(value, base, f"{pointer}/{_escaped(str(key))}", not is_map and key in MAPS)  # fmt: skip
 
     def copied(self, raw: Any, path: Place, base: str, file: str, is_map: bool = False) -> Any:
         """A schema, or a mapping of names to schemas, in one dialect."""
@@ -156,7 +157,7 @@ class _Bundle:
         if resource not in self.places:
             resource = self.loaded(ref, path, file)
         if fragment and not fragment.startswith("/"):
-            pointer = self.places.get(f"#{fragment}")
+            pointer = self.places.get(f"{resource}#{fragment}")
         else:
             pointer = self.places[resource] + unquote(fragment)
         if pointer is None:
@@ -181,22 +182,12 @@ class _Bundle:
             refuse(self.name, path, f"'{short(ref)}' cannot be read: {error.strerror}")
         except ValueError as error:
             refuse(self.name, path, f"'{short(ref)}' is not JSON: {error}")
+        if not isinstance(data, Mapping | bool):
+            refuse(self.name, path, f"'{short(ref)}' has no schema")
         self.files[where] = data
-        self.index(data, where, f"#/$defs/{_escaped(where)}")
+        self.places[where] = f"#/$defs/{_escaped(where)}"
+        self.index(data, where, self.places[where])
         return where
-
-
-def _walked(raw: Any, pointer: str, is_map: bool = False) -> Iterator[tuple[Mapping[str, Any], str]]:  # fmt: skip
-    """The schemas in a schema, with their pointers."""
-    if isinstance(raw, list):
-        for i, each in enumerate(raw):
-            yield from _walked(each, f"{pointer}/{i}")
-    elif isinstance(raw, Mapping):
-        if not is_map:
-            yield raw, pointer
-        for key, value in raw.items():
-            if is_map or key not in DATA:
-                yield from _walked(value, f"{pointer}/{_escaped(str(key))}", not is_map and key in MAPS)  # fmt: skip
 
 
 def _escaped(key: str) -> str:

@@ -64,11 +64,6 @@ class Schema:
     _root: Node = field(kw_only=True, repr=False)
     _whole: str = field(default="", kw_only=True, repr=False)  # the field that is the whole
 
-    def build(self, record: Record) -> tuple[Any, tuple[str, ...]]:
-        """The value of `read`, and its reasons."""
-        reading = self.read(record)
-        return reading.value, reading.reasons
-
     def read(self, record: Record) -> Reading:
         """What a record says in the form of the schema."""
         is_model, is_json = self.model is not None, self.text.startswith("{")

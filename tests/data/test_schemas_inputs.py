@@ -195,6 +195,7 @@ FILES = {
     "above.json": of(a={"$ref": "../secret.json"}), "root.json": of(a={"$ref": "/etc/passwd"}),
     "address.json": of(a={"$ref": "https://example.org/a.json"}), "file.json": of(a={"$ref": "file:///etc/passwd"}),
     "missing.json": of(a={"$ref": "none.json"}), "link.json": of(a={"$ref": "link"}),
+    "number.json": of(a={"$ref": "five.json"}), "five.json": 5,  # type: ignore[dict-item]
 }  # fmt: skip
 
 
@@ -216,7 +217,7 @@ def test_references_lead_to_files_below_the_folder(folder: Path) -> None:
     assert load_schema(schema.text).fields == schema.fields
 
 
-@pytest.mark.parametrize("name", ["above", "root", "address", "file", "missing", "link"])
+@pytest.mark.parametrize("name", ["above", "root", "address", "file", "missing", "link", "number"])
 def test_references_lead_nowhere_else(folder: Path, name: str) -> None:
     with pytest.raises(DataError, match=r"properties\.a\.\$ref"):
         load_schema(folder / f"{name}.json")
