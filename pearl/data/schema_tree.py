@@ -115,7 +115,7 @@ def fields_of(node: Node, name: str = "", is_optional: bool = False, about: str 
         case Object() | Choice():
             for member in members_of(node):
                 start = f"{name}." if name and member.name else name
-                words, about = about, (about if len(about) <= _SHORT else "")
+                words, about = about, (about if name and len(about) <= _SHORT else "")
                 is_left_out = is_optional or not member.is_required
                 for i, each in enumerate(fields_of(member.node, start + member.name, is_left_out)):
                     said = words if i == 0 or not each.description else ""
@@ -140,7 +140,7 @@ def members_of(node: Object | Choice) -> Iterable[Member]:
 
 
 _SHORT = 100
-"""Longer words about an object stand at its first field only: they would be repeated for each."""
+"""Longer words about an object, or words about the whole, stand at the first field only."""
 MAX_ABOUT = 1_000
 """Characters of a description that reach the model: a page of them for each field would fill the window."""
 
