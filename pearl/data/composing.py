@@ -208,7 +208,7 @@ class Composer:
         found: dict[str, Any] = {}
         for i, entry in enumerate(result.entries):
             got = _nested(entry)
-            key = self._read(node.key.node, got.get(node.key.name), (*at, i), True)
+            key = self._read(node.key.node, got.pop(node.key.name, None), (*at, i), True)
             if key is None:
                 continue
             place = (*at, str(key))

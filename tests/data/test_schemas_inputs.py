@@ -153,6 +153,8 @@ def test_a_record_becomes_a_value_of_a_type(
         (of(a={"additionalProperties": TEXT}),
          {"a": several({"key": stated("k"), "value": stated("b")}, {"key": stated("k"), "value": stated("c")})},
          {"a": {"k": None}}, ("a.k",)),
+        (of(a={"additionalProperties": {"anyOf": [TEXT, of(b=TEXT)]}}),
+         {"a": several({"key": stated("k"), "text": stated("t"), "b": NOT_STATED})}, {"a": {"k": "t"}}, ()),
         (of(a=of(b=TEXT) | {"additionalProperties": {"type": "integer"}}),
          {"a.b": stated("c"), "a.others": several({"key": stated("k"), "value": stated(1)})}, {"a": {"b": "c", "k": 1}}, ()),
         (of(a={"type": "array", "items": {"type": "array", "items": TEXT}}),
