@@ -420,14 +420,18 @@ def _choice(nodes: Sequence[Node]) -> Choice:
         about = joined(("" if is_shared else words, member.node.about))
         return replace(member, name=name, node=replace(member.node, about=about))
 
+    def kinds_of(member: Member) -> str:
+        owners = [each for each in objects if _member(each, member.key) == member.node]
+        told = [label for each in owners for label in _labels(_member(each, key))]
+        return f"if {key} is {' or '.join(told)}" if told else ""
+
     variants, tags = [], []
     for node in nodes:
         told = _labels(_member(node, key)) if node in objects else {}
         tags.append(tuple(told))
         if isinstance(node, Object):
-            words = f"if {key} is {' or '.join(told)}" if told else ""
             members = [
-                replace(m, name=tag.name) if tag and told and m.key == key else named(m, words or node.about)
+                replace(m, name=tag.name) if tag and told and m.key == key else named(m, kinds_of(m) or node.about)
                 for m in node.members
             ]  # fmt: skip
             rest = node.rest and named(node.rest)

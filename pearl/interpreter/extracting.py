@@ -528,13 +528,21 @@ class _Quotes:
             if is_alone or said_of not in open_ones:
                 open_ones[said_of] = self._entry(inner, entry, regions.get(id(entry)))
             results_of = open_ones[said_of]
-            found = [f for f in results_of.values() if f.state == "found"]
-            at = min((e.span.start for f in found[:1] for e in f.passages), default=at)
+            # one whose passages stand at several places stays behind its neighbour in the reply
+            sole = (f.evidence[0].span.start for f in results_of.values() if len(f.evidence) == 1)
+            inner_at = (e.span.start for f in results_of.values() if f.entries for e in f.passages)
+            at = next(sole, min(inner_at, default=at))
             if any(f.state != "not_stated" for f in results_of.values()):
                 results.append((at, entry.reply, results_of))
         results.sort(key=lambda each: each[0])
         kept = self._once(field, results)
         whys += [claims.why for _, claims in said if claims.why]
+        needed = [each.name for each in inner if not (each.is_optional or each.is_list)]
+        if len(said) > 1 and has_lists and needed:
+            is_rest = (all(one[name].state == "not_stated" for name in needed) for one in kept)
+            whys += [
+                f"an entry has no {needed[0]}: it may be the rest of one in another part"
+            ] * any(is_rest)
         why = whys[0] if whys else ""
         state: Literal["found", "not_stated", "undecided"] = "found" if kept else "not_stated"
         return FieldResult(
@@ -553,20 +561,31 @@ class _Quotes:
             if last and last.part and part and last.part.end == part.start and len(fields) > 1:
                 span = Span(last.part.start, part.end)
                 if self._is_cut(fields, last.claims, more[0].claims, span):
-                    both = {
-                        f.name: _both(last.claims[f.name], more[0].claims[f.name]) for f in fields
-                    }
-                    entries[-1] = _Entry(span, both, reply)
+                    halves = (last.part, last.claims), (part, more[0].claims)
+                    entries[-1] = _Entry(
+                        span, {f.name: self._both(f, *halves) for f in fields}, reply
+                    )
                     del more[0]
             entries += more
         return entries
+
+    def _both(
+        self, field: Field, one: tuple[Span, Mapping[str, Claims]], other: tuple[Span, Mapping[str, Claims]]
+    ) -> Claims:  # fmt: skip
+        """The claims of the two halves of an entry for a field; of a list, an entry in it may be cut, too."""
+        first, second = one[1][field.name], other[1][field.name]
+        if first.entries or second.entries:
+            every = self._joined(field.inner, [(one[0], first), (other[0], second)])
+            return Claims(entries=tuple(e.claims for e in every), why=first.why or second.why)
+        return first if any(claim.value is not None for claim in first.values) else second
 
     def _is_cut(
         self, fields: Sequence[Field], one: Mapping[str, Claims], other: Mapping[str, Claims], span: Span
     ) -> bool:  # fmt: skip
         """Whether the last entry of a part and the first one of the next are the halves of an entry.
 
-        The second half has no value of the first, lacks what an entry has to have, and stands close behind it.
+        The second half has no value of the first, lacks what an entry has to have, and has lists alone or stands
+        close behind it.
         """
         halves = [
             {f.name for f in fields if any(c.value is not None for c in half[f.name].values)}
@@ -578,6 +597,8 @@ class _Quotes:
         has_more = halves[1] or any(other[f.name].entries for f in fields)
         if halves[0] & halves[1] or not (lacks and has_more):
             return False
+        if not halves[1]:
+            return True
         first, second = (
             [q.spans for _, text in _stated(half) for q in self._places(text, span) if q.spans]
             for half in (one, other)
@@ -749,7 +770,10 @@ class _Quotes:
                 if text == rarest and c.value is not None
             )
             for spans in places:
-                at_line.setdefault(self._line(spans[0])[0], [spans] * max(1, n))
+                here = at_line.setdefault(self._line(spans[0])[0], [spans] * max(1, n))
+                # a value alone may stand on a line several times
+                if len(stated) == 1 and here[-1][-1].end <= spans[0].start:
+                    here.append(spans)
         return sorted(spans for places in at_line.values() for spans in places)
 
     def _is_repeated(self, group: Sequence[_Entry], places: Sequence[_Place]) -> bool:
@@ -949,13 +973,6 @@ def _said(claims: Mapping[str, Claims], *, is_deep: bool = False) -> tuple[objec
     if is_deep or not any(each.values for each in claims.values()):
         return *own, *(_said(e, is_deep=True) for each in claims.values() for e in each.entries)
     return tuple(own)
-
-
-def _both(one: Claims, other: Claims) -> Claims:
-    """The claims of the two halves of an entry."""
-    if one.entries or other.entries:
-        return Claims(entries=(*one.entries, *other.entries), why=one.why or other.why)
-    return one if any(claim.value is not None for claim in one.values) else other
 
 
 def _frozen(entry: Mapping[str, FieldResult]) -> tuple[object, ...]:
@@ -1160,8 +1177,10 @@ def _told_entries(
                 of = of or f" of entry {n + 1}"
                 if field.fields[0].name != ENTRY:
                     of = f" of {_named(inner)}{of}"
+                # all that the words name is shown
                 beside = [
-                    replace(entry[f.name], evidence=entry[f.name].evidence[:1]) for f in first
+                    *around,
+                    *(replace(entry[f.name], evidence=entry[f.name].evidence[:1]) for f in first),
                 ]
                 yield from _told_entries(
                     inner, entry[inner.name], (*here, inner.name), f"{of}{whole}", beside

@@ -255,7 +255,7 @@ GIVEN = [
          [COFFEE, {k: (v, f"- {q}") for k, (v, q) in COFFEE.items()}], [["Coffee", 2.5]] * 2),
         # a short quote, if there are as many entries as places
         ("[int]", "Marks\n2\n1\n2\nend", [(2, "2"), (1, "1"), (2, "2")], [[2], [1], [2]]),
-        ("[int]", "Marks in room 2\n2\n1\n2\nend", [(2, "2"), (1, "1"), (2, "2")], [[2], [2], [1]]),
+        ("[int]", "Marks in room 2\n2\n1\n2\nend", [(2, "2"), (1, "1"), (2, "2")], [[2], [1], [2]]),
         ("name: str, dose: number, times: int", "Name: Aspirin\nDose: 5 mg, 2 times\nRoom 2",
          [{**A5, "times": (2, "2")}], [["Aspirin", 5, 2]]),
         ("[str]", "Seen that day: Anna, Karl, and after the walk Anna.",

@@ -1,0 +1,112 @@
+"""Entries of lists: their order, equal ones on a line, those that the border of parts cuts, rows in entries."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any
+
+from pearl import Answer, Document, Pearl
+from pearl.data.schemas import load_schema
+from pearl.llm import ActionTask, Request
+from tests.extraction.shapes import SHAPES, schema_of
+from tests.models import Reading, verdicts
+
+
+def told(value: Any, quote: str | None = None) -> dict[str, Any]:
+    return {"value": value, "quote": str(value) if quote is None else quote}
+
+
+def extract(
+    schema: str, text: str, reply: Any, *, window: int | None = None
+) -> tuple[Answer, Reading]:
+    """The answer to a reply, or to one for each part by its words; every claim is said to be supported."""
+
+    def said(request: Request) -> str:
+        if "<claim 1>" in request.prompt:
+            return verdicts(*["supported"] * request.prompt.count("</claim"))
+        assert isinstance(request.task, ActionTask)
+        part = request.task.document or ""
+        of_part = (each for words, each in reply.items() if words in part)
+        return json.dumps(next(of_part, {}) if window else reply)
+
+    model = Reading(said, window=window)
+    return asyncio.run(Pearl(model).extract(schema, Document(text, "file.txt"))), model
+
+
+def test_values_that_stand_elsewhere_too_stay_in_the_order_of_the_reply() -> None:
+    text = "Price: variable\n\nRates:\n- on request\n- see annex\n- variable\n- 12.5\n\nLimit: see annex\n"
+    rates = ["on request", "see annex", "variable", "12.5"]
+    answer, _ = extract("rates: [str]", text, {"rates": [told(each) for each in rates]})
+    assert answer.value == {"rates": rates}
+
+
+def test_equal_values_on_one_line_are_as_many_as_the_line_has() -> None:
+    text = "Allergies: pollen, wide strut, wide strut\n"
+    twice = {"allergies": [told("pollen"), told("wide strut"), told("wide strut")]}
+    answer, _ = extract("allergies: [str]", text, twice)
+    assert answer.value == {"allergies": ["pollen", "wide strut", "wide strut"]}
+    assert answer.record is not None
+    places = [
+        each["value"].evidence[0].span.start for each in answer.record.fields["allergies"].entries
+    ]
+    assert places == [11, 19, 31]
+    thrice = {"allergies": [*twice["allergies"], told("wide strut")]}
+    answer, _ = extract("allergies: [str]", text, thrice)
+    assert answer.record is not None
+    assert answer.record.undecided == ("allergies",)
+
+
+def test_an_entry_of_which_a_part_has_lists_alone_is_that_of_the_part_before() -> None:
+    filler = "The weather was mild that week, and nothing else was said. " * 18
+    first = "Order\n\nArticle: red bolt\nQuantity: 40\n\n"
+    second = "Deliveries\n12 pieces by Northbrook\n28 pieces by Calder\n"
+    schema = "lines: [{article: str, quantity: int, deliveries: [{pieces: int, by: str}]}]"
+    replies = {
+        "Article": {"lines": [{"article": told("red bolt"), "quantity": told(40, "Quantity: 40"), "deliveries": []}]},
+        "Deliveries": {"lines": [{"article": None, "quantity": None, "deliveries": [
+            {"pieces": told(12, "12 pieces"), "by": told("Northbrook")}, {"pieces": told(28, "28 pieces"), "by": told("Calder")},
+        ]}]},
+    }  # fmt: skip
+    answer, model = extract(schema, f"{first}{filler}\n\n{second}{filler}", replies, window=1_000)
+    assert sum("<claim 1>" not in each.prompt for each in model.requests) == 2
+    deliveries = [{"pieces": 12, "by": "Northbrook"}, {"pieces": 28, "by": "Calder"}]
+    assert answer.value == {
+        "lines": [{"article": "red bolt", "quantity": 40, "deliveries": deliveries}]
+    }
+
+
+def test_the_claim_on_a_row_in_an_entry_shows_whose_row_it_is() -> None:
+    text = "Station Oulu\n\nReadings\n11; 12\n13\n\nStation Cork\n\nReadings\n21\n"
+    schema = "stations: [{name: str, readings: [[int]]}]"
+    stations = [
+        {
+            "name": told(name, f"Station {name}"),
+            "readings": [[told(n, row) for n in ns] for ns, row in rows],
+        }
+        for name, rows in (
+            ("Oulu", [((11, 12), "11; 12"), ((13,), "13")]),
+            ("Cork", [((21,), "21")]),
+        )
+    ]
+    answer, model = extract(schema, text, {"stations": stations})
+    assert answer.value == {
+        "stations": [
+            {"name": "Oulu", "readings": [[11, 12], [13]]},
+            {"name": "Cork", "readings": [[21]]},
+        ]
+    }
+    prompt = model.requests[-1].prompt
+    claims = dict(re.findall(r"<claim (\d+)>(.*?)</claim", prompt, re.DOTALL))
+    passages = dict(re.findall(r"<passage (\d+)>(.*?)</passage", prompt, re.DOTALL))
+    (n,) = [n for n, claim in claims.items() if claim.startswith("21 ")]
+    assert "Cork" in claims[n]
+    assert "Station Cork" in passages[n]
+
+
+def test_a_field_of_several_kinds_of_objects_names_all_of_them() -> None:
+    (payments,) = (f for f in load_schema(schema_of(SHAPES["unions"])).fields if f.is_list)
+    about = {field.name: field.description for field in payments.fields}
+    assert about["amount"] == "if method is card or transfer"
+    assert about["cashier"] == "if method is cash"
