@@ -25,6 +25,7 @@ def told(value: Any, quote: str) -> dict[str, Any]:
 
 
 NAME = told("Anna Weber", "Name: Anna Weber")
+CODE = told("a" * 40 + "b", "Code: " + "a" * 40 + "b")
 
 
 FORKING = f"""
@@ -103,6 +104,12 @@ def extract(commands: subprocess.Popen[str], tmp_path: Path) -> Extract:
     return Extract(commands, folder)
 
 
+def value_of(folder: Path) -> Any:
+    """The value of the only row."""
+    (row,) = map(json.loads, (folder / "out.jsonl").read_text(encoding="utf-8").splitlines())
+    return row["value"]
+
+
 def an_object(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
@@ -176,3 +183,67 @@ def test_no_reference_reaches_the_network(extract: Extract) -> None:
         assert len(said.strip().splitlines()) <= 3
         with pytest.raises(TimeoutError):
             server.accept()
+
+
+LONG = "n" * 500
+RIGHTS: dict[str, tuple[Any, Any, Any]] = {
+    "10 MB of description": (
+        {**an_object(name={**STRING, "description": "a person " * 1_200_000})}, {"name": NAME}, {"name": "Anna Weber"},
+    ),
+    "a name of 500 characters": (an_object(**{LONG: STRING}), {LONG: NAME}, {LONG: "Anna Weber"}),
+    "an Arabic name": (an_object(**{"اسم المريض": STRING}), {"اسم المريض": NAME}, {"اسم المريض": "Anna Weber"}),
+    "names that PEARL uses": (
+        an_object(document=STRING, value=STRING, quote=STRING, status=STRING),
+        dict.fromkeys(("document", "value", "quote", "status"), NAME),
+        dict.fromkeys(("document", "value", "quote", "status"), "Anna Weber"),
+    ),
+    "names that PEARL uses, in a list": (
+        an_object(entries={"type": "array", "items": an_object(document=STRING, value=STRING, quote=STRING, status=STRING)}),
+        {"entries": [dict.fromkeys(("document", "value", "quote", "status"), NAME)]},
+        {"entries": [dict.fromkeys(("document", "value", "quote", "status"), "Anna Weber")]},
+    ),
+    "a name with a dot": (an_object(**{"a.b": STRING}), {"a.b": NAME}, {"a.b": "Anna Weber"}),
+    "a name with marks": (an_object(**{"it's (a) {b}: [c], ?": STRING}), {"it's (a) {b}: [c], ?": NAME}, {"it's (a) {b}: [c], ?": "Anna Weber"}),
+    "a recursion that ends": (
+        {"$ref": "#/$defs/N", "$defs": {"N": an_object(name=STRING, children={"type": "array", "items": {"$ref": "#/$defs/N"}})}},
+        {"name": NAME, "children": []}, {"name": "Anna Weber", "children": []},
+    ),
+    "a file below": (an_object(name={"$ref": "sub/name.json#/$defs/Name"}), {"name": NAME}, {"name": "Anna Weber"}),
+    "keywords that nobody knows": (
+        {**an_object(name={**STRING, "widget": "x", "evaluation": {"metric": "exact"}}), "x-y": 1, "if": {}, "$vocabulary": {}},
+        {"name": NAME}, {"name": "Anna Weber"},
+    ),
+    "a default is no value": (an_object(name={**STRING, "default": "Bob"}), {"name": None}, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHTS)
+def test_what_can_be_extracted_is(name: str, extract: Extract) -> None:
+    schema, reply, value = RIGHTS[name]
+    code, said = extract(schema, reply)
+    assert code == RIGHT, said[-2_000:]
+    assert value_of(extract.folder) == value
+
+
+PATTERNS = ("(a+)+$", "^(a+)+$", "^(a|aa)+$", "^(.*a){25}$", "^([a-z]+)*$X")
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_pattern_that_backtracks_ends(pattern: str, extract: Extract) -> None:
+    schema = an_object(name=STRING, code={**STRING, "pattern": pattern})
+    code, said = extract(schema, {"name": NAME, "code": CODE})
+    assert code == UNDECIDED, said[-2_000:]
+    assert value_of(extract.folder) == {"name": "Anna Weber"}
+
+
+def test_a_pattern_of_keys_that_backtracks_ends(extract: Extract) -> None:
+    codes = {"type": "object", "patternProperties": {"^(a+)+$": STRING}}
+    said_of = [{"key": CODE, "value": told("Oulu", "Town: Oulu")}]
+    code, said = extract(an_object(name=STRING, codes=codes), {"name": NAME, "codes": said_of})
+    assert code in (RIGHT, UNDECIDED), said[-2_000:]
+    assert not value_of(extract.folder)["codes"]
+
+
+def test_an_enumeration_without_values_has_none(extract: Extract) -> None:
+    code, said = extract(an_object(name={"enum": []}))
+    assert code in (UNDECIDED, REFUSED), said[-2_000:]
