@@ -214,7 +214,12 @@ class Answer(ShownInNotebooks, Generic[T]):
         if refused:
             return "refused", _told(refused[0], refused[0].why)
         shown = [step for step in self.steps if step.output in self.outputs]
-        unsure = [step for step in self.steps if step.state == "undecided"]
+        # groups of the fields of one record
+        has_fields = any(step.record is not None and step.state == "found" for step in self.steps)
+        unsure = [
+            step for step in self.steps
+            if step.state == "undecided" and not (has_fields and step.record is not None)
+        ]  # fmt: skip
         if any(step.is_void or step in shown for step in unsure):
             first = next((step for step in unsure if not step.is_native), unsure[0])
             return "undecided", _told(first, first.why)
@@ -235,7 +240,8 @@ class Answer(ShownInNotebooks, Generic[T]):
             if quote.reason in ("missing", "apart"):
                 return f"step '{quote.step}': {quote.why}: '{shortened(quote.text, MAX_TOLD)}'"
         for step in self.steps:
-            if step.state == "nothing" and isinstance(step.value, str) and step.value in self.text:
+            is_part = isinstance(step.value, str) and step.value in self.text
+            if step.state == "nothing" and step.record is None and is_part:
                 return _told(step, "nothing was found for this part of the answer")
         return ""
 

@@ -110,3 +110,13 @@ def test_a_field_of_several_kinds_of_objects_names_all_of_them() -> None:
     about = {field.name: field.description for field in payments.fields}
     assert about["amount"] == "if method is card or transfer"
     assert about["cashier"] == "if method is cash"
+
+
+def test_a_group_of_fields_without_values_is_no_flaw_of_the_others() -> None:
+    schema = "name: str?, children: [{name: str?, children: [{name: str?, town: str?}]?}]?"
+    said = {"name": told("Anna Weber"), "children": []}
+    answer, model = extract(schema, "Name: Anna Weber.", said)
+    assert sum("<claim 1>" not in each.prompt for each in model.requests) == 2
+    assert (answer.status, answer.value) == ("answered", {"name": "Anna Weber", "children": None})
+    answer, _ = extract(schema, "Name: Anna Weber.", said | {"children": [{"name": told("Bob")}]})
+    assert (answer.status, answer.partial["name"]) == ("degraded", "Anna Weber")
