@@ -42,7 +42,6 @@ Kind = Literal["date", "number"]
 MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
 
 _WORD = lazy_pattern(r"[^\W_]*[^\W\d_][^\W_]*")
-_YEAR = lazy_pattern(r"\s*\d{4}\s*")
 _LETTERS = lazy_pattern(r"[^\W\d_]+")
 _FOOTNOTE_MARK = lazy_pattern(rf"(?<=\d)[{RAISED}]+")
 _RATE = lazy_pattern(r"/\s*[^\W\d_]|\bper\b", re.I)
@@ -140,10 +139,10 @@ def any_of(verdicts: Iterable[Verdict]) -> Verdict:
 
 def _any_of(wanted: Wanted, same: Callable[[str, str], Verdict]) -> Callable[[str], Verdict]:
     def meets(value: str) -> Verdict:
-        sure = [same(value, text) for text in wanted.sure]
-        if True in sure:
-            return True
-        is_open = None in sure or any(same(value, text) is not False for text in wanted.possible)
+        sure = any_of(same(value, text) for text in wanted.sure)
+        if sure is not False:
+            return sure
+        is_open = any(same(value, text) is not False for text in wanted.possible)
         return None if is_open or wanted.may_be_any else False
 
     return meets
@@ -208,14 +207,6 @@ def _number(text: str) -> _Number | None:
 def _words_beside(text: str, unit: str) -> frozenset[str]:
     """The words of a text besides its number and unit."""
     return frozenset(_WORD.findall(text.casefold())) - {unit.casefold()}
-
-
-def _why_none(text: str) -> str:
-    try:
-        quantity(text)
-    except ValueError as error:
-        return str(error)
-    return "it cannot be read with certainty"
 
 
 def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
@@ -379,7 +370,7 @@ def _order(
     operator: str, text: str, values: Sequence[str]
 ) -> tuple[Callable[[str], Verdict], list[str]]:
     """Return the test that compares a value as a date or a number."""
-    if read_period(text)[0] and (not _YEAR.fullmatch(text) or are_mostly("date", values)):
+    if read_period(text)[0] and (not text.strip().isdecimal() or are_mostly("date", values)):
         of_value, periods, notes = _periods(values, [text])
         period = periods[text]
 
@@ -392,7 +383,12 @@ def _order(
         return is_placed, notes
     wanted = _number(text)
     if wanted is None:
-        raise ValueError(f"'{text}' is neither a date nor a number ({_why_none(text)})")
+        why = "it cannot be read with certainty"
+        try:
+            quantity(text)
+        except ValueError as error:
+            why = str(error)
+        raise ValueError(f"'{text}' is neither a date nor a number ({why})")
     number, unit = wanted[0], _unit_beside(text, wanted[1])
     read = {
         value: found and (found[0], _unit_beside(value, found[1]))
@@ -429,9 +425,8 @@ def placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdi
 
 
 def _spellings(matched: Sequence[str], name: str) -> list[str]:
-    different = dict.fromkeys(value.strip() for value in matched)
-    by_key: dict[str, list[str]] = {}
-    for value in different:
-        by_key.setdefault(key_of(value), []).append(value)
+    by_key: dict[str, dict[str, None]] = {}
+    for value in map(str.strip, matched):
+        by_key.setdefault(key_of(value), {})[value] = None
     alike = [", ".join(each) for each in by_key.values() if len(each) > 1]
     return [f"{name}: all spellings are included: {'; '.join(alike[:3])}"] if alike else []

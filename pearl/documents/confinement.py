@@ -153,16 +153,12 @@ class _Reader:
         )
 
     def fits(self, limits: ReaderLimits) -> bool:
-        return (limits, _module_path()) == (self._limits, self._path) and self.is_running()
+        is_running = self._process.poll() is None
+        return is_running and (limits, _module_path()) == (self._limits, self._path)
 
     def read(self, request: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
+        """The reply and its payload, or why the child ended without one."""
         seconds = self._limits.seconds * (_CLOCK_PER_PROCESSOR if resource else 1)
-        return self._ask(request, data, seconds) or (self._failure(), b"")
-
-    def _ask(
-        self, request: Mapping[str, Any], data: bytes, seconds: float
-    ) -> tuple[dict[str, Any], bytes] | None:
-        """The reply and its payload; None if the child ends without one or exceeds the time."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin
         assert stdout
@@ -178,21 +174,12 @@ class _Reader:
             payload = stdout.read(reply.get("n_bytes", 0))
         finally:
             timer.cancel()
-        return (reply, payload) if reply and len(payload) == reply.get("n_bytes", 0) else None
+        is_whole = reply and len(payload) == reply.get("n_bytes", 0)
+        return (reply, payload) if is_whole else (self._failure(), b"")
 
     def _kill(self) -> None:
         self.is_late = True
         self._process.kill()
-
-    def is_running(self) -> bool:
-        """Whether the process has not ended."""
-        return self._process.poll() is None
-
-    def exit(self) -> tuple[int, str]:
-        """Wait for the exit status, and return it with the text of standard error."""
-        status = self._process.wait()
-        self._errors.seek(0)
-        return status, self._errors.read().decode(errors="replace").strip()
 
     def end(self) -> None:
         """Kill the child and release its resources; it has no state to lose."""
@@ -204,7 +191,9 @@ class _Reader:
 
     def _failure(self) -> dict[str, Any]:
         """The error that the exit status implies."""
-        status, errors = self.exit()
+        status = self._process.wait()
+        self._errors.seek(0)
+        errors = self._errors.read().decode(errors="replace").strip()
         if self.is_late or (resource and status == -signal.SIGXCPU):
             return {"exceeded": "seconds", "is_last": True}
         reason = errors.rpartition("\n")[2]

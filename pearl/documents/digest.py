@@ -56,12 +56,7 @@ def unsealed(key: bytes, data: object) -> bytes | None:
 
 def text_sha256(text: str) -> str:
     """SHA-256 of a text in UTF-8, in hexadecimal."""
-    return bytes_sha256(_encoded(text))
-
-
-def bytes_sha256(data: bytes) -> str:
-    """SHA-256 of bytes, in hexadecimal."""
-    return sha256(data).hexdigest()
+    return sha256(_encoded(text)).hexdigest()
 
 
 def file_sha256(path: Path) -> str:

@@ -281,19 +281,15 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
     if not pieces:
         raise DataError("no document to join", path=name, help="name at least one file")
     kind: DocumentKind = "table" if kinds == {"table"} else "document"
+    shown, left_out = list(notes)[:_MAX_NOTES], len(notes) - _MAX_NOTES
+    more = f"{left_out:,} more notes about files: ask about one file to see its own"
     return Document(
         "".join(pieces), name, tuple(parts), tuple(pages),
-        kind=kind, ocr=tuple(ocr), notes=_first(tuple(notes)),
+        kind=kind, ocr=tuple(ocr), notes=(*shown, *([more] if left_out > 0 else [])),
     )  # fmt: skip
 
 
 _MAX_NOTES = 20  # an answer over thousands of files would consist of notes
-
-
-def _first(notes: tuple[str, ...]) -> tuple[str, ...]:
-    left_out = len(notes) - _MAX_NOTES
-    more = (f"{left_out:,} more notes about files: ask about one file to see its own",)
-    return notes if left_out <= 0 else notes[:_MAX_NOTES] + more
 
 
 def heading(name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from itertools import islice, pairwise
@@ -50,18 +51,11 @@ _GAP = lazy_pattern(r"\s|[。！？।]")
 _OPENING = lazy_pattern(r"\s([\"'“‘«(\[]+)\s*\Z")
 _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', " "))
 
-_SCRIPTS = (
-    ("ja", lazy_pattern(r"[\u3041-\u30ff]")),
-    ("zh", lazy_pattern(r"[\u3400-\u9fff]")),
-    ("ko", lazy_pattern(r"[\uac00-\ud7a3]")),
-    ("ru", lazy_pattern(r"[\u0400-\u04ff]")),
-    ("ar", lazy_pattern(r"[\u0600-\u06ff]")),
-    ("hi", lazy_pattern(r"[\u0900-\u097f]")),
-    ("el", lazy_pattern(r"[\u0370-\u03ff]")),
-    ("he", lazy_pattern(r"[\u0590-\u05ff]")),
-    ("th", lazy_pattern(r"[\u0e00-\u0e7f]")),
-)
-"""Languages by script, kana before Han: Japanese has both."""
+_LANGUAGES = {
+    "HIRAGANA": "ja", "KATAKANA": "ja", "CJK": "zh", "HANGUL": "ko", "CYRILLIC": "ru", "ARABIC": "ar",
+    "DEVANAGARI": "hi", "GREEK": "el", "HEBREW": "he", "THAI": "th",
+}  # fmt: skip
+"""Scripts, as the Unicode names of their letters begin, → language; kana before Han: Japanese has both."""
 
 
 _PARAGRAPH_BREAK = lazy_pattern(r"\n[^\S\n]*\n\s*")
@@ -105,12 +99,18 @@ def _language(text: str) -> str:
         return "en"
     middle = len(text) // 2
     sample = text[:1_000] + text[middle : middle + 1_000] + text[-1_000:]
-    letters = sum(character.isalpha() for character in sample)
-    for code, script in _SCRIPTS:
-        # Kana are a fraction of a Japanese text; any other script must be the majority.
-        if len(script.findall(sample)) > letters * (0.1 if code == "ja" else 0.3):
-            return code
-    return "en"
+    n_letters = sum(map(str.isalpha, sample))
+    scripts = (unicodedata.name(c, "").partition(" ")[0] for c in sample if not c.isascii())
+    found = Counter(map(_LANGUAGES.get, scripts))
+    # Kana are a fraction of a Japanese text; any other script must be the majority.
+    return next(
+        (
+            code
+            for code in _LANGUAGES.values()
+            if found[code] > n_letters * (0.1 if code == "ja" else 0.3)
+        ),
+        "en",
+    )
 
 
 def is_wrapped(text: str) -> bool:

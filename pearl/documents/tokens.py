@@ -344,11 +344,7 @@ def _is_here(vocabulary: str) -> bool:
 
 @cache
 def _load(vocabulary: str) -> Encoding | None:
-    """Load a tiktoken vocabulary; None if that fails, which is not retried.
-
-    tiktoken downloads without a timeout. The daemon thread keeps a dead network from blocking the
-    command or its exit.
-    """
+    """Load a vocabulary in a daemon thread, as tiktoken downloads without a timeout; None if that fails."""
     from tiktoken import get_encoding
 
     if not (os.environ.get(CACHE_VARIABLE) or _is_here(vocabulary)):

@@ -18,14 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "DEFAULT_METHOD",
-    "Embedder",
-    "Hit",
-    "Passage",
-    "SearchSettings",
-    "TextKind",
-]
+__all__ = ["DEFAULT_METHOD", "Embedder", "Hit", "Passage", "SearchSettings", "TextKind"]
 
 DEFAULT_METHOD = "bm25"
 

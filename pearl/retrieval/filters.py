@@ -37,7 +37,6 @@ MAX_SHOWN = 12
 _CONDITION = lazy_pattern(
     r"\s*(?P<field>[^=!<>~]*[^=!<>~\s])\s*(?P<sign>!=|>=|<=|=|>|<|~)(?P<value>.*)", re.S
 )
-_RANGE = lazy_pattern(r"\s*(?P<first>.*?)\s*\.\.\s*(?P<last>.*?)\s*", re.S)
 
 _OPERATORS = {
     "=": "is", "!=": "is not", ">=": "at least", "<=": "at most", ">": "after", "<": "before",
@@ -65,13 +64,12 @@ def parse_filter(text: str) -> Filter:
     field, sign, value = found["field"], found["sign"], found["value"].strip()
     if not value and sign not in ("=", "!="):
         raise UsageError(f"missing value in '{text}'", help=f"{field}{sign}2005")
-    if sign == "=" and (ends := _RANGE.fullmatch(value)):
-        tests = (("at least", ends["first"]), ("at most", ends["last"]))
-        said = tuple((operator, end) for operator, end in tests if end)
-        is_ordered = all(
-            find_quantity(end) is not None or read_period(end)[0] is not None for _, end in said
+    if sign == "=" and ".." in value:
+        ends = map(str.strip, value.split("..", 1))
+        said = tuple(
+            (test, end) for test, end in zip(("at least", "at most"), ends, strict=True) if end
         )
-        if said and is_ordered:
+        if said and all(find_quantity(end) or read_period(end)[0] for _, end in said):
             return Filter(field, said, is_alternative=True)
     return Filter(field, ((_OPERATORS[sign], value),), is_alternative=sign == "=")
 

@@ -152,7 +152,10 @@ class Searcher:
         if k <= 0 or not queries or not len(index.passages):
             return SearchResult((), tuple(notes))
         ranking = await self._ranked(index, queries, k, mask, notes)
-        return SearchResult(_hits(index, first(ranking, k)), tuple(notes))
+        best = first(ranking, k)
+        pairs = zip(best.passages.tolist(), best.scores.tolist(), strict=True)
+        hits = (Hit(index.passages[at], rank, score) for rank, (at, score) in enumerate(pairs, 1))
+        return SearchResult(tuple(hits), tuple(notes))
 
     async def _ranked(
         self,
@@ -170,9 +173,9 @@ class Searcher:
             try:
                 searched, vectors = await self._with_vectors(index, queries)
             except ModelError as error:
-                lexical = self._lexical_method()
-                if lexical is None:
+                if not hasattr(method, "without_vectors"):
                     raise
+                lexical = method.without_vectors(settings)
                 notes.append(f"ranked by words alone ({lexical}), without vectors: {error.message}")
                 method = find_method(lexical)
         depth = depth_for(k) if len(queries) > 1 else k
@@ -201,12 +204,6 @@ class Searcher:
             )
         return searched, list(vectors)
 
-    def _lexical_method(self) -> str | None:
-        """The method that replaces this one without vectors, or None."""
-        fallback: Callable[[SearchSettings], str] | None
-        fallback = getattr(self.method, "without_vectors", None)
-        return fallback(self.settings) if fallback else None
-
 
 def _queries(query: str | Sequence[str], history: Sequence[str]) -> list[str]:
     """The different queries that are not blank, in order, each with the earlier questions before it.
@@ -224,10 +221,3 @@ async def _work(index: Index, do: Callable[[], Done]) -> Done:
     if index.terms.n_passages < MANY_PASSAGES:
         return do()
     return await asyncio.to_thread(do)
-
-
-def _hits(index: Index, ranking: Ranking) -> tuple[Hit, ...]:
-    pairs = zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True)
-    return tuple(
-        Hit(index.passages[number], rank, score) for rank, (number, score) in enumerate(pairs, 1)
-    )

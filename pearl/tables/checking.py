@@ -186,24 +186,20 @@ def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
         if read_moment(value) is None:
             return f"'{value[:60]}' is not a time of the week; write 'Friday', 'Friday 10:00' or 'Friday 10:00-12:00'"
         return None
-    is_typed = op in ORDERED or op in ("is", "is not", "in", "not in")
-    if not is_typed:
+    if op not in (*ORDERED, "is", "is not", "in", "not in"):
         return None
+    is_a_cell = op not in ORDERED and fold(value) in map(fold, column.values)
     if column.kind == "number":
         found = number_in(value)
         if found is None:
-            if op not in ORDERED and fold(value) in map(fold, column.values):
-                return None
-            return f"{column.name} is a column of numbers; '{value[:60]}' is not clearly a number; it has {_some(column.values)}"
+            return None if is_a_cell else f"{column.name} is a column of numbers; '{value[:60]}' is not clearly a number; it has {_some(column.values)}"  # fmt: skip
         unit = found[1]
         if unit and unit != column.unit:
             own = f"in {column.unit}" if column.unit else "without a unit"
             return f"{column.name} is a column of numbers {own}; '{value[:60]}' is in {unit}"
         return None
     if column.kind == "date":
-        if read_period(value)[0] is None and not (
-            op not in ORDERED and fold(value) in map(fold, column.values)
-        ):
+        if read_period(value)[0] is None and not is_a_cell:
             return f"{column.name} is a column of dates; '{value[:60]}' is not a date; it has {_some(column.values)}"
         return None
     if op in ORDERED:
@@ -222,13 +218,9 @@ def _some(values: Sequence[str]) -> str:
 def nearest_values(column: TypedColumn, value: str) -> list[str]:
     """The values of a column with the most similar spelling, best first."""
     wanted = fold(value)
-    words = set(re.findall(r"\w+", wanted))
     form = {each: fold(each) for each in column.values[:20_000]}
-    scored = [
-        (len(words & set(re.findall(r"\w+", folded_value))), each)
-        for each, folded_value in form.items()
-    ]
-    best = [each for score, each in sorted(scored, key=lambda pair: -pair[0]) if score][:200]
+    n_shared = {each: len(_words(wanted) & _words(own)) for each, own in form.items()}
+    best = sorted(filter(n_shared.get, form), key=lambda each: -n_shared[each])[:200]
     best.sort(key=lambda each: -difflib.SequenceMatcher(None, wanted, form[each]).ratio())
     if len(best) < _NEAREST:
         close = difflib.get_close_matches(
@@ -237,6 +229,10 @@ def nearest_values(column: TypedColumn, value: str) -> list[str]:
         by_form = {folded_value: each for each, folded_value in form.items()}
         best += [by_form[each] for each in close if by_form[each] not in best]
     return best[:_NEAREST]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
 
 
 def _bare(name: str) -> str:

@@ -267,11 +267,12 @@ def _unit_of_heading(name: str) -> str:
 def _column(name: str, cells: list[str | None]) -> TypedColumn:
     values = [value for value in dict.fromkeys(cells) if value and value.strip()]
     stated = [value for value in values if not is_blank(value)]
-    if stated and _are_mostly_hours(stated):
+    sample = stated[:_MAX_SAMPLED]
+    if sample and 2 * sum(read_hours(value) is not None for value in sample) > len(sample):
         read = {value: read_hours(value) for value in values}
         hours = {value: minutes for value, minutes in read.items() if minutes is not None}
         column, what = TypedColumn(name, "hours", cells, values, hours), "opening hours"
-    elif stated and _are_mostly_numbers(stated):
+    elif 2 * len(_read_numbers(sample)) > len(sample) and not any(map(_is_code, stated)):
         column = _of_numbers(name, cells, values)
         what = f"numbers in {column.unit}" if column.unit else "numbers"
     elif stated and are_mostly("date", stated):
@@ -292,7 +293,7 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
     units: Counter[str] = Counter()
     for value, (_, own) in found.items():
         units[own] += n_cells[value]
-    unit = units.most_common(1)[0][0] if units else ""
+    unit = max(units, key=units.__getitem__, default="")
     first = next((own for _, own in found.values()), "")
     if not unit and first in CURRENCY_UNITS and not units.keys() - {"", first}:
         unit = first  # accounts write the currency only in the first row and in the total
@@ -339,6 +340,8 @@ def _behind(value: str) -> str | None:
 _MORE_DIGITS = lazy_pattern(rf"\A(?:[.,]\d+)*[{RAISED}]*(?:[-−]\Z)?")
 """Decimals of the other convention, the mark of a footnote and a trailing minus."""
 _MAX_BEHIND = 12
+_is_code = lazy_pattern(r"\s*0\d+\s*").fullmatch
+"""Whether digits are a code rather than a quantity: 0048, an area code."""
 
 
 def _is_plain_number(
@@ -349,19 +352,6 @@ def _is_plain_number(
     is_known = " " not in behind and (bool(quantity.unit) or quantity.scale > 0)
     is_known |= not behind[:1].isalpha()
     return _BESIDE_NUMBERS.fullmatch(behind) is not None and (is_known or behind in common)
-
-
-def _are_mostly_hours(values: Sequence[str]) -> bool:
-    sample = values[:_MAX_SAMPLED]
-    return 2 * sum(read_hours(value) is not None for value in sample) > len(sample)
-
-
-def _are_mostly_numbers(values: Sequence[str]) -> bool:
-    """Whether more than half are numbers, alone or with a common suffix."""
-    if any(map(_is_code, values)):
-        return False
-    sample = values[:_MAX_SAMPLED]
-    return 2 * len(_read_numbers(sample)) > len(sample)
 
 
 def number_in(text: str) -> tuple[int | float, str] | None:
@@ -380,12 +370,6 @@ def _plain(quantity: Quantity) -> tuple[int | float, str]:
     """A number for comparison: multiplied by its scale, except for percentages."""
     number = quantity.number
     return int(number) if number == number.to_integral_value() else float(number), quantity.unit
-
-
-def _is_code(value: str) -> bool:
-    """Whether digits are a code rather than a quantity: 0048, an area code."""
-    value = value.strip()
-    return len(value) > 1 and value[0] == "0" and value.isdigit()
 
 
 def _unread(name: str, what: str, values: Sequence[str], read: Container[str]) -> tuple[str, ...]:

@@ -19,7 +19,14 @@ from typing import Literal
 from pearl.documents.document import Document
 from pearl.documents.passages import terms
 from pearl.documents.rows import DOCUMENT, TABLE, Row, Rows, shortened
-from pearl.documents.table import TableRows, mended, same_columns_note, scale_word, table_rows
+from pearl.documents.table import (
+    TableRows,
+    markdown,
+    mended,
+    same_columns_note,
+    scale_word,
+    table_rows,
+)
 from pearl.documents.table.parting import Parted, joined, part_rows
 from pearl.documents.table.quantities import scale_of
 from pearl.dsl.decoding.constraint import Constraint
@@ -122,21 +129,19 @@ class Lookup:
         """The message to a model about an unusable reply."""
         near = self.thesaurus.nearest(question).get(flaw.column, ())
         terms = "; ".join(shortened(term, _CELL) for term in near)
-        hint = (
-            f"\nIn {shortened(flaw.column, _MAX_NAME)}, nearest to the question: {terms}"
-            if terms
-            else ""
-        )
-        said = f"{_on_one_line(flaw)}{hint[:MAX_FLAW]}"
+        hint = f"\nIn {shortened(flaw.column, _MAX_NAME)}, nearest to the question: {terms}"
+        said = f"{_on_one_line(flaw)}{hint[:MAX_FLAW] if near else ''}"
         return f"This query cannot be used:\n{said}\nReply with the corrected query alone."
 
     def _shown(self, numbers: Sequence[int]) -> str:
         """Rows as a table in Markdown."""
         columns = self.table.columns[:_MAX_COLUMNS_SHOWN]
-        lines = [[column.name for column in columns], ["---"] * len(columns)]
+        lines = [[column.name for column in columns]]
         lines += [[column.cells[row] or "" for column in columns] for row in numbers]
-        shown = [[shortened(cell, _CELL).replace("|", "&#124;") for cell in line] for line in lines]
-        return "\n".join(f"| {' | '.join(line)} |" for line in shown) if numbers else "(none)"
+        header, *rows = [
+            [shortened(cell, _CELL).replace("|", "&#124;") for cell in line] for line in lines
+        ]
+        return markdown(header, rows) if numbers else "(none)"
 
 
 async def look_up(

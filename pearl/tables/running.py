@@ -32,13 +32,7 @@ from pearl.documents.table.totals import names_total
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables.checking import check, nearest_values
-from pearl.tables.columns import (
-    TypedColumn,
-    fold,
-    number_in,
-    read_moment,
-    word_form,
-)
+from pearl.tables.columns import TypedColumn, fold, number_in, read_moment, word_form
 from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import (
     Aggregate,
@@ -209,16 +203,17 @@ def _verdicts(
         case Condition():
             column = table.known(where.column)
             meets = _test(where, column)
-            if is_negated:
-                meets = _negation(meets, is_ordered=where.op in ORDERED)
             # Most columns have few different cells.
             verdicts = {cell: cell if cell is None else meets(cell) for cell in set(column.cells)}
+            if is_negated:  # an empty cell is neither at least 65 nor less than 65
+                is_ordered = where.op in ORDERED
+                verdicts = {
+                    cell: False
+                    if is_ordered and cell is not None and not fold(cell)
+                    else negated(one)
+                    for cell, one in verdicts.items()
+                }
             return map(verdicts.__getitem__, column.cells)
-
-
-def _negation(meets: Test, *, is_ordered: bool) -> Test:
-    # An empty cell is neither at least 65 nor less than 65.
-    return lambda cell: False if is_ordered and not fold(cell) else negated(meets(cell))
 
 
 def _test(one: Condition, column: TypedColumn) -> Test:

@@ -292,11 +292,8 @@ class Query(_Model):
             said["where"] = {"all": where} if where else None
         elif where == {}:
             said["where"] = None
-        for key in ("group", "select"):
+        for key in ("group", "select", "aggregate", "sort"):
             if isinstance(said.get(key), str | dict):
-                said[key] = [said[key]]
-        for key in ("aggregate", "sort"):
-            if isinstance(said.get(key), dict):
                 said[key] = [said[key]]
         return said
 
@@ -423,8 +420,7 @@ def _schema(columns: Sequence[str]) -> dict[str, Any]:
             group=several({"enum": list(columns)}),
             aggregate=several(
                 closed(
-                    function={"enum": list(get_args(Function))},
-                    column={"anyOf": [column, nothing]},
+                    function={"enum": list(get_args(Function))}, column={"anyOf": [column, nothing]}
                 )
             ),
             sort=several(

@@ -187,14 +187,9 @@ def shipped_examples() -> tuple[Example, ...]:
     return tuple(Example(**one) for one in said["example"])
 
 
-@cache
-def _example_ranker() -> TermRanker:
-    return TermRanker([terms(example.question) for example in shipped_examples()])
-
-
 def examples_like(question: str, k: int = 2) -> list[Example]:
     """The `k` examples whose questions are most like a question; others where too few are."""
     examples = shipped_examples()
-    best = _example_ranker().best(terms(question), k)
+    best = TermRanker([terms(one.question) for one in examples]).best(terms(question), k)
     rest = [i for i in range(len(examples)) if i not in best]
     return [examples[i] for i in (*best, *rest)[:k]]

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from pearl.documents.document import Document, part_spans
 from pearl.documents.evidence.normal import UNSPACED, normalise
-from pearl.documents.units.record import below_headers
+from pearl.documents.units.record import below_headers, row_cells
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 
@@ -47,7 +47,7 @@ _SINGLE = "|".join(
 )
 _INLINE = lazy_pattern(
     "|".join(rf"{begin}((?:{_WITHIN}[^{marks}])+){end}" for begin, marks, end in _PAIRS)
-    + f"|{_SINGLE}",
+    + f"|{_SINGLE}"
 )
 _MARK = lazy_pattern("""["“„‚«‹「『”»›‘']""")
 """Characters that may begin an inline quotation: a fast test, since most paragraphs have none."""
@@ -108,7 +108,6 @@ def _paragraphs(reply: str) -> list[tuple[bool, str]]:
     return [(is_block, "\n".join(lines)) for is_block, lines in runs]
 
 
-_BAR = lazy_pattern(r"(?<!\\)\|")
 _NO_LETTERS = lazy_pattern(r"[\W_]+")
 
 
@@ -132,8 +131,7 @@ class TableRowFinder:
         if "|" not in quote:
             yield from self._lines.get(normalise(quote), ())
             return
-        bars = quote.strip().removeprefix("|").removesuffix("|")
-        quoted = [cell.strip().replace(r"\|", "|") for cell in _BAR.split(bars)]
+        quoted = [cell.strip().replace(r"\|", "|") for cell in row_cells(quote)]
         bare = [_bare(cell) for cell in quoted]
         if len(quoted) < 2 or not any(bare) or "\n" in quote:
             return

@@ -342,12 +342,9 @@ class NormalText:
             return False
         span = self.original(start, end)
         return not self.is_inside(span.start) and (
-            not self.is_inside(span.end) or self._has_particle(span.end)
+            not self.is_inside(span.end)
+            or _PARTICLE.fullmatch(self._source, max(span.end - 1, 0), span.end + 1) is not None
         )
-
-    def _has_particle(self, at: int) -> bool:
-        """Whether an offset stands behind a Korean word, before what is written together with it."""
-        return _PARTICLE.fullmatch(self._source[max(at - 1, 0) : at + 1]) is not None
 
     def _widen(self, at: int, quote: NormalText) -> Range:
         """Extend the match of a quote's core by the punctuation that agrees."""
@@ -362,7 +359,9 @@ class NormalText:
         return bisect_right(self._normals, at) - 1
 
 
-_PARTICLE = lazy_pattern(r"[\uac00-\ud7a3]{2}")
+_PARTICLE = lazy_pattern(
+    r"[\uac00-\ud7a3]{2}"
+)  # a Korean word, and what is written together with it
 _of_short_text = lru_cache(256)(NormalText)
 
 

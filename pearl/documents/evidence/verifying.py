@@ -14,11 +14,7 @@ from functools import cached_property
 from itertools import islice, pairwise
 from typing import Literal
 
-from pearl.documents.evidence.finding import (
-    TableRowFinder,
-    is_passage,
-    n_words,
-)
+from pearl.documents.evidence.finding import TableRowFinder, is_passage, n_words
 from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range, normal_text, with_units
 from pearl.documents.passages import sentences
 from pearl.errors import Span

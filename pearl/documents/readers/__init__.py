@@ -74,10 +74,7 @@ class ReaderText(str):
     notes: tuple[str, ...]
 
     def __new__(
-        cls,
-        text: str,
-        ocr: Mapping[int, float] = MappingProxyType({}),
-        notes: Sequence[str] = (),
+        cls, text: str, ocr: Mapping[int, float] = MappingProxyType({}), notes: Sequence[str] = ()
     ) -> ReaderText:
         """A text that is also a string."""
         made = super().__new__(cls, text)

@@ -237,11 +237,7 @@ def _begin_entry(state: HtmlDocumentState, attributes: Mapping[str, str]) -> Non
 
 
 def _spread_merged_cells(tree: HtmlElement) -> None:
-    """Replace merged cells by one cell for each row and column, so that columns are aligned.
-
-    A heading (`th`) is repeated in each of its columns, and any cell in each of its rows; the
-    other columns of a value are blank.
-    """
+    """Replace merged cells by cells for each row and column: a value is repeated in rows, a heading also in columns."""
     n_left = _MAX_SPREAD
     for table in tree.iter("table"):
         open_below: dict[int, tuple[int, HtmlElement]] = {}

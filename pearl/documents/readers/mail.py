@@ -36,10 +36,8 @@ def recognises(data: bytes) -> bool:
 
 def read(data: bytes, path: str) -> ReaderText:
     """The text of a message."""
-    return _outlook(data, path) if data.startswith(_OLE) else _internet(data, path)
-
-
-def _internet(data: bytes, path: str) -> ReaderText:
+    if data.startswith(_OLE):
+        return _outlook(data, path)
     message = email.message_from_bytes(data, _class=EmailMessage, policy=policy.default)
     if not message.keys():
         raise DataError("the file is not an e-mail: it has no headers", path=path, help="save it as .eml or .txt")  # fmt: skip

@@ -255,10 +255,7 @@ def boxes(data: bytes, path: str, pages: Sequence[tuple[int, str, list[tuple[int
         for number, text, spans in pages:
             lines: list[list[_Rectangle]] = [[] for _ in spans]
             if 0 < number <= len(document):
-                with (
-                    closing(document[number - 1]) as page,
-                    closing(page.get_textpage()) as layer,
-                ):
+                with closing(document[number - 1]) as page, closing(page.get_textpage()) as layer:
                     own = _text_like(text, data, number - 1, layer)
                     # The document's text has other blanks and no control characters.
                     if not own.text:
@@ -313,12 +310,15 @@ def _lines_by_ocr(
 
 def _lines(layer: PdfTextPage, page: PageText, start: int, end: int) -> list[_Rectangle]:
     """The rectangles of the lines of a span."""
+    from pypdfium2 import raw
+
     made: list[_Rectangle] = []
     for line in re.finditer(r"[^\n]+", page.text[start:end]):
         merged: list[_Rectangle] = []
         own = page.indices[start + line.start() : start + line.end()]
         for first, last in _runs(own):
-            along = _direction(layer, first)
+            angle = raw.FPDFText_GetCharAngle(layer, first)
+            along = int(abs(math.sin(angle)) > abs(math.cos(angle)))  # 1: up or down the page
             for i in range(layer.count_rects(first, last - first + 1)):
                 box = _Rectangle(*layer.get_rect(i))
                 if merged and _are_neighbours(merged[-1], box, along):
@@ -327,14 +327,6 @@ def _lines(layer: PdfTextPage, page: PageText, start: int, end: int) -> list[_Re
         fields = dict.fromkeys(index for index in own if index < -1)
         made += [*merged, *(_Rectangle(*page.box(layer, index)) for index in fields)]
     return [_shown(layer.page, box) for box in made]
-
-
-def _direction(layer: PdfTextPage, index: int) -> int:
-    """0 for text across the page, 1 for text up or down."""
-    from pypdfium2 import raw
-
-    angle = raw.FPDFText_GetCharAngle(layer, index)
-    return int(abs(math.sin(angle)) > abs(math.cos(angle)))
 
 
 def _runs(indices: Iterable[int]) -> list[tuple[int, int]]:

@@ -122,11 +122,7 @@ def _decode_strictly(data: bytes, encoding: str, path: str) -> str:
 
 
 def _is_damaged_utf_8(data: bytes) -> bool:
-    """Whether bytes are damaged UTF-8 rather than another encoding.
-
-    Other encodings form UTF-8 sequences only by accident: if these are at least as many as the
-    invalid bytes, the text is damaged UTF-8.
-    """
+    """Whether bytes are damaged UTF-8: another encoding has fewer of its sequences, by accident, than invalid bytes."""
     try:
         data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -138,11 +134,8 @@ def _is_damaged_utf_8(data: bytes) -> bool:
 
 
 def _decode_by_line(data: bytes) -> tuple[str, str] | None:
-    """The text of lines in UTF-8 and others in cp1252, with a note; None if no such mixture is certain.
-
-    A line that is damaged UTF-8 has a sequence of UTF-8, and one in another alphabet has long runs
-    of letters beyond ASCII.
-    """
+    """The text of lines in UTF-8 and others in cp1252, with a note; None if no such mixture is certain."""
+    # A damaged line has a sequence of UTF-8, one in another alphabet long runs of letters beyond ASCII.
     decoded, others, n_utf_8 = list[str](), list[int](), 0
     lines = data.split(b"\n")
     for n, line in enumerate(lines, 1):

@@ -165,10 +165,7 @@ class _WordFile:
         return text + gap + "".join(below)
 
     def _text(self, element: _Element) -> str:
-        """The text of an element at any nesting depth.
-
-        python-docx's `paragraph.text` omits insertions, content controls and text boxes.
-        """
+        """The text of an element at any depth; `paragraph.text` omits insertions, content controls and text boxes."""
         kind = _kind(element)
         if kind in _SKIPPED:
             return ""

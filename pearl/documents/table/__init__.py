@@ -14,13 +14,7 @@ from pearl.documents.document import Document, part_spans
 from pearl.documents.english import SCALES
 from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row, shortened
-from pearl.documents.table.quantities import (
-    is_blank,
-    is_year,
-    read_column,
-    read_quantity,
-    scale_of,
-)
+from pearl.documents.table.quantities import is_blank, is_year, read_column, read_quantity, scale_of
 from pearl.documents.units import Piece
 from pearl.documents.units.record import columns as unique_names
 from pearl.documents.units.record import find_markdown, json_lists, split

@@ -69,13 +69,8 @@ def part_rows(rows: Sequence[Row], fields: Sequence[Mapping[str, str | None]] = 
 
 def joined(tables: Iterable[Parted]) -> Parted:
     """The rows of several tables."""
-    every = list(tables)
-    return Parted(
-        tuple(chain.from_iterable(table.rows for table in every)),
-        tuple(chain.from_iterable(table.doubtful for table in every)),
-        tuple(chain.from_iterable(table.totals for table in every)),
-        tuple(chain.from_iterable(table.notes for table in every)),
-    )
+    every = zip(*(list(tables) or [Parted(())]), strict=True)
+    return Parted(*(tuple(chain.from_iterable(each)) for each in every))
 
 
 def _first_row_of_units(layout: Layout) -> tuple[bool, str]:
@@ -97,7 +92,11 @@ def _strays(
 ) -> Iterator[tuple[str, set[int]]]:
     """Rows that may not belong to the table or not be read as they are meant, with the reason."""
     names = list(fields[0]) if fields else []
-    if any(name.startswith("column ") and _are_beside(names, i) for i, name in enumerate(names)):
+    are_beside = any(  # a name before a column without one is repeated after it
+        name.startswith("column ") and any(f"{before} (2)" in names[i:] for before in names[:i])
+        for i, name in enumerate(names)
+    )
+    if are_beside:
         yield (
             "undecided what is a row: tables with the same columns stand side by side",
             set(range(len(rows))),
@@ -115,10 +114,7 @@ def _strays(
     }
     if open_quotes:
         first = min(open_quotes) + 1
-        yield (
-            f"undecided where row {first:,} ends: a quotation mark is open",
-            open_quotes,
-        )
+        yield (f"undecided where row {first:,} ends: a quotation mark is open", open_quotes)
     begins = [
         i
         for i, (row, other) in enumerate(pairwise(rows), 1)
@@ -131,8 +127,3 @@ def _strays(
             f"undecided whether {n:,} row{'s' * (n > 1)} below a blank line or other text are of this table",
             set(range(begins[0], len(rows))),
         )
-
-
-def _are_beside(names: Sequence[str], i: int) -> bool:
-    """Whether a name before column `i`, which has none, is repeated after it."""
-    return any(f"{name} (2)" in names[i + 1 :] for name in names[:i])

@@ -115,7 +115,12 @@ def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantit
         return [None] * len(read)
     if 2 * sum(quantity is not None for quantity in read) > len(filled):
         scale = scale_of(name) or scale
-        return [quantity and _in_column(quantity, scale) for quantity in read]
+        return [
+            Quantity(each.value, each.unit, scale)
+            if each and not each.scale and each.unit in ("", *CURRENCY_UNITS)
+            else each
+            for each in read
+        ]
     is_date = 2 * sum(period is not None for period in read_dates(filled).periods) > len(filled)
     return [None] * len(read) if is_date else read
 
@@ -176,9 +181,3 @@ def numbers_of(items: Sequence[str]) -> list[Decimal]:
         one, other, *_ = (f"'{item[:60]}'" for item in units.values())
         raise UnclearNumberError(f"numbers in different units: {one} and {other}")
     return [each.number for each in read]
-
-
-def _in_column(quantity: Quantity, scale: int) -> Quantity:
-    if quantity.scale or (quantity.unit and quantity.unit not in CURRENCY_UNITS):
-        return quantity
-    return Quantity(quantity.value, quantity.unit, scale)

@@ -17,8 +17,6 @@ _LEAST_OF_ITEMS = 0.9
 
 _MAX_LINES = 10  # maximum mean number of lines of a paragraph that is an entry
 
-_OF_RULES = frozenset("|:- \t")
-
 _ITEM = lazy_pattern(r"^([ \t]*+)(?:[-*•‣▪–]|\(?\d{1,9}[.)]|\(?[a-zA-Z][.)])[ \t]+(?=\S)", re.M)
 
 
@@ -67,17 +65,14 @@ def _is_only_row(text: str, pieces: Sequence[Piece]) -> bool:
         return False
     (row,) = pieces
     header = text[: row.start].strip()
-    is_ruled = "\n" in header and _OF_RULES.issuperset(header.rpartition("\n")[2])
+    is_ruled = "\n" in header and record.OF_RULES.issuperset(header.rpartition("\n")[2])
     is_table = len(row.fields) > 1 and all(name in header for name in row.fields)
     is_number = any(value[:1].isdigit() for value in row.fields.values())
     return is_table and (is_ruled or (is_number and "\n" not in header))
 
 
 def _items(text: str) -> list[Piece]:
-    """The items of lists; an item ends before the next or at a blank line before prose.
-
-    Items within an item belong to it.
-    """
+    """The items of lists, with items within them; each ends before the next or at a blank line before prose."""
     starts = list(_ITEM.finditer(text))
     if not starts:
         return []

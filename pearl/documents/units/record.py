@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 from typing import NamedTuple, cast
 
+from pearl.documents.english import YEAR
 from pearl.documents.passages import paragraphs
 from pearl.documents.units import Piece, left_out, lines
 from pearl.errors.patterns import lazy_pattern
@@ -194,7 +195,7 @@ def _skip_blanks(text: str, at: int) -> int:
 
 _BAR = lazy_pattern(r"(?<!\\)\|")
 _DASHES = lazy_pattern(r"\s*:?-+:?\s*")
-_OF_RULES = frozenset("|:- \t")
+OF_RULES = frozenset("|:- \t")
 
 
 def find_markdown(text: str) -> list[Piece]:
@@ -205,15 +206,15 @@ def find_markdown(text: str) -> list[Piece]:
     for at, line in lines(text):
         if "|" not in line:
             names = ()
-        elif not _OF_RULES.issuperset(line):
+        elif not OF_RULES.issuperset(line):
             if names and (row := line.strip()):
                 start = at + line.index(row)
-                cells = [cell.strip().replace(r"\|", "|") for cell in _row_cells(row, len(names))]
+                cells = [cell.strip().replace(r"\|", "|") for cell in row_cells(row, len(names))]
                 cells += [""] * (len(names) - len(cells))
                 fields = dict(zip(names, cells, strict=True))
                 pieces.append(Piece(start, start + len(row), fields))
-        elif all(map(_DASHES.fullmatch, rules := _row_cells(line))):
-            header = _row_cells(previous) if "|" in previous else []
+        elif all(map(_DASHES.fullmatch, rules := row_cells(line))):
+            header = row_cells(previous) if "|" in previous else []
             if len(header) == len(rules):
                 names = columns([cell.replace(r"\|", "|") for cell in header])
                 if pieces and pieces[-1].end > at - len(previous) - 1:
@@ -222,7 +223,7 @@ def find_markdown(text: str) -> list[Piece]:
     return pieces
 
 
-def _row_cells(row: str, most: int = 0) -> list[str]:
+def row_cells(row: str, most: int = 0) -> list[str]:
     """The cells of a row; the last of `most` contains the rest."""
     bare = row.strip().removeprefix("|")
     if bare.endswith("|") and not bare.endswith(r"\|"):
@@ -247,8 +248,12 @@ def _pairs_by(text: str, separator: str) -> list[Piece]:
     going_on = 0  # end of the lines after the last record that may belong to it
     for at, line in lines(text):
         if separator in line and (pairs := _pairs_in(line, separator)):
-            if pieces and going_on > pieces[-1].end:
-                pieces[-1] = _longer(text, pieces[-1], going_on)
+            if (
+                pieces and going_on > (last := pieces[-1]).end
+            ):  # the lines between belong to its last field
+                name, value = next(reversed(last.fields.items()))
+                fields = {**last.fields, name: text[last.end - len(value) : going_on]}
+                pieces[-1] = Piece(last.start, going_on, fields)
             names, values = pairs
             start = at + len(line) - len(line.lstrip())
             going_on = at + len(line.rstrip())
@@ -261,10 +266,7 @@ def _pairs_by(text: str, separator: str) -> list[Piece]:
 
 
 def _pairs_in(line: str, separator: str) -> tuple[list[str], list[str]] | None:
-    """The keys and values of a line, or None if it has fewer than two pairs.
-
-    A part without a key belongs to the value before it.
-    """
+    """The keys and values of a line, None for fewer than two; a part without a key belongs to the value before it."""
     names: list[str] = []
     values: list[str] = []
     more: dict[int, list[str]] = {}
@@ -284,13 +286,6 @@ def _pairs_in(line: str, separator: str) -> tuple[list[str], list[str]] | None:
     for index, rest in more.items():
         values[index] = separator.join([values[index], *rest])
     return names, [value.strip() for value in values]
-
-
-def _longer(text: str, piece: Piece, end: int) -> Piece:
-    """The record, extended by the lines that follow it."""
-    last = next(reversed(piece.fields))
-    start = piece.end - len(piece.fields[last])
-    return Piece(piece.start, end, {**piece.fields, last: text[start:end]})
 
 
 # Blocks of `Key: value` lines with blank lines between them.
@@ -339,7 +334,7 @@ _UNQUOTED = frozenset("\t|")  # delimiters of files in which quote marks are oft
 _MAX_CELL = 2**31 - 1  # characters; Python's own limit is 131,072
 
 
-_YEAR = lazy_pattern(r"(?:19|20)[0-9]{2}")
+_YEAR = lazy_pattern(YEAR)
 _GROUPED = lazy_pattern(r"[-$€£¥(]*[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?[%)]*")
 _NUMERIC = lazy_pattern(r"[-+$€£¥(]*[0-9][0-9.,]*[%)]*")
 _SPACED = lazy_pattern(r"[,;] +[a-z]")
@@ -424,7 +419,7 @@ def _is_name(cell: str) -> bool:
 
 def _is_table(line: str, header: list[str], rows: list[_Row]) -> bool:
     """Whether half of the rows are as wide as the header; nearly all if its names are long, all if it may be a sentence."""
-    if not rows or _OF_RULES.issuperset("".join(rows[0].cells)):
+    if not rows or OF_RULES.issuperset("".join(rows[0].cells)):
         return False  # a header alone, or Markdown
     n_wide = sum(len(row.cells) == len(header) for row in rows)
     names = filter(None, map(str.strip, header))

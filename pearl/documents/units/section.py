@@ -218,11 +218,7 @@ def _ends(text: str, headings: Sequence[_Heading]) -> Iterator[_Heading]:
 
 
 def _without_lists(text: str, headings: list[_Heading]) -> list[_Heading]:
-    """The headings, without lines such as `1. ...` that are items of lists.
-
-    They are items if most have no text below them, or if they are fewer than the headings in capitals and
-    the text has no `1.1`.
-    """
+    """The headings, without items of lists: most have no text below, or they are few, and the text has no `1.1`."""
     n_items = n_empty = 0
     for heading, following in zip_longest(headings, headings[1:]):
         if heading.level == _ITEM:

@@ -13,10 +13,7 @@ OVERLAPS = True
 
 
 def split(
-    text: str,
-    parts: Sequence[tuple[str, int]] = (),
-    size: int = SIZE,
-    overlap: int = OVERLAP,
+    text: str, parts: Sequence[tuple[str, int]] = (), size: int = SIZE, overlap: int = OVERLAP
 ) -> list[Piece]:
     """Every window; a word that is longer than a window is cut."""
     if not 0 <= overlap < size:

@@ -190,10 +190,7 @@ def _in_folder(
 
 
 def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
-    """All files that are not hidden, and folders that cannot be read: reading one reports why.
-
-    Links to folders are not followed: they may go in a circle.
-    """
+    """All files that are not hidden, and folders that cannot be read; links to folders may go in a circle."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:

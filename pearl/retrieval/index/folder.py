@@ -14,9 +14,9 @@ import mmap
 import os
 import struct
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ _PREAMBLE = struct.Struct("<8s16sI")  # mark, digest of all that follows it, len
 _DIGESTED = 24  # where that begins
 _ALIGNED = 64
 
-Stamp = tuple[int, int, int]
+Stamp = tuple[int, ...]
 """Size, time of the last change of the contents, and of the file's entry, in nanoseconds."""
 
 
@@ -173,14 +173,20 @@ class IndexFolder:
             raise DamagedError(
                 "it was built by another version, with other settings or from other files"
             )
-        records = _records(arrays.pop("records"))
+        records = tuple(
+            Record(label, tuple(stamp), n_documents, n_left_out, tuple(problems))
+            for label, stamp, n_documents, n_left_out, problems in json.loads(
+                arrays.pop("records").tobytes()
+            )
+        )
         return State(Contents.of_arrays(arrays, about["field_names"]), records)
 
     def write(self, state: State) -> State:
         """Store a state; returns it mapped from the file. The caller holds the lock."""
         about = {"key": self._key, "field_names": state.contents.field_names}
-        records = {"records": _record_array(state.records)}
-        write_arrays(self._file, about, flat(state.contents) | records)
+        rows = json.dumps([astuple(record) for record in state.records]).encode()
+        arrays = {"records": np.frombuffer(rows, np.uint8)}
+        write_arrays(self._file, about, flat(state.contents) | arrays)
         self.remove_vectors(except_of=state.contents.id)
         for path in self.path.glob("*.new"):  # of writers that were killed
             path.unlink(missing_ok=True)
@@ -221,15 +227,3 @@ class IndexFolder:
 
 def _about(name: str, contents: Contents) -> dict[str, Any]:
     return {"embedder": name, "contents": contents.id}
-
-
-def _record_array(records: Sequence[Record]) -> NDArray[np.uint8]:
-    rows = [(r.label, r.stamp, r.n_documents, r.n_left_out, r.problems) for r in records]
-    return np.frombuffer(json.dumps(rows).encode(), np.uint8)
-
-
-def _records(array: NDArray[np.uint8]) -> tuple[Record, ...]:
-    return tuple(
-        Record(label, (stamp[0], stamp[1], stamp[2]), n_documents, n_left_out, tuple(problems))
-        for label, stamp, n_documents, n_left_out, problems in json.loads(array.tobytes())
-    )

@@ -266,8 +266,11 @@ class _Update:
             self._parts.append(self._builder.finish(self._stem))
         before, records = self._state, tuple(self.records)
         documents = np.array(self.documents, np.int64)
-        if not len(documents) and any(record.n_left_out for record in records):
-            raise _unreadable(records)
+        if not len(documents) and (n := sum(record.n_left_out for record in records)):
+            why = next(reason for record in records for reason in record.problems)
+            what = "the document cannot" if n == 1 else f"none of the {n:,} documents can"
+            help = "give documents with text in them"
+            raise DataError(f"{what} be read; the first: {why}", help=help)
         if np.array_equal(documents, np.arange(before.contents.n_documents)):
             if records == before.records and records:
                 return before, Changes()
@@ -321,14 +324,6 @@ def _entries(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
         yield from read_source(file, known)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=file.label) from None
-
-
-def _unreadable(records: Sequence[Record]) -> DataError:
-    """The error if no document of a corpus can be read."""
-    n = sum(record.n_left_out for record in records)
-    first = next(reason for record in records for reason in record.problems)
-    what = "the document cannot" if n == 1 else f"none of the {n:,} documents can"
-    return DataError(f"{what} be read; the first: {first}", help="give documents with text in them")
 
 
 def _changes(

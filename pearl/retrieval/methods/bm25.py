@@ -11,7 +11,6 @@ Source: Robertson and Zaragoza 2009; the idf is that of Lucene.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +35,6 @@ def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> R
     return _ranked(query, index.terms, k)
 
 
-def _idf(terms: Postings, n_with: int) -> float:
-    return math.log(1 + (terms.n_passages - n_with + 0.5) / (n_with + 0.5))
-
-
 def _gain(
     terms: Postings, passages: NDArray[np.int32], counts: NDArray[Any]
 ) -> NDArray[np.float64]:
@@ -59,7 +54,7 @@ def _ranked(query: Query, terms: Postings, k: int) -> Ranking:
     none = np.zeros(0, np.intp)
     passages = np.concatenate([none, *(passages for passages, _ in columns.values())])
     counts = np.concatenate([none, *(counts for _, counts in columns.values())])
-    idf = np.repeat([_idf(terms, n) for n in sizes.tolist()], sizes)
+    idf = np.repeat(np.log(1 + (terms.n_passages - sizes + 0.5) / (sizes + 0.5)), sizes)
     weights = np.repeat([query.terms[term] for term in columns], sizes)
     parts = weights * idf * _gain(terms, passages, counts)
     total = np.bincount(passages, parts, minlength=terms.n_passages)

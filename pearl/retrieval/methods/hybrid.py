@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.methods import (
-    Query,
-    Ranking,
-    Searchable,
-    depth_for,
-    find_method,
-    rank_fusion,
-)
+from pearl.retrieval.methods import Query, Ranking, Searchable, depth_for, find_method, rank_fusion
 
 NEEDS_VECTORS = True
 
