@@ -287,8 +287,7 @@ def _period(match: re.Match[str], first: int, last: int) -> Period | None:
 
 def _week(year: int, week: int) -> Period | None:
     try:
-        monday = date.fromisocalendar(year, week, 1)
-        return Period(monday, monday + timedelta(days=6))
+        return Period(*(date.fromisocalendar(year, week, day) for day in (1, 7)))
     except (ValueError, OverflowError):  # week 54; the last week of the calendar
         return None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from ctypes import POINTER, byref, c_ushort, cast, create_string_buffer
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,23 +56,19 @@ def filled_fields(page: PdfPage) -> list[Field]:
     return found
 
 
+_ANNOTATIONS = {
+    "TEXT": "comment", "CARET": "comment", "FREETEXT": "text box", "HIGHLIGHT": "highlight",
+    "UNDERLINE": "underlining", "SQUIGGLY": "underlining", "STRIKEOUT": "struck passage", "STAMP": "stamp",
+    "INK": "drawing", "FILEATTACHMENT": "attached file", "REDACT": "mark for redaction",
+}  # fmt: skip
+"""Kinds of annotations in PDFium → their names in notes."""
+
+
 def left_out(page: PdfPage) -> Counter[str]:
     """What a page has beside its text and its filled fields, in the singular → how many."""
     from pypdfium2 import raw
 
-    names = {
-        raw.FPDF_ANNOT_TEXT: "comment",
-        raw.FPDF_ANNOT_CARET: "comment",
-        raw.FPDF_ANNOT_FREETEXT: "text box",
-        raw.FPDF_ANNOT_HIGHLIGHT: "highlight",
-        raw.FPDF_ANNOT_UNDERLINE: "underlining",
-        raw.FPDF_ANNOT_SQUIGGLY: "underlining",
-        raw.FPDF_ANNOT_STRIKEOUT: "struck passage",
-        raw.FPDF_ANNOT_STAMP: "stamp",
-        raw.FPDF_ANNOT_INK: "drawing",
-        raw.FPDF_ANNOT_FILEATTACHMENT: "attached file",
-        raw.FPDF_ANNOT_REDACT: "mark for redaction",
-    }
+    names = {getattr(raw, f"FPDF_ANNOT_{kind}"): name for kind, name in _ANNOTATIONS.items()}
     counts: Counter[str] = Counter()
     form = page.formenv and page.formenv.raw
     for annotation in _annotations(page):
@@ -99,13 +94,8 @@ def _kinds() -> set[int]:
     """The kinds of fields whose values are read."""
     from pypdfium2 import raw
 
-    return {
-        raw.FPDF_FORMFIELD_TEXTFIELD,
-        raw.FPDF_FORMFIELD_COMBOBOX,
-        raw.FPDF_FORMFIELD_LISTBOX,
-        raw.FPDF_FORMFIELD_CHECKBOX,
-        raw.FPDF_FORMFIELD_RADIOBUTTON,
-    }
+    names = ("TEXTFIELD", "COMBOBOX", "LISTBOX", "CHECKBOX", "RADIOBUTTON")
+    return {getattr(raw, f"FPDF_FORMFIELD_{name}") for name in names}
 
 
 def _annotations(page: PdfPage) -> Iterator[Any]:
@@ -113,18 +103,10 @@ def _annotations(page: PdfPage) -> Iterator[Any]:
 
     for i in range(raw.FPDFPage_GetAnnotCount(page)):
         if annotation := raw.FPDFPage_GetAnnot(page, i):
-            with _closed(annotation):
+            try:
                 yield annotation
-
-
-@contextmanager
-def _closed(annotation: Any) -> Iterator[None]:
-    from pypdfium2 import raw
-
-    try:
-        yield
-    finally:
-        raw.FPDFPage_CloseAnnot(annotation)
+            finally:
+                raw.FPDFPage_CloseAnnot(annotation)
 
 
 def _is_hidden(annotation: Any) -> bool:

@@ -14,7 +14,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -26,12 +27,13 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.progress import CallProgress, report
 from pearl.retrieval import Embedder
-from pearl.retrieval.queries import read_groups
+from pearl.retrieval.queries import read_synonyms
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_SYNONYMS = Path(__file__).with_name("synonyms.txt")
 _SYNONYM = 0.7
 _RELATED = 0.6
 """Weights of a match by a synonym, and by a word with the same prefix."""
@@ -136,9 +138,8 @@ class SentenceIndex:
 
     def _matching(self, term: str) -> dict[str, float]:
         """The terms of the text that match a term, with the weights of the matches."""
-        weights = {
-            other: _SYNONYM for other in _synonyms().get(term, ()) if other in self._postings
-        }
+        others = chain.from_iterable(map(terms, read_synonyms(_SYNONYMS).get((term,), ())))
+        weights = {other: _SYNONYM for other in others if other in self._postings}
         if len(term) >= _MIN_PREFIX and term.isascii() and term.isalpha():
             prefix = term[: max(_MIN_PREFIX, len(term) - 2)]
             ends = (bisect_left(self._vocabulary, each) for each in (prefix, f"{prefix}\U0010ffff"))
@@ -204,17 +205,6 @@ class SentenceIndex:
 
     def _asks(self, number: int) -> bool:
         return number >= 0 and self.texts[number].rstrip("\"'”’» ").endswith(("?", "？"))
-
-
-@cache
-def _synonyms() -> dict[str, set[str]]:
-    """Term → the other terms of every group that contains it."""
-    groups: dict[str, set[str]] = {}
-    for words in read_groups(Path(__file__).with_name("synonyms.txt")):
-        stems = {term for word in words for term in terms(word)}
-        for stem in stems:
-            groups.setdefault(stem, set()).update(stems - {stem})
-    return groups
 
 
 def _rows(text: str, span: Span) -> Iterator[Span]:

@@ -61,11 +61,14 @@ def years_in(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def read_groups(path: Path) -> list[list[str]]:
-    """The words or phrases of each line of a word list of this package: between blanks, or between commas."""
-    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return [
-        [phrase.strip() for phrase in line.split(",")] if "," in line else line.split()
-        for line in lines
-        if line and not line.startswith("#")
-    ]
+@cache
+def read_synonyms(path: Path) -> dict[tuple[str, ...], dict[str, None]]:
+    """Stems of a phrase → the other phrases of its groups; a line of a list is a group, of words or between commas."""
+    others: dict[tuple[str, ...], dict[str, None]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        phrases = [] if line.startswith("#") else line.split("," if "," in line else None)
+        stems = {phrase.strip(): tuple(terms(phrase)) for phrase in phrases}
+        for own in filter(None, stems.values()):
+            different = (phrase for phrase in stems if stems[phrase] != own)
+            others.setdefault(own, {}).update(dict.fromkeys(different))
+    return others

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.dates import date_part, read_dates, read_period
@@ -85,8 +85,7 @@ _moment = lazy_pattern(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """A time of the week in a query of opening hours."""
 
     minutes: int  # one bit each, as in `read_hours`
@@ -109,10 +108,10 @@ def read_hours(text: str) -> int | None:
         for day in _days_of(part["days"]):
             for start, end in hours:
                 opened |= minutes_of_week(day * DAY + start, day * DAY + end)
-        between = re.compile(r"\s*(?:[;,|.]\s*|\Z)").match(text, part.end())
-        if between is None:
+        rest = text[part.end() :].lstrip()
+        if rest and rest[0] not in ";,|.":
             return None
-        at = between.end()
+        at = len(text) - len(rest[1:].lstrip())
     return opened if text else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 
 from pearl.actions.arithmetic.evaluation import (
@@ -31,11 +31,12 @@ from pearl.tables.specification import Arithmetic, UndecidableError, columns_in
 def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> TypedColumn:
     """The column of a formula; a row without one of its numbers, or a division by 0, is undecided."""
     columns = {name: known(name) for name in dict.fromkeys(columns_in(arithmetic))}
-    scales = {column.scale for column in columns.values()}
-    if len(scales) > 1 and any(one.operation == "divide" for one in _parts(arithmetic)):
-        raise UndecidableError(f"{arithmetic}: the columns are written in different scales")
     names = {name: f"c{i}" for i, name in enumerate(columns)}
-    program = Program(tuple(_steps(arithmetic, names)))
+    steps = _steps(arithmetic, names)
+    n_scales = len({column.scale for column in columns.values()})
+    if n_scales > 1 and any(step.operation == "divide" for step in steps):
+        raise UndecidableError(f"{arithmetic}: the columns are written in different scales")
+    program = Program(tuple(steps))
     results: dict[tuple[str | None, ...], Result | None] = {}
     rows = list(zip(*(column.cells for column in columns.values()), strict=True))
     n_by_zero = 0
@@ -83,13 +84,6 @@ def _amount(number: int | float, column: TypedColumn) -> Amount:
     if column.unit == PERCENT:
         return Amount(value.scaleb(-2), PERCENT)
     return Amount(value, column.unit, column.scale)
-
-
-def _parts(arithmetic: Arithmetic) -> Iterator[Arithmetic]:
-    yield arithmetic
-    for one in arithmetic.operands:
-        if isinstance(one, Arithmetic):
-            yield from _parts(one)
 
 
 def _steps(arithmetic: Arithmetic, names: dict[str, str]) -> list[Step]:

@@ -271,7 +271,7 @@ def _range(column: TypedColumn, value: str) -> tuple[Any, Any] | None:
 
 
 def _read(column: TypedColumn, cell: str, test: Callable[[Any, Any], Verdict]) -> Verdict:
-    """Test the number or period of a cell: an empty cell fails, an unreadable one is undecided."""
+    """Test the number, period or hours of a cell: an empty cell fails, an unreadable one is undecided."""
     if not fold(cell):
         return False
     parsed = column.parsed.get(cell)
@@ -297,17 +297,12 @@ def _opening(column: TypedColumn, value: str) -> Test:
     """Test whether opening hours cover a moment or range; for a whole day, whether they overlap it."""
     moment = read_moment(value)
     assert moment
-    wanted, is_whole = moment.minutes, moment.is_whole
-
-    def is_open(cell: str) -> Verdict:
-        if not fold(cell):
-            return False
-        hours = column.parsed.get(cell)
-        if hours is None:
-            return None
-        return hours & wanted == wanted if is_whole else bool(hours & wanted)
-
-    return is_open
+    wanted, is_whole = moment
+    return lambda cell: _read(
+        column,
+        cell,
+        lambda hours, _: hours & wanted == wanted if is_whole else bool(hours & wanted),
+    )
 
 
 def _sort_key(column: TypedColumn, cell: str | None) -> Any:
@@ -326,10 +321,8 @@ def _sort_key(column: TypedColumn, cell: str | None) -> Any:
 def _ordered(items: Sequence[_T], keys: Sequence[Any], *, descending: bool) -> list[_T]:
     """The items in the order of their keys; those without a key come last in any order."""
     pairs = list(zip(keys, items, strict=True))
-    sorted_pairs = sorted(
-        (p for p in pairs if p[0] is not None), key=itemgetter(0), reverse=descending
-    )
-    return [item for _, item in (*sorted_pairs, *(pair for pair in pairs if pair[0] is None))]
+    known = sorted((p for p in pairs if p[0] is not None), key=itemgetter(0), reverse=descending)
+    return [item for _, item in (*known, *(pair for pair in pairs if pair[0] is None))]
 
 
 def _groups(query: Query, rows: Sequence[int], table: QueryTable) -> list[Line]:
@@ -337,9 +330,8 @@ def _groups(query: Query, rows: Sequence[int], table: QueryTable) -> list[Line]:
     columns = [table.known(name) for name in query.group]
     grouped: dict[tuple[Any, ...], list[int]] = {} if columns else {(): list(rows)}
     for row in _keyed(query, rows, table) if columns else ():
-        grouped.setdefault(tuple(_group_key(each, each.cells[row]) for each in columns), []).append(
-            row
-        )
+        key = tuple(_group_key(each, each.cells[row]) for each in columns)
+        grouped.setdefault(key, []).append(row)
     names: list[Column] = [one.name for one in query.aggregate]
     groups = [
         (members, [_figure(one, members, table) for one in query.aggregate])
@@ -353,16 +345,12 @@ def _groups(query: Query, rows: Sequence[int], table: QueryTable) -> list[Line]:
             column = table.known(one.by)
             keys = [_sort_key(column, column.cells[members[0]]) for members, _ in groups]
         groups = _ordered(groups, keys, descending=one.descending)
-    return [
-        Line(
-            (
-                *(each.cells[members[0]] for each in columns),
-                *("" if figure is None else str(figure) for figure in figures),
-            ),
-            tuple(members),
-        )
-        for members, figures in groups
-    ]
+    lines = []
+    for members, figures in groups:
+        keys = [each.cells[members[0]] for each in columns]
+        shown = ("" if figure is None else str(figure) for figure in figures)
+        lines.append(Line((*keys, *shown), tuple(members)))
+    return lines
 
 
 def _keyed(query: Query, rows: Sequence[int], table: QueryTable) -> list[int]:

@@ -10,7 +10,7 @@ import math
 import random
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pearl.documents.passages import terms
 from pearl.retrieval.methods.bm25 import TermRanker
 from pearl.retrieval.postings import Postings
-from pearl.retrieval.queries import analyzer, read_groups
+from pearl.retrieval.queries import analyzer, read_synonyms
 from pearl.tables.columns import TypedColumn, fold, word_form
 from pearl.tables.query_table import QueryTable
 
@@ -34,21 +34,9 @@ _MIN_SHARE = 0.25  # minimum share of a term's weight in the question
 _WORD_WEIGHT = 3.0  # weight of a word relative to a trigram
 
 
-@cache
-def _synonyms() -> Mapping[tuple[str, ...], Mapping[str, None]]:
-    """Stems of a phrase → the other phrases of its groups."""
-    others: dict[tuple[str, ...], dict[str, None]] = {}
-    for phrases in read_groups(SYNONYMS):
-        stems = {phrase: tuple(terms(phrase)) for phrase in phrases}
-        for own in filter(None, stems.values()):
-            different = (phrase for phrase in phrases if stems[phrase] != own)
-            others.setdefault(own, {}).update(dict.fromkeys(different))
-    return others
-
-
 def synonyms_of(question: str) -> list[str]:
     """The other phrases of every group of which the question has one."""
-    stems, others = terms(question), _synonyms()
+    stems, others = terms(question), read_synonyms(SYNONYMS)
     longest = max(map(len, others))
     found: dict[str, None] = {}
     for start in range(len(stems)):

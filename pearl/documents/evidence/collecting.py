@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import chain, groupby, pairwise
 from typing import Any, Literal
 
 from pearl.documents.document import LOW_OCR, Document
@@ -188,17 +188,9 @@ def _bare(line: str) -> str:
 
 def _blocks(text: str) -> Iterator[list[str]]:
     """Lines of a text, grouped by block quote."""
-    block: list[str] = []
-    for line in text.split("\n"):
-        if quoted_line(line) is None:
-            if block:
-                yield block
-            yield [line]
-            block = []
-        else:
-            block.append(line)
-    if block:
-        yield block
+    for is_quoted, run in groupby(text.split("\n"), lambda line: quoted_line(line) is not None):
+        lines = list(run)
+        yield from [lines] if is_quoted else ([line] for line in lines)
 
 
 def _form(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import groupby
 
 from pearl.documents.document import Document, part_spans
 from pearl.documents.evidence.normal import UNSPACED, normalise
@@ -98,14 +99,11 @@ def is_passage(quote: str) -> bool:
 
 def _paragraphs(reply: str) -> list[tuple[bool, str]]:
     """The paragraphs without markers, each with a flag for block quotes."""
-    runs: list[tuple[bool, list[str]]] = []
-    for line in reply.splitlines():
-        quoted = quoted_line(line)
-        is_block = quoted is not None
-        if not runs or runs[-1][0] != is_block:
-            runs.append((is_block, []))
-        runs[-1][1].append(line if quoted is None else quoted)
-    return [(is_block, "\n".join(lines)) for is_block, lines in runs]
+    lines = [(quoted_line(line), line) for line in reply.splitlines()]
+    return [
+        (is_block, "\n".join(line if quoted is None else quoted for quoted, line in run))
+        for is_block, run in groupby(lines, lambda pair: pair[0] is not None)
+    ]
 
 
 _NO_LETTERS = lazy_pattern(r"[\W_]+")

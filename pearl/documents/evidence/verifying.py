@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import Literal
@@ -90,12 +90,10 @@ class Verifier:
                     if pieces[1:]
                     else self._whole(wording, pieces[0])
                 )
-                if found.is_verified and wording != quote:
-                    # With an omission, this is not a literal quote.
-                    result = "normalised" if found.result == "exact" else found.result
-                    found = Quote(wording, found.spans, result)
                 if found.is_verified:
-                    return found
+                    # Without its attribution, this is not a literal quote.
+                    is_other = wording != quote and found.result == "exact"
+                    return replace(found, result="normalised") if is_other else found
                 doubts.append(found)
         if self._rows is not None:
             spans = list(islice(self._rows.find(quote), 2))
@@ -276,15 +274,10 @@ def _divided(wording: str) -> list[list[str]]:
     """The quote as one piece and, if it has omissions, split into pieces."""
     pieces = [piece.strip() for piece in _OMISSION.split(wording)]
     pieces = [piece for piece in pieces if any(map(str.isalnum, piece))]
-    if not pieces or pieces == [wording]:
-        return [[wording]]
-    return [[wording], pieces]
+    return [[wording]] if pieces in ([], [wording]) else [[wording], pieces]
 
 
 def _are_long_enough(pieces: Sequence[str]) -> bool:
     """Whether the pieces of a quote are long enough for a match to be significant."""
-    for piece in pieces:
-        letters = sum(map(str.isalnum, piece))
-        if n_words(piece) < 2 and letters < MIN_PIECE_LETTERS:
-            return False
-    return max(map(n_words, pieces)) >= MIN_LONGEST_WORDS
+    are_long = (n_words(p) > 1 or sum(map(str.isalnum, p)) >= MIN_PIECE_LETTERS for p in pieces)
+    return all(are_long) and max(map(n_words, pieces)) >= MIN_LONGEST_WORDS

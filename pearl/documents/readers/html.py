@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
@@ -130,19 +130,21 @@ def _drop_struck(tree: HtmlElement) -> int:
         or _has_style(element, "text-decoration", "line-through")
         or _has_style(element, "text-decoration-line", "line-through")
     ]
-    is_shown = [any(map(str.strip, element.itertext())) for element in struck]
-    for element in struck:
+    return _drop(struck)
+
+
+def _drop(elements: Sequence[HtmlElement]) -> int:
+    """Remove elements; the number of those with text."""
+    n_shown = sum(any(map(str.strip, element.itertext())) for element in elements)
+    for element in elements:
         if element.getparent() is not None:
             element.drop_tree()
-    return sum(is_shown)
+    return n_shown
 
 
 def _drop_hidden(tree: HtmlElement) -> int:
     """Remove what the page hides, or show it if `hidden` is set; the number of hidden passages."""
-    for element in list(
-        tree.iter("template", "datalist", "rt", "rp")
-    ):  # rt and rp: how a word is read
-        element.drop_tree()
+    _drop(list(tree.iter("template", "datalist", "rt", "rp")))  # rt and rp: how a word is read
     hidden = [
         element
         for element in tree.xpath("//*[@hidden or @style]")
@@ -155,11 +157,7 @@ def _drop_hidden(tree: HtmlElement) -> int:
             for name in ("hidden", "style"):
                 element.attrib.pop(name, None)
         return 0
-    n_shown = sum(any(map(str.strip, element.itertext())) for element in hidden)
-    for element in hidden:
-        if element.getparent() is not None:
-            element.drop_tree()
-    return n_shown
+    return _drop(hidden)
 
 
 _OF_NO_TEXT = frozenset({"hidden", "password", "submit", "button", "reset", "image", "file"})

@@ -173,15 +173,12 @@ class _Finder:
         begin = heading = 0
         for i in range(self._n):
             blocks = [(start, i) for start in dict.fromkeys((begin, heading, 0))]
-            if i in named:
-                blocks += self._blocks(i)
-                if self._is_called_total(i):
-                    if not self._sums_up(i, blocks, 1):
-                        self._possible[i] = self._shown(i, begin, i)
-                else:
-                    self._is_sum(i, blocks)
-            elif i in blank:
-                self._is_sum(i, blocks)
+            blocks += self._blocks(i) if i in named else ()
+            if i in named and self._is_called_total(i):
+                if not self._sums_up(i, blocks, 1):
+                    self._possible[i] = self._shown(i, begin, i)
+            elif i in named or i in blank:
+                self._judge_sum(i, blocks)
             is_total = i in self._certain or i in self._possible
             has_figures = any(sums.numbers[i] is not None for sums in self._sums)
             if is_total:
@@ -220,16 +217,15 @@ class _Finder:
                         return True
         return False
 
-    def _is_sum(self, i: int, blocks: Iterable[tuple[int, int]]) -> bool:
-        """Whether all figures of a row are sums of a block, one of them of two rows or more."""
+    def _judge_sum(self, i: int, blocks: Iterable[tuple[int, int]]) -> None:
+        """A row is a total if all its figures are sums of a block, one of them of two rows or more."""
         filled = [sums for sums in self._sums if sums.numbers[i] is not None]
         for start, end in blocks:
             if any(sums.numbers[i] and sums.n_summed(start, end) > 1 for sums in filled) and all(
                 sums.numbers[i] == sums.total(start, end) for sums in filled
             ):
                 self._certain[i] = self._shown(i, start, end)
-                return True
-        return False
+                return
 
     def _judge_last(self) -> None:
         """A last row of any name, all of whose figures, two or more, are the sums of all others, may be a total."""

@@ -94,11 +94,7 @@ CONTRACT = RankingMethod
 
 
 def find_method(name: str) -> RankingMethod:
-    """The method of a name.
-
-    Raises:
-        UsageError: No method has that name.
-    """
+    """The method of a name."""
     if not plugins.exists(__name__, name):
         raise UsageError(f"unknown method '{name}'", help=suggest(name, method_names(), "methods"))
     method: RankingMethod = plugins.load(__name__, name, "method")

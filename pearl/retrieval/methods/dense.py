@@ -61,19 +61,11 @@ def _candidates(
     """The numbers of the `k` nearest passages and of those within `TOLERANCE` of them, ascending."""
     import numpy as np
 
-    numbers = None if mask is None else np.flatnonzero(mask).astype(np.int32)
-    n = len(vectors) if numbers is None else len(numbers)
-    if k <= 0 or not n:
-        return np.zeros(0, dtype=np.int32)
-    if numbers is None:
-        scores = vectors @ vector
-    elif n < SPARSE * len(vectors):
-        scores = vectors[numbers] @ vector
-    else:
-        scores = (vectors @ vector)[numbers]
-    if k < n:
-        least = np.partition(scores, n - k)[n - k] - TOLERANCE
-        kept = np.flatnonzero(scores >= least).astype(np.int32)
-    else:
-        kept = np.arange(n, dtype=np.int32)
-    return kept if numbers is None else numbers[kept]
+    numbers = np.flatnonzero(np.ones(len(vectors)) if mask is None else mask).astype(np.int32)
+    if k <= 0:
+        return numbers[:0]
+    is_sparse = len(numbers) < SPARSE * len(vectors)
+    scores = vectors[numbers] @ vector if is_sparse else (vectors @ vector)[numbers]
+    if k >= len(numbers):
+        return numbers
+    return numbers[scores >= np.partition(scores, -k)[-k] - TOLERANCE]
