@@ -43,6 +43,7 @@ MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is 
 
 _WORD = lazy_pattern(r"[^\W_]*[^\W\d_][^\W_]*")
 _LETTERS = lazy_pattern(r"[^\W\d_]+")
+_NO_UNITS = frozenset((*SCALE_WORDS, *FOREIGN_SCALES, *STOP_WORDS))  # "about 5", "5 (in millions)"
 _FOOTNOTE_MARK = lazy_pattern(rf"(?<=\d)[{RAISED}]+")
 _RATE = lazy_pattern(r"/\s*[^\W\d_]|\bper\b", re.I)
 _BEGINS_WITH_DIGIT = lazy_pattern(r"\W*\d")
@@ -88,11 +89,8 @@ def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
         (True, False)
     """
     different = [v for v in dict.fromkeys(values) if v and v.strip()][:MAX_SAMPLED]
-    if kind == "number":
-        n_read = sum(found is not None for found in _numbers(different).values())
-    else:
-        n_read = sum(period is not None for period in read_dates(different).periods)
-    return 2 * n_read > len(different)
+    read = _numbers(different).values() if kind == "number" else read_dates(different).periods
+    return 2 * sum(each is not None for each in read) > len(different)
 
 
 def comparison(
@@ -252,17 +250,13 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
     if 2 * n_read <= len(different) and (are_texts or not n_read):
         if has_one_order(different):
             keys.update({value: (key_of(value), value) for value in different})
-        else:
-            keys.update(dict.fromkeys(different))
-        if not are_texts and keys[different[0]]:
-            notes.append(
-                f"{name}: sorted as texts, because most values are not clear numbers or dates"
-            )
+            if not are_texts:
+                why = "because most values are not clear numbers or dates"
+                notes.append(f"{name}: sorted as texts, {why}")
     elif n_dates > n_numbers:  # years alone are both
-        keys.update(
-            {v: p and (p.first, p.last) for v, p in zip(different, dates.periods, strict=True)}
-        )
-        notes += [dates.note] if dates.note else []
+        pairs = zip(different, dates.periods, strict=True)
+        keys.update({value: (period.first, period.last) for value, period in pairs if period})
+        notes += filter(None, [dates.note])
     else:
         keys.update(amounts)
     unclear = [value for value in different if keys[value] is None]
@@ -335,12 +329,8 @@ def _unit_beside(value: str, unit: str) -> str:
     """
     if unit and not _RATE.search(value):
         return unit
-    words = (
-        {*_LETTERS.findall(_FOOTNOTE_MARK.sub("", value.casefold()))}
-        - SCALE_WORDS.keys()
-        - FOREIGN_SCALES.keys()
-    )
-    words -= STOP_WORDS  # "about 5", "5 (in millions)"
+    words = {*_LETTERS.findall(_FOOTNOTE_MARK.sub("", value.casefold()))}
+    words -= _NO_UNITS
     signs = {sign for sign in value if unicodedata.category(sign) == "Sc"}
     return " ".join(sorted({*map(singular, words), *signs, *filter(None, [unit])}))
 

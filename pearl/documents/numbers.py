@@ -88,8 +88,6 @@ def unit_named(word: str) -> str:
 SCALE_WORDS = {
     **SCALES, **{f"{word}s": power for word, power in SCALES.items()}, "mn": 6, "bn": 9, "tn": 12,
 }  # fmt: skip
-_SCALES_OF_MONEY = {"k": 3, "m": 6, "mm": 6, "b": 9}
-"""Scales of amounts of money; without a currency these letters are units such as metres."""
 FOREIGN_SCALES = {
     "tsd": 3, "tausend": 3, "mio": 6, "millionen": 6, "milionów": 6, "millones": 6, "milioni": 6,
     "mln": 6, "млн": 6, "mrd": 9, "milliarde": 9, "milliarden": 9, "milliard": 9, "milliards": 9,
@@ -97,6 +95,9 @@ FOREIGN_SCALES = {
 }  # fmt: skip
 """Scales in languages that use a decimal comma."""
 SCALES_UNSPACED = {"百万": 6, "千万": 7, "万": 4, "萬": 4, "만": 4, "億": 8, "亿": 8, "억": 8}
+_SCALES = SCALE_WORDS | SCALES_UNSPACED
+_MONEY_SCALES = _SCALES | {"k": 3, "m": 6, "mm": 6, "b": 9}
+"""With those of amounts of money; without a currency these letters are units such as metres."""
 
 _DIGITS = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
 _VULGAR = "¼½¾⅐-⅞"
@@ -240,8 +241,11 @@ def find_figures(line: str) -> Iterator[tuple[int, int]]:
         ['CHF 1,250.50', 'minus 5', '3500']
     """
     for figure in _FIGURE.finditer(line):
-        word = _NEGATIVE.search(line, max(figure.start() - 10, 0), figure.start())
-        yield (word or figure).start(), figure.end()
+        yield (_minus_before(line, figure.start()) or figure).start(), figure.end()
+
+
+def _minus_before(line: str, at: int) -> re.Match[str] | None:
+    return _NEGATIVE.search(line, max(at - 10, 0), at)
 
 
 def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
@@ -261,7 +265,7 @@ def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
     for figure in _FIGURE.finditer(line):
         if figure.start() < end:  # within an unclear one
             continue
-        word = _NEGATIVE.search(line, max(figure.start() - 10, 0), figure.start())
+        word = _minus_before(line, figure.start())
         begin, end = (word or figure).start(), figure.end()
         currency = unit_named(figure["currency"] or "")
         value: Decimal | None = None
@@ -281,10 +285,8 @@ def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
         if not power and unit not in SHARES and _MAY_BE_GROUPED.fullmatch(figure["digits"] or ""):
             value = None
         is_negative = bool(word or figure["late"] or figure["sign"] in _MINUSES)
-        if value is None:
-            yield line[begin:end], line[begin:end].casefold(), unit
-        else:
-            yield line[begin:end], -value if is_negative else value, unit
+        shown = line[begin:end]
+        yield shown, shown.casefold() if value is None else -value if is_negative else value, unit
 
 
 _SMALL = lazy_pattern(
@@ -398,14 +400,9 @@ def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tu
     end = figure.end()
     if match := _CAPTION.match(line, end) or _WORD.match(line, end):
         word = match["word"].lower()
-        power = (SCALE_WORDS | SCALES_UNSPACED).get(word, 0) or (
-            _SCALES_OF_MONEY.get(word, 0) if is_money else 0
-        )
-        if (
-            not power
-            and (power := FOREIGN_SCALES.get(word, 0))
-            and (figure["digits"] or "")[-4:-3] in (".", ",")
-        ):
+        own = _MONEY_SCALES if is_money else _SCALES
+        power = own.get(word) or FOREIGN_SCALES.get(word)
+        if power and word not in own and (figure["digits"] or "")[-4:-3] in (".", ","):
             raise UnclearNumberError(f"a mark before three digits, in {quoted(text)}")
         if power:
             return power, match.end()

@@ -11,7 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
-from itertools import islice, pairwise
+from itertools import islice, pairwise, zip_longest
 from pathlib import Path
 from typing import Literal
 
@@ -64,7 +64,7 @@ _PARAGRAPH_BREAK = lazy_pattern(r"\n[^\S\n]*\n\s*")
 def paragraphs(text: str) -> tuple[Span, ...]:
     """The paragraphs of a text, which blank lines separate, in order and without blanks around them."""
     edges = [0, *(m.end() for m in _PARAGRAPH_BREAK.finditer(text)), len(text)]
-    return tuple(span for a, b in pairwise(edges) for span in _trimmed(text, Span(a, b)))
+    return tuple(span for a, b in pairwise(edges) for span in stripped(text, Span(a, b)))
 
 
 def sentences(text: str) -> tuple[Span, ...]:
@@ -78,7 +78,7 @@ def sentences(text: str) -> tuple[Span, ...]:
         for piece in _pieces(text, block):
             source = text[piece.start : piece.end]
             if not _STOP.search(source, 0, max(0, len(source.rstrip()) - 1)):
-                spans += _trimmed(text, piece)
+                spans += stripped(text, piece)
                 continue
             start = piece.start
             for found in get_sentence_boundaries(language, source):
@@ -87,7 +87,7 @@ def sentences(text: str) -> tuple[Span, ...]:
                     continue  # the number of an item belongs to it
                 if end < piece.end and _TITLE.search(text, start, end):
                     continue
-                for span in _trimmed(text, Span(start, end)):
+                for span in stripped(text, Span(start, end)):
                     spans += _speech(text, span, language)
                 start = end
     return tuple(spans)
@@ -133,21 +133,16 @@ def _blocks(text: str) -> Iterator[Span]:
     lines = [match.span() for match in _LINE.finditer(text)]
     lengths = sorted(end - start for start, end in lines if end - start > 20)
     width = lengths[len(lengths) * 9 // 10] if lengths else 0
-    start = previous = None
-    for line in lines:
-        if not text[line[0] : line[1]].strip():
-            if start is not None and previous is not None:
-                yield Span(start, previous[1])
-            start = previous = None
+    begin: int | None = None  # of the block
+    for (start, end), following in zip_longest(lines, lines[1:]):
+        line = text[start:end]
+        if not line or line.isspace():
             continue
-        if start is None or previous is None:
-            start = line[0]
-        elif _breaks(text[previous[0] : previous[1]], text[line[0] : line[1]], width):
-            yield Span(start, previous[1])
-            start = line[0]
-        previous = line
-    if start is not None and previous is not None:
-        yield Span(start, previous[1])
+        begin = start if begin is None else begin
+        after = text[slice(*following)] if following else ""
+        if not after or after.isspace() or _breaks(line, after, width):
+            yield Span(begin, end)
+            begin = None
 
 
 def _breaks(line: str, following: str, width: int) -> bool:
@@ -201,17 +196,17 @@ def _speech(text: str, span: Span, language: str) -> Iterator[Span]:
         # The splitter attached the opening quote mark of the next sentence to this one.
         if opening := _OPENING.search(text, at, end):
             end = opening.start(1)
-        yield from _trimmed(text, Span(at, end))
+        yield from stripped(text, Span(at, end))
         at = end
-    yield from _trimmed(text, Span(at, span.end))
+    yield from stripped(text, Span(at, span.end))
 
 
-def _trimmed(text: str, span: Span) -> Iterator[Span]:
+def stripped(text: str, span: Span) -> Iterator[Span]:
     """The span without surrounding blanks; nothing for a blank one."""
     source = text[span.start : span.end]
-    if stripped := source.strip():
+    if inner := source.strip():
         start = span.start + len(source) - len(source.lstrip())
-        yield Span(start, start + len(stripped))
+        yield Span(start, start + len(inner))
 
 
 def chunks(text: str, max_tokens: int, count: Callable[[str], int]) -> tuple[Span, ...]:

@@ -11,6 +11,7 @@ from pearl.documents.document import LOW_OCR, Document
 from pearl.documents.evidence.finding import TableRowFinder, find_quotes, quoted_line
 from pearl.documents.evidence.normal import NormalText, normal_text
 from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
+from pearl.documents.passages import stripped
 from pearl.errors import Span
 
 
@@ -225,8 +226,9 @@ def passage_at(quote: Quote, step: str, document: Document) -> Evidence:
     """The passage of a document that a verified quote of a step stands for."""
     span = Span(quote.spans[0].start, quote.spans[-1].end)
     omitted = tuple(
-        _trimmed(document.text, Span(one.end, other.start), span.start)
+        Span(gap.start - span.start, gap.end - span.start)
         for one, other in pairwise(quote.spans)
+        for gap in stripped(document.text, Span(one.end, other.start))
     )
     source, start = document.locate(span.start)
     match: Match = "elided" if omitted else "exact" if quote.result == "exact" else "normalised"
@@ -241,10 +243,3 @@ def passage_at(quote: Quote, step: str, document: Document) -> Evidence:
         page=document.page_at(span.start),
         ocr=document.ocr_at(span),
     )
-
-
-def _trimmed(text: str, gap: Span, origin: int) -> Span:
-    """A gap without surrounding blanks, relative to an origin."""
-    left_out = text[gap.start : gap.end]
-    start = gap.start + len(left_out) - len(left_out.lstrip()) - origin
-    return Span(start, start + len(left_out.strip()))

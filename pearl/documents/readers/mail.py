@@ -70,10 +70,10 @@ def _read(message: EmailMessage, path: str) -> ReaderText:
 
 
 def _decoded(part: Any, path: str) -> ReaderText:
-    data = b"" if part is None else part.get_payload(decode=True) or b""
-    return (
-        decode(data, path, declared=part.get_content_charset()) if data.strip() else ReaderText("")
-    )
+    data = None if part is None else part.get_payload(decode=True)
+    if not data or not data.strip():
+        return ReaderText("")
+    return decode(data, path, declared=part.get_content_charset())
 
 
 def _page(page: str, path: str) -> ReaderText:
@@ -111,12 +111,9 @@ def _outlook(data: bytes, path: str) -> ReaderText:
         "Date": str(message.sent_date or ""),
         "Subject": message.subject or "",
     }
-    encoded = message.properties.binary_prop_value(_HTML)
-    page = (
-        decode(encoded, path, declared=message.properties.body_encoding)
-        if encoded
-        else message.html_body or ""
-    )
+    page = message.html_body or ""
+    if encoded := message.properties.binary_prop_value(_HTML):
+        page = decode(encoded, path, declared=message.properties.body_encoding)
     body = _body(ReaderText(message.body or ""), _page(page, path))
     if not body.strip():
         raise DataError("the message has no plain text and no HTML", path=path, help="save it as .eml")  # fmt: skip

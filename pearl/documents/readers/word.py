@@ -140,13 +140,12 @@ class _WordFile:
         for reference in root.iter("{*}" + kind):
             of = _attribute(reference, "type")
             section = reference.getparent()
-            if (of == "first" and not _is_on(section, "titlePg")) or (
-                of == "even" and not _is_on(settings, "evenAndOddHeaders")
-            ):
+            switch = {"first": (section, "titlePg"), "even": (settings, "evenAndOddHeaders")}.get(
+                of or ""
+            )
+            if switch and not _is_on(*switch):
                 continue
-            part = self._main.related_parts[_attribute(reference, "id") or ""]
-            text = self._of_part(part)
-            if text:
+            if text := self._of_part(self._main.related_parts[_attribute(reference, "id") or ""]):
                 shown[f"{kind.removesuffix('Reference').title()}: {text}\n\n"] = None
         return list(shown)
 
@@ -225,14 +224,8 @@ class _WordFile:
                 return ""
         inner = self._inner(run)
         begin = _MOVED.get(_attribute(given.get("vertAlign")) or "")
-        if (
-            not begin
-            or not inner.strip()
-            or END in inner
-            or _child(run, "footnoteReference") is not None
-        ):
-            return inner
-        return f"{begin}{inner}{END}"
+        is_marked = END in inner or _child(run, "footnoteReference") is not None
+        return f"{begin}{inner}{END}" if begin and inner.strip() and not is_marked else inner
 
     def _note(self, reference: _Element, kind: str) -> str:
         """The mark of a note, whose text is put below the block; a comment has no mark."""
@@ -252,10 +245,8 @@ class _WordFile:
         self._below = before
         if kind == "comment":
             author = _attribute(note, "author")
-            mark, text = "", f"Comment{f' ({author})' if author else ''}: {text}"
-            self._below.append(text)
-        else:
-            self._below.append(f"{mark} {text}".strip())
+            text = f"Comment{f' ({author})' if author else ''}: {text}"
+        self._below.append(f"{mark} {text}".strip())
         return mark
 
     def _drawing(self, drawing: _Element) -> str:
@@ -392,15 +383,10 @@ class _Lists:
         if style in {"bullet", "none"} or not shape.strip():
             return ""
         is_legal = _is_on(level, "isLgl")
-        shown = {
-            each: list_number(
-                counted.get(int(each) - 1, 1),
-                "decimal"
-                if is_legal
-                else _attribute(_child(levels.get(int(each) - 1), "numFmt")) or "decimal",
-            )
-            for each in _LEVEL.findall(shape)
-        }
+        shown: dict[str, str | None] = {}
+        for each in _LEVEL.findall(shape):
+            own = None if is_legal else _attribute(_child(levels.get(int(each) - 1), "numFmt"))
+            shown[each] = list_number(counted.get(int(each) - 1, 1), own or "decimal")
         if None in shown.values():
             return None
         return _LEVEL.sub(lambda match: shown[match[1]] or "", shape)

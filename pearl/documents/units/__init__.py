@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from pearl import plugins
+from pearl.documents.passages import stripped
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 
@@ -64,12 +65,9 @@ def lines(text: str, start: int = 0) -> Iterator[tuple[int, str]]:
 
 def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = None) -> list[Piece]:
     """A range of a text as a piece without surrounding blanks; no piece if the range is blank."""
-    source = text[start:end]
-    stripped = source.strip()
-    if not stripped:
-        return []
-    start += len(source) - len(source.lstrip())
-    return [Piece(start, start + len(stripped), {} if fields is None else fields)]
+    return [
+        Piece(*span, {} if fields is None else fields) for span in stripped(text, Span(start, end))
+    ]
 
 
 def left_out(text: str, pieces: Sequence[Piece]) -> tuple[Span, ...]:
@@ -84,8 +82,7 @@ def left_out(text: str, pieces: Sequence[Piece]) -> tuple[Span, ...]:
         if start - at > 1 or text[at:start].strip():
             words = set(_WORD.findall(text, at, start))
             if words and not words <= names:
-                (gap,) = trimmed(text, at, start)
-                found.append(Span(gap.start, gap.end))
+                found += stripped(text, Span(at, start))
         at = end
     return tuple(found)
 

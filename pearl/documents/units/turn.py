@@ -43,11 +43,8 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     starts = max((list(style.finditer(text)) for style in _STYLES), key=len)
     speakers = {match["name"] for match in starts}
     is_short = len(starts) < 2 * len(speakers)
-    if (
-        (is_short and len(speakers) != 2)
-        or len(speakers) < 2
-        or not _are_many(text, starts, is_short)
-    ):
+    n_fits = len(speakers) == 2 if is_short else len(speakers) > 1
+    if not (n_fits and _are_many(text, starts, is_short)):
         raise ValueError("no turns: few lines begin with a speaker, as in 'Ann: Hello.'")
     ends = [*(match.start() for match in starts[1:]), len(text)]
     return [

@@ -19,20 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "CONTRACT",
-    "Query",
-    "Ranking",
-    "RankingMethod",
-    "Searchable",
-    "depth_for",
-    "find_method",
-    "first",
-    "method_names",
-    "rank_fusion",
-    "top",
-]
-
 
 class Searchable(Protocol):
     """The part of an index that methods use."""
