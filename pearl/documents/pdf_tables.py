@@ -6,10 +6,11 @@ character is known. A table counts only if its cells fill a grid and no text lie
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from io import BytesIO
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pearl.documents.pdf_text import Marked, PageText
@@ -161,15 +162,11 @@ def page_blocks(page: PageText, layer: PdfTextPage, grids: Sequence[Grid]) -> li
 
 def _with_header(text: str, boxes: Sequence[Sequence[float]], grid: Grid) -> Grid:
     """A table that begins with figures, with the line above it if that names each column, well apart."""
-    placed = [
-        (c, box, (box[1] + box[3]) / 2)
-        for c, box in zip(text, boxes, strict=True)
-        if box[0] == box[0]
-    ]
+    pairs = zip(text, boxes, strict=True)
+    placed = [(c, box, (box[1] + box[3]) / 2) for c, box in pairs if box[0] == box[0]]
     top, height = grid.ys[0], grid.ys[0] - grid.ys[1]
-    if not any(
-        map(_is_figure, _by_column(grid, [p for p in placed if top - height < p[2] <= top]))
-    ):
+    first_row = [p for p in placed if top - height < p[2] <= top]
+    if not any(map(_is_figure, _by_column(grid, first_row))):
         return grid
     above = [p for p in placed if top < p[2] <= top + 1.5 * height]
     names = _by_column(grid, above)
@@ -273,11 +270,9 @@ def _next_part(above: Sequence[Block], below: Sequence[Block]) -> Block | None:
     """The first table of a page, if it has the columns of the last one of the page before, and no text is between."""
     last = next((block for block in reversed(above) if _is_large(block)), None)
     first = next((block for block in below if _is_large(block)), None)
-    if not (
-        last and last.grid and first and first.grid and len(last.grid.xs) == len(first.grid.xs)
-    ):
+    if not (last and last.grid and first and first.grid):
         return None
-    pairs = zip(last.grid.xs, first.grid.xs, strict=True)
+    pairs = zip_longest(last.grid.xs, first.grid.xs, fillvalue=-math.inf)
     return first if all(abs(a - b) <= _SAME_X for a, b in pairs) else None
 
 

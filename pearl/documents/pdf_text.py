@@ -438,11 +438,8 @@ def _filled(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> Ite
     unlabelled: Marked = []
     for n, field in sorted(enumerate(fields), key=lambda pair: shown(pair[1].box)[0]):
         left, bottom, right, top = shown(field.box)
-        beside = [
-            (box, i)
-            for box, i in boxes
-            if bottom - _LINE_ROOM < (box[1] + box[3]) / 2 < top + _LINE_ROOM
-        ]
+        low, high = bottom - _LINE_ROOM, top + _LINE_ROOM
+        beside = [(box, i) for box, i in boxes if low < (box[1] + box[3]) / 2 < high]
         behind = [(box[0], -i) for box, i in beside if right - 2 < box[0] < right + _TICK_ROOM]
         before = [(box[2], i) for box, i in beside if box[2] < left + 2]
         value = [(character, -2 - n) for character in field.value]

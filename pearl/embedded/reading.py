@@ -228,7 +228,7 @@ def choose_option(task: ChooseTask, ranker: SentenceRanker) -> str:
     By an answer in words: the option that shares most terms with it. By a document: the option that,
     with the question, the sentences cover best. Terms of several options have less weight.
     """
-    weights = [weigh_own(option, task.options) for option in task.options]
+    weights = _own_weights(task.options)
     quotes = [""] * len(weights)
     if task.answer is not None:
         said = set(terms(task.answer, drop_stop_words=True))
@@ -249,12 +249,9 @@ def choose_option(task: ChooseTask, ranker: SentenceRanker) -> str:
     return f"{quotes[best]}Answer: {letter(best)}" if task.is_reasoned else letter(best)
 
 
-def weigh_own(text: str, texts: Sequence[str]) -> dict[str, float]:
-    """The weights of the terms of one of several texts: 0 for terms of all texts, 1 for terms of no other text."""
-    n_with = Counter(term for each in texts for term in set(terms(each, drop_stop_words=True)))
-    n = max(len(texts), 2)
-    return {
-        term: weight
-        for term in sorted(set(terms(text, drop_stop_words=True)))
-        if (weight := math.log(n / n_with[term]) / math.log(n)) > 0
-    }
+def _own_weights(texts: Sequence[str]) -> list[dict[str, float]]:
+    """The weights of the terms of each text: 1 for terms of no other text, none for those of all."""
+    different = [dict.fromkeys(terms(text, drop_stop_words=True)) for text in texts]
+    n_with, n = Counter(chain.from_iterable(different)), max(len(texts), 2)
+    weight = {term: math.log(n / n_own, n) for term, n_own in n_with.items() if n_own < n}
+    return [{term: weight[term] for term in each if term in weight} for each in different]

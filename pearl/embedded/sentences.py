@@ -12,10 +12,10 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -105,7 +105,7 @@ class SentenceIndex:
         spans: list[Span] = []
         self.rows: set[int] = set()
         for span in sentences(text):
-            lines = list(_rows(text, span))
+            lines = _rows(text, span)
             if len(lines) > 1 or text.startswith("|", span.start):
                 self.rows.update(range(len(spans), len(spans) + len(lines)))
             spans += lines
@@ -207,21 +207,15 @@ class SentenceIndex:
         return number >= 0 and self.texts[number].rstrip("\"'”’» ").endswith(("?", "？"))
 
 
-def _rows(text: str, span: Span) -> Iterator[Span]:
+def _rows(text: str, span: Span) -> list[Span]:
     """The lines of a passage of delimited cells, which has no sentences; any other passage as it is."""
     lines = text[span.start : span.end].split("\n")
-    for mark in ",;\t|":
-        n_cells = Counter(line.count(mark) for line in lines)
-        ((n, n_same),) = n_cells.most_common(1)
-        if len(lines) > 2 and n and n_same >= _ALIKE * len(lines):
-            break
-    else:
-        yield span
-        return
-    start = span.start
-    for line in lines:
-        yield Span(start, start + len(line))
-        start += len(line) + 1
+    usual = (Counter(line.count(mark) for line in lines).most_common(1)[0] for mark in ",;\t|")
+    are_rows = any(n_cells and n_same >= _ALIKE * len(lines) for n_cells, n_same in usual)
+    if len(lines) < 3 or not are_rows:
+        return [span]
+    starts = accumulate((len(line) + 1 for line in lines), initial=span.start)
+    return [Span(start, start + len(line)) for start, line in zip(starts, lines, strict=False)]
 
 
 def _read_speakers(text: str, spans: Sequence[Span], labels: Sequence[str]) -> list[frozenset[str]]:
@@ -292,10 +286,9 @@ def _fused(hits: Sequence[SentenceHit], likeness: NDArray[np.float32]) -> list[S
     """Hits for all sentences: the scores by words and the cosines combined."""
     import numpy as np
 
-    known = {hit.number: hit for hit in hits}
-    every = [
-        known.get(number) or SentenceHit(number, 0.0, 0.0, 0) for number in range(len(likeness))
-    ]
+    every = [SentenceHit(number, 0.0, 0.0, 0) for number in range(len(likeness))]
+    for hit in hits:
+        every[hit.number] = hit
     by_words = np.array([hit.score for hit in every])
     cosines = likeness.astype(np.float64)
     # If no word matches, or all sentences match equally, the cosine decides.

@@ -144,11 +144,8 @@ def _decode_by_line(data: bytes) -> tuple[str, str] | None:
             n_utf_8 += not line.isascii()
         except UnicodeDecodeError as error:
             is_cut = line is lines[-1] and error.reason == "unexpected end of data"
-            if (
-                is_cut
-                or _SEQUENCE.search(line)
-                or not (text := _decode_as_declared(line, "cp1252"))
-            ):
+            text = None if is_cut or _SEQUENCE.search(line) else _decode_as_declared(line, "cp1252")
+            if not text:
                 return None
             decoded.append(text)
             others.append(n)

@@ -96,9 +96,7 @@ def find_files(named: Sequence[str | Path], without: Collection[Path] = frozense
     """
     if not named:
         raise UsageError("missing corpus", help="name a folder or files")
-    in_folders = frozenset(
-        (*document_suffixes(), *_ROW_SUFFIXES[:-1])
-    )  # most `.json` files are settings
+    in_folders = {*document_suffixes(), *_ROW_SUFFIXES[:-1]}  # most `.json` files are settings
     is_one = len(named) == 1
     files: dict[str, SourceFile] = {}
     n_other, notes = 0, list[str]()

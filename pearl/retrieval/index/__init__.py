@@ -142,21 +142,15 @@ class Index:
         if not len(self.documents):
             raise DataError("the corpus has no document", path=name)
         documents = self.documents
-        joined = join(
-            (Document(d.text, d.name, pages=d.pages, ocr=d.ocr, notes=d.notes) for d in documents),
-            name,
+        parts = (
+            Document(d.text, d.name, pages=d.pages, ocr=d.ocr, notes=d.notes) for d in documents
         )
+        joined = join(parts, name)
         metadata = tuple(d.metadata for d in documents)
         return IndexedDocument(
-            joined.text,
-            name,
-            joined.parts,
-            joined.pages,
-            metadata,
-            ocr=joined.ocr,
-            notes=joined.notes,
-            index=self,
-        )
+            joined.text, name, joined.parts, joined.pages, metadata,
+            ocr=joined.ocr, notes=joined.notes, index=self,
+        )  # fmt: skip
 
     def stored_vectors(self, name: str) -> NDArray[np.float32] | None:
         """The stored vectors of an embedder, shape (passages, dimension); None without them."""
