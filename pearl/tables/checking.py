@@ -180,12 +180,10 @@ class _Checker:
 
 def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
     """The error of comparing a column with a value, or None."""
-    if op == "open":
-        if column.kind != "hours":
-            return f"'open' needs opening hours; {column.name} has {_some(column.values)}"
-        if read_moment(value) is None:
-            return f"'{value[:60]}' is not a time of the week; write 'Friday', 'Friday 10:00' or 'Friday 10:00-12:00'"
-        return None
+    if op == "open" and column.kind != "hours":
+        return f"'open' needs opening hours; {column.name} has {_some(column.values)}"
+    if op == "open" and read_moment(value) is None:
+        return f"'{value[:60]}' is not a time of the week; write 'Friday', 'Friday 10:00' or 'Friday 10:00-12:00'"
     if op not in (*ORDERED, "is", "is not", "in", "not in"):
         return None
     is_a_cell = op not in ORDERED and fold(value) in map(fold, column.values)

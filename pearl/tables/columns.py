@@ -135,7 +135,7 @@ def read_moment(text: str) -> Moment | None:
     end = _minutes(match["end"]) if match["end"] else start + 1
     if end is None or end == start:
         return None
-    end += 0 if end > start else DAY
+    end += DAY * (end < start)
     return Moment(minutes_of_week(day + start, day + end), is_whole=True)
 
 
@@ -219,9 +219,8 @@ class TypedColumn:
 
 def typed_columns(rows: Rows, scale: int = 0) -> tuple[TypedColumn, ...]:
     """Every field of rows, in order; `scale` is that of the table's caption."""
-    columns = (
-        _column(name, [row.fields.get(name, "") for row in rows.rows]) for name in rows.names
-    )
+    cells = ([row.fields.get(name, "") for row in rows.rows] for name in rows.names)
+    columns = map(_column, rows.names, cells)
     return tuple(_scaled(column, scale_of(column.name) or scale) for column in columns)
 
 
@@ -311,11 +310,8 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
 
 def _read_numbers(values: Sequence[str]) -> dict[str, tuple[int | float, str]]:
     """Value → number and unit, for values that are a number alone or with a common suffix."""
-    behind = {
-        value: behind.casefold().removesuffix("s")
-        for value in values
-        if (behind := _behind(value)) is not None
-    }
+    pairs = ((value, _behind(value)) for value in values)
+    behind = {value: b.casefold().removesuffix("s") for value, b in pairs if b is not None}
     forms = Counter(behind.values())
     common = {form for form, n in forms.items() if n >= max(2, len(values) / 10)}
     read = {}

@@ -91,11 +91,9 @@ class Lookup:
         near = self.thesaurus.nearest(question)
         columns = []
         for column in self.table.columns[:_MAX_COLUMNS_SHOWN]:
-            terms = "; ".join(shortened(term, _CELL) for term in near.get(column.name, ()))
-            columns.append(
-                f"- {shortened(column.name, _MAX_NAME)}: {_described(column)}"
-                + (f"; nearest to the question: {terms}" if terms else "")
-            )
+            columns.append(f"- {shortened(column.name, _MAX_NAME)}: {_described(column)}")
+            if terms := "; ".join(shortened(term, _CELL) for term in near.get(column.name, ())):
+                columns[-1] += f"; nearest to the question: {terms}"
         if (left := len(self.table.columns) - len(columns)) > 0:
             columns.append(f"- and {left:,} more columns")
         notes = "; ".join(self.table.rows.notes)
@@ -334,30 +332,19 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
         same = same_columns_note(part.title for part, _ in parts if is_table)
         note = f"numbers of the table are in {scale_word(scale)}, as its caption or header says"
         whole = joined(_titled(parted, part.title) if same else parted for part, parted in parts)
-        found.append(
-            FoundTable(
-                Rows(
-                    whole.rows,
-                    doubtful=whole.doubtful,
-                    notes=(*((note,) if scale else ()), *([same] if same else ()), *whole.notes),
-                    totals=whole.totals,
-                ),
-                tuple(places[row.key] for row in (*whole.rows, *whole.totals)),
-                captions.pop() if len(captions) == 1 else "",
-                sources.pop() if len(sources) == 1 else "",
-                scale,
-            )
-        )
+        notes = (*filter(None, [note * bool(scale), same]), *whole.notes)
+        rows = Rows(whole.rows, doubtful=whole.doubtful, notes=notes, totals=whole.totals)
+        numbers = tuple(places[row.key] for row in (*whole.rows, *whole.totals))
+        caption = captions.pop() if len(captions) == 1 else ""
+        source = sources.pop() if len(sources) == 1 else ""
+        found.append(FoundTable(rows, numbers, caption, source, scale))
     return tuple(found)
 
 
 def _titled(parted: Parted, title: str) -> Parted:
     """The rows with the title of their table as a field, so that a query can select by it."""
     rows, doubtful, totals = (
-        tuple(
-            row._replace(fields={**row.fields, TABLE: row.fields.get(TABLE, title)})
-            for row in those
-        )
+        tuple(row.with_fields({TABLE: row.fields.get(TABLE, title)}) for row in those)
         for those in parted[:3]
     )
     return Parted(rows, doubtful, totals, parted.notes)

@@ -24,7 +24,7 @@ from pearl.documents.comparisons import (
     placed,
     truth_words,
 )
-from pearl.documents.dates import Period, read_period
+from pearl.documents.dates import read_period
 from pearl.documents.rows import Row, Stated
 from pearl.documents.table import scale_word
 from pearl.documents.table.quantities import scale_of
@@ -373,24 +373,19 @@ def _figure(one: Aggregate, rows: Sequence[int], table: QueryTable) -> int | flo
         return len(rows)
     column = table.known(one.column)
     cells = [cell for row in rows if (cell := column.cells[row]) is not None and fold(cell)]
+    numbers: list[Any] = [column.parsed[cell] for cell in cells if cell in column.parsed]
     match one.function:
         case "count":
             return len(cells)
         case "count different":
             return len({_group_key(column, cell) for cell in cells})
         case "min" | "max" if column.kind == "date":
-            periods: list[Period] = [column.parsed[cell] for cell in cells if cell in column.parsed]
-            if one.function == "min":
-                return min((period.first for period in periods), default=None)
-            return max((period.last for period in periods), default=None)
-    numbers: list[int | float] = [column.parsed[cell] for cell in cells if cell in column.parsed]
+            days = (day for period in numbers for day in (period.first, period.last))
+            return (min if one.function == "min" else max)(days, default=None)
+        case "min" | "max":
+            return (min if one.function == "min" else max)(numbers, default=None)
     if not numbers:
         return None
-    match one.function:
-        case "min":
-            return min(numbers)
-        case "max":
-            return max(numbers)
     # Decimals: 0.1 + 0.2 is 0.3; the result is rounded once.
     total: Decimal | int = sum(n if isinstance(n, int) else Decimal(repr(n)) for n in numbers)
     exact = total if one.function == "sum" else Decimal(total) / len(numbers)
@@ -512,7 +507,7 @@ def _instead(where: Where, table: QueryTable) -> str:
     column = table.known(where.column)
     if column.kind in ("number", "date"):
         values = [value for value in column.values if value in column.parsed]
-        values = _ordered(values, [_sort_key(column, v) for v in values], descending=False)
+        values.sort(key=lambda value: _sort_key(column, value))
         if len(values) > _MAX_NAMED:
             return f" ({where.column} has {len(values):,} values from {values[0]} to {values[-1]})"
         return f" ({where.column} has: {', '.join(values)})" if values else ""

@@ -118,9 +118,8 @@ def column_terms(column: TypedColumn) -> list[str]:
     if column.kind != "text" or not column.values:
         return []
     values = column.values
-    if sum(map(len, values)) > _MAX_LENGTH * len(values):
-        return []
-    if 2 * sum(any(c.isalpha() for c in value) for value in values) < len(values):
+    are_long = sum(map(len, values)) > _MAX_LENGTH * len(values)
+    if are_long or 2 * sum(any(map(str.isalpha, value)) for value in values) < len(values):
         return []
     parts = [part.strip() for value in values for part in re.split(r"[;|\n]", value)]
     return list({fold(part): part for part in parts if part}.values())
