@@ -347,9 +347,9 @@ def _groups(query: Query, rows: Sequence[int], table: QueryTable) -> list[Line]:
         groups = _ordered(groups, keys, descending=one.descending)
     lines = []
     for members, figures in groups:
-        keys = [each.cells[members[0]] for each in columns]
+        of_group = [each.cells[members[0]] for each in columns]
         shown = ("" if figure is None else str(figure) for figure in figures)
-        lines.append(Line((*keys, *shown), tuple(members)))
+        lines.append(Line((*of_group, *shown), tuple(members)))
     return lines
 
 

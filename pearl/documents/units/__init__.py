@@ -66,7 +66,8 @@ def lines(text: str, start: int = 0) -> Iterator[tuple[int, str]]:
 def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = None) -> list[Piece]:
     """A range of a text as a piece without surrounding blanks; no piece if the range is blank."""
     return [
-        Piece(*span, {} if fields is None else fields) for span in stripped(text, Span(start, end))
+        Piece(span.start, span.end, {} if fields is None else fields)
+        for span in stripped(text, Span(start, end))
     ]
 
 

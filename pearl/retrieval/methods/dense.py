@@ -68,4 +68,5 @@ def _candidates(
     scores = vectors[numbers] @ vector if is_sparse else (vectors @ vector)[numbers]
     if k >= len(numbers):
         return numbers
-    return numbers[scores >= np.partition(scores, -k)[-k] - TOLERANCE]
+    near: NDArray[np.int32] = numbers[scores >= np.partition(scores, -k)[-k] - TOLERANCE]
+    return near
