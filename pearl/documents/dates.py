@@ -69,29 +69,24 @@ _NAMES = tuple(
 _SIGNED = (
     r"(?P<year>\d{4})[ ]?[年년][ ]?(?P<month>\d{1,2})[ ]?[月월][ ]?(?P<day>\d{1,2})[ ]?[日일号號]"
 )
-_of_year_first = _pattern(_YEAR_FIRST)
 _of_numbers = _pattern(_NUMBERS)
-_of_signs = _pattern(_SIGNED)
-_of_names = tuple(map(_pattern, _NAMES))
-_of_month = tuple(
+_of_year = _pattern(r"(?P<year>\d{4})")
+_of_one_reading = tuple(
     _pattern(form)
     for form in (
+        _YEAR_FIRST,
+        _SIGNED,
+        *_NAMES,
         rf"{_MONTH}{_OF}[-/, ]{{1,2}}(?P<year>\d{{4}})",
         rf"(?P<year>\d{{4}})[-/, ]{{1,2}}{_MONTH}",
         r"(?P<year>\d{4})[-/](?P<month>\d{1,2})",
         r"(?P<month>\d{1,2})/(?P<year>\d{4})",
         r"(?P<year>\d{4})[ ]?[年년][ ]?(?P<month>\d{1,2})[ ]?[月월]",
-    )
-)
-_of_quarter = tuple(
-    _pattern(form)
-    for form in (
         r"(?P<year>\d{4})[- ]?Q(?P<quarter>[1-4])",
         r"Q(?P<quarter>[1-4])[-/ ](?P<year>\d{4})",
+        r"(?P<year>\d{4})-?W(?P<week>\d{2})",
     )
 )
-_of_week = _pattern(r"(?P<year>\d{4})-?W(?P<week>\d{2})")
-_of_year = _pattern(r"(?P<year>\d{4})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,25 +209,22 @@ def _read(text: str, orders: _Orders) -> tuple[Period | None, Period | None]:
     """Read a text month first and day first; both are equal if the text has only one reading."""
     if len(text) > _MAX_LENGTH:
         return None, None
-    if match := _of_year_first(text) or _of_signs(text):
-        return (_day(int(match["year"]), int(match["month"]), int(match["day"])),) * 2
     if match := _of_numbers(text):
         return _numbers(match, orders)
-    for form in _of_names:
-        if match := form(text):
-            year = _year(match["year"].lstrip("'’"), orders)
-            return (_day(year, _month(match["month"]), int(match["day"])),) * 2
-    for form in _of_month:
-        if match := form(text):
-            month = _month(match["month"])
-            return (_period(match, month, month),) * 2
-    for form in _of_quarter:
-        if match := form(text):
-            month = 3 * int(match["quarter"])
-            return (_period(match, month - 2, month),) * 2
-    if match := _of_week(text):
-        return (_week(int(match["year"]), int(match["week"])),) * 2
-    return None, None
+    match = next(filter(None, (form(text) for form in _of_one_reading)), None)
+    return (None if match is None else _one_reading(match, orders),) * 2
+
+
+def _one_reading(match: re.Match[str], orders: _Orders) -> Period | None:
+    """A day, week, quarter or month."""
+    parts = match.groupdict()
+    if "day" in parts:
+        year = _year(parts["year"].lstrip("'’"), orders)
+        return _day(year, _month(parts["month"]), int(parts["day"]))
+    if "week" in parts:
+        return _week(int(parts["year"]), int(parts["week"]))
+    last = 3 * int(parts["quarter"]) if "quarter" in parts else _month(parts["month"])
+    return _period(match, last - 2 * ("quarter" in parts), last)
 
 
 def _numbers(match: re.Match[str], orders: _Orders) -> tuple[Period | None, Period | None]:
