@@ -111,9 +111,10 @@ def _outlook(data: bytes, path: str) -> ReaderText:
         "Date": str(message.sent_date or ""),
         "Subject": message.subject or "",
     }
-    page = message.html_body or ""
     if encoded := message.properties.binary_prop_value(_HTML):
-        page = decode(encoded, path, declared=message.properties.body_encoding)
+        page: str = decode(encoded, path, declared=message.properties.body_encoding)
+    else:
+        page = message.html_body or ""
     body = _body(ReaderText(message.body or ""), _page(page, path))
     if not body.strip():
         raise DataError("the message has no plain text and no HTML", path=path, help="save it as .eml")  # fmt: skip
