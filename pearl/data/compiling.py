@@ -59,9 +59,9 @@ _KNOWN = frozenset({
 })  # fmt: skip
 _EXPANSION = 3
 """How often a type stands in itself."""
-_WAYS = 64
-"""Alternatives of one value: more are a product of alternatives that nobody wrote."""
-_VISITS = 4 * MAX_FIELDS
+_WAYS = 1_000
+"""Alternatives of one value: a list of countries has some hundreds."""
+_VISITS = 8 * MAX_FIELDS
 """Parts that are read of a schema: a reference to one definition may stand in many places."""
 
 
@@ -85,6 +85,8 @@ def tree_of_schema(root: Mapping[str, Any], name: str) -> tuple[Node, tuple[str,
             node = compiler.node(root, (), ("#",))
         except _EndlessError:
             refuse(name, (), "a type needs itself: a cycle without an end")
+        except RecursionError:
+            refuse(name, (), "nested too deep")
         except _TooLargeError as error:
             if depth == 1 or not compiler.is_cut:
                 refuse(name, error.args[0], f"more than {MAX_FIELDS:,} fields; split them into several schemas")  # fmt: skip
@@ -134,9 +136,6 @@ class _Compiler:
 
     def node(self, raw: Any, path: Place, refs: tuple[str, ...], name: str = "", level: int = 0) -> Node:  # fmt: skip
         """What a schema describes."""
-        self.n_visits += 1
-        if self.n_visits > _VISITS:
-            raise _TooLargeError(path)
         if level > 2 * MAX_DEPTH:
             refuse(self.name, path, f"nested more than {MAX_DEPTH} deep")
         ways = self.ways(raw, path, refs)
@@ -193,9 +192,10 @@ class _Compiler:
 
     def ways(self, raw: Any, path: Place, refs: tuple[str, ...]) -> list[_Way]:
         """The alternatives of a schema, null as one of them."""
-        if isinstance(raw, bool) or not isinstance(raw, Mapping):
-            if raw is not True and raw is not False:
-                refuse(self.name, path, "not a JSON Schema: an object is expected")
+        self.n_visits += 1
+        if self.n_visits > _VISITS:
+            raise _TooLargeError(path)
+        if isinstance(raw, bool):
             return [_Way({}, refs)] if raw else []
         for key, value in raw.items():
             if key not in _KNOWN and not _is_hint(value):

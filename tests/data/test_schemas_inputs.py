@@ -259,6 +259,22 @@ def test_a_type_that_needs_itself_is_refused() -> None:
     assert print_fields(load_schema(of(a={"anyOf": ways})).fields).startswith("a.")
 
 
+def test_alternatives_are_many_or_too_many() -> None:
+    ways = [{"const": f"c{i}", "title": f"Country {i}"} for i in range(300)]
+    [countries] = load_schema(of(a={"oneOf": ways})).fields
+    assert len(countries.labels) == 300
+    doubled = {f"D{i}": {"allOf": [{"$ref": f"#/$defs/D{i + 1}"}] * 2} for i in range(40)} | {
+        "D40": TEXT
+    }
+    with pytest.raises(DataError, match="split them"):
+        load_schema(of(a={"$ref": "#/$defs/D0"}) | {"$defs": doubled})
+    deep: Any = TEXT
+    for _ in range(400):
+        deep = {"allOf": [deep]}
+    with pytest.raises(DataError, match="nested too deep"):
+        load_schema(of(a=deep))
+
+
 def test_types_that_multiply_are_read_less_deep_or_refused() -> None:
     types = {
         f"T{i}": of(
