@@ -107,6 +107,8 @@ class _Read:
     parts: tuple[tuple[str, Extracted], ...]
     n_calls: int
     usage: Usage
+    standing: dict[object, Sequence[Quote]] = dataclass_field(default_factory=dict, compare=False)
+    """The places of values without quotes, which are looked up once."""
 
     @property
     def truncated(self) -> str:
@@ -456,19 +458,23 @@ def _quotes_of(
         start = document.text.find(text, at)
         at = start + len(text) if start >= 0 else at
         parts.append(Span(start, at) if start >= 0 and text != document.text else None)
-    quotes = _Quotes(output, document, asker.calls.verifier)
+    quotes = _Quotes(output, document, asker.calls.verifier, found=read.standing)
     first, last = parts[0], parts[-1]
     if row_at is not None and first is not None and last is not None:
         row = Span(first.start, last.end)
         verifier = Verifier(document.text[row.start : row.end])
-        quotes = _Quotes(output, document, verifier, row.start)
+        quotes = _Quotes(output, document, verifier, row.start, read.standing)
     return quotes, parts
 
 
 class _Quotes:
     """Compares the claims of replies with their quotes in a document or one of its rows, wherever it is cut into parts."""
 
-    def __init__(self, output: str, document: Document, verifier: Verifier, start: int = 0) -> None:
+    def __init__(
+        self, output: str, document: Document, verifier: Verifier, start: int = 0,
+        found: dict[object, Sequence[Quote]] | None = None,
+    ) -> None:  # fmt: skip
+        self._standing_at = {} if found is None else found
         self._output = output
         self._document = document
         self._verifier = verifier
@@ -867,8 +873,9 @@ class _Quotes:
     def _standing(self, field: Field, claim: Claim, part: Span | None) -> Sequence[Quote]:
         """The place of a value that has no quote; of a text, a few of them."""
         assert claim.value is not None
-        if not is_telling(field, claim.value):
-            return ()
+        key = field, claim.value, part
+        if not is_telling(field, claim.value) or key in self._standing_at:
+            return self._standing_at.get(key, ())
         text = self._document.text
         within = part or Span(self._start, self._start + self._verifier.length)
         found = places_of(field, claim.value, text, within)
@@ -881,7 +888,8 @@ class _Quotes:
         if field.type == "str":
             stated = list(dict.fromkeys(stated))
         # The checker is shown all places of a text; equal numbers and dates may be of different things.
-        return stated if len(stated) <= (MAX_SHOWN if field.type == "str" else 1) else ()
+        most = MAX_SHOWN if field.type == "str" else 1
+        return self._standing_at.setdefault(key, stated if len(stated) <= most else ())
 
     def _agreed(
         self, field: Field, claim: Claim, ways: Sequence[Sequence[Quote]]

@@ -50,26 +50,40 @@ def places_of(field: Field, value: Stated, text: str, within: Span) -> list[Span
         found = _dates(text[within.start : within.end]) if day else []
         at = within.start
         return [Span(at + each.start, at + each.end) for each in found if each.period == day]
-    if field.type == "str":
-        words = [_APOSTROPHE.sub("['’]", re.escape(word)) for word in str(value).split()]
-        # `Maria Keller` of `Keller, Maria`
-        patterns = [r"\s+".join(words), max(words, key=len)]
+    part = text[within.start : within.end]
+    if field.type != "str":
+        wanted = _digits(value).replace(".", "").strip("0")
+        found_at = [(at, end) for at, end, figures in _numbers(part) if figures == wanted]
     else:
-        # between two figures, the mark for decimals or thousands
-        patterns = ["[.,'’\\s]?".join(_digits(value).replace(".", "").strip("0"))]
-    # `Mark` is no `mark`
-    case = re.I if " " in str(value).strip() else 0
-    for pattern in patterns:
-        spans = [
-            Span(each.start(), each.end())
-            for each in re.compile(pattern, case).finditer(text, within.start, within.end)
-        ]
-        if spans:
-            return spans
+        found_at = _words_at(" ".join(str(value).split()), part)
+    return [Span(within.start + at, within.start + end) for at, end in found_at]
+
+
+def _words_at(value: str, text: str) -> list[tuple[int, int]]:
+    """Where the words of a text stand, else the longest of them: `Maria Keller` of `Keller, Maria`."""
+    if " " in value and len(folded := _folded(text)) == len(text):  # but `Mark` is no `mark`
+        text, value = folded, value.casefold()
+    if value in text:
+        return [(each.start(), each.end()) for each in re.finditer(re.escape(value), text)]
+    words = [_APOSTROPHE.sub("['’]", re.escape(word)) for word in value.split()]
+    for pattern in (r"\s+".join(words), max(words, key=len)):
+        if found := [(each.start(), each.end()) for each in re.finditer(pattern, text)]:
+            return found
     return []
 
 
+@lru_cache(maxsize=8)
+def _numbers(text: str) -> list[tuple[int, int, str]]:
+    """The numbers of a text with their figures, without noughts at the ends."""
+    return [
+        (each.start(), each.end(), "".join(filter(str.isdigit, each[0])).strip("0"))
+        for each in _NUMBER.finditer(text)
+    ]
+
+
+_NUMBER = lazy_pattern(r"[0-9]+(?:[.,'’][0-9]+|\s[0-9]{3}(?![0-9]))*")
 _dates = lru_cache(maxsize=8)(find_dates)
+_folded = lru_cache(maxsize=8)(str.casefold)
 _APOSTROPHE = lazy_pattern("['’]")
 
 
