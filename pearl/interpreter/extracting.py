@@ -107,8 +107,8 @@ class _Read:
     parts: tuple[tuple[str, Extracted], ...]
     n_calls: int
     usage: Usage
-    standing: dict[object, Sequence[Quote]] = dataclass_field(default_factory=dict, compare=False)
-    """The places of values without quotes, which are looked up once."""
+    alone: dict[object, _Value] = dataclass_field(default_factory=dict, compare=False)
+    """What values without quotes became, which are looked up once."""
 
     @property
     def truncated(self) -> str:
@@ -458,12 +458,12 @@ def _quotes_of(
         start = document.text.find(text, at)
         at = start + len(text) if start >= 0 else at
         parts.append(Span(start, at) if start >= 0 and text != document.text else None)
-    quotes = _Quotes(output, document, asker.calls.verifier, found=read.standing)
+    quotes = _Quotes(output, document, asker.calls.verifier, alone=read.alone)
     first, last = parts[0], parts[-1]
     if row_at is not None and first is not None and last is not None:
         row = Span(first.start, last.end)
         verifier = Verifier(document.text[row.start : row.end])
-        quotes = _Quotes(output, document, verifier, row.start, read.standing)
+        quotes = _Quotes(output, document, verifier, row.start, read.alone)
     return quotes, parts
 
 
@@ -472,9 +472,9 @@ class _Quotes:
 
     def __init__(
         self, output: str, document: Document, verifier: Verifier, start: int = 0,
-        found: dict[object, Sequence[Quote]] | None = None,
+        alone: dict[object, _Value] | None = None,
     ) -> None:  # fmt: skip
-        self._standing_at = {} if found is None else found
+        self._alone = {} if alone is None else alone
         self._output = output
         self._document = document
         self._verifier = verifier
@@ -845,15 +845,12 @@ class _Quotes:
     ) -> _Value:  # fmt: skip
         if claim.value is None:
             return _Value()
-        ways: list[Sequence[Quote]] = []
         if not claim.quotes:
-            label = label_of(field, claim.value) if isinstance(claim.value, str) else None
-            is_null = says_not_stated((label or "").replace("_", " "))
-            if label is not None and is_null and label.casefold() != "none":
-                return _Value(label)
-            ways = [self._standing(field, claim, part)]
-            if not ways[0]:
-                return replace(_doubtful(field, claim.value, " without a quote"), is_broken=True)
+            key = field, type(claim.value), claim.value, part
+            if key not in self._alone:
+                self._alone[key] = self._without_quote(field, claim, part)
+            return self._alone[key]
+        ways: list[Sequence[Quote]] = []
         for text in claim.quotes:
             quotes = self._places(text, part)
             if not quotes[0].spans:
@@ -866,30 +863,35 @@ class _Quotes:
             value, basis = self._agreed(field, claim, ways)
         except DisagreementError as error:
             return _doubtful(field, claim.value, f", but {error}", evidence)
-        exact = Decimal(str(value)) if field.type == "decimal" else value
-        broken = broken_rule(field.rules, exact)
-        return _Value(value, basis, evidence, why=broken, is_broken=bool(broken))
+        return _with_rules(field, _Value(value, basis, evidence))
 
-    def _standing(self, field: Field, claim: Claim, part: Span | None) -> Sequence[Quote]:
-        """The place of a value that has no quote; of a text, a few of them."""
+    def _without_quote(self, field: Field, claim: Claim, part: Span | None) -> _Value:
+        """A value with its place; of a text, with a few of them."""
         assert claim.value is not None
-        key = field, claim.value, part
-        if not is_telling(field, claim.value) or key in self._standing_at:
-            return self._standing_at.get(key, ())
+        label = label_of(field, claim.value) if isinstance(claim.value, str) else None
+        is_null = says_not_stated((label or "").replace("_", " "))
+        if label is not None and is_null and label.casefold() != "none":
+            return _Value(label)
+        doubt = replace(_doubtful(field, claim.value, " without a quote"), is_broken=True)
+        if not is_telling(field, claim.value):
+            return doubt
         text = self._document.text
         within = part or Span(self._start, self._start + self._verifier.length)
         found = places_of(field, claim.value, text, within)
-        stated: list[Quote] = []
-        for around in (clause_around(text, span) for span in found if len(found) <= MAX_LOOKED):
+        if len(found) > MAX_LOOKED:
+            return doubt
+        stated: list[tuple[Quote, FieldScalar, Basis]] = []
+        for around in (clause_around(text, span) for span in found):
             quote = Quote(text[around.start : around.end], (around,), "exact")
             with suppress(DisagreementError):
-                self._agreed(field, claim, [[quote]])
-                stated.append(quote)
+                stated.append((quote, *self._agreed(field, claim, [[quote]])))
         if field.type == "str":
             stated = list(dict.fromkeys(stated))
         # The checker is shown all places of a text; equal numbers and dates may be of different things.
-        most = MAX_SHOWN if field.type == "str" else 1
-        return self._standing_at.setdefault(key, stated if len(stated) <= most else ())
+        if not stated or len(stated) > (MAX_SHOWN if field.type == "str" else 1):
+            return doubt
+        evidence = tuple(passage_at(quote, self._output, self._document) for quote, _, _ in stated)
+        return _with_rules(field, _Value(*stated[0][1:], evidence))
 
     def _agreed(
         self, field: Field, claim: Claim, ways: Sequence[Sequence[Quote]]
@@ -1280,6 +1282,13 @@ def _united(field: Field, values: Sequence[_Value], unread: str) -> FieldResult:
     if label is not None:  # such as `unknown`, which needs no quote
         return FieldResult("found", label, basis="judged")
     return FieldResult("not_stated")
+
+
+def _with_rules(field: Field, value: _Value) -> _Value:
+    """A value with the rule that it breaks."""
+    exact = Decimal(str(value.value)) if field.type == "decimal" else value.value
+    broken = broken_rule(field.rules, exact)
+    return replace(value, why=broken, is_broken=bool(broken))
 
 
 def _doubtful(field: Field, value: Stated, why: str, evidence: tuple[Evidence, ...] = ()) -> _Value:
