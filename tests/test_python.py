@@ -287,6 +287,14 @@ def test_extractions_are_flat_rows_and_json() -> None:
             pearl.Extraction.from_dict(wrong)
 
 
+def test_fields_may_have_the_names_of_columns() -> None:
+    document = pearl.Document("document: bill\nstatus: paid\nvalue: 7\nquote: none", "a")
+    (found,) = pearl.run(pearl.extract("document, status, value: int, quote", [document]))
+    (row,) = found.rows
+    assert (row["document"], row["status"]) == ("a", "answered")
+    assert (row["document_"], row["status_"], row["value"]) == ("bill", "paid", 7)
+
+
 def test_a_schema_makes_instances_of_what_is_read_back() -> None:
     (found,) = pearl.run(pearl.extract(Letter, [LETTER], model=Fake()))
     assert found.value == Letter(patient="Maria Keller", age=None)

@@ -117,14 +117,14 @@ def print_records(
     from rich.text import Text
 
     from pearl.documents.rows import shortened
-    from pearl.runs.extraction import document_of, shown_value
+    from pearl.runs.extraction import document_of, shown_value, unused_name
 
     console = new_console(file=file, soft_wrap=False)
     paths = [document_of(row) for row in rows]
     names = [Path(path).name for path in paths]
     columns = {"document": names if len({*names}) == len(names) else paths}
     for field in fields:
-        columns[field.name] = [
+        columns[unused_name(field.name, columns)] = [
             shortened(shown_value(row["record"][field.name]), MAX_FIELD)
             if field.name in row.get("record", {})
             else "failed" * (field is fields[0])

@@ -12,7 +12,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -61,6 +61,8 @@ _WANTED: Mapping[str, tuple[Sequence[type], str]] = {
     "bool": ([bool], "true or false"),
 }
 """What a person's value has to be, as JSON writes it."""
+MAX_PART = 120
+"""Maximum bytes of the name of a list in the name of its file, which has 255."""
 _MAX_EXACT = 2**53
 """Integers from here on are not exact in a spreadsheet or a column of floats."""
 
@@ -159,7 +161,8 @@ def table_files(out: str, fields: Iterable[Field]) -> dict[str, str]:
     if path.suffix.lower() in ("", ".xlsx", ".jsonl", ".html"):
         return files
     for table in lists_of(fields):
-        name = path.with_suffix("." + re.sub(r"[^\w.-]", "_", table.name) + path.suffix)
+        part = re.sub(r"[^\w.-]", "_", table.name).encode()[:MAX_PART].decode(errors="ignore")
+        name = path.with_suffix(f".{part}{path.suffix}")
         while str(name).casefold() in map(str.casefold, files.values()):
             name = name.with_stem(f"{name.stem}_")
         files[table.name] = str(name)
@@ -290,10 +293,7 @@ def _table(
         *(c for field in fields for c in field_columns(field, form)),
         *last.items(),
     ):
-        unused = column
-        while unused in columns:  # a field may be called `status` or `age_source`
-            unused += "_"
-        columns[unused] = kind
+        columns[unused_name(column, columns)] = kind
     cells = (
         (
             *first,
@@ -307,6 +307,13 @@ def _table(
         for first, results, others, n in rows
     )
     return name, columns, (dict(zip(columns, row, strict=True)) for row in cells)
+
+
+def unused_name(name: str, used: Container[str]) -> str:
+    """A name that no other column has: a field may be called `document`, `status` or `age_source`."""
+    while name in used:
+        name += "_"
+    return name
 
 
 def field_columns(field: Field, form: str) -> Iterator[tuple[str, type]]:

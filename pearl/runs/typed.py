@@ -21,6 +21,7 @@ from pearl.interpreter.row_evidence import Cell
 from pearl.llm.prices import Price
 from pearl.pipeline import FieldsGiven, Pearl
 from pearl.runs.executors import Outcome, Task
+from pearl.runs.extraction import unused_name
 from pearl.runs.session import Session
 
 T = TypeVar("T")
@@ -58,7 +59,8 @@ class Extraction(Generic[T]):
     def rows(self) -> list[dict[str, Cell]]:
         """Flat rows, ready for a data frame: those of the answer, each with the document and the status."""
         rows = self.answer.rows if self.answer is not None else [{"error": str(self.error)}]
-        return [{"document": self.document, "status": self.status, **row} for row in rows]
+        own: dict[str, Cell] = {"document": self.document, "status": self.status}
+        return [{**own, **{unused_name(n, own): cell for n, cell in row.items()}} for row in rows]
 
     def to_dict(self) -> dict[str, Any]:
         """The extraction as JSON data."""

@@ -214,6 +214,16 @@ def test_names_of_entries_around_that_are_taken_have_a_mark(tmp_path: Path) -> N
     )
 
 
+@pytest.mark.parametrize("name", ["n" * 500, "عقد" * 200, "🦪" * 300])
+def test_lists_with_long_names_have_files(tmp_path: Path, name: str) -> None:
+    fields = parse_fields(f"'{name}': [str], '{name}2': [{{'{name}': [int]}}]")
+    out = str(tmp_path / "out.csv")
+    write_tables(fields, list, out, "csv", opened)
+    assert len([*tmp_path.iterdir()]) == 4
+    write_tables(fields, list, str(tmp_path / "out.xlsx"), "xlsx", opened)
+    assert len(openpyxl.load_workbook(tmp_path / "out.xlsx").sheetnames) == 6
+
+
 def test_amounts_keep_their_digits_in_a_workbook(tmp_path: Path) -> None:
     out = tmp_path / "out.xlsx"
     long = "0.12345678901234567890123"
