@@ -287,6 +287,26 @@ def test_extractions_are_flat_rows_and_json() -> None:
             pearl.Extraction.from_dict(wrong)
 
 
+def test_groups_of_fields_are_judged_together() -> None:
+    plan = (
+        '1. a = EXTRACT(CTX, "patient: str") : A\n2. b = EXTRACT(CTX, "age: int, born: int?") : B'
+    )
+    for text, status, why in (
+        ("Patient: Ada\nAge: 5 or 6\nBorn: 7 or 8", "degraded", "2 of 3 fields are undecided: age, born"),
+        ("Patient: Ada\nAge: 5\nBorn: 7", "answered", ""),
+    ):  # fmt: skip
+        answer = pearl.run(pearl.Pearl().execute(plan, pearl.Document(text, "a")))
+        assert (answer.status, answer.why) == (status, why)
+
+    def reply(request: Request) -> str:
+        said = {"patient": {"value": "Ada", "quote": "Ada came"}, "age": None, "born": None}
+        prompt = str(request.messages)
+        return json.dumps({name: said[name] for name in said if f'"{name}"' in prompt or f"{name}:" in prompt})  # fmt: skip
+
+    answer = pearl.run(pearl.Pearl(Fake(reply), check="off").execute(plan, pearl.Document("Ada came.", "a")))  # fmt: skip
+    assert answer.status == "answered", answer.why
+
+
 def test_fields_may_have_the_names_of_columns() -> None:
     document = pearl.Document("document: bill\nstatus: paid\nvalue: 7\nquote: none", "a")
     (found,) = pearl.run(pearl.extract("document, status, value: int, quote", [document]))

@@ -136,6 +136,7 @@ def load_schema(
     return Schema(fields, None, print_fields(fields), _root=tree_of_fields(fields))
 
 
+@lru_cache(maxsize=32)
 def stored_schema(text: str) -> Schema:
     """The schema in a text of `Schema.text`, which may be untrusted: no code is imported and no file is read."""
     if not text.lstrip().startswith("{"):

@@ -233,9 +233,13 @@ class Answer(ShownInNotebooks, Generic[T]):
 
     def _flaw(self) -> str:
         """The flaw of an answer whose status would otherwise be `answered`; "" for none."""
-        for step in self.steps:
-            if step.record is not None and step.why:
-                return step.why
+        whys = [step.why for step in self.steps if step.record is not None]
+        if any(whys):
+            from pearl.interpreter.extracting import undecided_fields  # late: it uses answers
+
+            united = self.record if len(whys) > 1 else None
+            told = "" if united is None else undecided_fields(united)
+            return told or next(filter(None, whys))
         for quote in self.unverified:
             if quote.reason in ("missing", "apart"):
                 return f"step '{quote.step}': {quote.why}: '{shortened(quote.text, MAX_TOLD)}'"
