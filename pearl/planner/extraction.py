@@ -15,10 +15,12 @@ QUESTION = "Which values does the document state for"
 """How the question of a schema alone begins; it says nothing that the fields do not say."""
 _LEAF_TOKENS = 60
 """Tokens of a value with its quote in a reply."""
+_VALUE_TOKENS = 15
+"""Tokens of a value in an entry of a list, whose values share a quote."""
 _NAME = 40
 """Characters of a name that these tokens have room for."""
-_N_ENTRIES = 8
-"""Entries that a list is expected to have."""
+_N_ENTRIES, _N_INNER = 8, 2
+"""Entries that a list is expected to have, and a list in an entry."""
 _N_NAMED = 6
 
 
@@ -74,10 +76,13 @@ def _groups(fields: Sequence[Field], reply_tokens: int) -> list[list[Field]]:
     return groups
 
 
-def _tokens(field: Field) -> int:
+def _tokens(field: Field, in_entry: bool = False) -> int:
     """What a field is expected to take in a reply."""
-    inner = sum(map(_tokens, field.fields)) or _LEAF_TOKENS
-    return inner * (_N_ENTRIES if field.is_list else 1) + max(0, len(field.name) - _NAME) // 3
+    each = _VALUE_TOKENS if in_entry else _LEAF_TOKENS
+    if field.fields:
+        each = _LEAF_TOKENS - _VALUE_TOKENS + sum(_tokens(inner, True) for inner in field.fields)
+    n = 1 if not field.is_list else _N_INNER if in_entry else _N_ENTRIES
+    return each * n + max(0, len(field.name) - _NAME) // 3
 
 
 def _listed(fields: Sequence[Field]) -> str:
