@@ -12,7 +12,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, FormatChecker
 
 from pearl import Answer, Document, Pearl
-from pearl.data.schemas import load_schema
+from pearl.data.schemas import Schema, load_schema
 from tests.extraction.documents import Case, leaves
 from tests.extraction.replies import Checker, Teller, model_of, pairs
 from tests.extraction.shapes import SHAPES, schema_of
@@ -78,8 +78,8 @@ def run(
     case: Case, *, teller: Teller | None = None, window: int | None = None, **settings: Any
 ) -> tuple[Answer, Checker]:
     """The answer about a document, and the checker that was asked."""
-    schema = schema_of(case.shape)
-    checker = Checker(case, load_schema(schema).fields)
+    schema = schema_named(case.name)
+    checker = Checker(case, schema.fields)
     model = model_of(teller or Teller(case), checker, window=window)
     document = Document(case.text, "file.txt")
     return asyncio.run(Pearl(model, **settings).extract(schema, document)), checker
@@ -94,7 +94,7 @@ def compare(case: Case, answer: Answer, figures: Figures) -> None:
     for data_of, validator in ((answer.value, whole), (data, part)):
         if data_of is not None and (flaw := next(validator.iter_errors(data_of), None)):
             figures.invalid.append(f"{case.name}: {flaw.json_path}: {flaw.message[:200]}")
-    schema = load_schema(schema_of(case.shape))
+    schema = schema_named(case.name)
     gold = dict(leaves(case.gold))
     got = dict(flat(data))
     assert answer.record is not None
@@ -149,6 +149,12 @@ def without_need(schema: Any) -> Any:
     if "oneOf" in inner:
         inner["anyOf"] = inner.pop("oneOf")  # without what tells them, several may fit
     return {"anyOf": [{"type": "null"}, inner]}
+
+
+@cache
+def schema_named(name: str) -> Schema:
+    """The schema of a shape."""
+    return load_schema(schema_of(SHAPES[name]))
 
 
 @cache
