@@ -542,6 +542,8 @@ class _Quotes:
                 results.append((at, entry.reply, results_of))
         results.sort(key=lambda each: each[0])
         kept = self._once(field, results)
+        if field.fields and field.fields[0].name == ENTRY:
+            kept = self._without_strays(kept)
         whys += [claims.why for _, claims in said if claims.why]
         needed = [each.name for each in inner if not (each.is_optional or each.is_list)]
         if len(said) > 1 and has_lists and needed:
@@ -555,6 +557,35 @@ class _Quotes:
             "undecided" if why else state, why=why, entries=tuple(kept), candidates=candidates,
             has_objects=bool(field.fields) and [f.name for f in field.fields] == [PLAIN],
         )  # fmt: skip
+
+    def _without_strays(
+        self, rows: Sequence[Mapping[str, FieldResult]]
+    ) -> list[Mapping[str, FieldResult]]:
+        """Lists in a list; a value that is quoted from another one of them, far from its own, is undecided."""
+        at_line: dict[int, list[tuple[int, Span]]] = {}
+        for i, row in enumerate(rows):
+            for cell in row[PLAIN].entries:
+                for passage in cell[PLAIN].evidence:
+                    at_line.setdefault(self._line(passage.span)[0], []).append((i, passage.span))
+
+        def is_stray(i: int, cell: FieldResult) -> bool:
+            spans = [passage.span for passage in cell.evidence]
+            near = [each for span in spans for each in at_line[self._line(span)[0]]]
+            is_alone = sum(j == i for j, _ in near) <= len(spans)
+            return is_alone and any(j != i and _overlap(span, s) for j, s in near for span in spans)
+
+        def settled(i: int, cell: Mapping[str, FieldResult]) -> Mapping[str, FieldResult]:
+            result = cell[PLAIN]
+            if result.entries or not is_stray(i, result):
+                return cell
+            why = f"the reply gives {_told(result.value)}, but with the quote of another entry"
+            candidates = (Candidate(result.value, result.evidence),)
+            return {PLAIN: FieldResult("undecided", why=why, candidates=candidates)}
+
+        return [
+            {PLAIN: replace(row[PLAIN], entries=tuple(settled(i, c) for c in row[PLAIN].entries))}
+            for i, row in enumerate(rows)
+        ]
 
     def _joined(
         self, fields: Sequence[Field], said: Sequence[tuple[Span | None, Claims]]

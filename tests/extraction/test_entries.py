@@ -120,3 +120,19 @@ def test_a_group_of_fields_without_values_is_no_flaw_of_the_others() -> None:
     assert (answer.status, answer.value) == ("answered", {"name": "Anna Weber", "children": None})
     answer, _ = extract(schema, "Name: Anna Weber.", said | {"children": [{"name": told("Bob")}]})
     assert (answer.status, answer.partial["name"]) == ("degraded", "Anna Weber")
+
+
+def test_a_value_of_another_row_is_not_that_of_this_one() -> None:
+    rows = [
+        [told(n, "11; 12; 13") for n in (11, 12, 13)],
+        [told(n, "21; 22; 23") for n in (21, 22, 23)],
+    ]
+    answer, _ = extract("grid: [[int]]", "Grid:\n11; 12; 13\n21; 22; 23\n", {"grid": rows})
+    assert answer.value == {"grid": [[11, 12, 13], [21, 22, 23]]}
+    rows[1][1] = told(12, "11; 12; 13")
+    answer, _ = extract("grid: [[int]]", "Grid:\n11; 12; 13\n21; 22; 23\n", {"grid": rows})
+    assert answer.undecided == ("grid[1][0]",)  # in the order of the document
+    assert answer.partial["grid"][1][1:] == [21, 23]
+    whole = [[told(n, "[[1, 2], [3, 4]]") for n in row] for row in ((1, 2), (3, 4))]
+    answer, _ = extract("grid: [[int]]", "Grid: [[1, 2], [3, 4]]\n", {"grid": whole})
+    assert answer.value == {"grid": [[1, 2], [3, 4]]}
