@@ -275,6 +275,7 @@ def test_alternatives_are_many_or_too_many() -> None:
         load_schema(of(a=deep))
 
 
+@pytest.mark.slow
 def test_types_that_multiply_are_read_less_deep_or_refused() -> None:
     types = {
         f"T{i}": of(
