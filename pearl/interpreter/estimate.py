@@ -331,14 +331,11 @@ class CostEstimator:
         if task.action.extracts:
             # imported on use: few plans extract
             from pearl.interpreter.extracting import AGAIN_TOKENS as MORE_TOKENS
-            from pearl.replies.extracted import leaves, wanted_fields
 
             # The request about each part may be repeated, be followed by one for values that break a
-            # rule, and by one for what is missing in each further pass.
+            # rule or have no certain place, and by one for what is missing in each further pass.
             n = costs.calls.upper
-            fields = wanted_fields(dict(task.arguments)["FIELDS"], is_all=task.action.extracts_all)
-            n_more = any(leaf.rules for leaf in leaves(fields)) + self._limits.passes - 1
-            n_more = 0 if self._limits.max_prompt_tokens is not None else n_more
+            n_more = 0 if self._limits.max_prompt_tokens is not None else self._limits.passes
             added = self._counter.most(self._reply_tokens) + AGAIN_TOKENS + HELD_TOKENS
             added += n_more * (MORE_TOKENS + AGAIN_TOKENS + HELD_TOKENS)
             most = None if costs.calls.most is None else (2 + n_more) * costs.calls.most
