@@ -27,8 +27,8 @@ from pearl.dsl.literals import short
 Where = tuple[Key, ...]
 """The place of a value in the data of a schema."""
 
-Flaws = Iterable[tuple[Sequence[Key], str]]
-"""What is wrong with data, by place."""
+Flaws = Iterable[tuple[Sequence[Key], str, bool]]
+"""What is wrong with data, by place, and whether values that are undecided may be the cause."""
 
 MISSING: Final = object()
 """No value."""
@@ -235,22 +235,27 @@ class Composer:
             value = self._pruned(self.root, self.data, ())
             if value is MISSING:
                 return value
-            refused = dict(self._found(value, flaws(value)))
+            refused = list(self._found(value, flaws(value)))
             if not refused:
                 for at in self._left_out:
                     self._say(at, "default, not stated")
                 return value
-            is_new = any(at and at not in self._refused for at in refused)
-            for at, why in refused.items():
-                self._say(at, why)
+            is_new = any(at and at not in self._refused for at, _, _ in refused)
+            for at, why, is_of_all in refused:
+                if not (is_of_all and self._has_gap(at)):
+                    self._say(at, why)
                 self._refuse(at)
             if not is_new:
                 return MISSING
 
-    def _found(self, value: Any, flaws: Flaws) -> Iterable[tuple[Where, str]]:
+    def _has_gap(self, at: Where) -> bool:
+        """Whether a part of a place is undecided."""
+        return any(len(lost) > len(at) and lost[: len(at)] == at for lost in self.lost)
+
+    def _found(self, value: Any, flaws: Flaws) -> Iterable[tuple[Where, str, bool]]:
         """The places of flaws in the data, each once."""
         seen: set[Where] = set()
-        for where, why in flaws:
+        for where, why, is_of_all in flaws:
             at: Where = ()
             inner = value
             for key in where:
@@ -262,7 +267,7 @@ class Composer:
                     break
             if at not in seen:
                 seen.add(at)
-                yield at, why
+                yield at, why, is_of_all
 
     def _refuse(self, at: Where) -> None:
         """Take a part out of the value; out of the data only a single value, because it may be right in itself."""
@@ -273,8 +278,8 @@ class Composer:
     def drop(self, flaws: Flaws) -> None:
         """Take what has flaws out of the data."""
         self._kept.clear()
-        for at, why in self._found(self.data, flaws):
-            if self._empty(at, is_whole=True):
+        for at, why, is_of_all in self._found(self.data, flaws):
+            if not (is_of_all and self._has_gap(at)) and self._empty(at, is_whole=True):
                 self._lose(at, why)
 
     def _empty(self, at: Where, *, is_whole: bool) -> bool:
@@ -403,16 +408,21 @@ def _iso(form: str, value: Any) -> tuple[Any, str]:
 
 def flaws_of_schema(
     text: str, data: Any, *, is_lenient: bool, has_formats: bool = True
-) -> list[tuple[Sequence[Key], str]]:
+) -> list[tuple[Sequence[Key], str, bool]]:
     """Where data breaks a JSON Schema; leniently, null is allowed everywhere and nothing is required."""
-    found: list[tuple[Sequence[Key], str]] = []
+    found: list[tuple[Sequence[Key], str, bool]] = []
     for error in _validator(text, is_lenient, has_formats).iter_errors(data):
         value = short(json.dumps(error.instance, ensure_ascii=False, default=str))
         limit = short(json.dumps(error.kind.value, ensure_ascii=False, default=str))
-        is_long = error.kind.name in ("anyOf", "oneOf", "not", "enum")
-        told = f'"{error.kind.name}"' if is_long else f'"{error.kind.name}": {limit}'
-        found.append((error.instance_path, f"the value {value} breaks {told}"))
+        keyword = error.kind.name
+        told = f'"{keyword}"' if keyword in _ALONE else f'"{keyword}": {limit}'
+        is_of_all = keyword in _OF_WHOLES or keyword == "uniqueItems"
+        found.append((error.instance_path, f"the value {value} breaks {told}", is_of_all))
     return found
+
+
+_ALONE = frozenset({"anyOf", "oneOf", "not", "enum", "uniqueItems"})
+"""Keywords that are told without what they say: it is long, or nothing."""
 
 
 @lru_cache(maxsize=32)

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
 from inspect import isroutine
@@ -93,9 +93,9 @@ class Schema:
             made.append(_adapter(self.model).validate_json(json_bytes(data)))
         except ValidationError as error:
             flaws = error.errors(include_url=False, include_context=False, include_input=False)
-            return [(flaw["loc"], flaw["msg"]) for flaw in flaws]
+            return [(flaw["loc"], flaw["msg"], flaw["type"] == "too_short") for flaw in flaws]
         except Exception as error:  # noqa: BLE001 - validators are code of the user
-            return [((), f"{type(error).__name__}: {error}")]
+            return [((), f"{type(error).__name__}: {error}", False)]
         return ()
 
 
@@ -217,6 +217,7 @@ def _of_json(data: Any, name: str, folder: Path | None = None, *, model: Any = N
     check(schema, name, is_whole=True)
     is_object = isinstance(root, Object | Choice)
     whole = "" if is_object else _VALUE if isinstance(root, Scalar) else _ENTRIES
-    fields = tuple(fields_of(root, whole))
+    named = replace(root, about="") if is_object else root  # what it says of all is no field's
+    fields = tuple(fields_of(named, whole))
     text = json.dumps(schema, ensure_ascii=False)
     return Schema(fields, model, text, notes, _root=root, _whole=whole)

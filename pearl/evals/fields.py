@@ -204,6 +204,8 @@ class _Document:
                 if gold.get(key) is not None:
                     self.scores.unknown.add(_joined(name, key))
                 continue
+            if is_named and inner.is_constant:
+                continue
             within = _joined(name, key if is_named else "*")
             self.value(inner, _joined(path, key), within, gold.get(key), said.get(key))
 
@@ -300,6 +302,27 @@ class _Place:
         """The place of an entry of a list; those of a tuple differ."""
         tuples = [p[i] for p in self._tuples if i < len(p)]
         return self.made(tuples or self._all("items", dict))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether there is one value only, for which nothing is extracted."""
+        given = [
+            node.get("enum", [node.get("const")])
+            for node in self.nodes
+            if {"enum", "const"} & node.keys()
+        ]
+        others = [
+            node for node in self.nodes if not {"enum", "const", "$ref", "allOf"} & node.keys()
+        ]
+        is_single = (
+            len({json.dumps(each, sort_keys=True) for each in given}) == 1
+            and len(given[0] or ()) == 1
+        )
+        return (
+            is_single
+            and not others
+            and not any({"anyOf", "oneOf"} & node.keys() for node in self.nodes)
+        )
 
     @property
     def has_names(self) -> bool:

@@ -107,7 +107,7 @@ def write_evidence(
 
 
 SOURCES: Mapping[str, type] = {
-    "document": str, "field": str, "value": str, "state": str, "quote": str, "source": str, "page": int, "start": int, "end": int,
+    "document": str, "field": str, "value": str, "basis": str, "quote": str, "source": str, "page": int, "start": int, "end": int,
 }  # fmt: skip
 """The columns of the sheet of sources."""
 

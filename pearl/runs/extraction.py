@@ -397,7 +397,7 @@ def _sources(rows: Iterable[Mapping[str, Any]]) -> Table:
     passages = (
         source_row(
             passage, document=document_of(row), field=path, value=_text(each["value"]),
-            state="candidate" if result["state"] == UNDECIDED else str(result.get("basis")),
+            basis="candidate" if result["state"] == UNDECIDED else str(result.get("basis")),
         )
         for row in rows for path, _, result in results_of(record_of(row))
         for each in (result, *result.get("candidates", ())) for passage in each.get("evidence", ())

@@ -392,3 +392,41 @@ def test_any_data_is_a_schema_or_refused(data: Any) -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     with suppress(PlanError, UsageError, DataError):
         load_schema(text)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "entries", "reasons"),
+    [
+        ({"uniqueItems": True, "minItems": 1}, (UNDECIDED, UNDECIDED), ["t[0]: undecided: two values", "t[1]: undecided: two values"]),
+        ({"minItems": 1}, (UNDECIDED,), ["t[0]: undecided: two values"]),
+        ({"minItems": 2}, (stated(5), UNDECIDED), ["t[1]: undecided: two values"]),
+        ({"maxItems": 1}, (stated(5), stated(7), UNDECIDED),
+         ["t[2]: undecided: two values", 't: the value [5, 7, null] breaks "maxItems": 1']),
+        ({"minItems": 3}, (stated(5), stated(7)), ['t: the value [5, 7] breaks "minItems": 3']),
+    ],
+)  # fmt: skip
+def test_entries_that_are_undecided_break_no_rule_of_their_list(
+    keywords: dict[str, Any], entries: tuple[FieldResult, ...], reasons: list[str]
+) -> None:
+    schema = load_schema({"properties": {"t": a_list(INT, **keywords)}, "required": ["t"]})
+    reading = schema.read(Record({"t": several(*({"value": each} for each in entries))}))
+    assert (reading.value, list(reading.reasons)) == (None, reasons)
+
+
+def test_a_list_of_a_model_that_is_too_short_for_what_is_undecided_has_no_other_reason() -> None:
+    class Held(BaseModel):
+        t: list[int] = Field(min_length=1)
+
+    reading = load_schema(Held).read(Record({"t": several({"value": UNDECIDED})}))
+    assert (reading.value, reading.reasons) == (None, ("t[0]: undecided: two values",))
+
+
+def test_words_about_the_whole_are_not_of_its_first_field() -> None:
+    class Letter(BaseModel):
+        """A letter from the clinic."""
+
+        patient: str
+        drug: Drug
+
+    fields = "patient: str, drug.name: str {\"maxLength\": 10} (A drug that is taken.), drug.dose.mg: number? (A drug that is taken.)"  # fmt: skip
+    assert print_fields(load_schema(Letter).fields) == fields

@@ -70,7 +70,7 @@ class Line(BaseModel):
 
 
 PART = (
-    "name: str (A part of a machine.; as printed; for example bolt, nut), "
+    "name: str (as printed; for example bolt, nut), "
     'n: int {"minimum": 1}? (count the pieces; the default 1 is no value of the document), '
     'price: decimal {"minimum": 0.0}?'
 )

@@ -358,3 +358,23 @@ def test_a_folder_of_gold_files(tmp_path: Path) -> None:
     gold = read_gold(tmp_path)
     assert "b.gold.json: no gold value: " in str(gold.problems[0])
     assert gold.by_document(["docs/a.pdf", "docs/b.pdf"]) == {"docs/a.pdf": "a.gold.json"}
+
+
+def test_a_constant_is_not_counted_as_right() -> None:
+    """Nothing is extracted for it; of an entry, of which there may be none, it is."""
+    one = {"$ref": "#/$defs/one"}
+    schema = {
+        "properties": {
+            "currency": {"const": "EUR"}, "unit": one, "total": {"type": "number"},
+            "kind": {"anyOf": [{"const": "open"}, {"type": "null"}]}, "marks": {"items": {"const": "x"}},
+            "pet": {"anyOf": [
+                {"properties": {"is": {"const": "cat"}}}, {"properties": {"is": {"const": "dog"}}},
+            ]},
+        },
+        "$defs": {"one": {"type": "string", "enum": ["m"]}},
+    }  # fmt: skip
+    gold = {"currency": "EUR", "unit": "m", "total": 5, "kind": "open", "marks": ["x"], "pet": {"is": "dog"}}  # fmt: skip
+    scores = Comparison(schema)
+    scores.add("a", gold, gold)
+    assert sorted(scores.fields) == ["kind", "marks[]", "pet.is", "total"]
+    assert (scores.all.n_gold, scores.unknown) == (4, set())

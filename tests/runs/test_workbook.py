@@ -62,7 +62,7 @@ def test_a_workbook_is_laid_out_for_a_person(tmp_path: Path) -> None:
     assert (links["age_source"].target, links["age_source"].location) == ("n%20%C3%A4.html", "r1f2")
     assert book["drugs"]["D2"].hyperlink.location == "r1f8"
     sources = list(book["Sources"].values)
-    assert sources[0][:5] == ("document", "field", "value", "state", "quote")
+    assert sources[0][:5] == ("document", "field", "value", "basis", "quote")
     assert sources[3] == ("a.pdf", "age", "54", "candidate", "54 years", "a.pdf", 2, 30, 38)
     readme = dict(book["README"].values)
     assert readme["question"] == "=Who?"
