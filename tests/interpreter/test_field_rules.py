@@ -227,7 +227,7 @@ PATTERNS = {
         "_DEGREE": "unit", "_CODE": "currency", "_BETWEEN": "unit", "_PLAIN_NUMBER": "number",
     },
     "pearl/documents/evidence/finding.py": {
-        "_QUOTED_LINE": "quote", "_INLINE": "quote", "_MARK": "quote", "_KEY": "quote", "_BAR": "quote", "_NO_LETTERS": "quote",
+        "_QUOTED_LINE": "quote", "_INLINE": "quote", "_MARK": "quote", "_KEY": "quote", "_NO_LETTERS": "quote",
     },
     "pearl/documents/evidence/normal.py": {
         "_JOINED": "quote", "_UNIT": "quote", "_CURRENCY_APART": "quote", "UNSPACED": "quote", "_SIGNS": "quote",
