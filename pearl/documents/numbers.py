@@ -96,7 +96,7 @@ FOREIGN_SCALES = {
 """Scales in languages that use a decimal comma."""
 SCALES_UNSPACED = {"百万": 6, "千万": 7, "万": 4, "萬": 4, "만": 4, "億": 8, "亿": 8, "억": 8}
 _SCALES = SCALE_WORDS | SCALES_UNSPACED
-_MONEY_SCALES = _SCALES | {"k": 3, "m": 6, "mm": 6, "b": 9}
+MONEY_SCALES = _SCALES | {"k": 3, "m": 6, "mm": 6, "b": 9}
 """With those of amounts of money; without a currency these letters are units such as metres."""
 
 _DIGITS = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
@@ -400,7 +400,7 @@ def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tu
     end = figure.end()
     if match := _CAPTION.match(line, end) or _WORD.match(line, end):
         word = match["word"].lower()
-        own = _MONEY_SCALES if is_money else _SCALES
+        own = MONEY_SCALES if is_money else _SCALES
         power = own.get(word) or FOREIGN_SCALES.get(word)
         if power and word not in own and (figure["digits"] or "")[-4:-3] in (".", ","):
             raise UnclearNumberError(f"a mark before three digits, in {quoted(text)}")

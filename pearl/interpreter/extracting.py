@@ -86,6 +86,7 @@ from pearl.replies.extracted import (
 from pearl.replies.not_stated import says_not_stated
 
 MAX_AROUND = 120
+MAX_CAPTION = 4_000
 """Characters around a passage in which a unit or a longer number, and the ends of its line, are looked for."""
 
 AGAIN_TOKENS = 2_000
@@ -937,7 +938,7 @@ class _Quotes:
         for quote in (quote for way in ways for quote in way):
             start, end = quote.spans[0].start, quote.spans[-1].end
             pieces = [text[span.start : span.end] for span in quote.spans]
-            before = text[max(start - MAX_AROUND, 0) : start]
+            before = text[max(start - MAX_CAPTION, 0) : start]
             results.append(agreed(field, claim.value, pieces, before, text[end : end + MAX_AROUND]))
         return results[0]
 

@@ -22,6 +22,7 @@ from pearl.documents.numbers import (
     FOREIGN_SCALES,
     FRACTION,
     MONEY,
+    MONEY_SCALES,
     SCALE_WORDS,
     SCALES_UNSPACED,
     SHARES,
@@ -265,6 +266,10 @@ class _Amount:
     unit: str = ""
     flaw: str = ""
 
+    def __str__(self) -> str:
+        scale = next((word for word, power in SCALES.items() if power == self.scale), "")
+        return " ".join(filter(None, (self.text, scale, _shown_unit(self.unit.lstrip("?")))))
+
     def is_in(self, other: _Amount) -> bool:
         """Whether another text states this number, if it is certain that this one does."""
         is_same = (
@@ -389,7 +394,7 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
         read = quantity(line, decimal="," if _DECIMAL_COMMA.fullmatch(shown) else "")
     except UnclearNumberError as error:
         number = Decimal(digits) if _PLAIN_NUMBER.fullmatch(digits) else None
-        return _Amount(shown, start, number, flaw=flaw or str(error))
+        return _Amount(shown, start, number, flaw=flaw or f"{quoted(shown)} is unclear: {error}")
     is_scaled = read.scale > 0 or after.lstrip().startswith(tuple(SCALES_UNSPACED))
     behind = after[end:] if is_scaled else after
     match = _AFTER.match(behind)
@@ -429,6 +434,50 @@ _LAST_UNIT = lazy_pattern(rf"\s{_UNIT}\Z")
 _IN_UNIT = lazy_pattern(
     rf"(?:\b(?:in|as)|,)\s(?:(?:{'|'.join(SCALES)})s?\s(?:of\s)?)?{_UNIT}", re.I
 )
+_MAX_CAPTION = 40
+"""Characters before the line of a number in which a caption also concerns fields that name no scale."""
+
+
+def _shown_unit(unit: str) -> str:
+    return f"{unit}s" if unit in _CALENDAR else unit
+
+
+def _scales_in(line: str, *, is_above: bool = False) -> set[int]:
+    """The powers of ten that a line names for its numbers, or, of a line above, for those below it."""
+    found = set()
+    words = list(_CAPTION_WORD.finditer(line))
+    names = ["", *(word[0].casefold() for word in words), "", ""]
+    moneys = [False, *(unit_named(word[0]) in CURRENCY_UNITS for word in words), False, False]
+    for i, (word, name) in enumerate(zip(words, names[1:], strict=False), start=1):
+        power = SCALE_WORDS.get(name) or FOREIGN_SCALES.get(name)
+        if moneys[i - 1]:
+            power = power or MONEY_SCALES.get(name)  # `£m`
+        lead = line[max(word.start() - 3, 0) : word.start()].rstrip()
+        is_caption = lead.endswith("(") or names[i - 1] == "in" or moneys[i - 1] or moneys[i + 1]
+        is_caption |= names[i + 1] == "of" and moneys[i + 2]
+        if not power or not is_caption or lead[-1:].isdigit():
+            continue
+        rest = line[word.end() :] if is_above else ""
+        if all(len(each.text) == 4 for each in _amounts(rest)):  # years head columns
+            found.add(power)
+    return found
+
+
+def _scales_beside(text: str, start: int, end: int, low: int) -> set[int]:
+    """The powers of ten that captions from a place on name for a number: on its line, else on the nearest above."""
+    begin = text.rfind("\n", 0, start) + 1
+    stop = text.find("\n", end)
+    found = _scales_in(text[begin : stop if stop >= 0 else None])
+    behind = text[end:].lstrip()
+    if (next_word := _CAPTION_WORD.match(behind)) and (
+        power := SCALE_WORDS.get(next_word[0].casefold())
+    ):
+        found.add(power)  # on the next line
+    for line in reversed(text[low:begin].splitlines()):
+        found = found or _scales_in(line, is_above=True)
+    return found
+
+
 _DEGREE = lazy_pattern(r"(?<=temp |ture )(?=[cf]\Z)")
 _CODE = lazy_pattern(r"\s[a-z]{3}\Z")
 
@@ -445,7 +494,12 @@ _BETWEEN = lazy_pattern(r"(?<=[a-z])(?=[A-Z])|[_.\W]+")
 def _unit_of_field(field: Field) -> str:
     """The unit that the name or the description of a field states; "" for none."""
     words = _DEGREE.sub("°", words_of(field.name).rstrip().casefold())
+    head, per, _ = words.partition(" per ")
+    if per and not ((one := _unit(_LAST_UNIT.search(f" {head}"))) and one not in CURRENCY_UNITS):
+        words = head  # `price_eur_per_kg`, `times_per_day`; a dose is in mg/kg
     last = words.rpartition(" ")[2]
+    if last in MONEY_SCALES and scale_of(field.description):
+        words = last = ""  # `revenue_m (in millions of EUR)`
     if code := unit_named(last.upper()) if _CODE.search(words) else "":
         return code
     if last not in _CALENDAR and (unit := _unit(_LAST_UNIT.search(words))):
@@ -484,34 +538,60 @@ def _shown_number(
     if field.type == "int" and number != number.to_integral_value():
         raise DisagreementError(f"{number:f} is not a whole number")
     scale = scale_of(f"{words_of(field.name)} {field.description}") or 0
+    is_rate = " per " in words_of(field.name).casefold()
     flaw = ""
     # a unit, or a caption with the scale, may stand beside the quote
     lead, passage, rest = map(plain, (before[-MAX_BESIDE:], passage, after[:MAX_BESIDE]))
-    for amount in _amounts(lead + passage + rest, len(lead), len(lead) + len(passage)):
+    amounts = list(_amounts(lead + passage + rest, len(lead), len(lead) + len(passage)))
+    for amount in amounts:
         if amount.number is None:
             flaw = flaw or amount.flaw
             continue
         factor = _factor(amount.unit, unit)
+        if is_rate and not unit and any(amount.unit in dimension for dimension in DIMENSIONS):
+            flaw = amount.flaw or f"the quote gives '{amount}', the field is a number of times"
+            continue
         wanted = {number.scaleb(scale)}
-        if scale and not amount.scale:
-            wanted.add(number)  # the scale stands in a caption
         if not unit and amount.unit == "%":
             wanted.add(number * 100)
-        if amount.number * (factor or 1) not in wanted:
+        bare = amount.number * (factor or 1)
+        powers = _scales_of(amount, unit, scale, before, lead + passage + rest)
+        readings = {bare.scaleb(power) for power in powers or {0}}
+        is_certain = len(readings) == 1 and readings <= wanted
+        if not is_certain and bare not in wanted and (amount.scale or bare != number):
             continue
         if factor is None:
-            given = f"{amount.text} {amount.unit.lstrip('?')}"
-            flaw = amount.flaw or f"the quote gives '{given}', the field is in {unit}"
+            flaw = amount.flaw or f"the quote gives '{amount}', the field is in {_shown_unit(unit)}"
         elif amount.flaw:
             flaw = amount.flaw
+        elif not is_certain:
+            said = "a caption names another scale" if powers else "no caption names the scale"
+            flaw = f"{said} of {quoted(amount.text)}"
         else:
             is_copied = amount.text == f"{number.normalize():f}" and factor == 1
             is_same = amount.number == number and not amount.scale
             shown = amount.number if is_same else number
             is_copied |= field.type == "decimal" and is_same and amount.text == f"{shown:f}"
             return number, shown, "copied" if is_copied else "normalised"
-    figures = [each.text for each in _amounts(passage)]
-    raise DisagreementError(flaw or _instead("number", figures))
+    if not flaw and unit:
+        others = (each for each in amounts if each.number == number and each.unit not in ("", unit))
+        if other := next(others, None):
+            flaw = f"the quote gives '{other}', the field is in {_shown_unit(unit)}"
+    raise DisagreementError(flaw or _instead("number", [each.text for each in _amounts(passage)]))
+
+
+def _scales_of(amount: _Amount, unit: str, scale: int, before: str, text: str) -> set[int]:
+    """The scales that captions name for a number that may be without its own."""
+    is_money = not unit or unit in CURRENCY_UNITS
+    is_year = not scale and len(amount.text) == 4 and amount.text.isdigit()
+    if amount.scale or is_year or not (is_money or scale):
+        return set()
+    if not (not amount.unit or amount.unit[0] == "?" or amount.unit in CURRENCY_UNITS):
+        return set()
+    above = plain(before[:-MAX_BESIDE])
+    low = 0 if scale else max(len(above) + amount.start - _MAX_CAPTION, 0)
+    start = len(above) + amount.start
+    return _scales_beside(above + text, start, start + len(amount.text), low)
 
 
 def _stated_number(value: Stated, unit: str) -> Decimal:
