@@ -113,7 +113,8 @@ def test_a_field_of_several_kinds_of_objects_names_all_of_them() -> None:
 
 
 def test_a_group_of_fields_without_values_is_no_flaw_of_the_others() -> None:
-    schema = "name: str?, children: [{name: str?, children: [{name: str?, town: str?}]?}]?"
+    many = ", ".join(f"town_{i}: str?" for i in range(20))  # more than one reply has room for
+    schema = f"name: str?, children: [{{name: str?, children: [{{name: str?, {many}}}]?}}]?"
     said = {"name": told("Anna Weber"), "children": []}
     answer, model = extract(schema, "Name: Anna Weber.", said)
     assert sum("<claim 1>" not in each.prompt for each in model.requests) == 2

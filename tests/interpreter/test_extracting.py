@@ -496,7 +496,7 @@ def test_parts_of_a_long_document_make_one_record() -> None:
     checked = Pearl(model).compile(f'1. record = EXTRACT(CTX, "{fields}") : Extract')
     graph, limits = build_graph(checked), ContextLimits(Counter(), window=1_500)
     costs = CostEstimator(RequestBuilder(graph, Document(text), limits)).step(graph.steps[0])
-    assert (costs.calls.least, costs.calls.most) == (len(model.requests), 2 * len(model.requests))
+    assert (costs.calls.least, costs.calls.most) == (len(model.requests), 3 * len(model.requests))
     with pytest.raises(ExecutionError):
         extract(fields, text, parts_of(reply), window=1_500, context="full")
 
