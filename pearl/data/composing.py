@@ -192,6 +192,11 @@ class Composer:
             self._read(node.item, self._entry(node.item, entry), (*at, i), True)
             for i, entry in enumerate(result.entries)
         ]
+        for i, entry in enumerate(result.entries):
+            # in a list in a list, the position of an entry has a meaning, which the value would lose
+            is_gap = isinstance(node.item, Scalar) and _is_not_stated(entry)
+            if is_gap and not node.item.is_nullable and isinstance(at[-1] if at else "", int):
+                self.lost.setdefault((*at, i))
         if node.is_set and isinstance(node.item, Scalar):
             kept: list[Any] = []
             for value in values:
@@ -352,6 +357,10 @@ def _nested(fields: Mapping[str, FieldResult]) -> dict[str, Any]:
             inner = inner.setdefault(part, {})
         inner[last] = result
     return root
+
+
+def _is_not_stated(entry: Mapping[str, FieldResult]) -> bool:
+    return all(result.state == "not_stated" for result in entry.values())
 
 
 def _leaves(got: Mapping[str, Any]) -> Iterable[FieldResult]:

@@ -77,7 +77,9 @@ def print_fields(fields: Iterable[Field]) -> str:
 
 
 def _print_field(field: Field) -> str:
-    name = ".".join(map(_printed, field.name.split(".")))
+    # the path of a value in a list, such as `drugs[0].dose`, is one word
+    is_path = "]." in field.name
+    name = _quoted(field.name) if is_path else ".".join(map(_printed, field.name.split(".")))
     about = field.description
     is_plain = " ".join(about.split()) == about and _balanced(f"({about})", 0) == len(about) + 2
     if not is_plain or _QUOTED_ABOUT.fullmatch(f"({about})"):
@@ -199,7 +201,7 @@ class _Reader:
         while self.took("."):
             parts.append(self.name(path))
         name = ".".join(parts)
-        path, depth = f"{path}{name}", depth + len(parts)
+        path, depth = f"{path}{name}", depth + name.count(".") + 1
         if depth > MAX_DEPTH + 1:
             self.fail(f"'{short(path)}' is nested more than {MAX_DEPTH} deep", start)
         inner: tuple[Field, ...] = ()
@@ -315,7 +317,8 @@ class _Reader:
         start = self.at
         inside = f" in '{short(path[:-1])}'" if path else ""
         text, _ = self.word(f"a field{inside} has no name")
-        if flaw := name_flaw(text):
+        parts = text.split(".") if "]." in text else [text]
+        if flaw := next(filter(None, map(name_flaw, parts)), ""):
             self.fail(f"{flaw}{inside}", start)
         return text
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter as Counts
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from decimal import Decimal
@@ -32,7 +31,7 @@ from pearl.documents.evidence.agreeing import (
     same_value,
 )
 from pearl.documents.evidence.collecting import passage_at
-from pearl.documents.evidence.standing import clause_around, is_telling, places_of
+from pearl.documents.evidence.standing import clause_around, is_telling, places_of, swapped_of
 from pearl.documents.numbers import quoted
 from pearl.documents.record import (
     PLAIN,
@@ -80,6 +79,7 @@ from pearl.replies.extracted import (
     Claims,
     Extracted,
     extraction_constraint,
+    is_null,
     read_extracted,
     wanted_fields,
 )
@@ -404,6 +404,8 @@ _Place = tuple[Span, ...]
 MAX_LOOKED = 60
 """Maximum places at which a value without a quote is looked for."""
 
+SEVERAL = "it is open which of its places is meant, and it has no quote"
+
 MAX_PLACES = 20
 """Maximum places of a quote that stands several times."""
 
@@ -501,8 +503,10 @@ class _Quotes:
         for field in fields:
             claims, name = said[field.name], f"{path}{field.name}"
             for i, entry in enumerate(claims.entries):
-                first = next((_told(c.value) for c, _ in _stated(entry) if c.value is not None), "")
-                yield from self.broken(field.inner, entry, part, f"{name}[{i}].", f"of {first}")
+                named = (c.value for f in field.inner[:-1] for c in entry[f.name].values)
+                first = next((_told(value) for value in named if value is not None), "")
+                inner_of = " ".join(filter(None, (first and f"of {first}", of)))
+                yield from self.broken(field.inner, entry, part, f"{name}[{i}].", inner_of)
             values = (
                 self._value(field, claim, part)
                 for claim in claims.values if field.rules or not claim.quotes
@@ -529,6 +533,7 @@ class _Quotes:
         results: list[tuple[int, int, Mapping[str, FieldResult]]] = []
         open_ones: dict[object, Mapping[str, FieldResult]] = {}  # equal ones at all of their places
         at = 0
+        is_plain, has_gaps = not field.fields, False
         for entry in entries:
             said_of = () if has_lists else (entry.part, *entry.claims.values())
             is_alone = has_lists or len(entry.anchors) == 1 or entry.others
@@ -539,9 +544,11 @@ class _Quotes:
             sole = (f.evidence[0].span.start for f in results_of.values() if len(f.evidence) == 1)
             inner_at = (e.span.start for f in results_of.values() if f.entries for e in f.passages)
             at = next(sole, min(inner_at, default=at))
-            if any(f.state != "not_stated" for f in results_of.values()):
+            if any(f.state != "not_stated" for f in results_of.values()) or is_plain:
                 results.append((at, entry.reply, results_of))
-        results.sort(key=lambda each: each[0])
+                has_gaps |= all(f.state == "not_stated" for f in results_of.values())
+        if not (has_gaps and len(said) == 1):  # a gap has no place but the one in the reply
+            results.sort(key=lambda each: each[0])
         kept = self._once(field, results)
         if field.fields and field.fields[0].name == ENTRY:
             kept = self._without_strays(kept)
@@ -683,7 +690,11 @@ class _Quotes:
             if same := next(((i, one) for i, one in both if one is not None), None):
                 i, kept[i] = same
                 replies[i].add(reply)
-            elif any(map(_has_place, entry.values())) or _frozen(entry) not in placeless:
+            elif (
+                any(map(_has_place, entry.values()))
+                or _frozen(entry) not in placeless
+                or (is_one and not field.fields and entry[PLAIN].state == "not_stated")
+            ):
                 # without a place, one that is repeated in vain
                 placeless.add(_frozen(entry))
                 i = len(kept)
@@ -747,9 +758,10 @@ class _Quotes:
 
         def note(group: Sequence[_Entry], places: Sequence[_Place]) -> None:
             n, m = len(group), len(places)
-            told = ", ".join(
-                _told(c.value) for c, _ in _stated(group[0].claims) if c.value is not None
-            )
+            values = [c.value for c, _ in _stated(group[0].claims)] or [
+                c.value for each in group[0].claims.values() for c in each.values
+            ]
+            told = ", ".join(_told(value) for value in values if value is not None)
             shown = [Quote("", place, "normalised") for place in dict.fromkeys(places)][:MAX_PLACES]
             evidence = tuple(passage_at(q, self._output, self._document) for q in shown)
             times = f"the reply lists {told} ({_times(n)}), the document has it {_times(m)}"
@@ -774,10 +786,13 @@ class _Quotes:
                 is_open = len(group) < len(places) or (len(group) > len(places) and len(twins) > 1)
                 for entry, place in zip(group, places, strict=False):
                     entry.anchors = list(dict.fromkeys(places)) if is_open else [place]
-                for alike in twins.values() if places else ():
-                    if len(alike) > len(places):
-                        note(alike, places)
-                        left_out |= set(map(id, alike[len(places) :]))
+                for alike in twins.values():
+                    here = places
+                    if not here and len(alike) > 1:
+                        here = self._places_alone(fields, alike[0])
+                    if here and len(alike) > len(here):
+                        note(alike, here)
+                        left_out |= set(map(id, alike[len(here) :]))
         kept = [entry for entry in entries if id(entry) not in left_out]
         return kept, whys, tuple(candidates)
 
@@ -813,6 +828,25 @@ class _Quotes:
                 if len(stated) == 1 and here[-1][-1].end <= spans[0].start:
                     here.append(spans)
         return sorted(spans for places in at_line.values() for spans in places)
+
+    def _places_alone(self, fields: Sequence[Field], entry: _Entry) -> list[_Place]:
+        """The places of an entry without quotes: of the rarest value in the passages that bear it out."""
+        rarest: list[_Place] = []
+        for field in fields:
+            for claim in entry.claims[field.name].values:
+                result = self._value(field, claim, entry.part)
+                if claim.value is None or result.why:
+                    continue
+                end = 0
+                places: list[_Place] = []
+                for span in sorted((e.span for e in result.evidence), key=lambda s: s.start):
+                    text = self._document.text[max(span.start, end) : span.end]
+                    n = n_standing(claim.value, text) or (field.type == "str" and not places)
+                    places.extend([(span,)] * n)
+                    end = max(end, span.end)
+                if places and not 0 < len(rarest) <= len(places):
+                    rarest = places
+        return rarest
 
     def _is_repeated(self, group: Sequence[_Entry], places: Sequence[_Place]) -> bool:
         """Whether a text has a record of several fields, or a whole line, more often than a reply."""
@@ -878,6 +912,11 @@ class _Quotes:
         if claim.value is None:
             return _Value()
         if not claim.quotes:
+            if claim.around:
+                whole = replace(claim, quotes=claim.around, around=())
+                inherited = self._value(field, whole, part, near, given)
+                if not inherited.why or inherited.is_broken:
+                    return inherited
             key = field, type(claim.value), claim.value, part
             if key not in self._alone:
                 self._alone[key] = self._without_quote(field, claim, part)
@@ -900,28 +939,46 @@ class _Quotes:
     def _without_quote(self, field: Field, claim: Claim, part: Span | None) -> _Value:
         """A value with its place; of a text, with a few of them."""
         assert claim.value is not None
+        if field.type == "str" and is_null(
+            claim.value
+        ):  # a word for "not stated", unless the text has it as a value
+            part_text = self._document.text[part.start : part.end] if part else self._document.text
+            if not n_standing(claim.value, part_text):
+                return _Value()
+            return replace(_doubtful(field, claim.value, " without a quote"), is_broken=True)
         label = label_of(field, claim.value) if isinstance(claim.value, str) else None
-        is_null = says_not_stated((label or "").replace("_", " "))
-        if label is not None and is_null and label.casefold() != "none":
+        is_unknown = says_not_stated((label or "").replace("_", " "))
+        if label is not None and is_unknown and label.casefold() != "none":
             return _Value(label)
         doubt = replace(_doubtful(field, claim.value, " without a quote"), is_broken=True)
         if not is_telling(field, claim.value):
             return doubt
+
+        def because(why: str) -> _Value:
+            return replace(_doubtful(field, claim.value or "", f", but {why}"), is_broken=True)
+
         text = self._document.text
         within = part or Span(self._start, self._start + self._verifier.length)
         found = places_of(field, claim.value, text, within)
         if len(found) > MAX_LOOKED:
-            return doubt
+            return because(SEVERAL)
+        refusals = ["it stands nowhere in the text as such"]
+        if not found and (shown := swapped_of(str(claim.value), text, within)):
+            refusals = [f"the day and the month of {quoted(shown)} may be swapped"]
         stated: list[tuple[Quote, FieldScalar, Basis]] = []
         for around in (clause_around(text, span) for span in found):
             quote = Quote(text[around.start : around.end], (around,), "exact")
-            with suppress(DisagreementError):
+            try:
                 stated.append((quote, *self._agreed(field, claim, [[quote]])))
+            except DisagreementError as error:
+                refusals.append(str(error).replace("the quote", "the text"))
         if field.type == "str":
             stated = list(dict.fromkeys(stated))
         # The checker is shown all places of a text; equal numbers and dates may be of different things.
-        if not stated or len(stated) > (MAX_SHOWN if field.type == "str" else 1):
-            return doubt
+        if not stated:
+            return because(refusals[-1])
+        if len(stated) > (MAX_SHOWN if field.type == "str" else 1):
+            return because(SEVERAL)
         evidence = tuple(passage_at(quote, self._output, self._document) for quote, _, _ in stated)
         return _with_rules(field, _Value(*stated[0][1:], evidence))
 

@@ -104,6 +104,8 @@ class Claim:
 
     value: Stated | None
     quotes: tuple[str, ...] = ()
+    around: tuple[str, ...] = ()
+    """For a value in a list without a quote, those of the entry around its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,16 +249,21 @@ def name_key(name: str) -> str:
 _MISSING = object()
 
 
+def _texts(given: Any) -> tuple[str, ...]:
+    """The quotes that a reply gives."""
+    quotes = given if isinstance(given, list) else [given]
+    return tuple(quote for quote in quotes if isinstance(quote, str) and quote.strip())
+
+
 def _with_quotes(claims: Claims, given: Any) -> Claims:
     """Claims with their quotes; of several values, each has its own, or all have the same."""
-    quotes = given if isinstance(given, list) else [given]
-    quotes = [quote for quote in quotes if isinstance(quote, str) and quote.strip()]
+    quotes = _texts(given)
     if not quotes:
         return claims
     own = (
         [(q,) for q in quotes]
         if len(quotes) == len(claims.values)
-        else [tuple(quotes)] * len(claims.values)
+        else [quotes] * len(claims.values)
     )
     values = [
         claim if claim.quotes or claim.value is None else replace(claim, quotes=quotes_of)
@@ -303,7 +310,7 @@ class _Said:
         return self._named(rest, outer) if isinstance(outer, dict) else _MISSING
 
 
-def _is_null(said: Any) -> bool:
+def is_null(said: Any) -> bool:
     """Whether a value says that the text does not state it."""
     return said is None or (
         isinstance(said, str)
@@ -311,15 +318,20 @@ def _is_null(said: Any) -> bool:
     )
 
 
+def _is_no_text(field: Field, said: str) -> bool:
+    """Whether a text in a list is no value; one of words, such as `n/a`, may stand in the document."""
+    return field.type != "str" or not any(map(str.isalnum, said))
+
+
 def _values(
-    field: Field, said: Any, quotes: tuple[str, ...] = (), depth: int = 0
+    field: Field, said: Any, quotes: tuple[str, ...] = (), depth: int = 0, *, is_entry: bool = False
 ) -> tuple[tuple[Claim, ...], str]:
     """The claims that a value, an object with value and quote, or an array of these makes."""
     if depth > MAX_DEPTH:
         return (), "the reply has arrays in arrays in place of its value"
     match said:
         case list():
-            read = [_values(field, one, quotes, depth + 1) for one in said]
+            read = [_values(field, one, quotes, depth + 1, is_entry=is_entry) for one in said]
             claims = tuple(claim for values, _ in read for claim in values)
             stated = tuple(claim for claim in claims if claim.value is not None)
             why = next((why for _, why in read if why), "")
@@ -330,20 +342,19 @@ def _values(
                 return (), str(undecided)
             if said and "value" not in by_key:
                 return (), "the reply gives no value for it"
-            given = by_key.get("quote", by_key.get("quotes"))
-            given = given if isinstance(given, list) else [given]
-            own = tuple(quote for quote in given if isinstance(quote, str) and quote.strip())
+            own = _texts(by_key.get("quote", by_key.get("quotes")))
             value = by_key.get("value")
             if isinstance(value, dict):
                 return (), "its value in the reply is an object"
-            return _values(field, value, own or quotes, depth + 1)
-    if said is None or (not quotes and _is_null(said)):
+            return _values(field, value, own or quotes, depth + 1, is_entry=is_entry)
+    is_empty = not quotes and is_null(said)
+    if said is None or (is_empty and not (is_entry and not _is_no_text(field, said))):
         label = label_of(field, said) if said and field.type == "label" else None
         return (Claim(label),), ""
     return (Claim(said, quotes),), ""
 
 
-def _list(field: Field, said: Any) -> Claims:
+def _list(field: Field, said: Any, *, is_row: bool = False) -> Claims:
     """The entries of a list."""
     inner = field.inner
     names = {each.name for each in inner} if field.fields else set()
@@ -351,7 +362,7 @@ def _list(field: Field, said: Any) -> Claims:
     is_named = bool(field.fields) and not is_nested
     if isinstance(said, dict) and isinstance(value := said.get("value"), list):
         said = value if field.fields and not (is_named and "value" in names) else said
-    if _is_null(said):
+    if is_null(said):
         return Claims()
     entries: list[Mapping[str, Claims]] = []
     why = ""
@@ -367,16 +378,20 @@ def _list(field: Field, said: Any) -> Claims:
             why = why or str(entry["undecided"])
             continue
         if is_nested:
-            if not _is_null(entry):
-                entries.append({PLAIN: _list(inner[0], entry)})
+            entries.append({PLAIN: _list(inner[0], entry, is_row=True)})
         elif not is_named:
-            values, flaw = _values(inner[0], entry)
-            entries += [{PLAIN: Claims((each,))} for each in values if each.value is not None]
+            values, flaw = _values(inner[0], entry, is_entry=True)
+            entries += [{PLAIN: Claims((each,))} for each in values]
             why = why or flaw
         elif is_object:
             entries.append(_entry(inner, entry, said_of))
         elif entry is not None:
             why = why or "an entry of this list in the reply has no fields"
+    said_in = (c for each in entries if PLAIN in each for c in each[PLAIN].values)
+    if not (is_named or is_nested or is_row) and all(
+        not c.quotes and is_null(c.value) for c in said_in
+    ):
+        return Claims(why=why)
     return Claims(entries=tuple(entries), why=why)
 
 
@@ -386,9 +401,25 @@ def _entry(
     """The claims of an entry; a quote of the whole entry counts for its bare values."""
     quote = None if any(field.name == QUOTE for field in fields) else said.get(QUOTE)
     missing = str(said.get(UNREAD, UNMENTIONED))
+    read = {field.name: said_of.claims(field, said, missing) for field in fields}
     return {
-        field.name: _with_quotes(said_of.claims(field, said, missing), quote) for field in fields
+        name: _within(_with_quotes(claims, quote), _texts(quote)) for name, claims in read.items()
     }
+
+
+def _within(claims: Claims, around: tuple[str, ...]) -> Claims:
+    """Claims whose entries know the quotes of the entry around them."""
+    if not (around and claims.entries):
+        return claims
+    return replace(claims, entries=tuple(
+        {
+            name: replace(_within(inner, around), values=tuple(
+                claim if claim.quotes or claim.around else replace(claim, around=around) for claim in inner.values
+            ))
+            for name, inner in entry.items()
+        }
+        for entry in claims.entries
+    ))  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------

@@ -247,3 +247,77 @@ def test_a_list_of_objects_with_one_field_is_no_list_of_values(name: str) -> Non
 def test_a_field_that_is_not_in_the_reply_has_not_the_value_of_one_with_a_like_name() -> None:
     record = extracted("'a_b': str, ab: str", "red", {"ab": said("red")})
     assert record.fields["a_b"].why == UNMENTIONED
+
+
+TEAM = "Anna Keller, Bert Moor and Cleo Abt came."
+
+
+def values_of(fields: str, text: str, reply: Any) -> Any:
+    return next(iter(extracted(fields, text, reply).fields.values())).plain
+
+
+def test_an_entry_that_is_not_stated_keeps_its_place() -> None:
+    row = {"g": ["Anna Keller", None, "Bert Moor"]}
+    assert values_of("g: [str]", TEAM, row) == ["Anna Keller", None, "Bert Moor"]
+    row = {"g": [said(14), None, None, said(9)]}
+    assert values_of("g: [int]", "Q1: 14, -, -, 9", row) == [14, None, None, 9]
+    rows = {"g": [[said(14), "-", said(9)], [None, said(8)]]}
+    assert values_of("g: [[int]]", "14 - 9\n- 8", rows) == [[14, None, 9], [None, 8]]
+    assert values_of("g: [str]", TEAM, {"g": ["Anna Keller", "n/a"]}) == ["Anna Keller", None]
+    assert extracted("g: [str]", TEAM, {"g": ["n/a"]}).fields["g"].state == "not_stated"
+
+
+def test_a_word_for_nothing_that_the_text_has_is_asked_for_at_its_own_path() -> None:
+    asked: list[str] = []
+
+    def reply(request: Request) -> str:
+        fields = dict(request.task.arguments)["FIELDS"]  # type: ignore[union-attr]
+        if "[0]" not in fields:
+            return json.dumps({"figures": [["Q2", "17", "n/a", "5"]]})
+        asked.extend(field.name for field in parse_fields(fields))
+        cells = ("Q2", "17", "n/a", "5")
+        return json.dumps({f"figures[0].value[{i}].value": said(c) for i, c in enumerate(cells)})
+
+    record = extracted("figures: [[str]]", "Q2   17   n/a   5", {}, Scripted(reply))
+    assert asked == [f"figures[0].value[{i}].value" for i in range(4)]
+    assert record.fields["figures"].plain == [["Q2", "17", "n/a", "5"]]
+
+
+def test_equal_texts_without_quotes_need_a_place_each() -> None:
+    names = extracted("names: [str]", TEAM, {"names": ["Anna Keller"] * 4}).fields["names"]
+    assert (names.state, names.plain) == ("undecided", ["Anna Keller"])
+    assert "'Anna Keller' (4 times), the document has it once" in names.why
+    twice = {"names": ["Anna Keller"] * 2}
+    assert values_of("names: [str]", f"{TEAM} Anna Keller left.", twice) == ["Anna Keller"] * 2
+
+
+def test_a_list_in_an_entry_has_the_quote_of_the_entry() -> None:
+    text = "Metformin 5 mg. Ramipril 7 mg."
+    reply = {
+        "ms": [
+            {"name": "Metformin", "doses": [{"amount": 5}], "quote": "Metformin 5 mg"},
+            {"name": "Ramipril", "doses": [{"amount": 7}], "quote": "Ramipril 7 mg"},
+        ]
+    }
+    fields = "ms: [{name: str, doses: [{amount: number}]}]"
+    record = extracted(fields, text, reply)
+    assert [f.value for path, f in record.paths.items() if "amount" in path] == [5, 7]
+    requests: list[str] = []
+
+    def bare(request: Request) -> str:
+        requests.append(dict(request.task.arguments)["FIELDS"])  # type: ignore[union-attr]
+        return json.dumps(
+            {"ms": [{k: v for k, v in e.items() if k != "quote"} for e in reply["ms"]]}
+        )
+
+    extracted(fields, text, {}, Scripted(bare))
+    assert "'ms[1].doses[0].amount': number? (of 'Ramipril'; " in requests[1]
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    ("DOB 02/09/1958", "the day and the month of '02/09/1958' may be swapped"),
+    ("Born in the autumn of 1958", "it stands nowhere in the text as such"),
+])  # fmt: skip
+def test_a_value_without_a_place_has_the_reason(text: str, why: str) -> None:
+    result = extracted("born: date", text, {"born": "1958-09-02"}).fields["born"]
+    assert result.why == f"the reply gives '1958-09-02', but {why}"

@@ -59,6 +59,24 @@ def places_of(field: Field, value: Stated, text: str, within: Span) -> list[Span
     return [Span(within.start + at, within.start + end) for at, end in found_at]
 
 
+def swapped_of(value: str, text: str, within: Span) -> str:
+    """The first date of a part of a text that may be this one, with day and month swapped or not; "" for none."""
+    days = find_dates(value)
+    day = days[0].period.first if len(days) == 1 and days[0].period else None
+    wanted = sorted(map(int, (str(day.day), str(day.month)))) if day else None
+    part = text[within.start : within.end]
+    for each in _dates(part) if wanted else ():
+        shown = part[each.start : each.end].strip()
+        if each.period is None and _small_numbers(shown) == wanted:
+            return shown
+    return ""
+
+
+def _small_numbers(shown: str) -> list[int]:
+    """The day and the month of a date in figures, in order of size."""
+    return sorted(int(each[0]) for each in _NUMBERS_OF_DATE.finditer(shown) if len(each[0]) < 3)[:2]
+
+
 def _words_at(value: str, text: str) -> list[tuple[int, int]]:
     """Where the words of a text stand, else the longest of them: `Maria Keller` of `Keller, Maria`."""
     if " " in value and len(folded := _folded(text)) == len(text):  # but `Mark` is no `mark`
@@ -81,6 +99,7 @@ def _numbers(text: str) -> list[tuple[int, int, str]]:
     ]
 
 
+_NUMBERS_OF_DATE = lazy_pattern(r"[0-9]+")
 _NUMBER = lazy_pattern(r"[0-9]+(?:[.,'’][0-9]+|\s[0-9]{3}(?![0-9]))*")
 _dates = lru_cache(maxsize=8)(find_dates)
 _folded = lru_cache(maxsize=8)(str.casefold)
