@@ -296,7 +296,7 @@ ARRAYS = "the reply has arrays in arrays in place of its value"
     ("a: int", '{"a": 4, "b {"a": 5}', [4]),
     ("a: int", '{"b" ' * (MAX_BROKEN - 1) + '{"a": 5}', [5]),
     ("a: int", '{"b" ' * MAX_BROKEN + '{"a": 5}', [NO_OBJECT]),
-    ("a: [int]", '{"a": [5, null, 6]}', [{"value": [5]}, {"value": [6]}]),
+    ("a: [int]", '{"a": [5, null, 6]}', [{"value": [5]}, {"value": [None]}, {"value": [6]}]),
     ("a: [int]", '{"a": [5, {"value": {}}]}', [{"value": [5]}, "its value in the reply is an object"]),
     ("a: [{b: int}]", '{"a": [{"b": 5}, null]}', [{"b": [5]}]),
     ("a: [{b: int}]", '{"a": [{"b": 5}, 6]}', [{"b": [5]}, NO_FIELDS]),

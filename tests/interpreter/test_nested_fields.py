@@ -262,7 +262,7 @@ def test_an_entry_that_is_not_stated_keeps_its_place() -> None:
     row = {"g": [said(14), None, None, said(9)]}
     assert values_of("g: [int]", "Q1: 14, -, -, 9", row) == [14, None, None, 9]
     rows = {"g": [[said(14), "-", said(9)], [None, said(8)]]}
-    assert values_of("g: [[int]]", "14 - 9\n- 8", rows) == [[14, None, 9], [None, 8]]
+    assert values_of("g: [[int]]", "14 | - | 9\n- | 8", rows) == [[14, None, 9], [None, 8]]
     assert values_of("g: [str]", TEAM, {"g": ["Anna Keller", "n/a"]}) == ["Anna Keller", None]
     assert extracted("g: [str]", TEAM, {"g": ["n/a"]}).fields["g"].state == "not_stated"
 

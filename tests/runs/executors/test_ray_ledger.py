@@ -147,7 +147,8 @@ def test_replies_are_not_asked_again_when_workers_were_killed(lab: Lab) -> None:
     assert driver.returncode == 0, told
     n_asked = Counter(lab.prompts)
     assert {n_asked[prompt] for prompt in lab.prompts[:10]} == {1}
-    assert 2 * N < len(lab.prompts) <= 2 * N + AT_ONCE
+    # on a busy machine the killed workers may have had no call in flight
+    assert 2 * N <= len(lab.prompts) <= 2 * N + AT_ONCE
     # What the lost workers had in flight may have been billed: it counts.
     assert f"spent {len(lab.prompts)} calls" in told
 
