@@ -31,8 +31,8 @@ from pearl.dsl.literals import short
 T = TypeVar("T")
 _TYPES: dict[str, FieldType] = {"integer": "int", "number": "number", "boolean": "bool"}
 _JUDGED = {
-    "date-time": "date and time as 2024-05-06T14:30:00, with its offset if stated",
-    "time": "a time as 14:30:00", "duration": "a duration in ISO 8601, as P3D or PT1H30M", "text": "",
+    "date-time": "date and time as 2024-05-06T14:30, with its offset if stated",
+    "time": "a time as 14:30, with seconds if stated", "duration": "a duration in ISO 8601, as P3D or PT1H30M", "text": "",
 }  # fmt: skip
 """Formats that a document hardly has: what they look like."""
 _FORMATS = frozenset({

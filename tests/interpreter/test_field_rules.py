@@ -222,6 +222,17 @@ NEIGHBOURS = [
     ("dose_mg: number", "0.5 g daily", "0.5 g", 500, "normalised"),
     ("dose_mg: number", "5 ml daily", "5 ml", NO, ""),
     ("dose_mg: number", "5 mg daily", "5-10 mg", NO, ""),
+    ("seen: text", "on 5 May 2024 at 14:30", "2024-05-05T14:30:00", "2024-05-05T14:30:00", "checked"),
+    ("seen: text", "on 5 May 2024 at 2:30 pm", "2024-05-05T14:30", "2024-05-05T14:30", "checked"),
+    ("seen: text", "on 5 May 2024 at 14:30", "2024-05-05T15:30:00", NO, "the time 15:30:00 is not in the quote"),
+    ("seen: text", "on 5 May 2024 at 14:30", "2024-05-06T14:30:00", NO, "is not in the quote"),
+    ("seen: text", "on 5 May 2024 at 14:30", "2024-05-05T14:30:00Z", NO, "the offset +00:00 is not in the quote"),
+    ("seen: text", "on 5 May 2024, 14:30 UTC", "2024-05-05T14:30:00Z", "2024-05-05T14:30:00Z", "checked"),
+    ("seen: text", "on 5 May 2024", "2024-05-05T09:00:00", NO, "the time 09:00:00 is not in the quote"),
+    ("at: text", "at 14:30", "14:30:00", "14:30:00", "checked"),
+    ("at: text", "at 9:30 am", "09:30", "09:30", "checked"),
+    ("took: text", "for 90 minutes", "PT90M", "PT90M", "checked"),
+    ("took: text", "for 90 minutes", "PT80M", NO, "'80' is not in the quote"),
 ]  # fmt: skip
 
 
@@ -245,7 +256,7 @@ PATTERNS = {
         "_NUMBER": "number", "_DECIMAL_COMMA": "number", "_BLANK_IN_NUMBER": "number", "_COMPOUND": "number",
         "_LETTER": "part of a figure", "_AFTER": "unit", "_NEXT": "unit", "_JOINT": "scale", "_LEAD": "sign", "_SCALE": "scale",
         "_IN_CAPTION": "scale", "_CAPTION_WORD": "scale", "_LAST_UNIT": "unit", "_IN_UNIT": "unit",
-        "_DEGREE": "unit", "_CODE": "currency", "_BETWEEN": "unit", "_PLAIN_NUMBER": "number",
+        "_DEGREE": "unit", "_CODE": "currency", "_BETWEEN": "unit", "_PLAIN_NUMBER": "number", "_FIGURES": "time of day", "_DURATION": "time of day",
     },
     "pearl/documents/evidence/finding.py": {
         "_QUOTED_LINE": "quote", "_INLINE": "quote", "_MARK": "quote", "_KEY": "quote", "_NO_LETTERS": "quote",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, time
 from decimal import Decimal, localcontext
 from functools import lru_cache
 
@@ -169,8 +171,33 @@ def _summary(
     text = _text(value).strip()
     if _place(text, passage):
         return _copied(field, text, passage, before, after)
-    _check_figures(text, passage)
+    if (moment := _moment(text)) is None:
+        _check_figures(text, passage)
+    else:
+        _check_days(text, passage)
+        _check_time(moment, passage)
     return text, "judged"
+
+
+def _moment(text: str) -> time | None:
+    """The time of day of a text that is a time, or a date and a time, in ISO 8601."""
+    for read in (time.fromisoformat, lambda text: datetime.fromisoformat(text).timetz()):
+        with suppress(ValueError):
+            return read(text) if ":" in text else None
+    return None
+
+
+def _check_time(moment: time, passage: str) -> None:
+    """Refuse a time of day whose parts a passage does not have; of 12 hours or 24."""
+    figures = {int(each) for each in _FIGURES.findall(passage)}
+    hours = {moment.hour, (moment.hour + 11) % 12 + 1}
+    parts = [moment.minute, moment.second]
+    if not hours & figures or not {part for part in parts if part} <= figures:
+        raise DisagreementError(f"the time {moment.isoformat('auto')} is not in the quote")
+    offset = moment.isoformat()[len(moment.replace(tzinfo=None).isoformat()) :]
+    is_utc = offset == "+00:00" and any(name in passage for name in ("UTC", "GMT", "Z"))
+    if offset and not is_utc and offset[:3] not in passage:
+        raise DisagreementError(f"the offset {offset} is not in the quote")
 
 
 def _check_figures(text: str, passage: str) -> None:
@@ -179,6 +206,18 @@ def _check_figures(text: str, passage: str) -> None:
     for amount in _amounts(text):
         if not any(map(amount.is_in, stated)):
             raise DisagreementError(f"{quoted(amount.text)} is not in the quote")
+    _check_days(text, passage)
+    figures = {*_FIGURES.findall(passage)} if _DURATION.fullmatch(text) else set()
+    if figures and (missing := {*_FIGURES.findall(text)} - figures):  # a number may be a word
+        raise DisagreementError(f"{quoted(min(missing))} is not in the quote")
+
+
+_FIGURES = lazy_pattern(r"[0-9]+")
+_DURATION = lazy_pattern(r"P(?:[0-9.]+[YMWD])*(?:T(?:[0-9.]+[HMS])+)?")
+"""ISO 8601, which has no numbers with units: `P3D`, `PT1H30M`."""
+
+
+def _check_days(text: str, passage: str) -> None:
     days = {day.period for day in find_dates(passage)} - {None}
     for day in find_dates(text):
         if day.period not in days:
