@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
@@ -104,7 +105,7 @@ class Claim:
 
     value: Stated | None
     quotes: tuple[str, ...] = ()
-    around: tuple[str, ...] = ()
+    around: tuple[str, ...] = dataclass_field(default=(), repr=False)
     """For a value in a list without a quote, those of the entry around its own."""
 
 
