@@ -88,6 +88,11 @@ def check(schema: dict[str, Any], name: str, *, is_whole: bool) -> None:
             jsonschema_rs.meta.validate({**schema, "$schema": _DIALECT})
     except jsonschema_rs.ValidationError as error:
         refuse(name, tuple(error.instance_path), f"not a JSON Schema: {short(error.message)}")
+    except ValueError as error:  # the library has a limit of its own, below that of Python 3.13
+        is_deep = "ecursion" in str(error)
+        refuse(
+            name, (), "nested too deep" if is_deep else f"not a JSON Schema: {short(str(error))}"
+        )
 
 
 def no_retriever(uri: str) -> Any:
