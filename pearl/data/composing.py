@@ -20,6 +20,7 @@ from pearl.data.schema_tree import (
     Object,
     Scalar,
     members_of,
+    nested,
 )
 from pearl.documents.record import FieldResult
 from pearl.dsl.literals import short
@@ -96,7 +97,7 @@ class Composer:
 
     def compose(self, name: str, fields: Mapping[str, FieldResult]) -> None:
         """Read the data; the whole is the field of this name, or all of them for ""."""
-        got = _nested(fields)
+        got = nested(fields)
         self.data = self._read(self.root, got.get(name) if name else got, (), True)
 
     # --- record -> data
@@ -207,12 +208,12 @@ class Composer:
         return values[0] if is_single else values
 
     def _entry(self, node: Node, entry: Mapping[str, FieldResult]) -> Any:
-        return _nested(entry) if isinstance(node, Object | Choice) else entry.get("value")
+        return nested(entry) if isinstance(node, Object | Choice) else entry.get("value")
 
     def _map(self, node: Map, result: FieldResult, at: Where) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for i, entry in enumerate(result.entries):
-            got = _nested(entry)
+            got = nested(entry)
             key = self._read(node.key.node, got.pop(node.key.name, None), (*at, i), True)
             if key is None:
                 continue
@@ -345,18 +346,6 @@ class Composer:
             more = self._part(node.rest.node, others, at)
             found |= more if isinstance(more, dict) else {}
         return found
-
-
-def _nested(fields: Mapping[str, FieldResult]) -> dict[str, Any]:
-    """Results as objects, by the dots in their names."""
-    root: dict[str, Any] = {}
-    for name, result in fields.items():
-        *around, last = name.split(".")
-        inner = root
-        for part in around:
-            inner = inner.setdefault(part, {})
-        inner[last] = result
-    return root
 
 
 def _is_not_stated(entry: Mapping[str, FieldResult]) -> bool:

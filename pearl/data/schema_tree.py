@@ -153,19 +153,26 @@ def joined(words: Iterable[str]) -> str:
 
 def tree_of_fields(fields: Iterable[Field]) -> Object:
     """The tree of fields in the short form."""
+    return _object_of(nested({each.name: each for each in fields}))
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as objects, by the dots in their names."""
     root: dict[str, Any] = {}
-    for each in fields:
-        *around, name = each.name.split(".")
-        members = root
+    for name, value in values.items():
+        *around, last = name.split(".")
+        inner = root
         for part in around:
-            members = members.setdefault(part, {})
-        members[name] = Member(name, name, _node_of_field(each), not each.is_optional)
-    return _object_of(root)
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return root
 
 
 def _object_of(members: Mapping[str, Any]) -> Object:
     return Object(tuple(
-        Member(name, name, _object_of(inner)) if isinstance(inner, dict) else inner for name, inner in members.items()
+        Member(name, name, _object_of(of)) if isinstance(of, dict)
+        else Member(name, name, _node_of_field(of), not of.is_optional)
+        for name, of in members.items()
     ))  # fmt: skip
 
 

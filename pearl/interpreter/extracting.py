@@ -86,8 +86,10 @@ from pearl.replies.extracted import (
 from pearl.replies.not_stated import says_not_stated
 
 MAX_AROUND = 120
-MAX_CAPTION = 4_000
 """Characters around a passage in which a unit or a longer number, and the ends of its line, are looked for."""
+
+MAX_CAPTION = 4_000
+"""Characters before a passage in which a caption that names the scale of its numbers is looked for."""
 
 AGAIN_TOKENS = 2_000
 """Maximum tokens of the fields, with reasons or known entries, of one more request about a text."""

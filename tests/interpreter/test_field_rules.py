@@ -256,7 +256,7 @@ PATTERNS = {
         "_NUMBER": "number", "_DECIMAL_COMMA": "number", "_BLANK_IN_NUMBER": "number", "_COMPOUND": "number",
         "_LETTER": "part of a figure", "_AFTER": "unit", "_NEXT": "unit", "_JOINT": "scale", "_LEAD": "sign", "_SCALE": "scale",
         "_IN_CAPTION": "scale", "_CAPTION_WORD": "scale", "_LAST_UNIT": "unit", "_IN_UNIT": "unit",
-        "_DEGREE": "unit", "_CODE": "currency", "_BETWEEN": "unit", "_PLAIN_NUMBER": "number", "_FIGURES": "time of day", "_DURATION": "time of day",
+        "_DEGREE": "unit", "_CODE": "currency", "_BETWEEN": "unit", "_PLAIN_NUMBER": "number", "FIGURES": "time of day", "_DURATION": "time of day",
     },
     "pearl/documents/evidence/finding.py": {
         "_QUOTED_LINE": "quote", "_INLINE": "quote", "_MARK": "quote", "_KEY": "quote", "_NO_LETTERS": "quote",

@@ -181,15 +181,18 @@ def _summary(
 
 def _moment(text: str) -> time | None:
     """The time of day of a text that is a time, or a date and a time, in ISO 8601."""
-    for read in (time.fromisoformat, lambda text: datetime.fromisoformat(text).timetz()):
-        with suppress(ValueError):
-            return read(text) if ":" in text else None
+    if ":" not in text:  # `2024` is no time
+        return None
+    with suppress(ValueError):
+        return time.fromisoformat(text)
+    with suppress(ValueError):
+        return datetime.fromisoformat(text).timetz()
     return None
 
 
 def _check_time(moment: time, passage: str) -> None:
     """Refuse a time of day whose parts a passage does not have; of 12 hours or 24."""
-    figures = {int(each) for each in _FIGURES.findall(passage)}
+    figures = {int(each) for each in FIGURES.findall(passage)}
     hours = {moment.hour, (moment.hour + 11) % 12 + 1}
     parts = [moment.minute, moment.second]
     if not hours & figures or not {part for part in parts if part} <= figures:
@@ -207,12 +210,12 @@ def _check_figures(text: str, passage: str) -> None:
         if not any(map(amount.is_in, stated)):
             raise DisagreementError(f"{quoted(amount.text)} is not in the quote")
     _check_days(text, passage)
-    figures = {*_FIGURES.findall(passage)} if _DURATION.fullmatch(text) else set()
-    if figures and (missing := {*_FIGURES.findall(text)} - figures):  # a number may be a word
+    figures = {*FIGURES.findall(passage)} if _DURATION.fullmatch(text) else set()
+    if figures and (missing := {*FIGURES.findall(text)} - figures):  # a number may be a word
         raise DisagreementError(f"{quoted(min(missing))} is not in the quote")
 
 
-_FIGURES = lazy_pattern(r"[0-9]+")
+FIGURES = lazy_pattern(r"[0-9]+")
 _DURATION = lazy_pattern(r"P(?:[0-9.]+[YMWD])*(?:T(?:[0-9.]+[HMS])+)?")
 """ISO 8601, which has no numbers with units: `P3D`, `PT1H30M`."""
 
@@ -579,6 +582,7 @@ def _shown_number(
     scale = scale_of(f"{words_of(field.name)} {field.description}") or 0
     is_rate = " per " in words_of(field.name).casefold()
     flaw = ""
+    above = plain(before[:-MAX_BESIDE]) if scale or not unit or unit in CURRENCY_UNITS else ""
     # a unit, or a caption with the scale, may stand beside the quote
     lead, passage, rest = map(plain, (before[-MAX_BESIDE:], passage, after[:MAX_BESIDE]))
     amounts = list(_amounts(lead + passage + rest, len(lead), len(lead) + len(passage)))
@@ -594,7 +598,7 @@ def _shown_number(
         if not unit and amount.unit == "%":
             wanted.add(number * 100)
         bare = amount.number * (factor or 1)
-        powers = _scales_of(amount, unit, scale, before, lead + passage + rest)
+        powers = _scales_of(amount, unit, scale, above, lead + passage + rest)
         readings = {bare.scaleb(power) for power in powers or {0}}
         is_certain = len(readings) == 1 and readings <= wanted
         if not is_certain and bare not in wanted and (amount.scale or bare != number):
@@ -619,7 +623,7 @@ def _shown_number(
     raise DisagreementError(flaw or _instead("number", [each.text for each in _amounts(passage)]))
 
 
-def _scales_of(amount: _Amount, unit: str, scale: int, before: str, text: str) -> set[int]:
+def _scales_of(amount: _Amount, unit: str, scale: int, above: str, text: str) -> set[int]:
     """The scales that captions name for a number that may be without its own."""
     is_money = not unit or unit in CURRENCY_UNITS
     is_year = not scale and len(amount.text) == 4 and amount.text.isdigit()
@@ -627,7 +631,6 @@ def _scales_of(amount: _Amount, unit: str, scale: int, before: str, text: str) -
         return set()
     if not (not amount.unit or amount.unit[0] == "?" or amount.unit in CURRENCY_UNITS):
         return set()
-    above = plain(before[:-MAX_BESIDE])
     low = 0 if scale else max(len(above) + amount.start - _MAX_CAPTION, 0)
     start = len(above) + amount.start
     return _scales_beside(above + text, start, start + len(amount.text), low)

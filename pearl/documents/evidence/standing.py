@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from pearl.documents.dates import find_dates
-from pearl.documents.evidence.agreeing import Stated
+from pearl.documents.evidence.agreeing import FIGURES, Stated
 from pearl.dsl.fields import Field
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
@@ -74,7 +74,7 @@ def swapped_of(value: str, text: str, within: Span) -> str:
 
 def _small_numbers(shown: str) -> list[int]:
     """The day and the month of a date in figures, in order of size."""
-    return sorted(int(each[0]) for each in _NUMBERS_OF_DATE.finditer(shown) if len(each[0]) < 3)[:2]
+    return sorted(int(each[0]) for each in FIGURES.finditer(shown) if len(each[0]) < 3)[:2]
 
 
 def _words_at(value: str, text: str) -> list[tuple[int, int]]:
@@ -99,7 +99,6 @@ def _numbers(text: str) -> list[tuple[int, int, str]]:
     ]
 
 
-_NUMBERS_OF_DATE = lazy_pattern(r"[0-9]+")
 _NUMBER = lazy_pattern(r"[0-9]+(?:[.,'’][0-9]+|\s[0-9]{3}(?![0-9]))*")
 _dates = lru_cache(maxsize=8)(find_dates)
 _folded = lru_cache(maxsize=8)(str.casefold)
