@@ -319,9 +319,9 @@ def is_null(said: Any) -> bool:
     )
 
 
-def _is_no_text(field: Field, said: str) -> bool:
-    """Whether a text in a list is no value; one of words, such as `n/a`, may stand in the document."""
-    return field.type != "str" or not any(map(str.isalnum, said))
+def _may_stand(field: Field, said: str) -> bool:
+    """Whether a text in a list that says "not stated", such as `n/a`, may be a value of the document."""
+    return field.type == "str" and any(map(str.isalnum, said))
 
 
 def _values(
@@ -349,7 +349,7 @@ def _values(
                 return (), "its value in the reply is an object"
             return _values(field, value, own or quotes, depth + 1, is_entry=is_entry)
     is_empty = not quotes and is_null(said)
-    if said is None or (is_empty and not (is_entry and not _is_no_text(field, said))):
+    if said is None or (is_empty and not (is_entry and _may_stand(field, said))):
         label = label_of(field, said) if said and field.type == "label" else None
         return (Claim(label),), ""
     return (Claim(said, quotes),), ""
