@@ -18,7 +18,6 @@ from pathlib import Path
 from threading import Lock, Thread, current_thread
 from typing import Any, Literal, TypeVar, get_args
 
-from pearl.actions.operators import EXTRACT
 from pearl.data.schemas import load_schema
 from pearl.documents.document import Document, from_bytes, from_text, load
 from pearl.dsl.checker import CheckedPlan
@@ -186,7 +185,9 @@ class PlanColumn:
         else:
             plan = Path(plan) if isinstance(plan, str) and is_name(plan) else plan
             plan = checked = asker.checked(plan)
-            if all(step.action == EXTRACT.name for step in checked.plan.steps):
+            if all(
+                a.extracts and not a.extracts_all for a in map(checked.action, checked.plan.steps)
+            ):
                 schema = load_schema(fields_of_plan(str(checked)))
         self._plan, self._schema = str(checked), schema
         self.type = answer_type(schema)

@@ -24,7 +24,6 @@ from pearl.errors.callers import WARNING, for_caller, log
 from pearl.errors.privacy import keep_private
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.asking import Reader
-from pearl.interpreter.checking import FIGURE_ACTION
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import (
     ContextLimits,
@@ -337,7 +336,7 @@ class Pearl:
         """
         checked = self.checked(plan)
         actions = map(checked.action, checked.plan.steps if self.limits.check != "off" else ())
-        n_checks = sum(a.composes or a.name == FIGURE_ACTION for a in actions)
+        n_checks = sum(a.composes or "claims" in a.traits for a in actions)
         limits = share(self.limits, token_budget, checked.n_model_steps + n_checks)
         return await self._run(checked, document, limits, "plan", token_budget, trace)
 

@@ -21,7 +21,7 @@ from pearl.actions.groups import first_of
 from pearl.actions.values import among_best
 from pearl.documents.rows import Row, Rows, Stated
 from pearl.dsl.nodes import one_line
-from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary, Parameter, Trait, ValueType
 
 if TYPE_CHECKING:
     from pearl.replies.items import ItemKind
@@ -171,7 +171,12 @@ def _collect_top(rows: Rows, replies: Sequence[str | None], column: str) -> Rows
 _LIST = ValueType.LIST
 _ROWS, _CONTEXT, _X = Parameter.named("ROWS"), Parameter.named("CTX"), Parameter("X")
 _K = Parameter("K", ValueType.TEXT, "number")
-_RANGE = (Parameter("LOW", ValueType.TEXT, "number"), Parameter("HIGH", ValueType.TEXT, "number"))
+MAX_RATINGS = 1_000
+"""Maximum number of whole ratings from the lowest to the highest."""
+_RANGE = (
+    Parameter("LOW", ValueType.TEXT, "number", least=-MAX_RATINGS),
+    Parameter("HIGH", ValueType.TEXT, "number", least=-MAX_RATINGS),
+)
 
 
 def _plugin(
@@ -181,9 +186,11 @@ def _plugin(
     parameters: tuple[Parameter, ...],
     definition: str,
     reading: Action,
+    *,
+    traits: tuple[Trait, ...] = (),
     **more: Any,
 ) -> SimpleNamespace:
-    action = Action(name, (_ROWS, *parameters), definition, returns=_LIST)
+    action = Action(name, (_ROWS, *parameters), definition, returns=_LIST, traits=frozenset(traits))
     return SimpleNamespace(ACTION=action, KIND=kind, READING=reading, collect=collect, **more)
 
 
@@ -225,6 +232,7 @@ PLUGINS: dict[str, Any] = {
         "pick", _collect_top, "TOP", (_X, _K),
         'Compare ROWS by "X" and return the first K of them, the first one first',
         Action("PLACE", (_CONTEXT, _X), 'Return the place of CTX by "X"', returns=ValueType.NUMBER),
+        traits=("compares",),
     ),
 }
 # fmt: on

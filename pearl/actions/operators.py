@@ -32,6 +32,13 @@ ANSWER = Action(
     is_variadic=True,
 )
 
+DIRECT = Action(
+    "ANSWER",
+    (Parameter(CTX, ValueType.CONTEXT), Parameter("QUESTION")),
+    "Answer QUESTION from CTX",
+)
+"""The one step of the direct method."""
+
 EXTRACT = Action(
     "EXTRACT",
     (Parameter(CTX, ValueType.CONTEXT), Parameter("FIELDS", reads="fields")),

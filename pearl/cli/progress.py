@@ -177,12 +177,14 @@ class Reporter:
 
 
 def _goes_through_documents(text: str) -> bool:
+    from pearl.actions.operators import operators
     from pearl.dsl.nodes import Reference, String
     from pearl.dsl.parser import read
     from pearl.dsl.signatures import CTX
 
-    plan, of_documents = read(text).plan, ("SPLIT", (Reference(CTX), String("document")))
-    return plan is not None and any((s.action, s.arguments) == of_documents for s in plan.steps)
+    plan, whole = read(text).plan, (Reference(CTX), String("document"))
+    names = {name for name, action in operators().items() if "splits" in action.traits}
+    return plan is not None and any(s.action in names and s.arguments == whole for s in plan.steps)
 
 
 def _new_bar(console: Console, total: int | None) -> Progress:

@@ -95,7 +95,7 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
         if action is None:
             continue
         is_of_best = any(reference.name in best for reference in step.references())
-        if action.counts and is_of_best:
+        if is_of_best and not action.traits.isdisjoint(("counts", "sums_up")):
             yield Diagnostic(
                 COUNTS_BEST,
                 f"'{step.action}' is computed from the best passages of a search, not from all passages",
@@ -104,10 +104,10 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
                 help='to count, begin with SPLIT(CTX, "document") or "paragraph", then WHERE or FILTER',
             )
         is_of_first = any(reference.name in first for reference in step.references())
-        if is_of_first and action.is_native and step.action in _COUNTING:
+        if is_of_first and "counts" in action.traits:
             yield Diagnostic(
                 COUNTS_BEST,
-                f"'{step.action}' counts only the rows that LIMIT takes, not all rows",
+                f"'{step.action}' counts only the first rows, not all rows",
                 step.action_span,
                 "note",
                 help="to count all rows, leave out LIMIT",
@@ -116,11 +116,8 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
         gives_rows = action.reads_rows or (action.is_native and action.returns is ValueType.LIST)
         if action.searches or (is_of_best and gives_rows):
             best.add(step.output)
-        if action.is_native and (step.action == "LIMIT" or (is_of_first and gives_rows)):
+        if "first" in action.traits or (is_of_first and action.is_native and gives_rows):
             first.add(step.output)
-
-
-_COUNTING = frozenset({"COUNT", "COUNT_BY", "COUNT_OF", "SHARE_OF"})
 
 
 def unread_outputs(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagnostic]:
@@ -566,7 +563,8 @@ def callable_actions(plan: Plan, library: ActionLibrary) -> ActionLibrary:
         base = known.get(name.removeprefix(EACH)) if name.startswith(EACH) else None
         if base is not None and base.parameters and base.parameters[0].type is ValueType.CONTEXT:
             parameters = (Parameter.named(ROWS), *base.parameters[1:])
-            each.append(replace(base, name=name, parameters=parameters, returns=ValueType.LIST))
+            own = replace(base, name=name, parameters=parameters, returns=ValueType.LIST)
+            each.append(replace(own, traits=frozenset()))
     return known.extended(each) if each else known
 
 

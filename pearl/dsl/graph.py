@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.nodes import ListLiteral, Number, Reference, Step, String, is_data, items_of
-from pearl.dsl.signatures import ValueType
+from pearl.dsl.signatures import Trait, ValueType
 from pearl.notebooks import ShownInNotebooks
 
 _READ = frozenset({ValueType.LIST, ValueType.NUMBER, ValueType.BOOL})
@@ -102,7 +102,7 @@ class PlanGraph(ShownInNotebooks):
         steps = {step.output: step for step in self.steps}
         needed: dict[str, NeededRows] = {}
         for limit in self.steps:
-            if not self._is_native(limit, "LIMIT") or not isinstance(limit.arguments[1], Number):
+            if not self._is(limit, "first") or not isinstance(limit.arguments[1], Number):
                 continue
             wheres: list[Step] = []
             step = limit
@@ -112,7 +112,7 @@ class PlanGraph(ShownInNotebooks):
                 and read.count(source.name) == 1
             ):
                 step = steps[source.name]
-                if not self._is_native(step, "WHERE") or any(map(is_data, step.arguments[1:])):
+                if not self._is(step, "condition") or any(map(is_data, step.arguments[1:])):
                     break
                 wheres.append(step)
             fields = {each.arguments[1] for each in wheres}
@@ -121,8 +121,8 @@ class PlanGraph(ShownInNotebooks):
                 needed[step.output] = NeededRows(n, tuple(wheres))
         return needed
 
-    def _is_native(self, step: Step, name: str) -> bool:
-        return step.action == name and self.checked.action(step).is_native
+    def _is(self, step: Step, trait: Trait) -> bool:
+        return trait in self.checked.action(step).traits
 
     @cached_property
     def lists_of_numbers(self) -> frozenset[str]:

@@ -111,18 +111,20 @@ def _movable(graph: PlanGraph) -> tuple[Step, Step] | None:
     read = [reference.name for step in graph.steps for reference in step.references()]
     by_row = [step for step in graph.steps if graph.checked.action(step).reads_rows]
     for where in graph.steps:
-        if where.action != "WHERE" or not graph.checked.action(where).is_native:
+        if "condition" not in graph.checked.action(where).traits:
             continue
         rows = where.arguments[0]
         model = by_output.get(rows.name) if isinstance(rows, Reference) else None
-        # TOP compares rows with each other: among fewer rows, others rank first.
-        if model is None or model not in by_row or model.action == "TOP":
+        if model is None or model not in by_row:
+            continue
+        # Among fewer rows, others rank first.
+        if "compares" in graph.checked.action(model).traits:
             continue
         rows = model.arguments[0]
         before = by_output.get(rows.name) if isinstance(rows, Reference) else None
         is_done = (
             before is not None
-            and before.action == "WHERE"
+            and before.action == where.action
             and before.arguments[1:] == where.arguments[1:]
         )
         if read.count(model.output) == 1 and not is_done and _is_local(where, by_row):

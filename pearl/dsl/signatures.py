@@ -48,6 +48,24 @@ EACH = "EACH_"
 """`EACH_NAME(ROWS, ...)` is the library's `NAME(CTX, ...)` for each row."""
 
 
+Trait = Literal[
+    "selects",  # returns rows of its first argument
+    "picks",  # returns one value of them
+    "by_field",  # returns the values of the field that its second argument names
+    "groups",  # returns groups of rows
+    "multiplies",  # returns pairs of rows
+    "counts",  # returns how many rows there are
+    "sums_up",  # returns what is computed from all rows, such as a sum
+    "figures",  # adds a computed number to each row
+    "condition",  # judges each row by a field
+    "first",  # takes the first rows
+    "compares",  # judges rows beside each other
+    "splits",  # takes texts apart
+    "claims",  # a model's reply is a claim about a passage
+]
+"""What an action does with rows: estimates, checks, passes and prompts ask for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter. Types take part in equality, so native and text actions differ."""
@@ -59,6 +77,8 @@ class Parameter:
         "fields", "entry_fields",
     ] = ""  # fmt: skip
     choices: tuple[str, ...] = ()
+    least: int = field(default=1, compare=False)
+    """The least of a number of rows."""
 
     @classmethod
     def named(cls, name: str) -> Parameter:
@@ -78,7 +98,9 @@ class Action:
     is_variadic: bool = False
     returns: ValueType = ValueType.TEXT
     is_native: bool = False
-    counts: bool = field(default=False, compare=False)
+    traits: frozenset[Trait] = field(default=frozenset(), compare=False)
+    labels: tuple[str, ...] = field(default=(), compare=False)
+    """The texts that it returns one of; () for any."""
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
 
     @property
@@ -120,6 +142,13 @@ class Action:
     def reads_rows(self) -> bool:
         """Whether a model carries out the action for each row of its first argument."""
         return not self.is_native and bool(self.parameters) and self.parameters[0].name == ROWS
+
+    @property
+    def cost(self) -> Literal["computed", "search", "rows", "text"]:
+        """What a call costs: nothing, a search, a model's reading of each row, or of a text."""
+        if self.searches:
+            return "search"
+        return "computed" if self.is_native else "rows" if self.reads_rows else "text"
 
     @property
     def searches(self) -> bool:

@@ -38,9 +38,6 @@ from pearl.trace import Purpose
 Verdict = Literal["supported", "contradicted", "not stated", "not checked"]
 """What a passage says of a claim; *not checked* if no model has said it."""
 
-FIGURE_ACTION = "FIND_FIGURE"
-"""The action whose result is a claim."""
-
 REFUSED: Mapping[Verdict, str] = {
     "not stated": "the checker: the passage does not say it",
     "contradicted": "the checker: the passage says something else",

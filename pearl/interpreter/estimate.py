@@ -24,7 +24,7 @@ from pearl.dsl.nodes import Argument, Reference, Step, String
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
 from pearl.interpreter.bounds import NONE, Range, StepCosts
-from pearl.interpreter.checking import CLAIM_TOKENS, FIGURE_ACTION, MAX_CLAIMS, frame_costs
+from pearl.interpreter.checking import CLAIM_TOKENS, MAX_CLAIMS, frame_costs
 from pearl.interpreter.context import (
     GAP,
     GAP_TOKENS,
@@ -89,14 +89,6 @@ ITEMS_AGAIN_TOKENS = 64
 
 PHASES = 4
 """Parts of the rows that a cascade reads: pilot sample, samples with the middle, and two regions that fail."""
-
-SELECTING = frozenset({
-    "WHERE", "HAVING", "RANKED", "SORT", "UNIQUE", "INTERSECT", "DIFFERENCE", "SAMPLE", "LIMIT",
-})  # fmt: skip
-"""Native actions that return rows of their first argument."""
-
-MULTIPLYING = frozenset({"PAIRS", "JOIN", "NEAR"})
-"""Native actions that return pairs of rows."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +179,7 @@ class CostEstimator:
             costs = by._of_step(step, action)
             if action.composes and costs != StepCosts():
                 self.checked = self._of_checker(step)
-            elif action.name == FIGURE_ACTION and self._checker.check != "off":
+            elif "claims" in action.traits and self._checker.check != "off":
                 self.checked = self._of_claims((Field(step.output),), 1)
             elif action.extracts and self._checker.check != "off":
                 self.checked = self._of_claims(_fields(step, action), costs.calls.upper)
@@ -433,13 +425,14 @@ class CostEstimator:
         is_open: bool,
     ) -> PossibleRows:
         """The rows that a native action over possible rows may return."""
-        first = given[0]
-        if not is_open and first.rows is not None and action.name in ("FIELD", "GROUP", "WHERE"):
+        first, traits = given[0], action.traits
+        by_columns = not traits.isdisjoint(("by_field", "condition"))
+        if not is_open and first.rows is not None and by_columns and "counts" not in traits:
             known = self._computed(action, first, values)
             if known is not None:
                 return known
-        if action.name in SELECTING:
-            if action.name == "LIMIT" and not is_open and first.rows is not None:
+        if "selects" in traits:
+            if "first" in traits and not is_open and first.rows is not None:
                 n = min(first.n, whole_number(number_of(values[1]), "N", least=1))
                 each = (self._tokens(replace(first.rows, rows=(row,))) for row in first.rows)
                 tokens = sum(nlargest(n, each)) + n * (first.answer_tokens + 4 * self._seam)
@@ -447,10 +440,10 @@ class CostEstimator:
             return replace(first, is_certain=False)
         tokens = sum(each.tokens for each in given)
         n = sum(each.n for each in given)
-        if action.name in MULTIPLYING:
+        if "multiplies" in traits:
             n = prod(each.n for each in given)
             tokens *= n + 1
-        if action.name in ("MEAN_BY", "SUM_BY", "MIN_BY", "MAX_BY"):
+        if "figures" in traits:
             tokens += NUMBER_TOKENS * n
         return PossibleRows(n, tokens + 4 * self._seam * n + first.answer_tokens * n)
 
@@ -462,7 +455,7 @@ class CostEstimator:
         try:
             column = read_column(first.rows, as_text(values[1])).name
             if column in first.unknown:
-                if action.name != "FIELD":
+                if not action.traits.isdisjoint(("groups", "condition")):
                     return None
                 return replace(first, rows=replace(first.rows, column=column))
             result = native.compute(action, [first.rows, *values[1:]])

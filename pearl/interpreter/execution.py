@@ -11,6 +11,7 @@ from typing import Literal
 
 from pearl.actions import by_search, native
 from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
+from pearl.actions.operators import DIRECT
 from pearl.actions.values import EmptyListError, Value, as_text, behind
 from pearl.documents.document import Document
 from pearl.documents.evidence import StepReply, collect
@@ -20,7 +21,7 @@ from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import ListLiteral, Plan, Reference, Step, String
 from pearl.dsl.passes import Rewritten, rewrite_plan
-from pearl.dsl.signatures import CTX, NOTHING, Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.signatures import CTX, NOTHING, Action, ActionLibrary, ValueType
 from pearl.errors import (
     BudgetError,
     ExecutionError,
@@ -34,7 +35,6 @@ from pearl.interpreter.answer import Answer, compose, step_evidence
 from pearl.interpreter.asking import Asker, Reader, TextReply
 from pearl.interpreter.cascade import Scoring
 from pearl.interpreter.checking import (
-    FIGURE_ACTION,
     REFUSED,
     Claim,
     check_claims,
@@ -172,7 +172,7 @@ class _Interpreter:
         unsure = next((result for result in _inputs(step, before) if result.is_void), None)
         if unsure is not None and not _may_take(action, unsure):
             return void(step, action, _traced(unsure))
-        if action.is_native and not action.searches:
+        if action.cost == "computed":
             values = {name: result.value for name, result in before.items()}
             # Over many rows, a computation would delay calls under way.
             n_rows = sum(len(value) for value in values.values() if isinstance(value, Rows))
@@ -226,7 +226,7 @@ class _Interpreter:
             usage=read.usage, shown=shown, reply=read.text, quotes=read.reply.quotes,
             state=read.reply.state, why=read.reply.why, truncated=read.truncated,
         )  # fmt: skip
-        if action.name == FIGURE_ACTION and result.state == "found":
+        if "claims" in action.traits and result.state == "found":
             result = await self._with_checked_figure(step, task, read, result)
         if context is None:
             return result
@@ -252,16 +252,15 @@ class _Interpreter:
             spans, own = tuple(hit.span for hit in hits), Sources(is_by_row=True)
         elif uses and not spans:
             spans = (Span(0, len(document.text)),)
-        if (
-            action.name == "SPLIT"
-        ):  # a part of an earlier row keeps fields whose text is in other parts
+        if "splits" in action.traits:
+            # A part of an earlier row keeps fields whose text is in other parts.
             heads = heads_of(document, rows.every) if uses and rows is not None else ()
             own = Sources(heads=heads, is_by_row=uses)
         if action.asks_table and not own.is_by_row:
             # Its prompt has the notes on the rows, which may name columns of any text.
             uses_any = uses or any(r.sources and r.sources.uses_document for r in before.values())
             spans = (Span(0, len(document.text)),) if uses_any else ()
-        uses |= bool(spans) or action.extracts or action.name == FIGURE_ACTION
+        uses |= bool(spans) or action.extracts or "claims" in action.traits
         own = replace(own, spans=spans, uses_document=uses)
         earlier = {name: (each.sources or Sources(), each.rows) for name, each in before.items()}
         return replace(result, sources=sources_of(step, action, rows, own, earlier, document.text))
@@ -431,13 +430,6 @@ def _traced(result: StepResult) -> str:
     return result.why if result.is_native else f"step '{result.output}': {result.why}"
 
 
-ANSWER = Action(
-    "ANSWER",
-    (Parameter(CTX, ValueType.CONTEXT), Parameter("QUESTION")),
-    "Answer QUESTION from CTX",
-)
-
-
 async def answer_plan(
     checked: CheckedPlan,
     document: Document,
@@ -573,6 +565,6 @@ def _as_written(
 
 def direct_plan(question: str) -> CheckedPlan:
     """A plan of one step, which answers the question directly."""
-    step = Step("answer", ANSWER.name, (Reference(CTX), String(question)), "Answer the question")
-    plan = Plan((step,), (ANSWER,), question)
-    return CheckedPlan(plan, ActionLibrary("direct", [ANSWER]), ("answer",))
+    step = Step("answer", DIRECT.name, (Reference(CTX), String(question)), "Answer the question")
+    plan = Plan((step,), (DIRECT,), question)
+    return CheckedPlan(plan, ActionLibrary("direct", [DIRECT]), ("answer",))

@@ -54,10 +54,6 @@ _FIELDS: Mapping[FieldType, Kind] = {
     "int": "number", "number": "number", "bool": "bool", "label": "label", "date": "date",
 }  # fmt: skip
 _TYPES: Mapping[ValueType, Kind] = {ValueType.NUMBER: "number", ValueType.BOOL: "bool"}
-_COUNTS = frozenset({"COUNT_OF", "SHARE_OF"})
-_SELECT = frozenset({"WHERE", "SAMPLE", "HAVING", "RANKED", "SORT", "LIMIT"})
-_PICK = frozenset({"MOST", "LEAST", "NTH", "FIRST", "LAST"})
-_BY_COLUMN = frozenset({"GROUP", "COUNT_BY", "FIELD"})
 
 
 def contents(graph: PlanGraph) -> dict[str, Content]:
@@ -91,14 +87,15 @@ def _content(graph: PlanGraph, step: Step, known: Mapping[str, Content]) -> Cont
 
 def _computed(step: Step, action: Action, kind: Kind, known: Mapping[str, Content]) -> Content:
     """The content of what is computed without a model."""
-    if action.returns in _TYPES or action.name in _COUNTS:
+    traits = action.traits
+    if action.returns in _TYPES or ("counts" in traits and action.returns is not ValueType.LIST):
         return Content(_TYPES.get(action.returns, "number"))
-    if action.name == "RELATION":
-        return Content("label", ("more", "less", "same"))
-    labels = _labels(step, None, known) if action.name in _PICK | _SELECT else ()
-    if labels and action.name in _PICK:
+    labels = action.labels
+    if not traits.isdisjoint(("picks", "selects")):
+        labels = _labels(step, None, known)
+    if labels and action.returns is ValueType.TEXT:
         return Content("label", labels)
-    if action.name in _BY_COLUMN and isinstance(name := step.arguments[1], String):
+    if "by_field" in traits and isinstance(name := step.arguments[1], String):
         labels = known.get(name.value, Content(kind)).labels  # a column is called as its step
     return Content(kind, labels, is_list=action.returns is ValueType.LIST)
 
@@ -206,7 +203,7 @@ def flows(graph: PlanGraph) -> dict[str, Any]:
     types: dict[str, None] = {}
     for step, number in zip(graph.steps, numbers.values(), strict=True):
         action = graph.checked.action(step)
-        has_prompt = not (action.is_native or action.searches)
+        has_prompt = action.cost in ("rows", "text")
         names = dict.fromkeys(each.name for each in step.references() if has_prompt)
         given = {name: known.get(name, Content("document")) for name in names}
         if action.composes:  # it gets their quotes, too

@@ -131,7 +131,7 @@ def _selected_from(
     step: Step, action: Action, before: Mapping[str, tuple[Sources, Rows | None]]
 ) -> str | None:
     """The step whose rows a step selects from, divides or counts."""
-    is_computed = action.is_native and not action.searches
+    is_computed = action.cost == "computed"
     for i, argument in enumerate(step.arguments if is_computed else step.arguments[:1]):
         if isinstance(argument, Reference) and not argument.is_context:
             is_value = action.parameter(i).reads in ("value", "number", "figure")

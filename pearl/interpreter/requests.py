@@ -199,8 +199,8 @@ class RequestBuilder:
         heads: dict[str, Hashable] = {}
         for step in self.graph.steps:
             action = self.graph.checked.action(step)
-            is_text = not (action.is_native or action.searches or action.asks_table)
-            if is_text and not action.reads_rows and any(map(_is_context, step.arguments)):
+            is_text = action.cost == "text" and not action.asks_table
+            if is_text and any(map(_is_context, step.arguments)):
                 gives = self.graph.gives[step.output]
                 form = gives if self.limits.is_constrained else None
                 heads[step.output] = step.output if action.extracts else form

@@ -12,10 +12,10 @@ from math import ceil
 from typing import Any
 
 from pearl.actions.by_row import (
+    MAX_RATINGS,
     ByRow,
     by_row,
     each_of,
-    known,
     query_of,
     reading,
     selected,
@@ -87,10 +87,6 @@ ITEM_TOKENS = 24
 """Tokens reserved for the tags around an item, and for the seams of its text."""
 
 
-MAX_RATINGS = 1_000
-"""Maximum number of whole ratings from the lowest to the highest."""
-
-
 def _ratings(low: int | float, high: int | float) -> tuple[str, ...]:
     """The whole numbers from the lowest to the highest rating."""
     least = whole_number(low, "LOW", least=-MAX_RATINGS)
@@ -137,10 +133,7 @@ def check_numbers(step: Step, action: Action) -> None:
         parameter = action.parameter(i)
         if parameter.reads == "number" and isinstance(argument, String | Number):
             try:
-                least = 0 if action.name == "HAVING" else 1  # a group can be empty
-                if parameter.name in ("LOW", "HIGH"):
-                    least = -MAX_RATINGS
-                whole_number(number_of(argument.value), parameter.name, least=least)
+                whole_number(number_of(argument.value), parameter.name, least=parameter.least)
             except ValueError as error:
                 fail_step(step, error)
 
@@ -223,7 +216,7 @@ class RowRequests:
         is_each = each_of(action, library) is not None
         rows = as_rows(first)
         said = [value for name, value in arguments if name not in inputs]
-        if action.name not in known():  # built-in definitions mention only rows and labels
+        if action != how.ACTION:  # built-in definitions mention only rows and labels
             said.append(action.definition)
         taken = frozenset[str]() if k else self._taken(step, task)
         needed = self._builder.graph.needed_rows.get(step.output)

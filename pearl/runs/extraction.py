@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
+from pearl.actions.operators import operators
 from pearl.documents.document import read_bytes
 from pearl.documents.record import PLAIN, FieldScalar
 from pearl.documents.rows import shortened
@@ -73,8 +74,9 @@ def fields_of_plan(text: str) -> tuple[Field, ...]:
     fields: dict[str, Field] = {}
     try:
         for step in parse(text).steps:
-            _, *arguments = step.arguments if step.action == "EXTRACT" else [None]
-            for argument in arguments:
+            action = operators().get(step.action)
+            is_record = action is not None and action.extracts and not action.extracts_all
+            for argument in step.arguments[1:] if is_record else ():
                 for field in parse_fields(argument.value if isinstance(argument, String) else ""):
                     # As in the record of an answer.
                     name = f"{step.output}.{field.name}" if field.name in fields else field.name

@@ -28,6 +28,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from pearl.actions.operators import DIRECT
 from pearl.documents.digest import text_sha256
 from pearl.dsl.nodes import Plan, Step
 from pearl.dsl.parser import read
@@ -258,8 +259,9 @@ class TaskSpans:
         node, step = self._node(event.step), self._nodes.get(event.step)
         names = [] if step is None else [each.name for each in step.references()]
         parents = [name for name in dict.fromkeys(names) if name in self._nodes]
-        new_actions = {action.name for action in self._plan.new_actions}
-        is_new = event.action in new_actions and event.action != "ANSWER"
+        is_new = any(
+            action.name == event.action for action in self._plan.new_actions if action != DIRECT
+        )
         action = NEW_ACTION if is_new and not self._has_content else event.action
         attributes: dict[str, Any] = {
             **named(operation="execute_tool", tool=action, tool_type="function", tool_call=node),

@@ -42,7 +42,7 @@ from pearl.actions.values import (
 )
 from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row, Rows, Stated, without_duplicates
-from pearl.dsl.signatures import Action, Parameter, ValueType
+from pearl.dsl.signatures import Action, Parameter, Trait, ValueType
 
 __all__ = [
     "CONTRACT",
@@ -80,13 +80,14 @@ class Family(dict[str, Any]):
 
     def action(
         self, name: str, parameters: tuple[Parameter, ...], definition: str, *,
-        is_variadic: bool = False, returns: ValueType = ValueType.TEXT, counts: bool = False,
-        **about: Any,
+        is_variadic: bool = False, returns: ValueType = ValueType.TEXT, traits: Iterable[Trait] = (),
+        labels: tuple[str, ...] = (), **about: Any,
     ) -> Callable[[Run], Run]:  # fmt: skip
         """Add the decorated function as the native action of that name."""
         action = Action(
-            name, parameters, definition, is_variadic, returns, is_native=True, counts=counts
-        )
+            name, parameters, definition, is_variadic, returns, is_native=True,
+            traits=frozenset(traits), labels=labels,
+        )  # fmt: skip
 
         def add(run: Run) -> Run:
             self[name.lower().replace("_", "-")] = SimpleNamespace(ACTION=action, run=run, **about)
@@ -121,6 +122,8 @@ def bind(action: Action) -> Action:
     name = action.name.lower()
     if action.name != name.upper():
         return action
+    if action.name == "FIND_FIGURE":
+        return replace(action, traits=frozenset({"claims"}))
     if plugins.exists(__name__, name):
         native: Action = _module(name).ACTION
     elif (searching := by_search.known().get(action.name)) is not None:

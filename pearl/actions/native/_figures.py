@@ -26,7 +26,7 @@ def _add(name: str, definition: str, figure: Figure) -> None:
 
     @PLUGINS.action(
         f"{name.upper()}_BY", (Parameter.named("ROWS"), Parameter("NAME"), Parameter("FIELD")),
-        definition, returns=ValueType.LIST, counts=True,
+        definition, returns=ValueType.LIST, traits=["figures", "sums_up"],
     )  # fmt: skip
     def run(rows: Rows, key: str, field: str) -> Value:
         return _by(rows, key, field, name, figure)

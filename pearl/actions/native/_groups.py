@@ -22,7 +22,7 @@ _ROWS_AND_NAME = (*_ROWS, Parameter("NAME"))
 @PLUGINS.action(
     "GROUP", _ROWS_AND_NAME,
     "Return one row for each value of the field NAME in ROWS, with the rows that have it as members",
-    returns=ValueType.LIST,
+    returns=ValueType.LIST, traits=["groups", "by_field"],
 )  # fmt: skip
 def group_by(rows: Rows, name: str) -> Value:
     """Group by a field, or by parts of dates (`Date by month`); in order of first occurrence."""
@@ -32,7 +32,7 @@ def group_by(rows: Rows, name: str) -> Value:
 @PLUGINS.action(
     "COUNT_BY", _ROWS_AND_NAME,
     "Return one row for each value of the field NAME in ROWS, with how many rows have it",
-    returns=ValueType.LIST, counts=True,
+    returns=ValueType.LIST, traits=["groups", "by_field", "counts"],
 )  # fmt: skip
 def count_by(rows: Rows, name: str) -> Value:
     """Count by a field, or by parts of dates; of groups by this field, give their sizes."""
@@ -44,7 +44,7 @@ def count_by(rows: Rows, name: str) -> Value:
 @PLUGINS.action(
     "COUNT_OF", (Parameter.named("ROWS"), Parameter("KEY", reads="value")),
     "Return how many rows the group KEY of ROWS has, or how many of ROWS have the value KEY",
-    counts=True,
+    traits=["counts"],
 )  # fmt: skip
 def count_of(rows: Rows, key: Value) -> Value:
     """The size of a group, or how often a value occurs; 0 if it does not."""
@@ -84,9 +84,9 @@ OPERATORS = ("is", "is not", "at least", "at most")
 
 @PLUGINS.action(
     "HAVING",
-    (Parameter.named("ROWS"), Parameter("OP", choices=OPERATORS), Parameter("N", reads="number")),
+    (Parameter.named("ROWS"), Parameter("OP", choices=OPERATORS), Parameter("N", reads="number", least=0)),
     f"Return those groups of ROWS that have as many rows as OP and N say: {', '.join(OPERATORS)}",
-    returns=ValueType.LIST, counts=True,
+    returns=ValueType.LIST, traits=["selects", "sums_up"],
 )  # fmt: skip
 def having(rows: Rows, operator: str, n: int | float) -> Value:
     """Select groups; groups whose undecided rows might change the selection are doubtful."""
@@ -134,7 +134,7 @@ def _meets(operator: str, size: int, low: int, high: int) -> bool | None:
 @PLUGINS.action(
     "MOST", _ROWS,
     "Return the largest group of ROWS, the row rated highest, or the value that occurs most often",
-    counts=True,
+    traits=["picks", "sums_up"],
 )  # fmt: skip
 def most(rows: Rows) -> Value:
     """Return the first entry of the ranking and all that share its place, joined by "; "."""
@@ -144,7 +144,7 @@ def most(rows: Rows) -> Value:
 @PLUGINS.action(
     "LEAST", _ROWS,
     "Return the smallest group of ROWS, the row rated lowest, or the value that occurs least often",
-    counts=True,
+    traits=["picks", "sums_up"],
 )  # fmt: skip
 def least(rows: Rows) -> Value:
     """Return the last entry of the ranking and all that share its place, joined by "; "."""
@@ -153,7 +153,7 @@ def least(rows: Rows) -> Value:
 
 @PLUGINS.action(
     "NTH", (Parameter.named("ROWS"), Parameter("K", reads="number")),
-    "Return what has place K in the ranking of ROWS, most first", counts=True,
+    "Return what has place K in the ranking of ROWS, most first", traits=["picks", "sums_up"],
 )  # fmt: skip
 def nth(rows: Rows, k: int | float) -> Value:
     """Return the entries at a place: of the scores 5, 3, 3 and 1, the two 3s share the places 2 and 3."""
@@ -163,7 +163,7 @@ def nth(rows: Rows, k: int | float) -> Value:
 @PLUGINS.action(
     "RANKED", _ROWS,
     "Return the groups of ROWS by size, the rows by rating, or the values by how often, most first",
-    returns=ValueType.LIST,
+    returns=ValueType.LIST, traits=["selects"],
 )  # fmt: skip
 def in_order(rows: Rows) -> Value:
     """Sort; equal entries keep their order."""
@@ -179,7 +179,7 @@ def in_order(rows: Rows) -> Value:
 @PLUGINS.action(
     "MOST_BY", _ROWS_AND_NAME,
     "Return one row for each value of the field NAME in ROWS, with the value that its rows have most",
-    returns=ValueType.LIST, counts=True,
+    returns=ValueType.LIST, traits=["sums_up"],
 )  # fmt: skip
 def most_by(rows: Rows, name: str) -> Value:
     """Group rows by a field and return the most frequent value of each group, or all tied values."""

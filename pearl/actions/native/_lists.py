@@ -38,13 +38,13 @@ def _filled(items: list[str], wanted: str) -> list[str]:
     return items
 
 
-@PLUGINS.action("FIRST", _ITEMS, "Return the entry that stands first in ITEMS")
+@PLUGINS.action("FIRST", _ITEMS, "Return the entry that stands first in ITEMS", traits=["picks"])
 def first(items: list[str]) -> Value:
     """Take the first entry."""
     return _filled(items, "first entry")[0]
 
 
-@PLUGINS.action("LAST", _ITEMS, "Return the entry that stands last in ITEMS")
+@PLUGINS.action("LAST", _ITEMS, "Return the entry that stands last in ITEMS", traits=["picks"])
 def last(items: list[str]) -> Value:
     """Take the last entry."""
     return _filled(items, "last entry")[-1]
@@ -53,7 +53,7 @@ def last(items: list[str]) -> Value:
 @PLUGINS.action(
     "UNIQUE", _ITEMS,
     "Return ITEMS with repeated entries dropped, keeping the order in which they first appear",
-    returns=_LIST,
+    returns=_LIST, traits=["selects"],
 )  # fmt: skip
 def unique(items: list[str]) -> Value:
     """Keep the first occurrence of each entry."""
@@ -71,15 +71,19 @@ def union(*lists: list[str]) -> Value:
 
 
 @PLUGINS.action(
-    "INTERSECT", _A_AND_B, "Return the entries that are in A and in B alike", returns=_LIST
-)
+    "INTERSECT", _A_AND_B, "Return the entries that are in A and in B alike",
+    returns=_LIST, traits=["selects"],
+)  # fmt: skip
 def intersect(a: list[str], b: list[str]) -> Value:
     """Keep the entries of the first list that are in the second, each once, in the first list's spelling."""
     shared = {key_of(item) for item in b}
     return without_repeats(item for item in a if key_of(item) in shared)
 
 
-@PLUGINS.action("DIFFERENCE", _A_AND_B, "Return the entries of A that are not in B", returns=_LIST)
+@PLUGINS.action(
+    "DIFFERENCE", _A_AND_B, "Return the entries of A that are not in B",
+    returns=_LIST, traits=["selects"],
+)  # fmt: skip
 def difference(a: list[str], b: list[str]) -> Value:
     """Keep the entries of the first list that are not in the second, with repeats and order."""
     taken = {key_of(item) for item in b}
@@ -99,7 +103,7 @@ def _count_bounds(rows: Rows) -> tuple[int, int]:
 @PLUGINS.action(
     "COUNT", _ITEMS,
     "Return how many entries ITEMS has, as a number",
-    returns=ValueType.NUMBER, counts=True, bounds=_count_bounds,
+    returns=ValueType.NUMBER, traits=["counts"], bounds=_count_bounds,
 )  # fmt: skip
 def count(items: list[str]) -> Value:
     """Count the entries."""
@@ -128,7 +132,7 @@ def _alike(items: list[str]) -> list[Decimal]:
 
 @PLUGINS.action(
     "SUM", _NUMBERS,
-    "Add up all NUMBERS and return the total", returns=ValueType.NUMBER, counts=True,
+    "Add up all NUMBERS and return the total", returns=ValueType.NUMBER, traits=["sums_up"],
 )  # fmt: skip
 def total(items: list[str]) -> Value:
     """Return the exact sum; 0 for an empty list."""
@@ -141,7 +145,7 @@ def total(items: list[str]) -> Value:
 
 
 @PLUGINS.action(
-    "MAX", _NUMBERS, "Return the largest of NUMBERS", returns=ValueType.NUMBER, counts=True
+    "MAX", _NUMBERS, "Return the largest of NUMBERS", returns=ValueType.NUMBER, traits=["sums_up"]
 )
 def largest(items: list[str]) -> Value:
     """Take the largest."""
@@ -149,7 +153,7 @@ def largest(items: list[str]) -> Value:
 
 
 @PLUGINS.action(
-    "MIN", _NUMBERS, "Return the smallest of NUMBERS", returns=ValueType.NUMBER, counts=True
+    "MIN", _NUMBERS, "Return the smallest of NUMBERS", returns=ValueType.NUMBER, traits=["sums_up"]
 )
 def smallest(items: list[str]) -> Value:
     """Take the smallest."""

@@ -92,7 +92,7 @@ def check_n_pairs(n: int) -> None:
 @PLUGINS.action(
     "PAIRS", (Parameter("A", ValueType.LIST, "rows"), Parameter("B", ValueType.LIST, "rows")),
     "Return every pair of two different values, one of A and one of B, the lower first, each once",
-    returns=ValueType.LIST,
+    returns=ValueType.LIST, traits=["multiplies"],
 )  # fmt: skip
 def pairs(a: Rows, b: Rows) -> Value:
     """Pair the values of two collections, in ascending order; numbers by size."""
@@ -149,8 +149,8 @@ def _in_order(keys: Iterable[str]) -> list[str]:
         Parameter("NAME"),
     ),
     "Return every pair of a row of A and a row of B that have the same value in the field NAME",
-    returns=ValueType.LIST,
-)
+    returns=ValueType.LIST, traits=["multiplies"],
+)  # fmt: skip
 def join(a: Rows, b: Rows, name: str) -> Value:
     """Join on a field; empty values and placeholders such as `n/a` match nothing. Rows of one collection are not their own match."""
     left, right = read_column(a, name), read_column(b, name)
@@ -240,8 +240,8 @@ def _join_notes(
         Parameter("K", reads="number"),
     ),
     "Return each row of A with those K rows of B that have most words in common with it, as pairs",
-    returns=ValueType.LIST,
-)
+    returns=ValueType.LIST, traits=["multiplies"],
+)  # fmt: skip
 def near(a: Rows, b: Rows, k: int | float) -> Value:
     """Pair rows with the K best by BM25 that share a word; no row with itself, no pair twice."""
     n_best = whole_number(k, "K", least=1)

@@ -34,7 +34,7 @@ PLUGINS = Family()
 @PLUGINS.action(
     "FIELD", (Parameter.named("ROWS"), Parameter("NAME")),
     'Return the same rows with their field NAME as their value, or all that they read for "text"',
-    returns=ValueType.LIST,
+    returns=ValueType.LIST, traits=["by_field"],
 )  # fmt: skip
 def field(rows: Rows, name: str) -> Value:
     """Take a field of every row; it may be a part of a date (`Date by month`)."""
@@ -70,8 +70,8 @@ def _field_of(rows: Rows, name: str) -> tuple[Row, ...]:
         Parameter("X", reads="value"),
     ),
     f"Return those ROWS whose field NAME compares with X as OP says: {', '.join(OPERATORS)}",
-    returns=ValueType.LIST,
-)
+    returns=ValueType.LIST, traits=["selects", "condition"],
+)  # fmt: skip
 def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
     """Select rows; undecided ones become doubtful. A total is selected only by its name."""
     if name == "count" and rows.shows_possible and are_groups(rows):
@@ -122,7 +122,7 @@ def _totals(
 @PLUGINS.action(
     "SAMPLE", (Parameter.named("ROWS"), Parameter("N", reads="number")),
     "Return N of ROWS, drawn at random; what is computed from them is an estimate",
-    returns=ValueType.LIST,
+    returns=ValueType.LIST, traits=["selects"],
 )  # fmt: skip
 def sample(rows: Rows, n: int | float) -> Value:
     """Draw without replacement, in the rows' order; the same rows always give the same sample."""
@@ -145,7 +145,7 @@ def sample(rows: Rows, n: int | float) -> Value:
 @PLUGINS.action(
     "LIMIT", (Parameter.named("ROWS"), Parameter("N", reads="number")),
     "Return the first N of ROWS; a FILTER before it reads no more rows than that takes",
-    returns=ValueType.LIST,
+    returns=ValueType.LIST, traits=["selects", "first"],
 )  # fmt: skip
 def limit(rows: Rows, n: int | float) -> Value:
     """Take the first rows; those before which an undecided row may stand are doubtful."""
@@ -206,7 +206,7 @@ ORDERS = ("ascending", "descending")
 @PLUGINS.action(
     "SORT", (Parameter.named("ROWS"), Parameter("NAME"), Parameter("ORDER", choices=ORDERS)),
     f'Return ROWS by their field NAME ("text" for a list), {" or ".join(ORDERS)}',
-    returns=ValueType.LIST,
+    returns=ValueType.LIST, traits=["selects"],
 )  # fmt: skip
 def sort(rows: Rows, name: str, order: str) -> Value:
     """Sort by numbers, dates or texts; rows without a value are last, rows that cannot be compared are doubtful."""
@@ -234,7 +234,7 @@ def sort(rows: Rows, name: str, order: str) -> Value:
 @PLUGINS.action(
     "SHARE_OF", (Parameter.named("ROWS"), Parameter("NAME"), Parameter("X", reads="value")),
     "Return which share of ROWS has the value X in the field NAME, a number from 0 to 1",
-    counts=True,
+    traits=["counts"],
 )  # fmt: skip
 def share_of(rows: Rows, name: str, x: Value) -> Value:
     """The share among decided rows; for several values, the share of rows that have any of them."""
@@ -309,6 +309,7 @@ def show(*columns: Rows) -> Value:
 @PLUGINS.action(
     "RELATION", (Parameter("A", reads="figure"), Parameter("B", reads="figure")),
     "Compare the numbers A and B and return more, less or same, as A is more or less than B",
+    labels=("more", "less", "same"),
 )  # fmt: skip
 def relation(a: Value, b: Value) -> Value:
     """Compare two numbers; the result is decided if no undecided row can change it."""

@@ -17,6 +17,7 @@ ACTION = Action(
     f"Return the rows that CTX consists of, one for each UNIT: {', '.join(UNITS)}",
     returns=ValueType.LIST,
     is_native=True,
+    traits=frozenset({"splits"}),
 )
 
 OF_TABLES = ("record", "entry")  # units whose pieces may be the rows of tables

@@ -1,0 +1,40 @@
+"""Actions say themselves what they do: no other module knows one by its name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from pearl.actions import native
+from pearl.actions.operators import operators
+from tests.root import ROOT
+
+NAMES = {*operators(), *native.known(), "FIND_FIGURE"}
+
+
+def uses(path: Path) -> Iterator[str]:
+    """Names of shipped actions in a module, written out or as the name of an imported action."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pearl.actions")
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node.value in NAMES:
+            yield f"{path}:{node.lineno}: {node.value}"
+        for one in (node.left, *node.comparators) if isinstance(node, ast.Compare) else ():
+            match one:
+                case ast.Attribute(ast.Name(name), "name") if name in imported:
+                    yield f"{path}:{node.lineno}: {name}"
+
+
+def test_no_module_outside_of_actions_names_one() -> None:
+    folder = ROOT / "pearl"
+    own = (folder / "actions", folder / "embedded")
+    paths = [p for p in folder.rglob("*.py") if not any(map(p.is_relative_to, own))]
+    assert len(paths) > 200
+    assert [use for path in paths for use in uses(path)] == []
+    assert len([*uses(folder / "actions" / "operators.py")]) >= 5  # it would find them
