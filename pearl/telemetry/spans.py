@@ -259,10 +259,8 @@ class TaskSpans:
         node, step = self._node(event.step), self._nodes.get(event.step)
         names = [] if step is None else [each.name for each in step.references()]
         parents = [name for name in dict.fromkeys(names) if name in self._nodes]
-        is_new = any(
-            action.name == event.action for action in self._plan.new_actions if action != DIRECT
-        )
-        action = NEW_ACTION if is_new and not self._has_content else event.action
+        new = {action.name for action in self._plan.new_actions if action != DIRECT}
+        action = NEW_ACTION if event.action in new and not self._has_content else event.action
         attributes: dict[str, Any] = {
             **named(operation="execute_tool", tool=action, tool_type="function", tool_call=node),
             **openinference("TOOL"),
