@@ -93,11 +93,13 @@ def _print_scores(scores: Sequence[Score], subset: str, *, is_graded: bool) -> N
 def print_comparisons(found: Sequence[MethodComparison]) -> None:
     """Print paired differences in percentage points, with both tests, one table per subset."""
     for subset, group in groupby(found, key=lambda one: one.subset):
-        name = "paired" if subset == "all" else f"paired, {subset}"
+        name, rows = "paired" if subset == "all" else f"paired, {subset}", list(group)
         print_table(
             (name, "n", "points", "95 %", "1st\nonly", "2nd\nonly", "McNemar\np", "bootstrap\np"),
-            map(_compared, group),
+            map(_compared, rows),
         )
+        if rows[0].n_tests > 1:
+            click.echo(f"p: Holm over {rows[0].n_tests} pairs")
 
 
 def _compared(one: MethodComparison) -> Iterator[Cell]:
@@ -106,7 +108,7 @@ def _compared(one: MethodComparison) -> Iterator[Cell]:
     yield f"{one.n_samples:,}" + (f" ({one.n:,})" if one.n != one.n_samples else "")
     yield from (f"{100 * one.difference.estimate:+.1f}", ends(one.difference))
     yield from (test.n_first_only, test.n_second_only) if test else (None, None)
-    yield from (p_value(test.p_value if test else None), p_value(one.bootstrap_p))
+    yield from (p_value(one.mcnemar_p_holm), p_value(one.bootstrap_p_holm))
 
 
 def _print_outcomes(log: EvalLog) -> None:

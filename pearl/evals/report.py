@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from itertools import combinations, product
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations, groupby, product
 from statistics import fmean, quantiles
 from typing import Any, Literal
 
@@ -97,6 +97,10 @@ class MethodComparison:
     difference: Interval
     bootstrap_p: float | None
     mcnemar: McNemar | None
+    n_tests: int = 1
+    """Pairs compared on the subset; of several, the p values of Holm are those to report."""
+    bootstrap_p_holm: float | None = None
+    mcnemar_p_holm: float | None = None
 
 
 def chance(records: Iterable[EvalRecord]) -> float | None:
@@ -239,7 +243,22 @@ def _compared(
         for subset in (None, *subsets)
         for one, two in pairs
     )
-    return [comparison for comparison in found if comparison is not None]
+    compared = [comparison for comparison in found if comparison is not None]
+    by_subset = groupby(compared, key=lambda one: one.subset)
+    return [one for _, group in by_subset for one in corrected(list(group))]
+
+
+def corrected(found: Sequence[MethodComparison]) -> list[MethodComparison]:
+    """Comparisons that are tests of one question, with Holm's p values."""
+    raw = [(one.bootstrap_p, one.mcnemar and one.mcnemar.p_value) for one in found]
+    by_test = []
+    for values in zip(*raw, strict=True):
+        adjusted = iter(stats.holm([value for value in values if value is not None]))
+        by_test.append([None if value is None else next(adjusted) for value in values])
+    return [
+        replace(one, n_tests=len(found), bootstrap_p_holm=boot, mcnemar_p_holm=exact)
+        for one, boot, exact in zip(found, *by_test, strict=True)
+    ]
 
 
 def errors(log: EvalLog) -> list[tuple[str, int]]:

@@ -131,6 +131,23 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
     )
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's p values of several tests: the chance that any of those with smaller ones errs is bounded, too.
+
+    Source:
+        Holm, Scandinavian Journal of Statistics 6 (1979).
+
+    Example:
+        >>> holm([0.01, 0.04, 0.03])
+        [0.03, 0.06, 0.06]
+    """
+    adjusted, least = [0.0] * len(p_values), 0.0
+    for n_before, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        least = max(least, min(1.0, (len(p_values) - n_before) * p_values[i]))
+        adjusted[i] = least
+    return adjusted
+
+
 def _differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
     """Paired score differences: 1 if only the first is correct, -1 if only the second is."""
     if len(first) != len(second):

@@ -132,6 +132,24 @@ def test_comparisons_pair_by_sample_and_seed() -> None:
     assert test.p_value == 1.0
 
 
+def test_p_values_of_several_pairs_are_those_of_holm() -> None:
+    made = evallogs.log(40, methods=("direct", "pearl", "retrieve", "map-reduce"))
+    found = [one for one in report.comparisons(made) if one.subset == "all"]
+    assert {one.n_tests for one in found} == {6}
+    for raw, holm in (
+        ([one.mcnemar.p_value for one in found if one.mcnemar], [one.mcnemar_p_holm for one in found]),
+        ([one.bootstrap_p for one in found], [one.bootstrap_p_holm for one in found]),
+    ):  # fmt: skip
+        # Of each value: the largest of the smaller ones and itself, each times how many are not smaller.
+        expected = [
+            min(1.0, max(p * sum(other >= p for other in raw) for p in raw if p <= value)) for value in raw
+        ]  # fmt: skip
+        assert holm == pytest.approx(expected)
+    two = evallogs.log(40, methods=("direct", "pearl"))
+    (alone,) = (one for one in report.comparisons(two) if one.subset == "all")
+    assert (alone.n_tests, alone.bootstrap_p_holm) == (1, alone.bootstrap_p)
+
+
 def test_mcnemar_is_for_one_seed_only() -> None:
     made = evallogs.log(12, seeds=(0, 1))
     for found in report.comparisons(made):

@@ -23,7 +23,7 @@ METADATA = {
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:home|root|tmp|work|Users|var|opt|mnt)/|[A-Z]:\\\\")
 
 SHOWN = {
-    "01_mine_and_refine": ("malformed", "# stands for: FIND_ADVICE x2"),
+    "01_mine_and_refine": ("malformed", "# stands for: FIND_ADVICE x2", "9/14"),
     "02_plan_and_self_correct": (
         "[wrong-arity]",
         "move that step up",

@@ -70,12 +70,13 @@ def test_the_embedded_model_is_scored(pearl: Terminal) -> None:
     assert [r["n"] for r in found["rows"]] == [4, 4, 4]
     assert found["chance"] == 0.25
     assert found["header"]["methods"] == ["pearl", "direct", "mcq"]
-    assert len(found["comparisons"]) == 3
+    assert {each["n_tests"] for each in found["comparisons"]} == {3}
     log = read_log("l")
     for r in found["rows"]:
         assert r["n_correct"] == sum(one.is_correct for one in log.of(r["method"]))
-    table = pearl("eval", "--data", "data.jsonl", "--methods", "direct")
+    table = pearl("eval", "--data", "data.jsonl", "--methods", "pearl,direct,mcq")
     assert "guessing gets 25.0 %" in table
+    assert table.rstrip().endswith("p: Holm over 3 pairs")
 
 
 def test_failures_are_counted_told_and_tried_again(pearl: Terminal, served: Server) -> None:
