@@ -13,6 +13,7 @@ from pearl.dsl.fields import BAD_FIELDS, parse_fields
 from pearl.dsl.literals import quote, short
 from pearl.dsl.nodes import (
     Argument,
+    Declared,
     ListLiteral,
     Number,
     Plan,
@@ -385,7 +386,8 @@ def fitting_names(
         [
             name
             for name, type_ in ((CTX, ValueType.CONTEXT), *assigned.items())
-            if not parameter.choices and _fits(Reference(name), type_, parameter)
+            if not parameter.choices
+            and _fits(Reference(name, is_source=type_ is ValueType.CONTEXT), type_, parameter)
         ]
         for parameter in parameters
     ]
@@ -574,11 +576,16 @@ def compile_plan(
     *,
     max_steps: int = MAX_STEPS,
     question: str | None = None,
+    sources: Iterable[Declared] = (),
 ) -> CheckedPlan:
-    """Parse and check a plan."""
+    """Parse and check a plan, which need not declare the given sources."""
     reading = read(text)
-    if question and reading.plan is not None and not reading.plan.question:
-        reading = replace(reading, plan=replace(reading.plan, question=question))
+    if (plan := reading.plan) is not None:
+        taken = {reference.name for step in plan.steps for reference in step.references()}
+        taken -= {each.name for each in plan.sources}
+        own = [each for each in sources if each.name in taken]
+        plan = replace(plan, question=plan.question or question, sources=(*plan.sources, *own))
+        reading = replace(reading, plan=plan)
     if reading.errors or reading.plan is None:
         raise PlanSyntaxError(reading.text, diagnose(reading, library, max_steps=max_steps))
     return _checked(reading.plan, reading.text, library, max_steps)
@@ -660,9 +667,11 @@ def _diagnose(
         message = f"the plan has {len(plan.steps)} steps, {max_steps} are allowed"
         advice = "use fewer steps; --max-steps allows more"
         yield Diagnostic("too-many-steps", message, step.output_span, help=advice)
-    document = None if lost else _document(plan, actions)
+    yield from _source_problems(plan)
+    sources = {source.name for source in plan.sources}
+    document = None if lost or sources else _document(plan, actions)
     numbered: dict[str, str | None] = {}
-    assigned: dict[str, ValueType] = {}
+    assigned = dict.fromkeys(sources, ValueType.CONTEXT)
     later = {step.output for step in plan.steps}
     for step in plan.steps[:max_steps]:  # bounded: each name is compared with all others
         known = actions.get(step.action)
@@ -689,9 +698,11 @@ def _diagnose(
                     step.action_span,
                     help=f"make '{step.output}' the last step, or use another action",
                 )
-        yield from string_references(step, known, fitting, list(assigned), plan.question or "")
-        if step.output == CTX:
-            message = "CTX is the document and cannot be assigned"
+        above = [name for name in assigned if name not in sources]
+        yield from string_references(step, known, fitting, above, plan.question or "")
+        if step.output == CTX or step.output in sources:
+            what = "the document" if step.output == CTX else "a source"
+            message = f"{step.output} is {what} and cannot be assigned"
             yield Diagnostic("duplicate-name", message, step.output_span, help=_OWN_NAME)
         elif step.output in assigned:
             message = f"'{step.output}' is assigned twice"
@@ -701,6 +712,22 @@ def _diagnose(
         if number:
             key = f"step{number[1]}"
             numbered[key] = None if key in numbered else step.output
+
+
+def _source_problems(plan: Plan) -> Iterator[Diagnostic]:
+    taken = {reference.name for step in plan.steps for reference in step.references()}
+    seen: set[str] = set()
+    for each in plan.sources:
+        if each.name in seen or each.name == CTX:
+            why = "is the document and no source" if each.name == CTX else "is declared twice"
+            advice = "give each source a name of its own"
+            yield Diagnostic("duplicate-name", f"{each.name} {why}", each.span, help=advice)
+        elif each.name not in taken:
+            yield Diagnostic(
+                "unused-source", f"no step reads the source '{each.name}'", each.span, "note",
+                help="pass it to a step in place of CTX, or remove it",
+            )  # fmt: skip
+        seen.add(each.name)
 
 
 def _declarations(plan: Plan, library: ActionLibrary, lost: frozenset[str]) -> Iterator[Diagnostic]:
@@ -753,7 +780,8 @@ def _confusables(plan: Plan, library: ActionLibrary, max_steps: int) -> Iterator
 
 
 def _names(plan: Plan, max_steps: int) -> Iterator[tuple[str, Span]]:
-    """The actions, outputs and references of a plan, in order."""
+    """The sources, actions, outputs and references of a plan, in order."""
+    yield from ((source.name, source.span) for source in plan.sources)
     yield from ((action.name, action.span) for action in plan.new_actions)
     for step in plan.steps[:max_steps]:
         yield step.output, step.output_span

@@ -16,15 +16,16 @@ NOWHERE = Span(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An earlier output by name, or the document (`CTX`)."""
+    """An earlier output by name, the document (`CTX`), or a source that the plan declares."""
 
     name: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    is_source: bool = field(default=False, compare=False, repr=False)
 
     @property
     def is_context(self) -> bool:
-        """Whether this is the document."""
-        return self.name == CTX
+        """Whether this is the document or a source."""
+        return self.is_source or self.name == CTX
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +96,38 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Declared:
+    """A name that the head of a plan declares, and what it is."""
+
+    name: str
+    about: str = ""
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Plan(ShownInNotebooks):
     """A whole plan. `question` is the first line of a plan file; it may be absent."""
 
     steps: tuple[Step, ...]
     new_actions: tuple[Action, ...] = ()
     question: str | None = None
+    sources: tuple[Declared, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Mark the references to sources, which are read as `CTX` is."""
+        names = {source.name for source in self.sources}
+
+        def marked(item: Item) -> Item:
+            if isinstance(item, Reference) and item.name in names:
+                return replace(item, is_source=True)
+            return item
+
+        if names:
+            steps = (
+                replace(step, arguments=tuple(with_items(a, marked) for a in step.arguments))
+                for step in self.steps
+            )
+            object.__setattr__(self, "steps", tuple(steps))
 
     def __str__(self) -> str:
         return print_plan(self)
@@ -148,6 +175,11 @@ def print_plan(plan: Plan) -> str:
     blocks: list[Iterable[str]] = []
     if plan.question:
         blocks.append([f"Question: {one_line(plan.question)}"])
+    if plan.sources:
+        told = (
+            f"{each.name} : {one_line(each.about)}".removesuffix(" : ") for each in plan.sources
+        )
+        blocks.append(["Sources:", *(f"- {line}" for line in told)])
     blocks.append([print_header(plan.new_actions)])
     blocks.append(print_step(step, i) for i, step in enumerate(plan.steps, start=1))
     return "\n\n".join("\n".join(block) for block in blocks)

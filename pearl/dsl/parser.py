@@ -11,7 +11,16 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from pearl.dsl.literals import GLUED, MAX_NAME, canonical_name, terminal, unescape
-from pearl.dsl.nodes import ListLiteral, Number, Plan, Reference, Step, String, print_plan
+from pearl.dsl.nodes import (
+    Declared,
+    ListLiteral,
+    Number,
+    Plan,
+    Reference,
+    Step,
+    String,
+    print_plan,
+)
 from pearl.dsl.signatures import ROWS, Action, Parameter, ValueType
 from pearl.errors import Diagnostic, PlanSyntaxError, Span
 from pearl.errors.patterns import lazy_pattern
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
 
 NO_STEP = "this text has no step"
 
-Start = Literal["file", "step", "action", "library_action"]
+Start = Literal["file", "step", "action", "library_action", "declared"]
 
 _BLANKS = " \u00a0"
 """Blanks at which a text cannot begin, and which are dropped at its end."""
@@ -94,10 +103,19 @@ class _Builder:
     """Callbacks of the LALR parser, one per rule: children → node."""
 
     def file(self, children: _Children) -> Plan:
-        *question, plan = children
-        if not question:
-            return plan  # type: ignore[no-any-return]
-        return Plan(plan.steps, plan.new_actions, question=str(question[0]).rstrip(_BLANKS))
+        *head, plan = children
+        sources = head.pop() if head and isinstance(head[-1], tuple) else ()
+        question = str(head[0]).rstrip(_BLANKS) if head else None
+        return Plan(plan.steps, plan.new_actions, question, sources)
+
+    def sources(self, children: _Children) -> tuple[Declared, ...]:
+        return tuple(children)
+
+    def declared(self, children: _Children) -> Declared:
+        name, *about = children
+        return Declared(
+            _name(name), *(str(text).rstrip(_BLANKS) for text in about), span=_span(name)
+        )
 
     def plan(self, children: _Children) -> Plan:
         new_actions = children[0] if isinstance(children[0], tuple) else ()
@@ -303,6 +321,7 @@ def _by_line(text: str, *, with_comments: bool) -> Reading:
     steps: list[Step] = []
     lost: set[str] = set()
     question: str | None = None
+    sources: list[Declared] = []
     for line in lines:
         if not line.is_readable:
             lost.update(line.names)
@@ -314,13 +333,19 @@ def _by_line(text: str, *, with_comments: bool) -> Reading:
         elif line.role == "action":
             node = _node(text, "action", line.body)
             (actions if isinstance(node, Action) else errors).append(node)
+        elif line.role == "declared":
+            node = _node(text, "declared", line.body)
+            if isinstance(node, Declared):
+                sources.append(node)
+            else:
+                errors.append(replace(node, help="a source reads: - name : what it is"))
     if not any(line.role == "step" for line in lines):
         errors = _without_steps(text, lines)
     elif not errors and not any(line.role == "comment" for line in lines):
         node = _node(text, "file", Span(0, len(text)))
         errors = [node] if isinstance(node, Diagnostic) else []
     errors.sort(key=lambda diagnostic: diagnostic.span)
-    plan = Plan(tuple(steps), tuple(actions), question) if steps else None
+    plan = Plan(tuple(steps), tuple(actions), question, tuple(sources)) if steps else None
     calls = tuple(call for line in lines for call in line.calls)
     return Reading(text, plan, tuple(errors), (), text, frozenset(lost), tuple(actions), calls)
 

@@ -26,7 +26,9 @@ from pearl.dsl.scanner import (
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
 from pearl.errors.patterns import lazy_pattern
 
-Role = Literal["question", "heading", "none", "action", "step", "blank", "comment", "surplus"]
+Role = Literal[
+    "question", "block", "declared", "heading", "none", "action", "step", "blank", "comment", "surplus"
+]  # fmt: skip
 
 _JUNK = UNTYPED.pattern[1:-1]
 
@@ -37,6 +39,9 @@ HEADING = lazy_pattern(
     r"[\s`*#>]*+(?:(?:my|the)\s++)?new\s++actions?(?:\s++(?:are|needed|required))?[\s`*]*+:?[\s`*]*+(none[\s`*.]*+)?\Z",
     re.I,
 )
+
+_BLOCK = "Sources:"
+"""The line above the names that a plan declares; it is as strict as the rest of a head that only files have."""
 
 _TURN = lazy_pattern(
     r"[\s`*#>_]*+(?:(?:user|human|assistant|q)[\s`*_]*+:|question(?:\s?#?\d{1,4}+)?[\s`*_]*+(?::|\Z))"
@@ -71,7 +76,16 @@ class Line:
 
     span: Span
     form: Literal[
-        "blank", "comment", "fence", "heading", "none", "question", "turn", "control", "text"
+        "blank",
+        "comment",
+        "fence",
+        "block",
+        "heading",
+        "none",
+        "question",
+        "turn",
+        "control",
+        "text",
     ]
     number: int | None = None
     is_bullet: bool = False
@@ -90,7 +104,7 @@ class Line:
     @property
     def body(self) -> Span:
         """The part that a start rule of the grammar reads."""
-        start = self.span.start + len("- ") * (self.role == "action")
+        start = self.span.start + len("- ") * (self.role in ("action", "declared"))
         return Span(start, self.span.end)
 
 
@@ -165,6 +179,8 @@ def _row(source: str, span: Span) -> Line:
         return Line(span, "blank")
     if _FENCE.match(source):
         return Line(span, "fence")
+    if source == _BLOCK:
+        return Line(span, "block")
     if HEADING.match(source):
         return Line(span, "heading")
     if QUESTION.match(source):
@@ -247,6 +263,9 @@ def _give_roles(text: str, region: Sequence[Line]) -> None:
         if row.form == "question":
             row.role = "question"
             break
+    at = next((i for i, row in enumerate(region[:begin]) if row.form == "block"), begin)
+    for row in takewhile(lambda row: row.is_bullet, region[at + 1 : begin]):
+        region[at].role, row.role = "block", "declared"
     for row in reversed(region[begin:first]):
         if row.form == "none":
             row.role = "none"
@@ -407,7 +426,7 @@ def _check_layout(text: str, found: Sequence[Line]) -> None:
             _should_read(text, line, "- None", "'none' reads '- None'")
         elif line.role == "question":
             _read_question(text, line)
-        elif line.role == "action" and above in (None, "question"):
+        elif line.role == "action" and above in (None, "question", "declared"):
             _insert(line, line.span.start, "New actions:\n", "no heading 'New actions:'")
         above, blank = line.role, None
 
@@ -451,6 +470,7 @@ def _needs_blank(above: Role | None, below: Role) -> bool:
     """Whether two parts of a plan are separated by a blank line."""
     return (
         above == "question"
+        or (above == "declared" and below != "declared")
         or (above in ("none", "action") and below == "step")
         or (above == "step" and below == "heading")
     )

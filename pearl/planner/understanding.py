@@ -89,7 +89,11 @@ def filled_plan(checked: CheckedPlan, answers: Mapping[str, str], question: str)
         for given in checked.actions.values()
         if given.name.removeprefix("EACH_") in own
     )
-    return replace(checked, plan=Plan(tuple(map(step, plan.steps)), new, question), actions=actions)
+    return replace(
+        checked,
+        plan=Plan(tuple(map(step, plan.steps)), new, question, plan.sources),
+        actions=actions,
+    )
 
 
 def _shortened(line: str, most: int) -> str:

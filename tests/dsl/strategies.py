@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pearl.dsl.nodes import (
     CTX,
     Argument,
+    Declared,
     ListLiteral,
     Number,
     Plan,
@@ -112,11 +113,13 @@ _LIBRARIES = st.lists(actions(), min_size=1, max_size=5, unique_by=lambda action
 @st.composite
 def wild_plans(draw: st.DrawFn) -> Plan:
     """Plans that can be written down; what they call and refer to need not exist."""
-    return Plan(tuple(draw(_WILD_STEPS)), tuple(draw(_WILD_ACTIONS)), draw(_QUESTIONS))
+    sources = tuple(draw(_WILD_SOURCES))
+    return Plan(tuple(draw(_WILD_STEPS)), tuple(draw(_WILD_ACTIONS)), draw(_QUESTIONS), sources)
 
 
 _QUESTIONS = st.none() | texts()
 _WILD_ACTIONS = st.lists(actions(), max_size=2)
+_WILD_SOURCES = st.lists(st.builds(Declared, names, texts(0)), max_size=2)
 _WILD_STEPS = st.lists(
     st.builds(Step, names, names, st.lists(_WILD_ARGUMENTS, max_size=4).map(tuple), texts()),
     min_size=1,

@@ -44,6 +44,29 @@ def test_a_valid_plan_passes_and_defines_every_name_it_uses(
     assert checked.outputs  # there is always an answer
 
 
+@pytest.mark.parametrize(
+    ("sources", "steps", "expected"),
+    [
+        ("- rules : the rules", "ans = FIND(rules, CTX)", []),
+        ("- rules", 'ans = FIND(rule, "x")', ["unused-source", "undefined-name"]),
+        ("- rules : a\n- rules : b", 'ans = FIND(rules, "x")', ["duplicate-name"]),
+        ("- CTX : a", 'ans = FIND(CTX, "x")', ["duplicate-name"]),
+        ("- ans : a", 'ans = FIND(ans, "x")', ["duplicate-name"]),
+        ("- rules : a\n- other : b", 'ans = FIND(rules, "x")', ["unused-source"]),
+        ("- the rules : a", 'ans = FIND(CTX, "x")', ["syntax"]),
+    ],
+)
+def test_a_declared_source_is_read_as_ctx_is(sources: str, steps: str, expected: list[str]) -> None:
+    text = f"Sources:\n{sources}\n\nNew actions:\n- None\n\n1. {steps} : Find it"
+    assert codes(text) == expected
+    if not expected:
+        assert str(compile_plan(text, LIBRARY)) == text
+    undeclared = text.partition("\n\n")[2]
+    known = parse(f"Sources:\n- rules : a\n\n{undeclared}").sources
+    if "(rules" in steps:  # as a planner writes it
+        assert str(compile_plan(undeclared, LIBRARY, sources=known)).startswith("Sources:\n- rules")
+
+
 @given(broken_texts())
 def test_mending_ends_and_its_result_reads_the_same_again(text: str) -> None:
     mended, applied = mend_plan(text, LIBRARY)
