@@ -198,7 +198,15 @@ def _new_bar(console: Console, total: int | None) -> Progress:
 
 
 State = Literal[
-    "waiting", "running", "done", "nothing", "undecided", "degraded", "refused", "failed"
+    "waiting",
+    "running",
+    "done",
+    "nothing",
+    "undecided",
+    "degraded",
+    "refused",
+    "failed",
+    "not_needed",
 ]
 """State of a step; `nothing` means that it found nothing."""
 
@@ -473,6 +481,7 @@ _LOOKS: dict[State, tuple[str, str, str, str]] = {
     "degraded": ("!", "!", "yellow", "degraded"),
     "refused": ("✗", "x", "red", "refused"),
     "failed": ("✗", "x", "red", "failed"),
+    "not_needed": ("·", ".", "dim", "not needed"),
 }
 """State → mark, its mark in ASCII, style and word."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from pearl.dsl.checker import CheckedPlan
@@ -58,10 +59,43 @@ class PlanGraph(ShownInNotebooks):
         others = (name for name in self.checked.outputs if name != last.output)
         return tuple(dict.fromkeys([*(each.name for each in last.references()), *others]))
 
+    @cached_property
+    def needs(self) -> tuple[frozenset[int], ...]:
+        """The steps that each step needs in every run: of results to try, the first."""
+        index = {step.output: i for i, step in enumerate(self.steps)}
+        return tuple(
+            frozenset(index[r.name] for r in islice(step.references(), 1)) if "tries" in self.checked.action(step).traits
+            else needs
+            for step, needs in zip(self.steps, self.dependencies, strict=True)
+        )  # fmt: skip
+
+    @cached_property
+    def always(self) -> frozenset[int]:
+        """The steps that every run carries out."""
+        index = {step.output: i for i, step in enumerate(self.steps)}
+        return _closure(self.needs, (index[name] for name in self.checked.outputs))
+
+    @cached_property
+    def waits(self) -> tuple[frozenset[int], ...]:
+        """The steps that end before each step begins: those it uses, and the result that is tried before it."""
+        waits = list(map(set, self.dependencies))
+        index = {step.output: i for i, step in enumerate(self.steps)}
+        for step in self.steps:
+            tried = (
+                [index[r.name] for r in step.references()]
+                if "tries" in self.checked.action(step).traits
+                else []
+            )
+            for first, then in pairwise(tried):
+                later = _closure(self.dependencies, [then]) - _closure(self.dependencies, [first])
+                for i in later - self.always:
+                    waits[i] |= {first} if first < i else set()
+        return tuple(map(frozenset, waits))
+
     def levels(self) -> tuple[tuple[int, ...], ...]:
         """Groups of steps that can run concurrently: each depends on steps of earlier groups only."""
         depth: list[int] = []
-        for needs in self.dependencies:
+        for needs in self.waits:
             depth.append(1 + max((depth[i] for i in needs), default=-1))
         return tuple(
             tuple(i for i, at in enumerate(depth) if at == level)
@@ -136,6 +170,17 @@ class PlanGraph(ShownInNotebooks):
             for item in items_of(argument)
             if isinstance(item, Reference)
         )
+
+
+def _closure(needs: Sequence[frozenset[int]], steps: Iterable[int]) -> frozenset[int]:
+    """Steps with all that they need."""
+    found: set[int] = set()
+    left = list(steps)
+    while left:
+        if (i := left.pop()) not in found:
+            found.add(i)
+            left += needs[i]
+    return frozenset(found)
 
 
 def build_graph(checked: CheckedPlan) -> PlanGraph:

@@ -176,7 +176,7 @@ def n_following(graph: PlanGraph) -> list[int]:
     lengths = [0] * len(graph.steps)
     for i in reversed(range(len(graph.steps))):
         lengths[i] += not graph.checked.action(graph.steps[i]).is_native
-        for needed in graph.dependencies[i]:
+        for needed in graph.waits[i]:
             lengths[needed] = max(lengths[needed], lengths[i])
     return lengths
 

@@ -62,6 +62,7 @@ Trait = Literal[
     "compares",  # judges rows beside each other
     "splits",  # takes texts apart
     "claims",  # a model's reply is a claim about a passage
+    "tries",  # returns the first of its arguments that found something; needs later ones only if none did before
 ]
 """What an action does with rows: estimates, checks, passes and prompts ask for it."""
 
@@ -163,7 +164,7 @@ class Action:
     @property
     def composes(self) -> bool:
         """Whether the action composes the answer from the results of other steps."""
-        return any(parameter.reads == "results" for parameter in self.parameters)
+        return not self.is_native and any(each.reads == "results" for each in self.parameters)
 
     @property
     def extracts(self) -> bool:

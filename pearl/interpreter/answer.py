@@ -210,7 +210,7 @@ class Answer(ShownInNotebooks, Generic[T]):
 
     @property
     def _judged_by_steps(self) -> tuple[AnswerStatus, str]:
-        refused = [step for step in self.steps if step.state == "refused"]
+        refused = [step for step in self.steps if step.state == "refused" and step.is_used]
         if refused:
             return "refused", _told(refused[0], refused[0].why)
         shown = [step for step in self.steps if step.output in self.outputs]
@@ -218,7 +218,7 @@ class Answer(ShownInNotebooks, Generic[T]):
         has_fields = any(step.record is not None and step.state == "found" for step in self.steps)
         unsure = [
             step for step in self.steps
-            if step.state == "undecided" and not (has_fields and step.record is not None)
+            if step.state == "undecided" and step.is_used and not (has_fields and step.record is not None)
         ]  # fmt: skip
         if any(step.is_void or step in shown for step in unsure):
             first = next((step for step in unsure if not step.is_native), unsure[0])
@@ -358,7 +358,8 @@ def compose(
     """Compose the answer and verify every quote of every model step."""
     by_output = {result.output: result for result in results}
     names = graph.parts
-    unsure = [result.output for result in results if result.is_void]
+    used = _used(graph, by_output)
+    unsure = [result.output for result in results if result.is_void and result.output in used]
     if unsure and not any(by_output[name].state in ("undecided", "refused") for name in names):
         names = (unsure[0], *names)  # a later step used it
     evidence, unverified = step_evidence(graph, results, document)
@@ -384,7 +385,10 @@ def compose(
         composed += tuple((f"\n\n{part.line}", part.evidence) for part in others)
     sources = {each.output: each.sources for each in results if each.sources is not None}
     provenance = provenance_of(graph, sources, document)
-    results = [replace(each, provenance=provenance[each.output]) for each in results]
+    results = [
+        replace(each, provenance=provenance.get(each.output), is_used=each.output in used)
+        for each in results
+    ]
     outputs = [(name, rows) for name in graph.parts if (rows := by_output[name].rows) is not None]
     return Answer(
         question=graph.checked.plan.question or "",
@@ -416,10 +420,24 @@ def compose(
     )
 
 
+def _used(graph: PlanGraph, results: Mapping[str, StepResult]) -> set[str]:
+    """The steps that the answer derives from: of results that were tried, those before the one that was taken found nothing."""
+    steps = {step.output: step for step in graph.steps}
+    used: set[str] = set()
+    left = list(graph.checked.outputs)
+    while left:
+        name = left.pop()
+        if name not in used:
+            used.add(name)
+            given = (each.name for each in steps[name].references() if not each.is_context)
+            left += results[name].took or given
+    return used
+
+
 def _united_record(results: Sequence[StepResult]) -> Record | None:
     """The fields of all steps that extract; a name that another step uses, too, has that of its step before it."""
     fields: dict[str, FieldResult] = {}
-    records = [(result.output, result.record) for result in results if result.record is not None]
+    records = [(r.output, r.record) for r in results if r.record is not None and not r.took]
     for output, record in records:
         for name, result in record.fields.items():
             unused = f"{output}.{name}" if name in fields else name

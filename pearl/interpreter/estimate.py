@@ -152,6 +152,7 @@ class CostEstimator:
         self._values: dict[str, Value] = {}
         self._texts: dict[str, Value] = {}
         self._possible: dict[str, PossibleRows] = {}
+        self._always = {calls.graph.steps[i].output for i in calls.graph.always}
         self._row_requests = RowRequests(calls)
         self._unknown = Placeholders(calls.limits.counter, calls.texts)
         self._reply_tokens = calls.limits.reply_tokens
@@ -185,6 +186,8 @@ class CostEstimator:
                 self.checked = self._of_claims(_fields(step, action), costs.calls.upper)
             elif action.reads_rows:
                 self.checked = by.checked
+            if step.output not in self._always:
+                costs = costs.or_nothing
         except (ValueError, ExecutionError) as error:
             fail_step(step, error)
         return costs
@@ -406,6 +409,16 @@ class CostEstimator:
             ]
             is_open = self._unknown.are_in(*shown[1:])
             self._hold(step.output, self._selected(action, given, values, is_open=is_open))
+            return
+        if "tries" in action.traits and any(
+            each.name in self._possible for each in step.references()
+        ):
+            tried = [
+                self._possible_rows(argument, as_rows(value))
+                for argument, value in zip(step.arguments, values, strict=True)
+            ]
+            n_most, tokens = max(each.n for each in tried), max(each.tokens for each in tried)
+            self._hold(step.output, PossibleRows(n_most, tokens))
             return
         n: float = sum(self._unknown.widest(as_text(value)) + SEAM_TOKENS for value in values)
         if action.returns in (ValueType.NUMBER, ValueType.BOOL):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from itertools import islice
 from typing import Literal
 
 from pearl.actions import by_search, native
@@ -103,33 +104,58 @@ class _Interpreter:
         self._asker = asker
         self._row_asker = row_asker
         self._contents = contents(self._graph)
+        self._tasks: dict[int, asyncio.Task[StepResult]] = {}
 
     async def run(self) -> tuple[StepResult, ...]:
         for step in self._graph.steps:
             check_numbers(step, self._graph.checked.action(step))
         if len(self._graph.steps) == 1:  # no other step runs concurrently
-            return (await self._when_ready(self._graph.steps[0], []),)
-        tasks: list[asyncio.Task[StepResult]] = []
+            return (await self._when_ready(0),)
         try:
-            async with asyncio.TaskGroup() as group:
-                for step, needs in zip(self._graph.steps, self._graph.dependencies, strict=True):
-                    # The composer cites quotes of all steps before it.
-                    is_last = step is self._graph.composer
-                    before = tasks[:] if is_last else [tasks[i] for i in sorted(needs)]
-                    tasks.append(group.create_task(self._when_ready(step, before)))
+            async with asyncio.TaskGroup() as self._group:
+                for i in sorted(self._graph.always):
+                    self._begun(i)
         except BaseExceptionGroup as failed:
             first = first_failure(failed)
             if isinstance(first, ExecutionError):
                 first.finished = tuple(
                     task.result()
-                    for task in tasks
+                    for _, task in sorted(self._tasks.items())
                     if task.done() and not task.cancelled() and task.exception() is None
                 )
             raise first from first.__cause__
-        return tuple(task.result() for task in tasks)
+        return tuple(
+            self._tasks[i].result() if i in self._tasks else self._not_needed(step)
+            for i, step in enumerate(self._graph.steps)
+        )
 
-    async def _when_ready(self, step: Step, before: list[asyncio.Task[StepResult]]) -> StepResult:
-        results = {result.output: result for result in [await task for task in before]}
+    def _begun(self, i: int) -> asyncio.Task[StepResult]:
+        """The task of a step; it begins, behind those of the steps that it needs, when it is first asked for."""
+        if i not in self._tasks:
+            for needed in sorted(self._graph.needs[i]):
+                self._begun(needed)
+            self._tasks[i] = self._group.create_task(self._when_ready(i))
+        return self._tasks[i]
+
+    def _not_needed(self, step: Step) -> StepResult:
+        """The result of a step that no other step has asked for."""
+        result = StepResult(
+            step.output, step.action, "not needed", self._graph.checked.action(step).is_native,
+            state="not_needed", is_used=False,
+        )  # fmt: skip
+        self._trace.append(result.event)
+        return result
+
+    async def _when_ready(self, i: int) -> StepResult:
+        step = self._graph.steps[i]
+        is_last = step is self._graph.composer  # it cites quotes of all steps before it
+        needs = self._graph.always - {i} if is_last else self._graph.needs[i]
+        before = [await self._begun(needed) for needed in sorted(needs)]
+        if is_last:
+            before = [task.result() for at, task in sorted(self._tasks.items()) if at != i]
+        if "tries" in self._graph.checked.action(step).traits:
+            before = await self._tried(step, before[0])
+        results = {result.output: result for result in before}
         self._trace.append(StepStarted(step=step.output, action=step.action))
         began = time.monotonic()
         try:
@@ -165,10 +191,22 @@ class _Interpreter:
         self._trace.append(result.event)
         return result
 
+    async def _tried(self, step: Step, first: StepResult) -> list[StepResult]:
+        """The results of the outputs that a step tries, up to one that found something."""
+        index = {each.output: i for i, each in enumerate(self._graph.steps)}
+        tried = [first]
+        for reference in islice(step.references(), 1, None):
+            if tried[-1].has_found:
+                break
+            tried.append(await self._begun(index[reference.name]))
+        return tried
+
     async def _step(self, step: Step, before: Mapping[str, StepResult]) -> StepResult:
         action = self._graph.checked.action(step)
         if action.composes:
             return await self._compose(step, action, before)
+        if "tries" in action.traits:
+            return _taken(step, action, list(before.values()))
         unsure = next((result for result in _inputs(step, before) if result.is_void), None)
         if unsure is not None and not _may_take(action, unsure):
             return void(step, action, _traced(unsure))
@@ -242,6 +280,8 @@ class _Interpreter:
     ) -> StepResult:
         """The result with the text of the document that it derives from."""
         document, action, rows = self._calls.document, self._graph.checked.action(step), result.rows
+        if "tries" in action.traits:
+            return result
         uses = any(each.is_context for each in step.references())
         own = result.sources or Sources(
             is_by_row=action.is_native and not (uses or action.composes)
@@ -291,7 +331,10 @@ class _Interpreter:
             )
             for name in names if isinstance(value := before[name].value, Rows)
         }  # fmt: skip
-        computed = {name for name, result in before.items() if result.is_native}
+        computed = {
+            name for name, result in before.items()
+            if result.is_native and all(before[each].is_native for each in result.took)
+        }  # fmt: skip
         composed = await compose_answer(
             step, action, asked, parts, rows, evidence, self._asker, computed
         )
@@ -369,6 +412,25 @@ class _Interpreter:
         # Joined texts are "nothing" only if all of them are.
         is_none = native.is_joining(action) and found_none and not shows_document
         return computed(step, action, value, why, "nothing" if is_none else "found")
+
+
+def _taken(step: Step, action: Action, tried: Sequence[StepResult]) -> StepResult:
+    """The last of the results that were tried, if it found something; else the first that may have."""
+    unsure = [result for result in tried[:-1] if result.state != "nothing"]
+    chosen = tried[-1]
+    told = ""
+    if chosen.has_found and unsure:
+        told = f"taken is '{chosen.output}', because of {'; '.join(map(_traced, unsure))}"
+    elif not chosen.has_found:
+        chosen = (*unsure, chosen)[0]
+    uses = any(result.sources and result.sources.uses_document for result in tried)
+    names = [chosen] if chosen.has_found else tried
+    return StepResult(
+        step.output, action.name, chosen.value, action.is_native, reply=chosen.reply, record=chosen.record,
+        state=chosen.state, why=_traced(chosen) if chosen.why else "", truncated=told,
+        sources=replace(chosen.sources or Sources(), uses_document=uses),
+        took=tuple(name for result in names for name in result.took or (result.output,)),
+    )  # fmt: skip
 
 
 def _inputs(step: Step, before: Mapping[str, StepResult]) -> list[StepResult]:

@@ -87,6 +87,9 @@ def _content(graph: PlanGraph, step: Step, known: Mapping[str, Content]) -> Cont
 
 def _computed(step: Step, action: Action, kind: Kind, known: Mapping[str, Content]) -> Content:
     """The content of what is computed without a model."""
+    if "tries" in action.traits:
+        first, *others = (known[each.name] for each in step.references())
+        return first if all(each == first for each in others) else Content(kind)
     traits = action.traits
     if action.returns in _TYPES or ("counts" in traits and action.returns is not ValueType.LIST):
         return Content(_TYPES.get(action.returns, "number"))

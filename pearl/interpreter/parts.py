@@ -295,7 +295,8 @@ def sources_of_part(
     """The step itself, or the steps of a model that a computed one uses."""
     if not results[name].is_native:
         return frozenset([name])
-    inputs = [each.name for each in steps[name].references() if not each.is_context]
+    every = (each.name for each in steps[name].references() if not each.is_context)
+    inputs = results[name].took or every
     return frozenset([name]).union(*(sources_of_part(each, steps, results) for each in inputs))
 
 

@@ -152,8 +152,11 @@ def provenance_of(
         (document.name, Span(0, len(document.text)))
     ]
     whole = _by_file([Span(0, len(document.text))], files, document)
-    needed = [frozenset(graph.steps[i].output for i in needs) for needs in graph.dependencies]
-    every = [(step.output, needs) for step, needs in zip(graph.steps, needed, strict=True)]
+    every = [
+        (step.output, frozenset(each.name for each in step.references()) & sources.keys())
+        for step in graph.steps
+        if step.output in sources  # not one that was not needed
+    ]
     steps: dict[str, set[str]] = {}
     made: dict[str, Provenance] = {}
     for output, needs in (*every, ("", frozenset(graph.checked.outputs))):

@@ -121,6 +121,10 @@ class StepResult:
     """The words that were to decide rows and do not stand in these."""
     models: tuple[str, ...] = ()
     """The models whose replies it has."""
+    took: tuple[str, ...] = ()
+    """Of results that were tried, the output with this value, or all if none found anything."""
+    is_used: bool = True
+    """Whether the answer derives from it: not if another result was taken in its place."""
 
     @property
     def text(self) -> str:
@@ -142,6 +146,14 @@ class StepResult:
     def rows(self) -> Rows | None:
         """The rows that the value is computed from; None if there are no such rows."""
         return behind([self.value])
+
+    @property
+    def has_found(self) -> bool:
+        """Whether the result has something: rows with undecided ones among them, too."""
+        is_empty = isinstance(self.value, list | Rows) and not self.value
+        return self.state == "found" or (
+            self.state == "undecided" and not (self.is_void or is_empty)
+        )
 
     @property
     def is_void(self) -> bool:

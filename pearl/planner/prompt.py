@@ -32,7 +32,12 @@ has several parts or one thing has to be found before another.
 or a list of those in square brackets. A string names no output and no step. Calls are not nested.
 - Give every action exactly the arguments of its signature, every step an output name of its own.
 - The answer is made of every output that no other step uses, so use up what does not belong to it.
-{composing}- Reply with the plan alone."""
+{trying}{composing}- Reply with the plan alone."""
+
+_TRYING = """\
+- What may go by another name, or stand elsewhere, takes a step for each, then FIRST_FOUND(a, b): b is read only if a \
+finds nothing.
+"""
 
 _COMPOSING = """\
 - If results answer different parts of the question, end with answer = ANSWER("<the question>", a, b). \
@@ -127,9 +132,10 @@ def plan_messages(
     """Request a plan; what precedes the question is the same for all questions, unless it is shortened."""
     actions = shown.library.values()
     composing = _COMPOSING if any(action.composes for action in actions) else ""
+    trying = _TRYING if any("tries" in action.traits for action in actions) else ""
     asks_table = kind == "table" and any(action.asks_table for action in actions)
     parts = [
-        *material("Actions", shown, _RULES.format(composing=composing)),
+        *material("Actions", shown, _RULES.format(composing=composing, trying=trying)),
         *([_TABLE_RULES] if asks_table else []),
         PLAN_ASKED,
         f"Question: {question}",

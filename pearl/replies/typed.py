@@ -54,8 +54,8 @@ from pearl.replies.not_stated import EDGES, is_none, says_not_stated, says_nothi
 
 Value = str | bool | list[str]
 
-State = Literal["found", "nothing", "undecided", "refused"]
-"""Whether a reply has a value, states that nothing was found, is ambiguous, or is a refusal."""
+State = Literal["found", "nothing", "undecided", "refused", "not_needed"]
+"""Whether a result has a value, states that nothing was found, is ambiguous, is a refusal, or was not asked for."""
 
 MAX_AMOUNT = 200
 """Maximum characters of a number with its unit; bounds the time of patterns."""

@@ -449,7 +449,7 @@ def _steps(row: Untrusted, events: Sequence[Event]) -> Iterator[ShownStep]:
             output=each.text("output"),
             action=each.text("action"),
             value=each.any("value"),
-            state=each.text("state"),
+            state=each.text("state").replace("_", " "),
             why=each.text("why"),
             truncated=each.text("truncated"),
             is_native=each.any("native") == "yes",

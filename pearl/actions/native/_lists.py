@@ -6,7 +6,7 @@ from decimal import Decimal, localcontext
 from itertools import chain
 
 from pearl.actions.native import Family
-from pearl.actions.values import EmptyListError, Value, without_repeats, written_out
+from pearl.actions.values import EmptyListError, Value, items_of, without_repeats, written_out
 from pearl.documents.comparisons import amounts_of, key_of
 from pearl.documents.dates import read_dates
 from pearl.documents.numbers import UnclearNumberError, quoted
@@ -30,6 +30,19 @@ _A_AND_B = (Parameter("A", _LIST), Parameter("B", _LIST))
 def concat(*texts: str) -> Value:
     """Join the texts that are not blank, each stripped of outer blank lines."""
     return "\n\n".join(text.strip("\n") for text in texts if text.strip())
+
+
+@PLUGINS.action(
+    "FIRST_FOUND", (Parameter("A", reads="results"), Parameter("B", reads="results")),
+    "Return the first of A, B and any further results that found something; the steps of later ones run only if needed",
+    is_variadic=True, traits=["tries"],
+)  # fmt: skip
+def first_found(*results: Value) -> Value:
+    """Take the first result that is not empty."""
+    for value in results:
+        if not isinstance(value, str | list | Rows) or items_of(value):
+            return value
+    return results[0]
 
 
 def _filled(items: list[str], wanted: str) -> list[str]:

@@ -489,8 +489,9 @@ class _Indexed:
         has_items = is_open and slot.type in (ValueType.TEXT, ValueType.LIST)
         # The rule depends only on the fitting outputs; a rule for fixed choices does not even on these.
         used = [] if slot.choices else outputs
+        is_short = has_items or slot.reads == "results"  # in every state
         name = (
-            self._name(slot.name[0], counts) if has_items else "_".join([slot.name, *used]).lower()
+            self._name(slot.name[0], counts) if is_short else "_".join([slot.name, *used]).lower()
         )
         if name not in self._made:
             item, items = self._name("i", counts), self._name("m", counts)

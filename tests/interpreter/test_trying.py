@@ -1,0 +1,232 @@
+"""FIRST_FOUND: the first result that found something; the steps of later ones run only if they are needed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+
+import pytest
+
+from pearl import Pearl
+from pearl.documents.document import Document
+from pearl.dsl.graph import build_graph
+from pearl.dsl.passes import n_following
+from pearl.errors import ModelError, PlanError
+from pearl.interpreter.answer import Answer
+from pearl.llm import ActionTask, Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.runs.executors import Task
+from pearl.runs.forecast import forecast
+from pearl.trace import Trace
+
+SENTENCE = "Turnover was 40 million in 2015."
+DOCUMENT = Document(f"{SENTENCE}\n\nThe mill has 12 looms.\n\nAda runs the mill.", "mill.txt")
+
+
+def said(value: str | None, quote: str | None = None) -> str:
+    return json.dumps({"answer": value, "quote": quote})
+
+
+FOUND, NOTHING, UNCLEAR = said("40 million", SENTENCE), said(None), '{"answer": {"a": ['
+REPLIES = {"found": FOUND, "nothing": NOTHING, "undecided": UNCLEAR}
+
+
+def model(**replies: str) -> Scripted:
+    """A model with a reply for each step that may run."""
+
+    def reply(request: Request) -> str:
+        assert isinstance(request.task, ActionTask)
+        text = replies[request.task.output]
+        if text == "refused":
+            raise ModelError("I cannot help with that", kind="refused")
+        return text
+
+    return Scripted(reply)
+
+
+def plan(*steps: str) -> str:
+    return "\n".join(f"{i}. {step} : Step {i}" for i, step in enumerate(steps, start=1))
+
+
+TWO = plan('a = FIND(CTX, "net sales")', 'b = FIND(CTX, "turnover")', "ans = FIRST_FOUND(a, b)")
+
+
+def pearl(by: Scripted) -> Pearl:
+    return Pearl(by, library="finance", check="off")
+
+
+def run(text: str, by: Scripted, trace: Trace | None = None) -> Answer:
+    async def work() -> Answer:
+        async with pearl(by) as session:
+            return await session.execute(text, DOCUMENT, trace=trace)
+
+    return asyncio.run(work())
+
+
+def states(answer: Answer) -> list[str]:
+    return [step.state for step in answer.steps]
+
+
+def test_a_later_step_runs_only_if_needed() -> None:
+    trace = Trace()
+    answer = run(TWO, model(a=FOUND), trace)
+    assert (answer.text, answer.status, answer.value) == ("40 million", "answered", "40 million")
+    assert states(answer) == ["found", "not_needed", "found"]
+    assert [each.steps for each in answer.evidence] == [("a",)]
+    assert answer.parts[0].evidence == (1,)
+    assert answer.provenance["steps"] == ["a", "ans"]
+    assert [(e.step, e.state) for e in trace if e.event == "step_finished"][-1] == (
+        "b",
+        "not_needed",
+    )
+    assert Answer.from_json(answer.to_json()).steps[1].state == "not_needed"
+
+
+def test_after_nothing_the_next_is_tried() -> None:
+    answer = run(TWO, model(a=NOTHING, b=FOUND))
+    assert (answer.text, answer.status) == ("40 million", "answered")
+    assert states(answer) == ["nothing", "found", "found"]
+    assert answer.parts[0].evidence == (1,)
+
+
+@pytest.mark.parametrize("unsure", ["undecided", "refused"])
+def test_a_result_taken_because_another_is_unsure_says_so(unsure: str) -> None:
+    answer = run(TWO, model(a=REPLIES.get(unsure, unsure), b=FOUND))
+    assert (answer.text, answer.status) == ("40 million", "degraded")
+    assert "taken is 'b', because of step 'a'" in answer.why
+    answer = run(TWO, model(a=REPLIES.get(unsure, unsure), b=NOTHING))
+    assert answer.status == unsure
+    assert "step 'a'" in answer.why
+
+
+def test_nothing_at_all_is_nothing() -> None:
+    answer = run(TWO, model(a=NOTHING, b=NOTHING))
+    assert (answer.status, answer.value) == ("nothing_found", None)
+
+
+def test_computed_results_are_tried_by_what_they_have() -> None:
+    """No rows are nothing, a number is found, 0 too."""
+    text = plan(
+        'rows = SPLIT(CTX, "paragraph")', 'none = WHERE(rows, "text", "contains", "salt")',
+        'some = WHERE(rows, "text", "contains", "looms")', "kept = FIRST_FOUND(none, some)",
+    )  # fmt: skip
+    assert run(text, model()).value == ["The mill has 12 looms."]
+    assert run(f"{text}\n5. n = COUNT(kept) : Count", model()).value == 1
+    counts = plan(
+        'rows = SPLIT(CTX, "paragraph")', 'none = WHERE(rows, "text", "contains", "salt")',
+        "zero = COUNT(none)", "all = COUNT(rows)", "ans = FIRST_FOUND(zero, all)",
+    )  # fmt: skip
+    answer = run(counts, model())
+    assert (answer.value, states(answer)[3]) == (0, "not_needed")
+
+
+def test_a_number_taken_is_computed_with() -> None:
+    text = plan(
+        'a = FIND_FIGURE(CTX, "net sales", "2015")', 'b = FIND_FIGURE(CTX, "turnover", "2015")',
+        "either = FIRST_FOUND(a, b)", 'ans = CALCULATE("product", either, 2)',
+    )  # fmt: skip
+    number, none = ({"value": value, "quote": SENTENCE} for value in ("40 million", None))
+    number, none = json.dumps(number), json.dumps(none)
+    answer = run(text, model(a=none, b=number))
+    assert (answer.text, answer.status) == ("80000000", "answered")
+    answer = run(text, model(a=none, b=none))
+    assert (answer.status, answer.value) == ("nothing_found", None)
+
+
+def test_a_composed_answer_is_of_what_was_taken() -> None:
+    text = plan(
+        'a = FIND(CTX, "net sales")', 'b = FIND(CTX, "turnover")', "sales = FIRST_FOUND(a, b)",
+        'looms = FIND(CTX, "looms")', 'ans = ANSWER("How large is the mill?", sales, looms)',
+    )  # fmt: skip
+    twelve = said("12 looms", "The mill has 12 looms.")
+    answer = run(
+        text,
+        model(a=NOTHING, b=FOUND, looms=twelve, ans="It sells 40 million [1] with 12 looms [2]."),
+    )
+    assert states(answer)[:3] == ["nothing", "found", "found"]
+    assert [each.steps for each in answer.evidence] == [("b",), ("looms",)]
+
+
+@pytest.mark.parametrize(
+    "arguments", ['a', 'a, CTX', 'a, "unknown"', "a, 0", "a, [a, b]"],
+)  # fmt: skip
+def test_only_results_are_tried(arguments: str) -> None:
+    text = plan('a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', f"ans = FIRST_FOUND({arguments})")
+    with pytest.raises(PlanError):
+        run(text, model())
+
+
+def random_plan(seed: int) -> tuple[str, dict[str, str]]:
+    """A plan of reading, joining and trying steps, and the state of each reading step."""
+    draw = random.Random(seed)
+    steps, is_read = [], {}
+    for i in range(draw.randint(3, 12)):
+        earlier = [f"s{j}" for j in range(i)]
+        kind = draw.choice(["read", "read", "try", "join"]) if len(earlier) > 1 else "read"
+        if kind == "read":
+            is_read[f"s{i}"] = draw.choice(["found", "nothing", "nothing", "undecided"])
+            steps.append(f's{i} = FIND(CTX, "thing {i}")')
+        else:
+            used = draw.sample(earlier, draw.randint(2, min(4, len(earlier))))
+            steps.append(
+                f"s{i} = {'FIRST_FOUND' if kind == 'try' else 'CONCAT'}({', '.join(used)})"
+            )
+    return plan(*steps), is_read
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_exactly_what_is_needed_runs(seed: int) -> None:
+    """The steps that run are those of an evaluation on demand, and the forecast holds them."""
+    text, known = random_plan(seed)
+    by = model(**{name: REPLIES[state] for name, state in known.items()})
+    session = pearl(by)
+    graph = build_graph(session.compile(text))
+    steps = {step.output: step for step in graph.steps}
+    ran: dict[str, str] = {}
+
+    def state(name: str) -> str:
+        if name not in ran:
+            step, given = steps[name], [each.name for each in steps[name].references()]
+            if step.action == "FIND":
+                ran[name] = known[name]
+            elif step.action == "CONCAT":
+                found = [state(each) for each in given if each != "CTX"]
+                ran[name] = (
+                    "undecided"
+                    if "undecided" in found
+                    else "found"
+                    if "found" in found
+                    else "nothing"
+                )
+            else:
+                tried: list[str] = []
+                for each in given:
+                    tried.append(state(each))
+                    # joined texts have what they found beside what is undecided
+                    if tried[-1] == "found":
+                        break
+                ran[name] = (
+                    "found"
+                    if "found" in tried
+                    else "undecided"
+                    if "undecided" in tried
+                    else "nothing"
+                )
+        return ran[name]
+
+    for name in graph.checked.outputs:
+        state(name)
+    answer = run(text, by)
+    got = {step.output: step.state for step in answer.steps if step.state != "not_needed"}
+    assert got == ran
+    asked = {request.task.output for request in by.requests if isinstance(request.task, ActionTask)}
+    assert asked == {name for name in ran if name in known}
+    bounds = forecast(session, [Task("1", plan=text, document=lambda: DOCUMENT)]).total
+    assert bounds.calls.least <= len(asked) <= bounds.calls.upper == len(known)
+
+
+def test_what_is_tried_second_comes_later() -> None:
+    graph = build_graph(pearl(model()).compile(TWO))
+    assert graph.levels() == ((0,), (1,), (2,))
+    assert max(n_following(graph)) == 2
