@@ -250,7 +250,9 @@ class Composer:
             for at, why, is_of_all in refused:
                 if not (is_of_all and self._has_gap(at)):
                     self._say(at, why)
-                self._refuse(at)
+                self._refused.add(at)
+                self.lost.setdefault(at)
+                self._empty(at, is_whole=False)
             if not is_new:
                 return MISSING
 
@@ -274,12 +276,6 @@ class Composer:
             if at not in seen:
                 seen.add(at)
                 yield at, why, is_of_all
-
-    def _refuse(self, at: Where) -> None:
-        """Take a part out of the value; out of the data only a single value, because it may be right in itself."""
-        self._refused.add(at)
-        self.lost.setdefault(at)
-        self._empty(at, is_whole=False)
 
     def drop(self, flaws: Flaws) -> None:
         """Take what has flaws out of the data."""

@@ -264,7 +264,10 @@ def read_file(
     try:
         for row in read(path):
             if is_empty:
-                _refuse_own(row)
+                kind = row.fields.get("kind") if isinstance(row, Row) else None
+                if isinstance(row, Row) and kind in OWN_FILES:
+                    what, help = OWN_FILES[str(kind)]
+                    raise row.error(f"this is {what}, not data", help=help)
             is_empty = False
             if allow_outside and isinstance(row, Row):
                 row = replace(row, allow_outside=True)
@@ -276,14 +279,6 @@ def read_file(
         raise DataError(f"cannot be read: {reason}", path=path, help="check the path") from None
     if is_empty:
         raise DataError("the file has no rows", path=path, help="give a file with rows")
-
-
-def _refuse_own(first: Row | DataError) -> None:
-    """Reject files that PEARL wrote for another purpose."""
-    kind = first.fields.get("kind") if isinstance(first, Row) else None
-    if isinstance(first, Row) and kind in OWN_FILES:
-        what, help = OWN_FILES[str(kind)]
-        raise first.error(f"this is {what}, not data", help=help)
 
 
 def _is_dataset(path: Path) -> bool:

@@ -173,7 +173,12 @@ def _sameness(
             period = periods[text]
             if keys[value] == keys[text] or not keys[value] or period is None:
                 return keys[value] == keys[text]
-            return _within(of_value[value], period)
+            one = of_value[value]
+            if one is None:
+                return None
+            if period.first <= one.first and one.last <= period.last:
+                return True
+            return False if one.is_before(period) or period.is_before(one) else None
 
         return is_same_date, notes
     amounts = {text: amount for text in texts if (amount := _number(text))}
@@ -345,15 +350,6 @@ def _periods(values: Sequence[str], texts: Sequence[str]) -> tuple[_Periods, _Pe
     periods = {text: period for text, (period, _) in read.items()}
     of_value = dict(zip(values, dates.periods, strict=True))
     return of_value, periods, [dates.note, *(note for _, note in read.values())]
-
-
-def _within(one: Period | None, other: Period) -> Verdict:
-    """Whether a period lies in another one; None if only part of it does."""
-    if one is None:
-        return None
-    if other.first <= one.first and one.last <= other.last:
-        return True
-    return False if one.is_before(other) or other.is_before(one) else None
 
 
 def _order(

@@ -116,7 +116,11 @@ class EmbeddingCache:
                 except FAILURES as error:
                     if not is_damaged(error):
                         raise
-                self._replace()
+                self._close()
+                with locked_file(self.path.with_suffix(".lock")):
+                    if self.path.exists() and self.path.stat().st_ino == self._inode:
+                        self.path.unlink()
+                        Path(f"{self.path}-journal").unlink(missing_ok=True)
                 return work(self._opened())
             except FAILURES as error:
                 self._close()
@@ -136,14 +140,6 @@ class EmbeddingCache:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(_SCHEMA)
         return self._connection
-
-    def _replace(self) -> None:
-        """Remove the file, unless another process has done so."""
-        self._close()
-        with locked_file(self.path.with_suffix(".lock")):
-            if self.path.exists() and self.path.stat().st_ino == self._inode:
-                self.path.unlink()
-                Path(f"{self.path}-journal").unlink(missing_ok=True)
 
 
 class CachedEmbedder:

@@ -17,14 +17,10 @@ from pearl.errors.privacy import is_encrypted, is_private
 _PACKAGE = Path(__file__).parents[1]
 
 
-def _roots() -> list[Path]:
-    home = os.environ.get("PEARL_HOME")
-    return [*([Path(home)] if home else []), _PACKAGE / "_data", _PACKAGE.parent, _PACKAGE]
-
-
 def find_data(*parts: str) -> Path | None:
     """The first existing file or folder with that relative path, or None."""
-    for root in _roots():
+    home = os.environ.get("PEARL_HOME")
+    for root in [*([Path(home)] if home else []), _PACKAGE / "_data", _PACKAGE.parent, _PACKAGE]:
         path = root.joinpath(*parts)
         if path.exists():
             return path

@@ -194,20 +194,17 @@ class Forecaster:
             self._named(name, None).add(costs)
             return
         try:
-            self._add(unit)
+            if unit.problem is not None or unit.document is None:
+                raise unit.problem or PearlError("the task has no document")
+            if unit.plan is None:
+                self._plan(unit.question or "", unit.kind)
+            else:
+                self._run(self._graph(unit.plan, unit.question), unit.document())
         except PearlError as error:
             self._n_problems += 1
             if len(self._problems) < 3:
                 where = f"{unit.id}: " if unit.id else ""
                 self._problems.append(f"{where}{error.message}")
-
-    def _add(self, task: Task) -> None:
-        if task.problem is not None or task.document is None:
-            raise task.problem or PearlError("the task has no document")
-        if task.plan is None:
-            self._plan(task.question or "", task.kind)
-        else:
-            self._run(self._graph(task.plan, task.question), task.document())
 
     def result(self) -> Forecast:
         """The estimate of all tasks so far."""

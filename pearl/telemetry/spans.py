@@ -143,7 +143,20 @@ class TaskSpans:
             case PlanAttempted() | PlanFailed():
                 self._planned(event, at)
             case RunStarted():
-                self._run_started(event)
+                self._plan = _plan(event.plan)
+                self._nodes = {step.output: step for step in self._plan.steps}
+                if self._planning is not None:
+                    self._end_planning(self._planning, plan=event.plan)
+                    self._planning = None
+                self._root.set_attributes(
+                    {
+                        "pearl.method": event.method,
+                        "pearl.doc.sha256": event.document_sha256,
+                        "pearl.doc.characters": event.n_characters,
+                        **self._content("input.value", event.question),
+                        **self._content("pearl.doc.name", event.document),
+                    }
+                )
             case StepStarted():
                 self._step_started(event, at)
             case ModelCalled() | CallFailed():
@@ -238,22 +251,6 @@ class TaskSpans:
         if failed_by is not None:
             self._fail(span, failed_by, "")
         span.end(planning.end_ns)
-
-    def _run_started(self, event: RunStarted) -> None:
-        self._plan = _plan(event.plan)
-        self._nodes = {step.output: step for step in self._plan.steps}
-        if self._planning is not None:
-            self._end_planning(self._planning, plan=event.plan)
-            self._planning = None
-        self._root.set_attributes(
-            {
-                "pearl.method": event.method,
-                "pearl.doc.sha256": event.document_sha256,
-                "pearl.doc.characters": event.n_characters,
-                **self._content("input.value", event.question),
-                **self._content("pearl.doc.name", event.document),
-            }
-        )
 
     def _step_started(self, event: StepStarted, at: int) -> None:
         node, step = self._node(event.step), self._nodes.get(event.step)

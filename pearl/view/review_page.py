@@ -59,7 +59,12 @@ def review_page(
     if document is not None:
         spans = [(mark.number, mark.span) for mark in marks]
         pieces = highlighted(document.text, spans, most=MAX_WHOLE, around=AROUND)
-        lines = _placed(blocks(pieces))
+        parts = blocks(pieces)
+        at, found = 0, []
+        for part in parts:
+            found.append((at, part))
+            at += sum(piece.n if isinstance(piece, Gap) else len(piece.text) for piece in part)
+        lines = found
     is_list = item.field.is_list and item.path == item.field.name
     wanted = "one of " + ", ".join(item.field.labels) if item.field.labels else ""
     return render_page(
@@ -121,15 +126,6 @@ def _proposals(item: Item, document: Document | None) -> tuple[list[Mark], list[
             passages.append((shortened(text, MAX_SHOWN), place))
         found.append(Proposal(number, shortened(_shown(each), MAX_SHOWN), passages))
     return marks, found
-
-
-def _placed(parts: Sequence[list[Piece | Gap]]) -> list[tuple[int, list[Piece | Gap]]]:
-    """Blocks with the place of each in the text."""
-    at, found = 0, []
-    for part in parts:
-        found.append((at, part))
-        at += sum(piece.n if isinstance(piece, Gap) else len(piece.text) for piece in part)
-    return found
 
 
 def picked(document: Document, text: str, near: int) -> dict[str, Any] | None:

@@ -205,9 +205,26 @@ def _resumed(
     ctx.find_root().obj = info.command  # the store keeps the original command line
     with _in(info):
         asked = type(request).of(params)
-        _refuse_other_search(info, params)
+        was = info.settings.get("embeddings")
+        if "embeddings" in params and was != params["embeddings"]:
+            did = f"had embeddings '{visible(str(was))}'" if was else "had no embeddings"
+            raise UsageError(
+                f"run {info.id} {did}, but your command says {visible(str(params['embeddings'] or 'none'))}",
+                help=f"--embeddings {visible(str(was))}" if was else "leave out --embeddings",
+            )
         if asked.COMMAND == "execute" and params["together"]:
-            _refuse_other_corpus(info, asked, folder)
+            from pearl.cli.corpora import corpus_identity
+
+            if "-" in asked.plan_and_documents:
+                raise UsageError(
+                    f"standard input is part of the corpus of run {info.id}, and cannot be read again",
+                    help="run the command itself again, with the same input",
+                )
+            if info.inputs.get("corpus") != corpus_identity(asked.plan_and_documents[1:], folder):
+                raise StoreError(
+                    f"the corpus of run {info.id} has changed since",
+                    help="run the command itself again: that starts another run",
+                )
         notice(f"run {info.id} is resumed in {visible(str(Path.cwd()))}")
         if not is_own:
             _show_work(asked, params, said, is_yes=is_yes)
@@ -502,31 +519,6 @@ def _show_work(
         raise UsageError(
             "another user may have written this store: resuming its run requires --yes",
             help="check above what the run will do; --yes confirms it",
-        )
-
-
-def _refuse_other_search(info: RunInfo, params: Mapping[str, Any]) -> None:
-    was = info.settings.get("embeddings")
-    if "embeddings" in params and was != params["embeddings"]:
-        did = f"had embeddings '{visible(str(was))}'" if was else "had no embeddings"
-        raise UsageError(
-            f"run {info.id} {did}, but your command says {visible(str(params['embeddings'] or 'none'))}",
-            help=f"--embeddings {visible(str(was))}" if was else "leave out --embeddings",
-        )
-
-
-def _refuse_other_corpus(info: RunInfo, request: Any, store: Path) -> None:
-    from pearl.cli.corpora import corpus_identity
-
-    if "-" in request.plan_and_documents:
-        raise UsageError(
-            f"standard input is part of the corpus of run {info.id}, and cannot be read again",
-            help="run the command itself again, with the same input",
-        )
-    if info.inputs.get("corpus") != corpus_identity(request.plan_and_documents[1:], store):
-        raise StoreError(
-            f"the corpus of run {info.id} has changed since",
-            help="run the command itself again: that starts another run",
         )
 
 

@@ -62,9 +62,29 @@ def read(data: bytes, path: str) -> ReaderText:
     if tree is not None:
         left_out = {"struck text": _drop_struck(tree), "hidden text": _drop_hidden(tree)}
         _write_forms(tree)
-        _mark_raised(tree)
+        for element in list(tree.iter("sup", "sub", "span", "msup", "msub", "msubsup", "mfrac")):
+            tag, inner = str(element.tag), list(element)
+            if tag == "mfrac" and len(inner) == 2:  # a half is not twelve
+                inner[0].tail = "/"
+            for child in inner[1:] if tag in {"msup", "msub", "msubsup"} else ():
+                _move(child, is_up=child is not inner[1] or tag == "msup")
+            if tag == "sup" or _has_style(element, "vertical-align", "super"):
+                _move(element, is_up=True)
+            elif tag == "sub" or _has_style(element, "vertical-align", "sub"):
+                _move(element, is_up=False)
+        for element in tree.xpath("//annotation | //annotation-xml"):  # MathML repeats the formula
+            element.drop_tree()
         _spread_merged_cells(tree)
-        _number_lists(tree)
+        for entry in tree.iter("li"):
+            entry.attrib.pop("data-number", None)  # of the page
+        for listed in tree.iter("ol"):
+            entries = [entry for entry in listed if entry.tag == "li"]
+            step = -1 if "reversed" in listed.attrib else 1
+            at = _integer(listed.get("start"), len(entries) if step < 0 else 1)
+            for entry in entries:
+                at = _integer(entry.get("value"), at)
+                entry.set("data-number", list_number(at, listed.get("type", "1")) or str(at))
+                at += step
     lists = CustomHtmlTagHandlerMapping({"li": _begin_entry}, {})
     config = ParserConfig(table_cell_separator="\t", custom_html_tag_handler_mapping=lists)
     attributes = config.attribute_handler
@@ -178,22 +198,6 @@ def _write_forms(tree: HtmlElement) -> None:
             field.tail = f" {field.get('value')} {field.tail or ''}"
 
 
-def _mark_raised(tree: HtmlElement) -> None:
-    """Write raised and lowered text so that its digits are no part of the number before it."""
-    for element in list(tree.iter("sup", "sub", "span", "msup", "msub", "msubsup", "mfrac")):
-        tag, inner = str(element.tag), list(element)
-        if tag == "mfrac" and len(inner) == 2:  # a half is not twelve
-            inner[0].tail = "/"
-        for child in inner[1:] if tag in {"msup", "msub", "msubsup"} else ():
-            _move(child, is_up=child is not inner[1] or tag == "msup")
-        if tag == "sup" or _has_style(element, "vertical-align", "super"):
-            _move(element, is_up=True)
-        elif tag == "sub" or _has_style(element, "vertical-align", "sub"):
-            _move(element, is_up=False)
-    for element in tree.xpath("//annotation | //annotation-xml"):  # MathML repeats the formula
-        element.drop_tree()
-
-
 def _move(element: HtmlElement, *, is_up: bool) -> None:
     whole = ""
     for piece in element.itertext(with_tail=False):
@@ -205,20 +209,6 @@ def _move(element: HtmlElement, *, is_up: bool) -> None:
         for child in list(element):
             child.drop_tree()
         element.text = text
-
-
-def _number_lists(tree: HtmlElement) -> None:
-    """Put the numbers of lists in their entries, as their attributes say."""
-    for entry in tree.iter("li"):
-        entry.attrib.pop("data-number", None)  # of the page
-    for listed in tree.iter("ol"):
-        entries = [entry for entry in listed if entry.tag == "li"]
-        step = -1 if "reversed" in listed.attrib else 1
-        at = _integer(listed.get("start"), len(entries) if step < 0 else 1)
-        for entry in entries:
-            at = _integer(entry.get("value"), at)
-            entry.set("data-number", list_number(at, listed.get("type", "1")) or str(at))
-            at += step
 
 
 def _integer(given: str | None, otherwise: int) -> int:

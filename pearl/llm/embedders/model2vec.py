@@ -49,13 +49,6 @@ class StaticEmbedder:
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:
         import numpy as np
 
-        vectors = np.asarray(self._loaded().encode(texts), dtype=np.float64)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        lengths[lengths == 0] = 1
-        unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
-        return unit
-
-    def _loaded(self) -> Any:
         with self._loading:
             if self._model is None:
                 # Imported on use: it takes a second and is rarely needed.
@@ -70,7 +63,11 @@ class StaticEmbedder:
                         path=self._path,
                         help="name a folder or a model of the Hub",
                     ) from error
-        return self._model
+        vectors = np.asarray(self._model.encode(texts), dtype=np.float64)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        lengths[lengths == 0] = 1
+        unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
+        return unit
 
     async def aclose(self) -> None:
         """Nothing to close."""

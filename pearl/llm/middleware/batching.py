@@ -246,7 +246,12 @@ class Batched(Wrapper):
         try:
             return await self.breaker.interruptible(asyncio.shield(self._futures[key]))
         finally:
-            self._leave(key)
+            self._n_waiting[key] -= 1
+            if not self._n_waiting[key]:
+                del self._n_waiting[key]
+                if key in self._collected:
+                    del self._collected[key]
+                    self._futures.pop(key).cancel()
 
     @property
     def n_waited_for(self) -> int:
@@ -747,15 +752,6 @@ class Batched(Wrapper):
             return
         future.set_exception(result.copy() if isinstance(result, ModelError) else result)
         future.exception()  # marks it as retrieved, if nobody awaits it
-
-    def _leave(self, key: bytes) -> None:
-        """Drop a request that nobody awaits, unless it was submitted."""
-        self._n_waiting[key] -= 1
-        if not self._n_waiting[key]:
-            del self._n_waiting[key]
-            if key in self._collected:
-                del self._collected[key]
-                self._futures.pop(key).cancel()
 
 
 def _is_repeated(error: Exception) -> bool:

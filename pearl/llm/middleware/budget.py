@@ -167,14 +167,12 @@ class Budget:
             n_least, n_most = self.counter.bounds_with(request.prompt, document)
         else:
             n_least = n_most = self.count(request.prompt)
-        call = self._call(n_least, n_most, len(request.messages))
+        n_texts = len(request.messages)
+        n_input = round(n_most * self.stretch) + 1 + FRAME_TOKENS * n_texts
+        call = Call(n_input, 0, n_least, n_most, self.stretch)
         call.n_output = request.max_output_tokens or self.reply_tokens
         call.request = None if n_least == n_most else request
         return call
-
-    def _call(self, n_least: int, n_most: int, n_texts: int) -> Call:
-        n_input = round(n_most * self.stretch) + 1 + FRAME_TOKENS * n_texts
-        return Call(n_input, 0, n_least, n_most, self.stretch)
 
     def usage_of(self, request: Request, completion: Completion) -> Usage:
         """The reported usage, or our own count if it is missing or impossible."""

@@ -135,7 +135,13 @@ def _cluster() -> Iterator[None]:
         raise UsageError(
             f"no Ray cluster {where}: {reason}", help="set RAY_ADDRESS to HOST:6379"
         ) from None
-    _divert()
+    worker: Any = import_module("ray._private.worker")
+
+    def log(data: Mapping[str, Any], **_: Any) -> None:
+        for message in data["lines"]:
+            logging.getLogger(__name__).warning("ray: %s", str(message).partition(". ")[0][:160])
+
+    worker.print_to_stdstream = log
     try:
         yield
     finally:
@@ -147,17 +153,6 @@ def _check_reachable(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
-
-
-def _divert() -> None:
-    """Log Ray's reports of lost workers, one line each: it writes pages of them to stdout, which is for data."""
-    worker: Any = import_module("ray._private.worker")
-
-    def log(data: Mapping[str, Any], **_: Any) -> None:
-        for message in data["lines"]:
-            logging.getLogger(__name__).warning("ray: %s", str(message).partition(". ")[0][:160])
-
-    worker.print_to_stdstream = log
 
 
 @dataclass(slots=True)
@@ -176,7 +171,10 @@ class _Crew:
     """The workers."""
 
     def __init__(self, pearl: Pearl, n_workers: int | None) -> None:
-        nodes = _nodes()
+        import ray
+
+        listed: Any = ray.nodes  # it has no type hints
+        nodes = [node for node in listed() if node["Alive"]]
         n_places = pearl.client.settings.concurrency
         n = min(n_workers or len(nodes), n_places)
         self._pearl = pearl
@@ -294,13 +292,6 @@ class _Crew:
     def _hired(self, node: Mapping[str, Any] | None) -> Any:
         worker = _actor(RayWorker, node, max_concurrency=self._most + 3)
         return worker.remote(self._pearl.settings, Terms.of(self._pearl.clients), str(Path.cwd()))
-
-
-def _nodes() -> list[Mapping[str, Any]]:
-    import ray
-
-    listed: Any = ray.nodes  # it has no type hints
-    return [node for node in listed() if node["Alive"]]
 
 
 def _actor(kind: type, node: Mapping[str, Any] | None, **options: Any) -> Any:

@@ -35,44 +35,39 @@ def main() -> None:
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump is as large as the model
     try:
-        server = _serve(settings)
+        import xllamacpp
+
+        parameters = xllamacpp.CommonParams()
+        parameters.model.path = settings["path"]
+        parameters.model_alias = {settings["alias"]}
+        parameters.api_keys = [settings["key"]]
+        parameters.n_ctx = settings["window"]
+        parameters.cache_ram_mib = settings["cache_mib"]
+        parameters.n_batch = N_READ_AT_ONCE
+        parameters.n_parallel = 1
+        parameters.hostnames = ["127.0.0.1"]
+        parameters.port = 0
+        parameters.ui = False
+        parameters.endpoint_slots = False
+        parameters.verbosity = ERRORS_ONLY
+        if settings["template"]:
+            parameters.chat_template = settings["template"]
+            parameters.use_jinja = True
+            parameters.antiprompt = settings["stops"]
+        if settings.get("is_tokenizing"):  # needs the vocabulary only, so that no weights are read
+            parameters.n_ctx = MIN_WINDOW
+            parameters.cache_ram_mib = 0
+            parameters.n_gpu_layers = 0
+            parameters.no_extra_bufts = True
+            parameters.fit_params = False
+            parameters.warmup = False
+        server = xllamacpp.Server(parameters)
     except RuntimeError as error:
         time.sleep(LOG_S)
         sys.exit(str(error))
     print(json.dumps({"address": server.listening_address}), file=answers, flush=True)
     sys.stdin.read()
     os._exit(0)  # a clean exit would wait for unfinished replies
-
-
-def _serve(settings: dict[str, Any]) -> Any:
-    """A running server; it starts in its constructor."""
-    import xllamacpp
-
-    parameters = xllamacpp.CommonParams()
-    parameters.model.path = settings["path"]
-    parameters.model_alias = {settings["alias"]}
-    parameters.api_keys = [settings["key"]]
-    parameters.n_ctx = settings["window"]
-    parameters.cache_ram_mib = settings["cache_mib"]
-    parameters.n_batch = N_READ_AT_ONCE
-    parameters.n_parallel = 1
-    parameters.hostnames = ["127.0.0.1"]
-    parameters.port = 0
-    parameters.ui = False
-    parameters.endpoint_slots = False
-    parameters.verbosity = ERRORS_ONLY
-    if settings["template"]:
-        parameters.chat_template = settings["template"]
-        parameters.use_jinja = True
-        parameters.antiprompt = settings["stops"]
-    if settings.get("is_tokenizing"):  # needs the vocabulary only, so that no weights are read
-        parameters.n_ctx = MIN_WINDOW
-        parameters.cache_ram_mib = 0
-        parameters.n_gpu_layers = 0
-        parameters.no_extra_bufts = True
-        parameters.fit_params = False
-        parameters.warmup = False
-    return xllamacpp.Server(parameters)
 
 
 if __name__ == "__main__":
