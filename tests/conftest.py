@@ -189,7 +189,7 @@ def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def openai_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """An OpenAI-compatible server on loopback, known not to obey constraints unless it `sees_probes`."""
-    from pearl.llm.backends.openai.memory import ServerMemory
+    from pearl.llm.backends.openai.sessions import ServerMemory
 
     read = ServerMemory.read
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pearl.cli.reviewing import Review, ReviewServer
+from pearl.cli.commands.review import Review, ReviewServer
 from pearl.documents.digest import digest
 from pearl.runs.decisions import Decisions
 from pearl.runs.reviewing import KINDS

@@ -6,17 +6,386 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry.trace import (
+    Link,
+    Span,
+    SpanKind,
+    Status,
+    StatusCode,
+    Tracer,
+    set_span_in_context,
+)
+
+from pearl.actions.operators import DIRECT
+from pearl.documents.digest import text_sha256
+from pearl.dsl.nodes import Plan, Step
+from pearl.dsl.parser import read
+from pearl.errors.escaping import to_json
+from pearl.llm import Usage
 from pearl.plugins.extras import require_extra
 from pearl.plugins.version import __version__
-from pearl.telemetry.conventions import SCHEMA_URL, captures_content
-from pearl.trace import Event, ModelProgressed, RunStarted, Trace
+from pearl.telemetry.conventions import (
+    SCHEMA_URL,
+    AttributeValue,
+    argument_data,
+    attempt_attributes,
+    call_attributes,
+    captures_content,
+    error_type,
+    is_computed,
+    named,
+    openinference,
+    result_attributes,
+    search_attributes,
+    text_of,
+)
+from pearl.trace import (
+    CallFailed,
+    Event,
+    LookedUp,
+    ModelAttempted,
+    ModelCalled,
+    ModelProgressed,
+    ModelWaited,
+    PlanAttempted,
+    PlanFailed,
+    Retrieved,
+    RunFinished,
+    RunStarted,
+    StepFailed,
+    StepFinished,
+    StepStarted,
+    Trace,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
-    from pearl.telemetry.spans import TaskSpans
+
+_NO_PLAN = Plan(())
+
+
+@lru_cache(maxsize=64)
+def _plan(text: str) -> Plan:
+    """A plan of many tasks; without steps if its text cannot be parsed."""
+    return read(text).plan or _NO_PLAN
+
+
+NEW_ACTION = "NEW_ACTION"
+"""Replaces the name of an action that a plan defines, because a model derives it from the question."""
+
+
+@dataclass(slots=True)
+class _Planning:
+    """A plan that is being written."""
+
+    span: Span
+    end_ns: int
+    n_written: int = 0
+    n_attempts: int = 0
+    usage: Usage = field(default_factory=Usage)
+    is_asked: bool = False
+
+
+@dataclass(slots=True)
+class _Step:
+    """A step that is running."""
+
+    span: Span
+    n_sent: int = 0
+    n_kept: int = 0
+    failed_by: str | None = None
+
+
+class TaskSpans:
+    """The spans of one task, created from its events."""
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        *,
+        has_content: bool = False,
+        id: str = "",
+        run_id: str = "",
+        began_ns: int | None = None,
+        replayed_with: str | None = None,
+    ) -> None:
+        self._tracer = tracer
+        self._has_content = has_content
+        self._began_ns = self._end_ns = time.time_ns() if began_ns is None else began_ns
+        self._replayed_with = replayed_with
+        self._plan = _NO_PLAN
+        self._nodes: dict[str, Step] = {}  # by output, in their order
+        self._planning: _Planning | None = None
+        self._steps: dict[str, _Step] = {}
+        self._done: dict[str, Span] = {}
+        self._usage = Usage()
+        self._root = tracer.start_span(
+            "invoke_workflow pearl",
+            start_time=self._began_ns,
+            attributes={
+                **named(operation="invoke_workflow", workflow="pearl", conversation=run_id or None),
+                **openinference("CHAIN"),
+                **({"pearl.run.id": run_id} if run_id else {}),
+                **self._content("pearl.task.id", id),
+            },
+        )
+
+    def hear(self, event: Event) -> None:
+        """Process an event; events come in the order of the trace."""
+        at = self._at(event.t_s)
+        self._end_ns = max(self._end_ns, at)
+        match event:
+            case ModelAttempted():
+                self._attempted(event, at)
+            case PlanAttempted() | PlanFailed():
+                self._planned(event, at)
+            case RunStarted():
+                self._plan = _plan(event.plan)
+                self._nodes = {step.output: step for step in self._plan.steps}
+                if self._planning is not None:
+                    self._end_planning(self._planning, plan=event.plan)
+                    self._planning = None
+                self._root.set_attributes(
+                    {
+                        "pearl.method": event.method,
+                        "pearl.doc.sha256": event.document_sha256,
+                        "pearl.doc.characters": event.n_characters,
+                        **self._content("input.value", event.question),
+                        **self._content("pearl.doc.name", event.document),
+                    }
+                )
+            case StepStarted():
+                self._step_started(event, at)
+            case ModelCalled() | CallFailed():
+                self._called(event, at)
+            case Retrieved():
+                self._retrieved(event, at)
+            case LookedUp():
+                self._span_of(event.step).set_attributes(
+                    {"pearl.lookup.lines": event.n_lines, "pearl.lookup.repairs": event.n_repairs}
+                )
+            case StepFinished():
+                self._step_finished(event, at)
+            case StepFailed():
+                self._step_failed(event, at)
+            case ModelWaited():
+                told = {"pearl.wait.seconds": event.wait_s, "pearl.wait.attempt": event.attempt}
+                self._root.add_event("pearl.wait", told, at)
+            case RunFinished():
+                self._root.set_attribute("pearl.status", event.status)
+                self._root.set_attributes(self._content("output.value", event.answer))
+                self._usage = event.usage
+
+    def end(
+        self, error: BaseException | None = None, *, status: str = "", answer: str = ""
+    ) -> None:
+        """End all open spans."""
+        kind = error_type(error)
+        stopped_by = "cancelled" if status == "interrupted" else kind
+        if self._planning is not None:
+            failed_by = stopped_by if self._plan is _NO_PLAN else None
+            self._end_planning(self._planning, failed_by=failed_by)
+        for step in self._steps.values():
+            self._fail(step.span, "cancelled", "")
+            step.span.end(self._end_ns)
+        self._planning, self._steps = None, {}
+        if error is not None:
+            self._fail(self._root, kind or "", str(error))
+        if status or error is not None:
+            self._root.set_attribute("pearl.status", status or "failed")
+        self._root.set_attributes(self._content("output.value", answer))
+        self._root.set_attributes(
+            {
+                "pearl.usage.input_tokens": self._usage.n_input_tokens,
+                "pearl.usage.output_tokens": self._usage.n_output_tokens,
+            }
+        )
+        self._root.end(self._end_ns)
+
+    def mark_kept(self, status: str) -> None:
+        """Mark the task as skipped because its row is stored."""
+        self._root.set_attributes({"pearl.cache": "hit", "pearl.status": status})
+
+    def _planned(self, event: PlanAttempted | PlanFailed, at: int) -> None:
+        planning = self._planning_since(at)
+        if isinstance(event, PlanAttempted):
+            self._usage += event.usage
+            planning.usage += event.usage
+            planning.n_written += 1
+            planning.is_asked |= not is_computed(event.model)
+            planning.span.set_attributes(self._content("output.value", event.reply))
+            if event.usage != Usage():
+                began_ns = self._began_ns if planning.n_written == 1 else planning.end_ns
+                self._replay(event, at, at - began_ns, replied_by=event.model)
+        else:
+            self._fail(planning.span, "PlanningError", "")
+        planning.end_ns = at
+
+    def _planning_since(self, began_ns: int) -> _Planning:
+        """The span of the planner, started now if it is new."""
+        planning = self._planning
+        if planning is None:
+            if self._replayed_with is not None:
+                began_ns = self._began_ns
+            told = named(operation="plan", agent="pearl")
+            span = self._start(
+                "plan pearl", self._root, began_ns, {**told, **openinference("AGENT")}
+            )
+            planning = self._planning = _Planning(span, began_ns)
+        return planning
+
+    def _end_planning(
+        self, planning: _Planning, *, plan: str = "", failed_by: str | None = None
+    ) -> None:
+        span = planning.span
+        span.set_attribute("pearl.plan.repairs", max(0, planning.n_written - 1))
+        if plan:
+            span.set_attribute("pearl.plan.sha256", text_sha256(plan))
+            span.set_attributes(self._content("output.value", plan))
+        if planning.is_asked and self._replayed_with is None:
+            is_kept = not planning.n_attempts and planning.usage == Usage()
+            span.set_attribute("pearl.cache", "hit" if is_kept else "miss")
+        if failed_by is not None:
+            self._fail(span, failed_by, "")
+        span.end(planning.end_ns)
+
+    def _step_started(self, event: StepStarted, at: int) -> None:
+        node, step = self._node(event.step), self._nodes.get(event.step)
+        names = [] if step is None else [each.name for each in step.references()]
+        parents = [name for name in dict.fromkeys(names) if name in self._nodes]
+        new = {action.name for action in self._plan.new_actions if action != DIRECT}
+        action = NEW_ACTION if event.action in new and not self._has_content else event.action
+        attributes: dict[str, Any] = {
+            **named(operation="execute_tool", tool=action, tool_type="function", tool_call=node),
+            **openinference("TOOL"),
+            "pearl.step.id": node,
+            "pearl.step.deps": [self._node(parent) for parent in parents],
+            "graph.node.id": node,
+        }
+        if parents:
+            attributes["graph.node.parent_id"] = self._node(parents[0])
+        if self._has_content and step is not None:
+            arguments = text_of(to_json([argument_data(argument) for argument in step.arguments]))
+            attributes |= named(tool_arguments=arguments)
+            attributes |= {"input.value": arguments, "pearl.step.output": event.step}
+        done = [span for parent in parents if (span := self._done.get(parent))]
+        links = [Link(span.get_span_context()) for span in done[1:]]
+        span = self._start(f"execute_tool {action}", self._root, at, attributes, links)
+        self._steps[event.step] = _Step(span)
+
+    def _step_finished(self, event: StepFinished, at: int) -> None:
+        step = self._steps.pop(event.step, None)
+        if step is None:
+            return
+        step.span.set_attributes(result_attributes(event, step.n_sent, step.n_kept))
+        if self._has_content:
+            result = named(tool_result=text_of(event.value))
+            step.span.set_attributes({**result, **self._content("output.value", event.value)})
+        step.span.end(at)
+        self._done[event.step] = step.span
+
+    def _step_failed(self, event: StepFailed, at: int) -> None:
+        step = self._steps.pop(event.step, None)
+        if step is not None:
+            self._fail(step.span, step.failed_by or "step_failed", event.error)
+            step.span.end(at)
+
+    def _called(self, event: ModelCalled | CallFailed, at: int) -> None:
+        self._usage += event.usage
+        step = self._steps.get(event.step)
+        is_kept = isinstance(event, ModelCalled) and event.is_remembered
+        if step is not None and not is_computed(event.model):
+            step.n_kept += is_kept
+            step.n_sent += not is_kept
+            step.failed_by = event.kind if isinstance(event, CallFailed) else None
+        if not is_kept and not is_computed(event.model):
+            error = event.kind if isinstance(event, CallFailed) else None
+            self._replay(event, at, round(event.duration_s * 1e9), step=event.step, error=error)
+
+    def _attempted(self, event: ModelAttempted, at: int) -> None:
+        began_ns = max(self._began_ns, at - round(event.duration_s * 1e9))
+        if event.purpose == "plan":
+            planning = self._planning_since(began_ns)
+            planning.n_attempts += 1
+            planning.is_asked = True
+            planning.end_ns = at
+            parent = planning.span
+        else:
+            parent = self._span_of(event.step)
+        name, attributes = call_attributes(event.model, event.replied_by, event.usage)
+        is_replayed = self._replayed_with is not None  # without its prompt and reply
+        has_content = self._has_content and not is_replayed
+        attributes |= attempt_attributes(event, has_content=has_content)
+        is_remote = event.server or is_replayed
+        kind = SpanKind.CLIENT if is_remote else SpanKind.INTERNAL
+        span = self._start(f"chat {name}", parent, began_ns, attributes, kind=kind)
+        if event.error is not None:
+            self._fail(span, event.error, "")
+        span.end(at)
+
+    def _replay(
+        self,
+        event: PlanAttempted | ModelCalled | CallFailed,
+        at: int,
+        duration_ns: int,
+        **details: Any,
+    ) -> None:
+        """Add the call of a recorded reply, because a trace does not record attempts."""
+        if self._replayed_with is not None:
+            attempted = ModelAttempted(
+                model=self._replayed_with, number=0, messages=(),
+                purpose="plan" if isinstance(event, PlanAttempted) else "step",
+                usage=event.usage, duration_s=duration_ns / 1e9, **details,
+            )  # fmt: skip
+            self._attempted(attempted, at)
+
+    def _retrieved(self, event: Retrieved, at: int) -> None:
+        attributes = {
+            **search_attributes(event),
+            **self._content("input.value", "\n".join(event.queries)),
+        }
+        parent = self._span_of(event.step)
+        began_ns = at - round(event.duration_s * 1e9)
+        self._start("retrieval", parent, began_ns, attributes).end(at)
+
+    def _start(
+        self,
+        name: str,
+        parent: Span,
+        began_ns: int,
+        attributes: dict[str, Any],
+        links: list[Link] | None = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+    ) -> Span:
+        context = set_span_in_context(parent)
+        return self._tracer.start_span(
+            name, context, kind, attributes, links or [], start_time=began_ns
+        )
+
+    def _fail(self, span: Span, kind: str, message: str) -> None:
+        span.set_attributes(named(error=kind))
+        told = text_of(message) if self._has_content and message else None
+        span.set_status(Status(StatusCode.ERROR, told))
+
+    def _span_of(self, step: str) -> Span:
+        running = self._steps.get(step)
+        return self._root if running is None else running.span
+
+    def _node(self, output: str) -> str:
+        """The id of a step in the graph: its number in the plan, because its name is content."""
+        return str([*self._nodes].index(output) + 1 if output in self._nodes else 0)
+
+    def _content(self, name: str, text: str) -> dict[str, AttributeValue]:
+        return {name: text_of(text)} if self._has_content and text else {}
+
+    def _at(self, t_s: float) -> int:
+        return self._began_ns + round(t_s * 1e9)
+
 
 EventListener = Callable[[str, Event], None]
 """Callback for the events of a task, with its id."""
@@ -78,8 +447,6 @@ class Telemetry:
 
     def spans(self, id: str, run_id: str, **options: Any) -> TaskSpans:
         """The spans of one task; options as of `TaskSpans`."""
-        from pearl.telemetry.spans import TaskSpans
-
         return TaskSpans(
             self._tracer, has_content=self.has_content, id=id, run_id=run_id, **options
         )

@@ -10,8 +10,8 @@ from experiments.directory.records import N_RECORDS, records, write
 from pearl.actions.native import compute, known
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows, document_rows
+from pearl.tables.lookup import Thesaurus
 from pearl.tables.specification import read_query
-from pearl.tables.terms import Thesaurus
 
 pytestmark = pytest.mark.slow
 

@@ -43,7 +43,7 @@ from pearl.errors import DataError, ModelError, PearlError, PlanError, StoreErro
 from pearl.interpreter.chooser import read_choice
 from pearl.llm.backends.openai import endpoint
 from pearl.llm.backends.openai.replies import read_completion
-from pearl.llm.embedding_cache import EmbeddingCache
+from pearl.llm.embedders import EmbeddingCache
 from pearl.llm.middleware.batching import PendingBatches
 from pearl.pipeline import Pearl
 from pearl.planner import understanding

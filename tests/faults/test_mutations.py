@@ -16,7 +16,7 @@ import pytest
 
 from pearl.cli.settings import is_trusted, trust
 from pearl.errors import StoreError
-from pearl.llm.embedding_cache import EmbeddingCache
+from pearl.llm.embedders import EmbeddingCache
 from pearl.retrieval.index import Index
 from pearl.runs.store import FILE, Store
 from tests.faults import fuzzing

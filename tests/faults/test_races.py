@@ -96,7 +96,7 @@ VECTORS = """
 import sys
 from pathlib import Path
 import numpy as np
-from pearl.llm.embedding_cache import EmbeddingCache
+from pearl.llm.embedders import EmbeddingCache
 n = int(sys.argv[1])
 for i in range(5):
     EmbeddingCache(Path("embeddings.sqlite")).keep({(5 * n + i).to_bytes(32, "big"): np.ones(1, np.float32)})

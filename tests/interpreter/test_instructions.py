@@ -14,7 +14,7 @@ from pearl.actions.operators import operators
 from pearl.dsl.parser import parse_action
 from pearl.dsl.signatures import CTX, ROWS, Action
 from pearl.errors import Span
-from pearl.interpreter.instructions import filled_in
+from pearl.interpreter.prompt import filled_in
 from pearl.planner.examples import read_bank
 from tests.root import ROOT
 

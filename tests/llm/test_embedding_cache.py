@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pearl.errors import ModelError, StoreError
-from pearl.llm.embedding_cache import BATCH, CachedEmbedder, EmbeddingCache
+from pearl.llm.embedders import BATCH, CachedEmbedder, EmbeddingCache
 from pearl.retrieval import TextKind
 
 

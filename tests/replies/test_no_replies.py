@@ -14,7 +14,7 @@ from pearl.documents.evidence.finding import find_quotes, is_passage
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.answer import Answer
-from pearl.interpreter.hollow import is_unproven
+from pearl.interpreter.asking import is_unproven
 from pearl.llm import Completion, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl

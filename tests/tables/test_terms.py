@@ -5,9 +5,7 @@ import json
 import pytest
 
 from pearl.documents.rows import Row, Rows
-from pearl.tables.query_table import QueryTable
-from pearl.tables.specification import read_query
-from pearl.tables.terms import (
+from pearl.tables.lookup import (
     RowSearch,
     Thesaurus,
     column_terms,
@@ -15,6 +13,8 @@ from pearl.tables.terms import (
     shipped_examples,
     synonyms_of,
 )
+from pearl.tables.query_table import QueryTable
+from pearl.tables.specification import read_query
 
 CITIES = ["Tel Aviv-Yafo", "Tel Sheva", "Haifa", "Modi'in-Maccabim-Re'ut", "Zürich"]
 SERVICES = ["Ophthalmology; Urology", "Neurology", "Pediatrics", "Pharmacy", "Cardiology"]

@@ -18,7 +18,7 @@ import jsonschema
 import pytest
 
 from pearl.actions.values import wilson
-from pearl.cli import reviewing
+from pearl.cli.commands import review as reviewing
 from pearl.runs.decisions import Decisions
 from pearl.runs.reviewing import KINDS
 from pearl.runs.store import RunSpec, Store

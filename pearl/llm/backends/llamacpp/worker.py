@@ -16,7 +16,6 @@ import os
 import sys
 import time
 from contextlib import suppress
-from typing import Any
 
 N_READ_AT_ONCE = 512  # Prompt tokens per progress report, equal to the batch size
 MIN_WINDOW = 256  # Context window of a process that only tokenizes

@@ -29,8 +29,7 @@ from pearl.dsl.parser import parse
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings, llamacpp
-from pearl.llm.backends.llamacpp import LlamaCppModel, create
-from pearl.llm.backends.llamacpp.header import read_header
+from pearl.llm.backends.llamacpp import LlamaCppModel, create, read_header
 from pearl.llm.backends.openai import servers
 from pearl.llm.progress import CallProgress, listening
 from tests.llm.backends import asking
