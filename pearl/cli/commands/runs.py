@@ -192,7 +192,7 @@ def _resumed(
     *, is_yes: bool,
 ) -> int:  # fmt: skip
     """Run the command of a run in its folder."""
-    from pearl.runs.request import request_of
+    from pearl.runs.request import ExecuteRequest, request_of
     from pearl.runs.store import refuse_others
 
     folder = opened_folder(store)
@@ -212,7 +212,7 @@ def _resumed(
                 f"run {info.id} {did}, but your command says {visible(str(params['embeddings'] or 'none'))}",
                 help=f"--embeddings {visible(str(was))}" if was else "leave out --embeddings",
             )
-        if asked.COMMAND == "execute" and params["together"]:
+        if isinstance(asked, ExecuteRequest) and params["together"]:
             from pearl.cli.corpora import corpus_identity
 
             if "-" in asked.plan_and_documents:
