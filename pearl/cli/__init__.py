@@ -1,8 +1,4 @@
-"""The command line: arguments → one library call → text or file. Errors → exit codes.
-
-Each module of `pearl/cli/commands` defines one `command` and is imported when that command is called.
-Data goes to stdout, messages to stderr.
-"""
+"""The command line: arguments → one library call → text or file; each command module is imported when it is called."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Grouped help of commands with many options; `--help-all` shows all of them.
-
-A command with at most `N_FIRST` options has one list of them.
-"""
+"""Grouped help of commands with more than `N_FIRST` options; `--help-all` shows all of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Output files: written atomically, or line by line (`GrowingFile`), never over existing files.
-
-`new_file` replaces without a check, for commands that change a file (`fmt`, `check --fix`).
-"""
+"""Output files: written atomically, or line by line (`GrowingFile`), never over existing files."""
 
 from __future__ import annotations
 

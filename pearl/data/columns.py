@@ -69,10 +69,7 @@ def _check(what: str, name: str, known: Iterable[str], where: str) -> None:
 
 
 class Names:
-    """Registry of the ids of a file, and of the names of its documents.
-
-    Equal texts share a name, different texts never do: a name identifies a document.
-    """
+    """Registry of the ids of a file, and of the names of its documents: equal texts share a name, different ones never do."""
 
     def __init__(self) -> None:
         self._lines = DigestTable()

@@ -74,11 +74,7 @@ class _TooLargeError(Exception):
 
 
 def tree_of_schema(root: Mapping[str, Any], name: str) -> tuple[Node, tuple[str, ...]]:
-    """The tree of a schema of `read_schema`, and notes about what is not used of it.
-
-    Raises:
-        DataError: No field can be made of it; with the place.
-    """
+    """The tree of a schema of `read_schema`, and notes about what is not used of it; a `DataError` names the place at fault."""
     for depth in range(_EXPANSION, 0, -1):
         compiler = _Compiler(root, name, depth)
         try:

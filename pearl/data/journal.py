@@ -1,7 +1,4 @@
-"""A file of a header and rows, as JSON lines: logs of evaluations, drafts of actions, curations.
-
-They are exports of runs of the store, for other commands and people.
-"""
+"""A file of a header and rows, as JSON lines: logs of evaluations, drafts of actions, curations."""
 
 from __future__ import annotations
 

@@ -65,12 +65,7 @@ _SUFFIXES = (*ROW_SUFFIXES, ".dev", ".train", ".test")
 
 @dataclass(slots=True)
 class Offset:
-    """How far a JSON Lines file has been read.
-
-    Attributes:
-        offset: The byte after the last line that was read; 0 in files that are read from their beginning only.
-        line: The number of that line.
-    """
+    """How far a JSON Lines file has been read: the byte after the last line that was read, and the number of that line."""
 
     offset: int = 0
     line: int = 0

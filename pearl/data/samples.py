@@ -1,8 +1,4 @@
-"""`Sample`: a question about a document, with options and the gold answer if known.
-
-The input of mining, curation and evaluation. The modules of `pearl.data.domains` create samples
-from the file formats of each domain.
-"""
+"""`Sample`: a question about a document, with options and the gold answer if known."""
 
 from __future__ import annotations
 

@@ -150,10 +150,7 @@ _TRUTH = {"true": "yes", "yes": "yes", "false": "no", "no": "no"}
 
 
 def truth_words(written: Set[str]) -> Mapping[str, str]:
-    """Keys that mean the same in a column with these keys: workbooks write `TRUE` for yes.
-
-    None if the column has both words, which may mean two things.
-    """
+    """Keys that mean the same in a column with these keys: workbooks write `TRUE` for yes; {} if it has both words."""
     has_both = written.isdisjoint(("yes", "no")) == written.isdisjoint(("true", "false"))
     return {} if has_both else _TRUTH
 
@@ -295,10 +292,7 @@ def has_one_order(values: Sequence[str]) -> bool:
 
 
 def amounts_of(values: Sequence[str]) -> tuple[dict[str, Decimal | None], str]:
-    """The number of each value, and their unit; None for one without a number, or in another unit than most.
-
-    A number without a unit has that of most values, but it is not a percentage.
-    """
+    """The number of each value, in the unit of most, and that unit; None for no number, another unit, or a bare one among percentages."""
     return _in_one_unit(_numbers(values))
 
 

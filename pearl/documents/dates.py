@@ -297,10 +297,7 @@ DATE_PARTS = tuple(_PARTS)  # the parts that `date_part` accepts
 
 
 def date_part(when: date | Period, part: str) -> str | None:
-    """The day, week, month, quarter, year or weekday of a date, as a key for groups.
-
-    All keys but weekdays sort in order of time, and can be read by `read_period`.
-    """
+    """The day, week, month, quarter, year or weekday of a date, as a key for groups; all but weekdays sort in order of time."""
     if part not in _PARTS:
         raise ValueError(f"unknown part of a date '{part}'; parts are {', '.join(DATE_PARTS)}")
     name = _PARTS[part]

@@ -1,7 +1,4 @@
-"""Content → SHA-256 digest; the digest of a text or a file equals that of `sha256sum`.
-
-Every content-based key of a cache, a row or a header uses these functions.
-"""
+"""Content → SHA-256 digest, the key of caches, rows and headers; that of a text or a file equals that of `sha256sum`."""
 
 from __future__ import annotations
 

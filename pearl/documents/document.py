@@ -197,10 +197,7 @@ def load_at_once(path: str | Path, *, name: str | None = None, **_: Any) -> Docu
 
 
 def read_as(reader: str, data: bytes, path: str, function: str = "read", **arguments: Any) -> str:
-    """Extract the text of bytes with a reader, within the time, memory and text limits.
-
-    A form feed in it ends a page. A reader may have other functions that return a text.
-    """
+    """Extract the text of bytes with a reader, or another function of it, within the limits of time, memory and text."""
     if _has(reader, "IS_BOUNDED"):
         text: str = plugins.load(READERS, reader).read(data, path)
         return text
@@ -256,10 +253,7 @@ def page_ranges(numbers: Iterable[int]) -> str:
 
 
 def join(documents: Iterable[Document], name: str = "documents") -> Document:
-    """Concatenate documents, each under a heading line with its name.
-
-    A heading belongs to the document before it. Tables make a table.
-    """
+    """Concatenate documents, each under a heading line with its name; tables make a table."""
     pieces: list[str] = []
     parts: list[tuple[str, int]] = []
     pages: list[tuple[str, int]] = []
@@ -293,10 +287,7 @@ _MAX_NOTES = 20  # an answer over thousands of files would consist of notes
 
 
 def heading(name: str) -> str:
-    """The heading of a joined document, with the blank lines around it.
-
-    The name is put on one line, because a line of it could look like another heading.
-    """
+    """The heading of a joined document, on one line, with the blank lines around it."""
     return f"\n\n# {' '.join(name.split())}\n\n"
 
 
@@ -329,10 +320,7 @@ def check_size(n_bytes: int, what: str, path: str, advice: str) -> None:
 
 
 def check_archive(archive: ZipFile, path: str) -> None:
-    """Refuse an archive whose files are larger than the limit of documents, before one is unpacked.
-
-    Also one whose directory says that it begins elsewhere: it is within another, which is truncated.
-    """
+    """Refuse an archive, before it is unpacked, whose files are larger than the limit of documents, or that begins within another."""
     starts = [part.header_offset for part in archive.infolist()]
     if all(starts) and archive.start_dir != _stated_start(archive):
         raise DataError("the file is truncated", path=path, help="copy or download it again")

@@ -1,7 +1,4 @@
-"""Pictures of text → their words, by the program Tesseract, with a box and a confidence for each page.
-
-The words of a picture are kept in the cache, because a page takes seconds. The picture itself is not.
-"""
+"""Pictures of text → their words, by the program Tesseract, kept in the cache, with a box and a confidence for each page."""
 
 from __future__ import annotations
 

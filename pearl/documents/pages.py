@@ -52,14 +52,7 @@ class PageImage:
 def boxes_of(
     source: str | Path | bytes, document: Document, spans: Sequence[Span]
 ) -> list[tuple[Box, ...]]:
-    """The boxes of spans of a document, one for each line of text.
-
-    `source` is the file that the document was read from, or its bytes. A span has no boxes if that is not a PDF,
-    or if a page of the span has another text there.
-
-    Raises:
-        DataError: The file is missing or cannot be read.
-    """
+    """The boxes of spans of a document, one for each line of text; none where the file, or `source`, has another text or is no PDF."""
     pages = [(int(number), start) for number, start in document.pages]
     starts = [start for _, start in pages]
     ends = [*starts[1:], len(document.text)]

@@ -168,10 +168,7 @@ class Tokenizer(Protocol):
 
 
 class Counter:
-    """Counts tokens for one model.
-
-    A model's own tokenizer is not called again after its first failure or impossible count.
-    """
+    """Counts tokens for one model; its own tokenizer is not called again after a failure or an impossible count."""
 
     def __init__(
         self,
@@ -190,11 +187,7 @@ class Counter:
 
     @classmethod
     def for_model(cls, model: str, tokenizer: Tokenizer | None = None) -> Counter:
-        """The counter for a model.
-
-        If `CACHE_VARIABLE` is set, the first use of a vocabulary may download it, once, for at most
-        `DOWNLOAD_TIMEOUT_S`.
-        """
+        """The counter for a model; if `CACHE_VARIABLE` is set, the first use of a vocabulary may download it."""
         from tiktoken.model import encoding_name_for_model
 
         try:
@@ -259,10 +252,7 @@ class Counter:
         return n
 
     def excess(self, text: str, most: int, part: str = "") -> int:
-        """Tokens by which a prompt exceeds a limit, or 0.
-
-        The text is counted as a whole only if neither its length nor its counted part decides.
-        """
+        """Tokens by which a prompt exceeds a limit, or 0; counted as a whole only if length and counted part do not decide."""
         if self.at_most(text) <= most:
             return 0
         if self.bounds_with(text, part)[1] + self.frame_tokens <= most:
@@ -274,11 +264,7 @@ class Counter:
         return ceil(len(text) * _MOST_A_CHARACTER[not text.isascii()])
 
     def bounds_with(self, text: str, part: str) -> tuple[int, int]:
-        """Minimum and maximum tokens of a text with a part that is counted already.
-
-        With a vocabulary or a tokenizer, only the rest is encoded, which takes most of the time of a
-        short call; an estimate is exact.
-        """
+        """Minimum and maximum tokens of a text with a part that is counted already, which takes most of the time of a short call."""
         rest = text.replace(part, "", 1) if part else text
         if self._is_estimate or len(rest) == len(text):
             n = self.count(text)

@@ -1,7 +1,4 @@
-"""A text in an editor → completion, hover, definitions, findings and fixes, for the protocol to show.
-
-Nothing here raises an error because of a text: most texts in an editor are unfinished.
-"""
+"""A text in an editor → completion, hover, definitions, findings and fixes; no text, however unfinished, raises an error."""
 
 from __future__ import annotations
 

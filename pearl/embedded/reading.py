@@ -223,11 +223,7 @@ _N_SENTENCES = 3
 
 
 def choose_option(task: ChooseTask, ranker: SentenceRanker) -> str:
-    """The letter of the best option, preceded by the decisive passage if reasons are requested; "none" if unsure.
-
-    By an answer in words: the option that shares most terms with it. By a document: the option that,
-    with the question, the sentences cover best. Terms of several options have less weight.
-    """
+    """The letter of the best option, after the decisive passage if reasons are requested; "none" if unsure."""
     weights = _own_weights(task.options)
     quotes = [""] * len(weights)
     if task.answer is not None:

@@ -74,10 +74,7 @@ _MARKS = lazy_pattern(r"(?:[>*•‣▪+-]\s+|>)+")
 
 @dataclass(frozen=True, slots=True)
 class SentenceQuery:
-    """A query: weights of terms, and the kind of the answer.
-
-    `is_many` requests all answers; `subject` is the query as text for messages.
-    """
+    """A query (`subject` is its text for messages): weights of terms, the kind of the answer, and whether all answers are requested."""
 
     weights: Mapping[str, float]
     kind: Kind = "thing"

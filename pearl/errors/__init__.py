@@ -290,10 +290,7 @@ class ModelError(PearlError):
         return self.kind in RETRYABLE_KINDS
 
     def copy(self) -> ModelError:
-        """A copy for another task that awaits the same call, so that tracebacks do not accumulate.
-
-        The copy has no `usage`: it is counted once.
-        """
+        """A copy without `usage` for another task that awaits the same call, so that tracebacks do not accumulate."""
         from copy import copy  # late: errors are imported by every command
 
         other = copy(self)

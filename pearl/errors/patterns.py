@@ -1,7 +1,4 @@
-"""Regular expressions that are compiled when they are first used.
-
-Compiling all expressions of the modules that `pearl check` imports takes half of its time.
-"""
+"""Regular expressions that are compiled when they are first used: compiling all takes half the time of `pearl check`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Private runs keep text of documents, questions and replies out of messages and files.
-
-The switch holds for a process and its children, until its command ends.
-"""
+"""Private runs, for a process and its children, keep text of documents, questions and replies out of messages and files."""
 
 from __future__ import annotations
 

@@ -37,10 +37,7 @@ _WORD = lazy_pattern(r"\w+")
 
 
 def is_unproven(reply: Reply, wanted: ValueType) -> bool:
-    """Whether a reply has words of the model's own without a quote, as a refusal, a question or an error would.
-
-    Of the other forms, only numbers and verdicts have a value; entries in plain text stand in the document.
-    """
+    """Whether a reply has words of the model's own without a quote, as a refusal, a question or an error would."""
     is_free = wanted is ValueType.TEXT or (wanted is ValueType.LIST and reply.is_formed)
     if not is_free or reply.state != "found" or reply.quotes:
         return False
@@ -67,11 +64,7 @@ def why_hollow(text: str, request: Request) -> str:
 
 
 def _is_echo(words: list[str], request: Request, task: ActionTask) -> bool:
-    """Whether the reply to a step consists only of words of its instructions.
-
-    Words of the document, or of results of earlier steps, are not an echo: quoting them may be the
-    task.
-    """
+    """Whether the reply to a step consists only of words of its instructions, not of the document or of earlier results."""
     inputs = [value for name, value in task.arguments if name in task.inputs]
     # Nor is a reply that the model repeats when it is asked again: the request quotes it.
     replies = [message.content for message in request.messages if message.role == "assistant"]
@@ -112,11 +105,7 @@ CUT_SHORT = frozenset({"truncated", "repetition"})
 
 @dataclass(frozen=True, slots=True)
 class TextReply:
-    """The reply to a request and its repetitions; `truncated` says why it may be incomplete or wrong.
-
-    Attributes:
-        said: The reply as the model wrote it.
-    """
+    """The reply to a request and its repetitions, as read and as `said`; `truncated` says why it may be incomplete or wrong."""
 
     reply: Reply
     said: str

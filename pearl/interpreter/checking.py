@@ -77,11 +77,7 @@ class Checked:
 def passage_of(
     document: Document, evidence: Sequence[Evidence], beside: tuple[int, int] = (1, 1)
 ) -> str:
-    """Quotes with their sentences and those `beside` them, before and after; "" for none.
-
-    The quotes are marked as `[[...]]`, except one that has all of its passage's words. Above a passage stand the heading of its
-    section and its speaker: "I did not test it" does not say who did not.
-    """
+    """Quotes, marked as `[[...]]` unless they are all of it, with their sentences, those `beside` them, heading and speaker; "" for none."""
     shown: list[tuple[Span, list[Span]]] = []
     for quote in sorted(dict.fromkeys(each.span for each in evidence), key=lambda s: s.start):
         around = sentences_around(document, quote, beside)
@@ -142,10 +138,7 @@ def _near(document: Document, quote: Span) -> list[Span]:
 
 
 def is_copy(text: str, document: Document, evidence: Sequence[Evidence]) -> bool:
-    """Whether every sentence of a text is a whole sentence of the document that a quote stands in.
-
-    A part of a sentence may say something else: "She left" in "Nobody believed that she left".
-    """
+    """Whether every sentence of a text is a whole sentence of the document that a quote stands in; a part may say something else."""
     own = {
         _bare(document.text[s.start : s.end])
         for each in evidence
@@ -181,10 +174,7 @@ async def check_claims(
     question: str = "",
     n_spent: int = 0,
 ) -> Checked:
-    """Ask the checker of a run about claims; equal ones are asked once, those without a passage never.
-
-    `question` is what the claims answer, `n_spent` the tokens of other prompts of the step, which share its budget.
-    """
+    """Ask the checker of a run about claims that answer `question`; equal ones are asked once, those without a passage never."""
     blank = {claim for claim in claims if not claim.passage.strip()}
     wanted = [claim for claim in dict.fromkeys(claims) if claim not in blank]
     found: dict[Claim, Verdict] = dict.fromkeys(blank, "not stated")

@@ -78,10 +78,7 @@ other, say what each of them says. Of a result that was not found, say so if the
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """What a number in a composed answer cites: a quote, or a result without quotes.
-
-    `support` has the numbers that a sentence may have, `computed` a result that no quote has to say.
-    """
+    """What a number in a composed answer cites: a quote, or a `computed` result; `support` has the numbers that a sentence may have."""
 
     output: str
     support: str
@@ -190,10 +187,7 @@ def _left_out(
     found: Sequence[Sentence], items: Sequence[_Item], parts: Sequence[AnswerPart], rows: Mapping[str, Sequence[Named]],
     fell: set[str],
 ) -> Iterator[tuple[str, tuple[int, ...]]]:  # fmt: skip
-    """A line for each part of which no sentence speaks, for numbers and rows that none has, and of what a count is; each with its quotes.
-
-    A part with a value need not be spoken of, unless a sentence that `fell` did: the reason that it gives may only be implied.
-    """
+    """A line with its quotes for each part, number and row of which no sentence speaks, unless the value is implied by one that `fell`."""
     found = [each for each in found if not each.text.endswith(GAP)]
     cited = [{items[n].output for n in sentence.rests_on} for sentence in found]
     said = normalise("\n".join(sentence.said for sentence in found))
@@ -337,10 +331,7 @@ async def _check(
 
 
 def _as_checked(composed: Composed, checks: Checks) -> Composed:
-    """The answer with a gap for sentences that their quotes do not say; without any if half of them fall.
-
-    The gap is seen: "she" in the sentence behind it may be the person whom it named.
-    """
+    """The answer with a visible gap for sentences that their quotes do not say; without any if half of them fall."""
     said = composed.sentences
     is_kept = [verdict not in DROPPED for _, verdict in checks.verdicts]
     left = with_introductions([each for each, kept in zip(said, is_kept, strict=True) if kept])

@@ -523,10 +523,7 @@ class _Quotes:
         said: Sequence[tuple[Span | None, Claims]],
         within: Span | None = None,
     ) -> FieldResult:
-        """The entries of all parts, in the order of the document; equal ones at places of their own.
-
-        The list of an entry is looked up `within` the text up to the next entry, as far as it stands there.
-        """
+        """The entries of all parts, in document order, equal ones at places of their own; inner lists up to the next entry."""
         inner = field.inner
         entries, whys, candidates = self._placed(inner, self._joined(inner, said), within)
         self._pair(entries)
@@ -629,11 +626,7 @@ class _Quotes:
     def _is_cut(
         self, fields: Sequence[Field], one: Mapping[str, Claims], other: Mapping[str, Claims], span: Span
     ) -> bool:  # fmt: skip
-        """Whether the last entry of a part and the first one of the next are the halves of an entry.
-
-        The second half has no value of the first, lacks what an entry has to have, and has lists alone or stands
-        close behind it.
-        """
+        """Whether the last entry of a part and the first of the next are its halves: no value in both, the second close by or incomplete."""
         halves = [
             {f.name for f in fields if any(c.value is not None for c in half[f.name].values)}
             for half in (one, other)
@@ -746,11 +739,7 @@ class _Quotes:
     def _placed(
         self, fields: Sequence[Field], entries: Sequence[_Entry], within: Span | None
     ) -> tuple[list[_Entry], list[str], tuple[Candidate, ...]]:
-        """The entries, equal ones at one place each; why some may be missing or too many, and these.
-
-        The k-th of equal entries stands at the k-th place. With fewer places than entries, those that have
-        none are left out. With more, which of them are meant is open.
-        """
+        """The entries, the k-th of equal ones at their k-th place; why some may be missing or too many, and these."""
         equal: dict[object, list[_Entry]] = {}
         for entry in entries:
             equal.setdefault(_said(entry.claims), []).append(entry)
@@ -799,10 +788,7 @@ class _Quotes:
         return kept, whys, tuple(candidates)
 
     def _places_of(self, equal: Sequence[_Entry], part: Span | None) -> list[_Place]:
-        """The places of equal entries: of the rarest quote of each, on lines with all of its quotes, once a line.
-
-        A place that has the values several times, such as a list on one line, counts as often.
-        """
+        """The places of equal entries: of the rarest quote of each, on lines with all of its quotes, as often as the line has the values."""
         at_line: dict[int, list[_Place]] = {}
         for stated in dict.fromkeys(tuple(_stated(entry.claims)) for entry in equal):
             by_text = {
@@ -1132,10 +1118,7 @@ async def _with_meaning(
     step: Step, fields: Sequence[Field], records: Sequence[Record], spent: Usage, asker: Asker,
     names: Sequence[str] = ("",),
 ) -> tuple[list[Record], Checked, str]:  # fmt: skip
-    """The records without the values that the checker does not find in their passages; a note on those not asked about.
-
-    `names` has what each record is called; one without a name is called by its first field, if that is a text.
-    """
+    """The records without values that the checker does not find in their passages, and a note; `names` has what each is called."""
     document = asker.calls.document
     if asker.checker is None:
         # One claim tells that meaning was not checked; no more passages are made.

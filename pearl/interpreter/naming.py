@@ -39,10 +39,7 @@ class Named(NamedTuple):
 def named_rows(
     rows: Rows, document: Document, deciding: Deciding, *, is_brief: bool
 ) -> list[Named]:
-    """Each row by its name: its file, or the first fields that tell it from others.
-
-    What a brief row says beside its name is its value or its deciding passage, never a whole file or record.
-    """
+    """Each row by its name: its file, or the first fields that tell it from others."""
     if rows.columns or rows.shows_possible or not all(row.spans for row in rows):
         return [Named("", line) for line in rows.lines()[2 * bool(rows.columns) :]]
     files = _files(document)

@@ -32,11 +32,7 @@ PartValue = (
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Of what a count is: the rows that it counts, of how many that state what is asked; and how many do not, or are undecided.
-
-    `called` is what the rows are called. `said` is a result that is not the number itself: a share, or the most frequent
-    value; None for groups, which have a number each.
-    """
+    """Of what (`called`) a count is: its rows, those that state what is asked, not stated, undecided; `said` is another result."""
 
     stated: Stated
     undecided: int

@@ -101,10 +101,7 @@ def sources_of(
     before: Mapping[str, tuple[Sources, Rows | None]],
     text: str,
 ) -> Sources:
-    """The sources of a step's value: what the step itself reads of a text, and those of the steps before it.
-
-    `rows` are the rows behind its value; `before` also has those of earlier values.
-    """
+    """The sources of a step's value: what the step itself reads of a text, and those of the steps and rows before it."""
     names = [each.name for each in step.references() if not each.is_context]
     given = [before[name][0] for name in names]
     uses = any(each.uses_document for each in (own, *given))

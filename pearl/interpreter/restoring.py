@@ -29,11 +29,7 @@ Data = Mapping[str, Any]
 
 
 def restored_answer(kind: Callable[..., Kind], text: str, schema: Any = None) -> Kind:
-    """The answer in a text of `Answer.to_json`, of the class; with a schema, its value is an instance.
-
-    Raises:
-        DataError: The text is no answer.
-    """
+    """The answer in a text of `Answer.to_json`, as the class; with a schema, its value is an instance. `DataError` for another text."""
     try:
         return _answer(kind, json.loads(text), schema)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

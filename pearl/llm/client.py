@@ -1,8 +1,4 @@
-"""Settings → a model with its middleware.
-
-The command line, Python, cluster workers and batches all use a `Client`; `layers` is the list of
-middleware between a caller and a model.
-"""
+"""Settings → a `Client`: a model with its middleware (`layers`), for the command line, Python, cluster workers and batches."""
 
 from __future__ import annotations
 
@@ -254,11 +250,7 @@ class Client(Wrapper):
     def unshared(
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
     ) -> Model:
-        """The model with the same limits and budget, without shared replies.
-
-        Replies cached by the same work (`scope`) are reused, and count with their original cost; `temperature` needs
-        a seed.
-        """
+        """The model with the same limits and budget, without shared replies but those of the same work (`scope`), at their original cost."""
         own = (MarksRestored, Retrying, Sampling, DedupCache)
         model = next(layer for layer in self.layers if not isinstance(layer, own))
         if scope and self.replies is not None and self.model.reads_prompts:

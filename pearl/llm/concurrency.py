@@ -128,11 +128,7 @@ class _Flight(Generic[T]):
 
 
 class SingleFlight(Generic[T]):
-    """Shares work in flight by its key; results are not stored.
-
-    Concurrent callers share the result or the error; later callers start new work. Cancelling one caller
-    does not affect the others; cancelling the last one cancels the work.
-    """
+    """Shares work in flight, its result or error, by its key; cancelling the last of its callers cancels it."""
 
     def __init__(self) -> None:
         self._flights: dict[Hashable, _Flight[T]] = {}

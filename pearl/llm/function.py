@@ -16,10 +16,7 @@ Function = Callable[[list[dict[str, str]]], str | Awaitable[str]]
 
 
 class FunctionModel(ModelBase):
-    """Asks a function; one that is not asynchronous runs in a thread.
-
-    Its identity is new each time: a store cannot know what the replies of a function depend on.
-    """
+    """Asks a function, in a thread if it is not asynchronous; its identity is new each time, as nobody knows what replies depend on."""
 
     def __init__(self, function: Function) -> None:
         self.name = f"function:{getattr(function, '__qualname__', type(function).__name__)}"

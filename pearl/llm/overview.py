@@ -1,7 +1,4 @@
-"""Lists of backends, servers with a short name, and prices.
-
-Only `served_models` and `running_servers` send requests: for lists of models.
-"""
+"""Lists of backends, servers with a short name, and prices; only `served_models` and `running_servers` send requests."""
 
 from __future__ import annotations
 

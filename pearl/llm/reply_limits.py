@@ -1,8 +1,4 @@
-"""Task → maximum tokens of its reply: as configured, or by the kind of task.
-
-Every request has a limit, because a repetitive reply would fill the window. It includes hidden
-reasoning tokens, and leaves three quarters of the window to the prompt.
-"""
+"""Task → maximum tokens of its reply, hidden reasoning included, by setting or kind; three quarters of the window stay for the prompt."""
 
 from __future__ import annotations
 

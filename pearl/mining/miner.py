@@ -1,8 +1,4 @@
-"""Training questions → drafts of actions, one prompt per question.
-
-The model sketches a plan for a question and declares the actions that the seed library lacks. An unparsable reply is kept
-with its diagnostics. The model never sees the document.
-"""
+"""Training questions → drafts of actions, one prompt per question, which never shows the document; unparsable ones are kept."""
 
 from __future__ import annotations
 

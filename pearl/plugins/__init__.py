@@ -140,11 +140,7 @@ def _foreign(package: str) -> dict[str, list[EntryPoint]]:
 
 @cache
 def _is_extended() -> bool:
-    """Whether any installed distribution may register a plug-in.
-
-    Importing `importlib.metadata` is slow compared with `pearl check`, so the entry-point files are
-    scanned first. A path entry that is not a folder (a zip file) counts as a yes.
-    """
+    """Whether any installed distribution may register a plug-in, by its entry-point files: `importlib.metadata` is slow to import."""
     folders = [Path(entry) for entry in sys.path if Path(entry).exists()]
     return not all(map(Path.is_dir, folders)) or any(
         b"[pearl." in path.read_bytes()

@@ -36,10 +36,7 @@ def require_extra(extra: str, purpose: str, *packages: str) -> None:
 
 
 def extras() -> dict[str, tuple[str, ...]]:
-    """Extra → its packages that are not installed.
-
-    Empty if the distribution itself is not installed, in a source tree.
-    """
+    """Extra → its packages that are not installed; empty if the distribution itself is not, in a source tree."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -63,11 +60,7 @@ _OF_EXTRA = lazy_pattern(r"""(?P<package>[\w.-]+).*\bextra\s*==\s*['"](?P<extra>
 
 
 def install_hint(extra: str) -> str:
-    """The shell command that adds an extra to this installation.
-
-    It uses the `pip` of the running interpreter and the source PEARL was installed from: an
-    editable checkout, a folder or a URL (PEP 610), else the package index.
-    """
+    """The shell command that adds an extra to this installation: the running `pip`, and the source PEARL was installed from."""
     found = shutil.which("pip")
     here = Path(sys.executable).parent
     pip = "pip" if found and Path(found).parent == here else f"{sys.executable} -m pip"

@@ -165,10 +165,7 @@ def read_items(
 def _rows(
     body: str, n: int, kind: ItemKind, *, is_cut: bool, is_echoed: bool
 ) -> tuple[list[_Row], dict[int, str]]:
-    """The rows of a reply: the members of its object, or its lines; a value alone, if one item needs no number.
-
-    An object may have a quote for each row, too.
-    """
+    """The rows of a reply: the members of its object, with their quotes, or its lines; a value alone, if one item needs no number."""
     start = _START.search(body)
     if start is None and n == 1 and kind != "line":
         return [_Row(1, None, body)], {}

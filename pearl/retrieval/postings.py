@@ -150,10 +150,7 @@ def encoded(term: str) -> bytes:
 
 
 def merge(parts: Sequence[Postings], numbers: Sequence[NDArray[np.int64]]) -> Postings:
-    """One index of the passages of several, equal to an index built anew of their texts.
-
-    `numbers` has for each part the new numbers of its passages; -1 removes a passage.
-    """
+    """One index of the passages of several, equal to one built anew; `numbers` has their new numbers by part, -1 removes one."""
     import numpy as np
 
     columns: dict[bytes, int] = {}

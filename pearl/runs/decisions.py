@@ -1,8 +1,4 @@
-"""What persons decide about results: a history beside a run of the store, or beside a file of results.
-
-Each decision is a line that is never changed; when `add` returns, it is on the disk. Of a field the latest counts
-that was not taken back.
-"""
+"""What persons decide about results: lines that are never changed, beside a run or a file; the latest counts that was not taken back."""
 
 from __future__ import annotations
 

@@ -134,10 +134,7 @@ def write_excel(
     facts: Iterable[tuple[str, Any]] = (),
     columns: Iterable[tuple[str, str]] = (),
 ) -> int:
-    """Write tables as sheets, and as the last what is to say of them and of their columns.
-
-    Returns the number of rows of the first.
-    """
+    """Write tables as sheets, and last what is to say of them and their columns; returns the number of rows of the first."""
     book = Workbook()
     n_rows = [book.add(table) for table in tables]
     book.add_readme(facts, columns)
@@ -217,10 +214,7 @@ OF_COUNT = ("of", "not_stated", "undecided")
 def columns_of(
     outputs: Iterable[str], fields: Iterable[str], counts: Iterable[str] = ()
 ) -> dict[str, Cell]:
-    """The columns of a table: the answer, the outputs of the plans, what else is kept, and the fields of the input.
-
-    `counts` are outputs that say of what they are.
-    """
+    """The columns of a table: the answer, the outputs, of what their counts are, what else is kept, and the fields of the input."""
     first: dict[str, Cell] = {name: partial(_text, name) for name in _FIRST}
     last: dict[str, Cell] = {
         **{name: partial(_text, name) for name in _TEXTS},

@@ -182,10 +182,7 @@ def write_tables(
     facts: Iterable[tuple[str, Any]] = (),
     page: str = "",
 ) -> int:
-    """Write the tables of an extraction, or its rows as JSON lines; returns the number of documents.
-
-    In a workbook, `facts` say what it is, and its sources lead to `page`, the page of the same rows, if there is one.
-    """
+    """Write the tables of an extraction, or its rows as JSON lines; returns the number of documents. `page` is that of the rows."""
     tables = _tables(fields, rows, form, _Links(out, page))
     if form in ("jsonl", "xlsx"):
         with opened(out) as file:

@@ -1,8 +1,4 @@
-"""Tasks → estimated calls, tokens and cost, before anything is sent.
-
-Prompts are built by the same code as in a run. Unknown outputs of earlier steps are bounded by an
-empty and a maximum-length reply. Retries are not included.
-"""
+"""Tasks → estimated calls, tokens and cost, from the prompts of a run and empty and longest replies; without retries."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The identity of results: configuration, prompts, weights and software.
-
-Headers of logs and banks hold a `RunConfig`; runs of the store and the keys of their rows hold the
-`fingerprint`; nodes of a cluster compare their `version`.
-"""
+"""The identity of results (configuration, prompts, weights, software) for headers, keys of rows and the nodes of a cluster."""
 
 from __future__ import annotations
 

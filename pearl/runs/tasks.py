@@ -240,11 +240,7 @@ def read_tasks(info: RunInfo) -> list[Task]:
 
 
 class DocumentTasks:
-    """One plan over the documents of samples, each document once, in the order of the data.
-
-    The gold data of a sample is copied to the result if the document has no other sample. For this the samples
-    are read twice, so that only one document is in memory at a time.
-    """
+    """One plan over each document of samples once, in order; read twice, as gold data is copied if no other sample has the document."""
 
     def __init__(self, read: Callable[..., Iterable[Sample | DataError]], plan: str) -> None:
         self._read = read

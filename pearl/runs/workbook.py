@@ -51,11 +51,7 @@ class Marked(NamedTuple):
 
 
 class Workbook:
-    """Writes tables as sheets, each row once.
-
-    Attributes:
-        sheets: The names of the sheets with their rows.
-    """
+    """Writes tables as sheets, each row once; `sheets` are their names with the rows."""
 
     def __init__(self) -> None:
         require_extra("excel", "writing Excel", "openpyxl")

@@ -281,10 +281,7 @@ def _read(column: TypedColumn, cell: str, test: Callable[[Any, Any], Verdict]) -
 
 
 def _containment(value: str) -> Test:
-    """A text in Latin letters matches only at the beginning of a word: Urology is not in Neurology.
-
-    Marks other than those that join words must match as well: C++ does not match C.
-    """
+    """A text in Latin letters matches only at the beginning of a word; marks that do not join words, as in C++, must match, too."""
     text = fold(value)
     words = word_form(text).rstrip()
     if not text.isascii() or not words:

@@ -1,7 +1,4 @@
-"""A query of a table as data: what is selected, which rows, how they are grouped and sorted.
-
-It contains no code. Its form is also a constraint for decoders, as a grammar and as JSON Schema.
-"""
+"""A query of a table as data, without code: what is selected, which rows, how grouped and sorted; also a form for decoders."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Spans → a collector, by OTLP over HTTP, configured by the variables `OTEL_...`.
-
-A thread sends them from a bounded queue, so an unreachable or slow collector delays only the end, by
-`CLOSE_S` at most. Undelivered spans are counted.
-"""
+"""Spans → a collector by OTLP (`OTEL_...`), from a bounded queue in a thread: a slow one delays the end, by `CLOSE_S` at most."""
 
 from __future__ import annotations
 

@@ -71,11 +71,7 @@ def named(**told: AttributeValue | None) -> dict[str, AttributeValue]:
 
 
 def captures_content() -> bool:
-    """Whether the environment asks for prompts, replies and other content in spans, and the run is not private.
-
-    Values of the conventions: `SPAN_ONLY`, `SPAN_AND_EVENT` or `true`. Any other value means no, because
-    sent content cannot be recalled.
-    """
+    """Whether the environment asks for texts in spans (`SPAN_ONLY`, `SPAN_AND_EVENT`, `true`), and the run is not private."""
     said = os.environ.get(CONTENT_VARIABLE, "").strip().upper()
     return said in ("SPAN_ONLY", "SPAN_AND_EVENT", "TRUE") and not is_private()
 

@@ -511,11 +511,7 @@ class Trace(ShownInNotebooks):
 
     @classmethod
     def from_jsonl(cls, id: str, text: str) -> Self:
-        """The inverse of `to_jsonl`; keeps the times.
-
-        Raises:
-            ValidationError: A line is not an event.
-        """
+        """The inverse of `to_jsonl`, with the times; `ValidationError` for a line that is no event."""
         trace = cls(id)
         for line in text.split("\n"):  # str.splitlines would also split at U+0085 and U+2028
             if not line:

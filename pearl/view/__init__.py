@@ -1,5 +1,1 @@
-"""Pages of answers, runs and comparisons for people who check them.
-
-`answer_page` puts a page together, `page` renders templates and draws plans. A page is one file
-without scripts, and loads nothing.
-"""
+"""Pages of answers, runs and comparisons for people who check them: one file each, which loads nothing."""

@@ -1,7 +1,4 @@
-"""`ResultRecord` → `Result`: the checked data of a result for its page.
-
-Rows are untrusted: fields of a wrong type are left out, and the page reports them.
-"""
+"""`ResultRecord` → `Result`: the checked data of a result; what has a wrong type is left out and reported."""
 
 from __future__ import annotations
 

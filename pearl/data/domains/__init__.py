@@ -74,12 +74,7 @@ class DomainModule(Protocol):
     DOMAIN: Domain
 
     def read(self, source: Source) -> Iterator[Sample | DataError]:
-        """Yield one sample per question, and one error per invalid row.
-
-        Raises:
-            DataError: The data cannot be read at all.
-            UsageError: The split, field or column does not exist.
-        """
+        """Yield one sample per question, and one error per invalid row; raises `DataError` and `UsageError` as `read_samples`."""
         ...
 
 
@@ -87,11 +82,7 @@ CONTRACT = DomainModule
 
 
 def load_domain(name: str) -> Domain:
-    """Load a domain by name.
-
-    Raises:
-        UsageError: No domain has that name.
-    """
+    """Load a domain by name; `UsageError` for an unknown one."""
     domain: Domain = plugins.load(__name__, name, "domain").DOMAIN
     return domain
 

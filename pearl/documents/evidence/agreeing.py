@@ -1,7 +1,4 @@
-"""A value and its quote → the value in its normal form, or why they disagree: the closed list of docs/answers.md.
-
-Only what is certain is decided here. What a quote says, and of whom, is left to the checker.
-"""
+"""A value and its quote → the value in its normal form, or why they disagree: only what is certain, the closed list of docs/answers.md."""
 
 from __future__ import annotations
 
@@ -58,11 +55,7 @@ class DisagreementError(ValueError):
 def agreed(
     field: Field, value: Stated, pieces: Sequence[str], before: str = "", after: str = ""
 ) -> tuple[FieldScalar, Basis]:
-    """The value of a field and how it follows from a passage; `DisagreementError` if it does not.
-
-    A basis of `judged` is left to the checker. The passage is divided where its quote leaves something
-    out; `before` and `after` stand around it in the document.
-    """
+    """The value of a field and its basis in a passage (`judged` is left to the checker), or `DisagreementError`; `before` and `after` are around it."""
     return _READERS[field.type](field, value, " … ".join(pieces), before, after)
 
 

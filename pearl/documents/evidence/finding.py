@@ -1,7 +1,4 @@
-"""A reply → the quotes in it, and the table rows that it quotes.
-
-Prompts show tables in Markdown, so models quote rows in Markdown, whatever separates the cells in the document.
-"""
+"""A reply → the quotes in it, and the table rows that it quotes, in Markdown whatever the document has."""
 
 from __future__ import annotations
 
@@ -57,10 +54,7 @@ _KEY = lazy_pattern(r"[{,]\s*\Z"), lazy_pattern(r"\s*:")
 
 
 def quoted_line(line: str) -> str | None:
-    """The content of a block-quote line, or None for any other line.
-
-    The rule is Markdown's, except that a `>` right before a number is read as "more than".
-    """
+    """The content of a block-quote line, as in Markdown, or None for any other line; a `>` right before a number is "more than"."""
     match = _QUOTED_LINE.fullmatch(line)
     return None if match is None else match["text"].rstrip()
 
@@ -122,10 +116,7 @@ class TableRowFinder:
         self._document = document
 
     def find(self, quote: str) -> Iterator[Span]:
-        """Find the rows that contain the cells of a quote, adjacent and in the same order.
-
-        A quote without bars is a whole row.
-        """
+        """Find the rows that contain the cells of a quote, adjacent and in order; a quote without bars is a whole row."""
         if "|" not in quote:
             yield from self._lines.get(normalise(quote), ())
             return

@@ -1,7 +1,4 @@
-"""Where a value of a reply stands in a text, for a reply that gives no quote of it.
-
-What is found here is only where to look: whether a passage states the value, `agreeing` decides.
-"""
+"""Where a value may stand in a text, for a reply without a quote of it; whether it does, `agreeing` decides."""
 
 from __future__ import annotations
 

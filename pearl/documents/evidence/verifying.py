@@ -152,10 +152,7 @@ class Verifier:
                 return
 
     def every(self, quote: str) -> list[Quote]:
-        """Every place of a quote, in order; the one of `verify` if its places cannot be told apart.
-
-        The quotes of a short one that stands several times have their places, too.
-        """
+        """Every place of a quote, in order; the one of `verify` if its places cannot be told apart."""
         first = self.verify(quote)
         if not (first.is_verified or first.result == "short"):
             return [first]

@@ -108,11 +108,7 @@ class DocumentReader(Protocol):
     SUFFIXES: tuple[str, ...]
 
     def read(self, data: bytes, path: str) -> str:
-        """The text of the bytes.
-
-        Raises:
-            DataError: The bytes are not a file of this type.
-        """
+        """The text of the bytes; `DataError` if they are no file of this type."""
         ...
 
 

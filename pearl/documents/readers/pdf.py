@@ -1,7 +1,4 @@
-"""PDF files: the text layer → text; a blank line and a form feed end each page.
-
-Also the boxes of passages, and images of pages: `pearl.documents.pages` calls them.
-"""
+"""PDF files: the text layer → text, each page ended by a blank line and a form feed; boxes of passages and images for `pages`."""
 
 from __future__ import annotations
 
@@ -243,13 +240,7 @@ class _Rectangle(NamedTuple):
 
 
 def boxes(data: bytes, path: str, pages: Sequence[tuple[int, str, list[tuple[int, int]]]]) -> str:
-    """The boxes of spans of pages, as JSON: by page, by span, four numbers for each line.
-
-    Args:
-        data: The file.
-        path: Its name in messages.
-        pages: Number, text in the document, and spans of that text.
-    """
+    """The boxes of spans of pages (number, text in the document, spans of it), as JSON: by page, by span, four numbers for each line."""
     made: list[list[list[_Rectangle]]] = []
     with _opened(data, path) as document:
         for number, text, spans in pages:

@@ -61,10 +61,7 @@ def read(data: bytes, path: str) -> ReaderText:
 
 
 def decode(data: bytes, path: str, *, declared: str | None = None) -> ReaderText:
-    """Decode bytes: by byte order mark, as UTF-8, as declared, by line, or by their statistics.
-
-    A note says which encoding is guessed.
-    """
+    """Decode bytes: by byte order mark, as UTF-8, as declared, by line, or by their statistics, which a note says."""
     text, note = _decode(data, path, declared)
     return ReaderText(text, notes=[note] if note else [])
 

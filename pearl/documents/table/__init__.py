@@ -1,7 +1,4 @@
-"""Tables of a document, in the forms of the unit `record`: rows of typed columns, with a span for every cell.
-
-`quantities` reads cells and columns; `parting` tells totals and what may be no row.
-"""
+"""Tables of a document, in the forms of the unit `record`: rows of typed columns, with a span for every cell."""
 
 from __future__ import annotations
 

@@ -72,10 +72,7 @@ def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = Non
 
 
 def left_out(text: str, pieces: Sequence[Piece]) -> tuple[Span, ...]:
-    r"""The spans of a text that belong to no piece.
-
-    The headers of tables, and lines without letters and digits, belong to the form and are not reported.
-    """
+    """The spans of a text that belong to no piece, except headers of tables and lines without letters and digits."""
     names = set(_WORD.findall(" ".join(dict.fromkeys(n for piece in pieces for n in piece.fields))))
     found: list[Span] = []
     at = 0

@@ -38,10 +38,7 @@ def split_pages(text: str, parts: Parts = ()) -> list[Piece]:
 
 
 def split_paragraphs(text: str, parts: Parts = ()) -> list[Piece]:
-    """Every paragraph; blank lines separate them.
-
-    In a text without blank lines that has lines of more than 120 characters, each line is one.
-    """
+    """Every paragraph: blank lines separate them, or, without any, the ends of lines of more than 120 characters."""
     pieces = _some(
         [Piece(span.start, span.end, {}) for span in paragraphs(text)],
         "no paragraph: the text is blank",

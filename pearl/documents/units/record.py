@@ -294,10 +294,7 @@ _KEYED = lazy_pattern(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)
 
 
 def find_blocks(text: str) -> list[Piece]:
-    """The paragraphs that have at least two different keys and begin with one, or with one line above it.
-
-    Blocks with such a heading are several and have the same keys, unlike a line of prose above two keys.
-    """
+    """The paragraphs that have at least two different keys and begin with one, or, if they are several alike, with one line above it."""
     found: list[tuple[Piece, int, bool]] = []
     for span in paragraphs(text):
         keyed = [
@@ -382,10 +379,7 @@ def _tables(text: str, delimiter: str) -> list[Piece]:
 
 
 def _header(line: str, delimiter: str, *, is_first: bool) -> list[str]:
-    """The names in a line, at least two, short and not numbers; empty if the line is not a header.
-
-    Those of the first line of a text may be long ("No.", "Paid (yes/no)?"), if no blank follows a delimiter.
-    """
+    """The names in a line: at least two, short (except in the first line) and not numbers; empty if it is no header."""
     if delimiter not in line or line.startswith("|"):  # a row of a Markdown table
         return []
     try:

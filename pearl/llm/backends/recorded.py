@@ -1,9 +1,4 @@
-"""Replies that a language model wrote to exactly these requests, recorded; no model is asked now.
-
-`recorded:NAME` reads a recording that is part of the package: a file of rules as of `scripted:`, with
-the digest of a request in `match`, and the model and the date in `model`.
-`experiments/record_demo.py` writes it.
-"""
+"""`recorded:NAME`: replies that a language model wrote to exactly these requests, as `experiments/record_demo.py` recorded them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Any server that speaks OpenAI's `/embeddings`: OpenAI itself, vLLM, Ollama, TEI, llama.cpp, ...
-
-Texts are sent as strings and vectors requested as floats, because several servers fail on arrays of
-tokens and base64. Batches that are too large for a server are halved, and stay so.
-"""
+"""Any server that speaks OpenAI's `/embeddings`. Texts go as strings, vectors come as floats: several servers fail on the others."""
 
 from __future__ import annotations
 

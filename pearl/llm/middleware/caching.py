@@ -73,11 +73,7 @@ class _Shared:
 
 
 class CacheWriter(Wrapper):
-    """Stores every reply before it is returned.
-
-    It belongs inside the slot of the call (`Limited(CacheWriter(model, ...), n)`), so that a killed process
-    loses at most `n` replies.
-    """
+    """Stores every reply before it is returned; inside the slot of the call, so that a killed process loses one reply per slot."""
 
     def __init__(
         self, model: Model, replies: Replies, breaker: CircuitBreaker | None = None

@@ -86,10 +86,7 @@ class Wrapper:
 
 
 class ReplyGuard(Wrapper):
-    """Removes reasoning from replies, and rejects unusable ones.
-
-    It belongs inside the cache, so that no unusable reply is stored. Batches check their replies themselves.
-    """
+    """Removes reasoning from replies, and rejects unusable ones before the cache; batches check their replies themselves."""
 
     async def complete(self, request: Request) -> Completion:
         """Send one request."""
@@ -108,10 +105,7 @@ class ReplyGuard(Wrapper):
 
 
 class MarksRestored(Wrapper):
-    """Restores the marks that prompts escape in texts of documents, so that quotes equal their document.
-
-    It is the first layer: replies are cached as the server sent them.
-    """
+    """Restores the marks that prompts escape in texts of documents; the first layer, as replies are cached as they were sent."""
 
     async def complete(self, request: Request) -> Completion:
         """Send one request."""
@@ -139,10 +133,7 @@ class Sampling(Wrapper):
 
 
 class AttemptReporter(Wrapper):
-    """Reports each request over the wire and its outcome.
-
-    Put it next to the model: cache hits, waits and calls refused by a limit are not attempts.
-    """
+    """Reports each request over the wire and its outcome; next to the model, as hits, waits and refusals are no attempts."""
 
     async def complete(self, request: Request) -> Completion:
         """Send one request."""

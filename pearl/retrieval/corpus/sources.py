@@ -38,13 +38,7 @@ DIGEST = 16
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of a corpus.
-
-    Attributes:
-        path: Where it is.
-        label: Its name in the corpus, unique there.
-        is_alone: Whether the corpus is this file alone; names of its rows do not need the label then.
-    """
+    """A file of a corpus, with its unique label; names of rows do not need it if the file `is_alone`."""
 
     path: str
     label: str
@@ -58,12 +52,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """A document that the index does not have.
-
-    Attributes:
-        digest: `DIGEST` bytes of the digest of its material and the label of its file.
-        document: The document.
-    """
+    """A document that the index does not have, and the digest of its material and the label of its file."""
 
     digest: bytes
     document: CorpusDocument
@@ -215,12 +204,7 @@ _ROW_SUFFIXES = (*_LINES, ".csv", ".tsv", ".parquet", ".json")
 
 
 def read_source(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
-    """The documents of a file, in its order; `known` has the places in the index by digest.
-
-    Raises:
-        DataError: The file cannot be read, or not to its end.
-        OSError: Likewise.
-    """
+    """The documents of a file, in its order; `known` has the places in the index by digest. Raises `DataError`, `OSError`."""
     return _read_rows(file, known) if file.has_rows else _read_document(file, known)
 
 

@@ -1,8 +1,4 @@
-"""Documents and their passages in arrays, which are in memory or mapped from a file.
-
-Contents are never changed. A passage is a range in the text of its document, so overlapping passages
-need no extra space. Documents are in the order of the corpus.
-"""
+"""Documents in corpus order and their passages, ranges of their texts, in arrays in memory or mapped from a file; never changed."""
 
 from __future__ import annotations
 

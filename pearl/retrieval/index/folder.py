@@ -76,11 +76,7 @@ def write_arrays(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
 
 
 def _seal(path: Path, found: os.stat_result) -> None:
-    """Note that a file is whole, as long as it has these times, so that its digest need not be compared.
-
-    Comparing it at each opening would read the whole file. Any later write changes the time of the file's
-    entry, which no program can set.
-    """
+    """Note that a file is whole, as long as it has these times, which no program can set, so that its digest need not be compared."""
     with suppress(OSError):  # where it cannot be written, the digest is compared each time
         seal = path.with_suffix(".seal")
         seal.touch(0o600)

@@ -1,7 +1,4 @@
-"""A corpus → its index: read from its folder and brought up to date, or built.
-
-Only files with a changed stamp are read, and of these only documents with an unknown digest are indexed.
-"""
+"""A corpus → its index: read from its folder and brought up to date by the stamps of files and digests of documents, or built."""
 
 from __future__ import annotations
 

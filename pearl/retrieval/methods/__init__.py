@@ -36,13 +36,7 @@ class Searchable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query that is ready to be ranked.
-
-    Attributes:
-        terms: Its different terms with their weights: 1 for terms of the question itself.
-        vector: Its vector of unit length, where the method needs one.
-        mask: The passages that may be found, shape (passages,); None for all.
-    """
+    """A query that is ready: its terms with their weights, its vector of unit length if needed, the passages that may be found."""
 
     terms: Mapping[str, float]
     vector: NDArray[np.float32] | None = None
@@ -51,12 +45,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Passages, the best first.
-
-    Attributes:
-        passages: Their numbers.
-        scores: Their scores, not ascending.
-    """
+    """The numbers of passages, the best first, and their scores."""
 
     passages: NDArray[np.int32]
     scores: NDArray[np.float64]

@@ -1,8 +1,4 @@
-"""Batch APIs: half the price, hours later. One round per plan level.
-
-All tasks of a window run at once, and each of their calls waits for its batch. So the first round holds
-the first steps of all documents, the second round the steps that depend on them, and so on.
-"""
+"""Batch APIs: half the price, hours later. All tasks of a window run at once, so one round has one level of all their plans."""
 
 from __future__ import annotations
 
@@ -59,11 +55,7 @@ async def run(
     on_progress: Callable[[BatchProgress], None] | None = None,
     on_trouble: OnTrouble | None = None,
 ) -> AsyncGenerator[Outcome[Task], None]:
-    """Run tasks; outcomes come in the order of the tasks.
-
-    Submitted batches continue at the server when the run stops or is closed. A later run with the same
-    folder finds them, and does not submit their requests again.
-    """
+    """Run tasks, outcomes in their order; batches that a stopped run submitted are found by the next one in the same folder."""
     model = pearl.client.model
     if not isinstance(model, BatchModel):
         raise UsageError(

@@ -149,10 +149,7 @@ async def run(
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Outcome[U], None]:
-    """Run the units; outcomes come in the order of the units.
-
-    Units over one document are started one after another, and load it once.
-    """
+    """Run the units, outcomes in their order; those over one document one after another, so that it is loaded once."""
     resources = Resources(pearl)
     n = pearl.client.settings.concurrency
     n_readers: Counter[Hashable] = Counter()  # by document; of units taken and not finished

@@ -35,10 +35,7 @@ START_TIMEOUT_S = 60.0  # Time limit for reading the vocabulary in seconds
 
 
 class WorkerProcess:
-    """A child process that serves one model; it starts at once and becomes ready later.
-
-    Threads read its output, so that any event loop may use it.
-    """
+    """A child process that serves one model at once or later; threads read its output, so that any event loop may use it."""
 
     def __init__(self, settings: Mapping[str, object]) -> None:
         self.address = ""

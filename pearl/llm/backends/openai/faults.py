@@ -225,11 +225,7 @@ _DURATION = lazy_pattern(
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks to wait; None if it does not.
-
-    From `retry-after-ms`, `retry-after` (seconds, `1m30s`, a date), else the later of the
-    `x-ratelimit-reset-...` headers; names are in lower case.
-    """
+    """Seconds that a server asks to wait: `retry-after-ms`, `retry-after`, else the later `x-ratelimit-reset-...`; None for none."""
     milliseconds = _seconds(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000

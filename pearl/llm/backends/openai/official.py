@@ -1,8 +1,4 @@
-"""Official clients that a caller passes as a model: `AsyncOpenAI`, `AsyncAzureOpenAI`, subclasses.
-
-The client makes the connections and sets addresses and headers; it belongs to the caller and stays
-open. Retries, limits and the reading of replies are those of PEARL.
-"""
+"""Clients of the `openai` package that a caller passes as a model: they connect and stay open, all else is as for addresses."""
 
 from __future__ import annotations
 

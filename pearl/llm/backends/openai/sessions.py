@@ -35,10 +35,7 @@ KEPT_S = 86_400.0
 
 
 class ServerMemory:
-    """JSON values by name about one model of one server, in a file of the user's cache.
-
-    Nothing is kept of private runs. A file that is damaged, old or cannot be written is as good as none.
-    """
+    """JSON values by name about one model of one server, in a file of the user's cache; none of private runs, none if it is damaged."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._name = digest([endpoint.identity, endpoint.model]).hex()[:32]
