@@ -70,10 +70,13 @@ class VendorBatches(Batches):
         """Create a batch, which starts billing."""
         data = b'{"requests":[%b]}' % b",".join(lines)
         body = await self._call(self._wire().post(PATH, data), TRANSFER_TIMEOUT_S)
-        return _described(replies.read_as(_Told, body, self._endpoint, "batch"))
+        return self._batch(body)
 
     def _path(self, id: str = "") -> str:
         return f"{PATH}/{quote(id, safe='')}" if id else PATH
+
+    def _batch(self, body: bytes) -> Batch:
+        return _described(replies.read_as(_Told, body, self._endpoint, "batch"))
 
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
         page = replies.read_as(_Page, body, self._endpoint, "listing of batches")

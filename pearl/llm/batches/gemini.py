@@ -140,10 +140,7 @@ class VendorBatches(Batches):
         source = {"fileName": submission.file_id}
         path = f"{VERSION}/models/{model}:batchGenerateContent"
         asked = {"batch": {"displayName": submission.id, "inputConfig": source}}
-        body = await self._call(self._wire().post(path, asked))
-        # A batch that has failed has an `error`, which `read_as` would take for that of the call.
-        told = replies.read_as(_Operation, b'{"told":%b}' % body, self._endpoint, "batch").told
-        return self._described(told)
+        return self._batch(await self._call(self._wire().post(path, asked)))
 
     def _path(self, id: str = "batches") -> str:
         return f"{VERSION}/{id}"
@@ -160,6 +157,11 @@ class VendorBatches(Batches):
     async def _download(self, place: str) -> bytes | None:
         path = f"{VERSION}/files/{place.removeprefix('files/')}:download"
         return await self._fetched(path, {"alt": "media"})
+
+    def _batch(self, body: bytes) -> Batch:
+        # A batch that has failed has an `error`, which `read_as` would take for that of the call.
+        told = replies.read_as(_Operation, b'{"told":%b}' % body, self._endpoint, "batch").told
+        return self._described(told)
 
     def _described(self, told: _Told) -> Batch:
         state: State = _STATES.get(told.state.rpartition("STATE_")[2], "unknown")
