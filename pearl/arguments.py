@@ -61,6 +61,7 @@ class SettingArguments(TypedDict, total=False):
     rows_model: AnyModel | None
     escalate_model: AnyModel | None
     checker_model: AnyModel | None
+    mapper_model: AnyModel | None
     max_output_tokens: int | None
     nearest: int | None
     max_steps: int

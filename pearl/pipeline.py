@@ -66,7 +66,7 @@ _NAME = Field(
 
 CLIENT_SETTINGS = {field.name for field in fields(ClientSettings)} - {"model"}
 _OF_CLIENT = {"model", *CLIENT_SETTINGS} - {"embeddings"}
-_ROLES: tuple[Role, ...] = ("planner", "rows", "escalate", "checker")
+_ROLES: tuple[Role, ...] = ("planner", "rows", "escalate", "checker", "mapper")
 
 
 def _checks(checker: Client, check: str) -> bool:
@@ -528,7 +528,8 @@ class Pearl:
         """
         with self.client.breaker.running(), reported_as_budget(token_budget):
             return await choose(
-                question, options, self.calls(trace), share(self.limits, token_budget, 1),
+                question, options, self.calls(trace, "main" if answer is None else "mapper"),
+                share(self.limits, token_budget, 1),
                 answer=answer, document=document, is_reasoned=is_reasoned,
                 searcher=self.searcher, trace=trace,
             )  # fmt: skip

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 from pearl.errors import UsageError
 
-Stage = Literal["calling", "drafting", "planning", "reading", "answering"]
-"""The first stage that uses a setting: a model call, prompts with the library, planning, reading, `ask`."""
+Stage = Literal["calling", "drafting", "planning", "reading", "answering", "mapping"]
+"""The first stage that uses a setting: a model call, prompts with the library, planning, reading, `ask`, answers to options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,10 @@ class Deciding:
     checker_model: Annotated[Text | None, Setting(
         "Model that checks whether quotes say what an answer says [default: --model].",
         _MODEL, "reading", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
+    )] = None
+    mapper_model: Annotated[Text | None, Setting(
+        "Model that maps answers in words to options [default: --model].",
+        _MODEL, "mapping", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
     )] = None
     window: Annotated[int | None, Setting(
         "Context window of the model [default: the server's, a known model's, else 128000].",

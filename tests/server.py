@@ -219,6 +219,7 @@ class Server:
         listing: What to answer there in place of those names, also by the request; None for them.
         n_listings: How often `/models` was asked for.
         sees_probes: Whether probes for constraints are requests like others; else it does not obey and does not keep them.
+        fingerprint: The `system_fingerprint` of replies by rules.
         answer: What to answer in place of the rules, once the answers given first are used up.
         n_at_once: The most requests that were open together.
         delay_s: How long a request is open before it is answered.
@@ -236,6 +237,7 @@ class Server:
         self.n_listings = 0
         self.sees_probes = False
         self.answer: Callable[[Seen], Canned] | None = None
+        self.fingerprint: str | None = None
         self.n_at_once = 0
         self.delay_s = 0.0
         self.n_together: int | None = None
@@ -337,7 +339,8 @@ class Server:
             elif not seen.path.partition("?")[0].endswith("/chat/completions"):
                 answer = FAULTS["404"]
             else:
-                answer = Canned(quoting(completion(self._reply(seen)), seen.prompt))
+                reply = quoting(completion(self._reply(seen)), seen.prompt)
+                answer = Canned(reply | {"system_fingerprint": self.fingerprint})
         finally:
             self.n_open -= 1
         await send(answer, writer)

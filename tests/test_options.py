@@ -77,6 +77,7 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "planner_model": ([], ["--planner-model", "openai:other"]),
     "rows_model": ([], ["--rows-model", "openai:other"]),
     "escalate_model": ([], ["--escalate-model", "openai:other"]),
+    "mapper_model": ([], ["--mapper-model", "openai:other"]),
     "base_url": ([], ["--base-url", "{url}/other"]),
     "api_key_env": ([], ["--api-key-env", "OTHER_KEY"]),
     "domain": ([], ["--domain", "medical"]),

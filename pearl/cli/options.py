@@ -205,9 +205,11 @@ def _completion(name: str, setting: Setting) -> Callable[..., list[str]] | None:
 
 
 def setting_options(*names: str, stages: Sequence[Stage] = ()) -> Callable[[Command], Command]:
-    """Options for the named settings and those of some stages; for all without arguments."""
+    """Options for the named settings and those of some stages; without arguments for all that answering uses."""
+    if not names and not stages:
+        stages = tuple(stage for stage in get_args(Stage) if stage != "mapping")
     chosen = [name for name in SETTINGS if name in names or schema()[name][1].stage in stages]
-    return grouped(*(_option(name) for name in (chosen or SETTINGS)))
+    return grouped(*map(_option, chosen))
 
 
 by_document_option = option(

@@ -10,6 +10,7 @@ import click
 
 from pearl.cli.terminal import new_console, new_table
 from pearl.cli.work import report_reasons
+from pearl.errors.escaping import counted
 from pearl.evals import report, stats
 from pearl.evals.log import EvalLog
 from pearl.evals.report import KINDS, outcomes, plan_figures
@@ -32,6 +33,8 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     if header.mapper:
         facts.append(f"mapped by {header.mapper}")
     click.echo(f"{header.data}: {', '.join(filter(None, facts))}")
+    if replied := report.served(log):
+        click.echo(f"replies of {'; '.join(replied)}")
     if guess is not None:
         click.echo(f"guessing gets {100 * guess:.1f} %; failed and unmapped count as wrong")
     if any(not record.options for record in log.records):
@@ -60,6 +63,11 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
         subset = None if score.subset == "all" else score.subset
         if report.is_below(score, report.chance(log.of(score.method, subset))):
             click.echo(f"{score.method} is below chance on {score.subset}: look at its records")
+    for score in scores:
+        if score.subset == "all" and (n_kept := score.n_kept_wording):
+            click.echo(
+                f"{score.method}: {counted(n_kept, 'question')} could not be made clear alone, and kept the wording"
+            )
     seeded = [score for score in scores if score.subset == "all" and len(score.by_seed) > 1]
     for score in seeded:
         shares = ", ".join(f"{100 * share:.1f}" for share in score.by_seed)

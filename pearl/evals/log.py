@@ -32,7 +32,11 @@ class Header(RunConfig):
     """Digest of ids, questions, documents, options and right answers of the samples."""
     n_samples: int
     n_bad_rows: int = 0  # Rows of the data that could not be evaluated
-    mapper: str | None = None  # The model that mapped the answers of existing results to options
+    prompts: dict[str, str] = Field(default_factory=dict)
+    """Digests of the modules that hold the templates of prompts, by name; empty for existing results."""
+    mapper: str | None = (
+        None  # The model that maps answers in words to options; None without options
+    )
     methods: tuple[str, ...]
     seeds: tuple[int, ...]
     temperature: float | None
@@ -51,6 +55,17 @@ class PlanShape(Frozen):
     n_calls: int
     depth: int
     width: int
+
+
+class Call(Frozen):
+    """One reply that a record is made of; `pearl runs reply KEY` shows it with its prompt."""
+
+    key: str  # In the store; "" without one
+    purpose: str  # question, plan, step, combine or choose
+    step: str = ""
+    model: str  # As the server names it
+    fingerprint: str = ""  # As the server reports it
+    temperature: float | None = None  # That was sent; None for none
 
 
 class EvalRecord(Frozen, extra="ignore"):  # older logs have more fields
@@ -75,7 +90,10 @@ class EvalRecord(Frozen, extra="ignore"):  # older logs have more fields
     error: str | None = None
     plan: str | None = None
     shape: PlanShape | None = None
+    kept_wording: bool = False
+    """Its question refers to earlier turns, could not be made clear by itself, and was asked as it stands."""
     coverage: float | None = None  # Smallest share of the document in a reading call
+    calls: tuple[Call, ...] = ()
     n_calls: int = 0
     usage: Usage = Usage()
     planning_usage: Usage = Usage()  # The part of `usage` for writing the plan

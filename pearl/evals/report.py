@@ -59,6 +59,7 @@ class Score:
     n_answered: int
     n_fell_back: int
     n_failed: int
+    n_kept_wording: int
     n_unmapped: int
     n_correct: int
     accuracy: Interval
@@ -149,6 +150,7 @@ def score_of(
         n_answered=statuses["answered"],
         n_fell_back=statuses["fell_back"],
         n_failed=statuses["failed"],
+        n_kept_wording=sum(record.kept_wording for record in records),
         n_unmapped=sum(record.is_unmapped for record in records),
         n_correct=sum(record.is_correct for record in records),
         accuracy=stats.accuracy(
@@ -259,6 +261,19 @@ def corrected(found: Sequence[MethodComparison]) -> list[MethodComparison]:
         replace(one, n_tests=len(found), bootstrap_p_holm=boot, mcnemar_p_holm=exact)
         for one, boot, exact in zip(found, *by_test, strict=True)
     ]
+
+
+def served(log: EvalLog) -> list[str]:
+    """The models that replied, as their servers name them, with fingerprint and the temperature that was sent."""
+    found = {
+        (call.model, call.fingerprint, call.temperature)
+        for record in log.records
+        for call in record.calls
+    }
+    return sorted(
+        f"{model}{f' ({mark})' if mark else ''}, {'no temperature' if sent is None else f'temperature {sent:g}'}"
+        for model, mark, sent in found
+    )
 
 
 def errors(log: EvalLog) -> list[tuple[str, int]]:

@@ -16,13 +16,13 @@ from pearl.data.samples import Sample
 from pearl.documents.digest import text_sha256
 from pearl.documents.document import Document
 from pearl.evals.log import EvalRecord, Header
-from pearl.evals.runner import Evaluation, blank, graded, reason, samples_digest
+from pearl.evals.runner import Evaluation, blank, calls_of, graded, reason, samples_digest
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.plugins.version import __version__
 from pearl.runs.executors import RecordUnit
-from pearl.runs.identity import run_config
+from pearl.runs.identity import prompt_digests, run_config
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
@@ -119,6 +119,7 @@ async def _record(resources: Resources, sample: Sample, trace: Trace) -> EvalRec
     else:
         update["status"] = "answered"
     update |= {
+        "calls": calls_of(trace),
         "n_calls": n_calls,
         "usage": usage,
         "duration_s": round(result.duration_s + time.monotonic() - began, 4),
@@ -152,7 +153,6 @@ def describe(
             **made,
             "pearl_version": __version__,
             "model": "several" if len(said) > 1 else "".join(said),
-            "mapper": pearl.client.name,
             "n_actions": 0,
             "n_examples": 0,
             "temperature": None,
@@ -160,6 +160,7 @@ def describe(
     else:
         how = {
             **run_config(pearl),
+            "prompts": prompt_digests(),
             "temperature": evaluation.temperature,
             "token_budget": evaluation.effort.token_budget,
             "part_tokens": evaluation.effort.part_tokens,
@@ -174,5 +175,6 @@ def describe(
         seeds=evaluation.seeds,
         price=evaluation.price,
         scorer=evaluation.scorer,
+        mapper=pearl.clients["mapper"].name if any(each.options for each in samples) else None,
         **how,
     )

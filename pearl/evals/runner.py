@@ -18,7 +18,7 @@ from pearl.documents.document import Document
 from pearl.documents.words import words
 from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, PearlError, UsageError
-from pearl.evals.log import EvalLog, EvalRecord, PlanShape
+from pearl.evals.log import Call, EvalLog, EvalRecord, PlanShape
 from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.evals.scorers import EXACT, load_scorer
 from pearl.interpreter.bounds import Range, StepCosts
@@ -29,7 +29,7 @@ from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, asked_again
 from pearl.runs.executors import RecordUnit, local
 from pearl.runs.resources import Resources
-from pearl.trace import OptionChosen, PlanAttempted, Trace
+from pearl.trace import OptionChosen, PlanAttempted, QuestionUnderstood, Trace
 
 
 def right_option(options: Sequence[str], reference: str) -> int | None:
@@ -261,6 +261,8 @@ class EvalUnit(RecordUnit):
             ),
             "duration_s": round(time.monotonic() - began, 4),
             "coverage": update.get("coverage", _coverage(trace)),
+            "kept_wording": any(isinstance(e, QuestionUnderstood) and e.notes for e in trace),
+            "calls": calls_of(trace),
         }
         record = blank(self.sample, self.method, self.seed, self.sample.document_name)
         return graded(record.model_copy(update=update), self.evaluation)
@@ -321,6 +323,17 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
                 width=max(map(len, levels)),
             )
     return fields
+
+
+def calls_of(trace: Trace) -> tuple[Call, ...]:
+    """The replies that a record is made of."""
+    return tuple(
+        Call(
+            key=reply.key, purpose=purpose, step=step, model=reply.completion.model,
+            fingerprint=reply.completion.fingerprint, temperature=reply.completion.temperature,
+        )
+        for purpose, step, reply in trace.replied
+    )  # fmt: skip
 
 
 def _coverage(trace: Trace) -> float | None:

@@ -344,6 +344,9 @@ class Completion:
         reasoning: The reasoning before the reply, as far as the server sends it; for the trace.
         is_flex: Whether the server processed it in its cheaper service tier `flex`.
         cut_prompt: Why the server may have read only a part of the prompt; such a reply is not cached.
+        fingerprint: The server's fingerprint of what generated it.
+        temperature: The temperature that the server was sent; None for none.
+        prompt: Where the reply is kept to be looked up: the prompt, without the texts of documents.
     """
 
     text: str
@@ -355,6 +358,9 @@ class Completion:
     reasoning: str = ""
     is_flex: bool = False
     cut_prompt: str = ""
+    fingerprint: str = ""
+    temperature: float | None = None
+    prompt: str = ""
 
 
 class Model(Protocol):

@@ -38,8 +38,8 @@ from pearl.llm.middleware.wrappers import (
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-Role = Literal["planner", "main", "rows", "escalate", "checker"]
-"""What a model of a run is asked for: plans; steps; each row; rows and fields that stay undecided; claims."""
+Role = Literal["planner", "main", "rows", "escalate", "checker", "mapper"]
+"""What a model of a run is asked for: plans; steps; each row; rows and fields that stay undecided; claims; options."""
 
 Layer = Callable[[Model], Model]
 """Wraps the model that it is given."""
@@ -253,7 +253,7 @@ class Client(Wrapper):
         """The model with the same limits and budget, without shared replies but those of the same work (`scope`), at their original cost."""
         own = (MarksRestored, Retrying, Sampling, DedupCache)
         model = next(layer for layer in self.layers if not isinstance(layer, own))
-        if scope and self.replies is not None and self.model.reads_prompts:
+        if scope and self.model.reads_prompts:
             model = Measured(model, self.replies, scope)
         sampling = _sampling(seed, temperature)
         return MarksRestored(self._retrying(model if sampling is None else sampling(model)))

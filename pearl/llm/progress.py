@@ -68,7 +68,15 @@ class CallAttempt:
     usage: Usage = field(default_factory=Usage)
 
 
-News = CallProgress | CallWait | CallAttempt
+@dataclass(frozen=True, slots=True)
+class CallReplied:
+    """A reply that counts to a piece of measured work, with its key in the store; "" without a store."""
+
+    completion: Completion
+    key: str = ""
+
+
+News = CallProgress | CallWait | CallAttempt | CallReplied
 
 Listener = Callable[[News], None]
 

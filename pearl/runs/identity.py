@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from pkgutil import get_data
 from typing import Any
@@ -116,18 +118,29 @@ def version() -> str:
 
 
 _PROMPTS = (
+    "pearl.interpreter.composing",
     "pearl.interpreter.prompt",
     "pearl.llm.messages",
     "pearl.planner.prompt",
     "pearl.planner.understanding",
+    "pearl.replies.extracted",
+    "pearl.replies.typed",
     "pearl.tables.lookup",
 )
 """Modules that contain the texts of prompts."""
 
 
 @cache
-def prompts_sha256() -> str:
-    """SHA-256 of the modules with prompts, in hexadecimal."""
+def prompt_digests() -> Mapping[str, str]:
+    """Module → SHA-256 of its source, which holds templates of prompts, in hexadecimal."""
     # Of the source: rendering all prompts would import as many modules as a run.
-    packages = (name.rpartition(".") for name in _PROMPTS)
-    return digest(get_data(package, f"{module}.py") or b"" for package, _, module in packages).hex()
+    packages = {name: name.rpartition(".") for name in _PROMPTS}
+    return {
+        name: sha256(get_data(package, f"{module}.py") or b"").hexdigest()
+        for name, (package, _, module) in packages.items()
+    }
+
+
+def prompts_sha256() -> str:
+    """SHA-256 of all modules with prompts, in hexadecimal."""
+    return digest(prompt_digests().values()).hex()

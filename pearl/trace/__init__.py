@@ -35,7 +35,7 @@ from pearl.llm import (
     Usage,
 )
 from pearl.llm.fallback import Level
-from pearl.llm.progress import AttemptError, CallAttempt, CallWait, News, Phase
+from pearl.llm.progress import AttemptError, CallAttempt, CallReplied, CallWait, News, Phase
 from pearl.notebooks import ShownInNotebooks
 from pearl.replies.typed import State
 
@@ -442,6 +442,8 @@ class Trace(ShownInNotebooks):
             listener = id
             id = ""
         self.id = id
+        self.replied: list[tuple[CallPurpose, str, CallReplied]] = []
+        """The purpose, the step and the reply of each call of measured work; no part of the file."""
         self._events: list[Event] = []
         self._listener = listener
         self._began = time.monotonic()
@@ -470,6 +472,9 @@ class Trace(ShownInNotebooks):
                 usage=news.usage,
             )
             self.append(waited)
+        elif isinstance(news, CallReplied):
+            asked = _purpose(task)
+            self.replied.append((asked["purpose"], asked.get("step", ""), news))
         elif self._listener is None:
             return
         elif isinstance(news, CallAttempt):

@@ -17,10 +17,12 @@ from pearl.evals.runner import Evaluation, evaluate, rescored, score
 from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.runs.executors import local
+from pearl.runs.identity import prompt_digests
 from tests.evals import evallogs
 from tests.evals.asking import OPTIONS, acting, sample
 from tests.evals.evallogs import header, record
 from tests.models import Acting
+from tests.root import ROOT
 
 
 def test_a_written_log_is_read_back(tmp_path: Path) -> None:
@@ -154,3 +156,15 @@ def test_an_answer_that_cannot_be_mapped_is_a_failure() -> None:
     assert (found.status, found.score) == ("failed", 0.0)
     assert found.error == "ModelError: the server is gone"
     assert found.usage == Usage(100, 10, 5)
+
+
+def test_the_header_has_the_digest_of_every_module_that_writes_prompts() -> None:
+    modules = {
+        str(path.relative_to(ROOT)).removesuffix(".py").replace("/", ".")
+        for path in (ROOT / "pearl").rglob("*.py")
+        if 'Message("system"' in path.read_text("utf-8")
+    }
+    mining = {
+        name for name in modules if name.startswith("pearl.mining.")
+    }  # no part of an evaluation
+    assert modules - mining <= prompt_digests().keys()

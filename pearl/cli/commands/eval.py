@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -24,11 +24,12 @@ from pearl.cli.options import (
     trace_option,
     unit_options,
 )
+from pearl.cli.terminal import notice
 from pearl.cli.work import Finished, Work, no_reply, report_left_out, run_units
 from pearl.cli.writing import OutputWriter, keep_inputs
 from pearl.errors import DataError
 from pearl.plugins.extras import require_extra
-from pearl.settings import ROLES
+from pearl.settings import ROLES, Stage
 
 if TYPE_CHECKING:
     from pearl.evals.log import EvalLog, Header
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @by_document_option
 @trace_option
-@setting_options()
+@setting_options(stages=get_args(Stage))
 @unit_options
 @as_json
 def command(
@@ -95,6 +96,11 @@ def command(
         (rescore is not None and options["trace"], "--rescore calls no model", "leave out --trace"),
     )  # fmt: skip
     require_extra("eval", "an evaluation", "scipy")  # before the first call
+    if options["seeds"] > 1 and not options["temperature"]:
+        notice(
+            f"--seeds {options['seeds']} at temperature 0: most servers give the same reply to every seed\n"
+            "  help: --temperature 0.7 draws replies"
+        )
     keep_inputs(
         [out, options["trace"]], [name for name in (options["data"], results, rescore) if name]
     )
@@ -238,6 +244,7 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
         {
             "header": log.header.model_dump(),
             "chance": guess,
+            "served": report.served(log),
             "rows": [
                 score.to_dict() | {"is_below_chance": report.is_below(score, guess)}
                 for score in report.scores(log, cluster=cluster)

@@ -160,7 +160,7 @@ def _summary(refinement: Refinement) -> str:
 @option(
     "--except held_out", PATH, metavar="DATA", help="Evaluation data; its questions are left out of the bank.",
 )  # fmt: skip
-@setting_options(stages=("calling", "drafting", "planning", "reading"))
+@setting_options(stages=("calling", "drafting", "planning", "reading", "mapping"))
 @unit_options
 def fewshot(out: str, retries: int, max_examples: int, held_out: str | None, **options: Any) -> int:
     """Make a bank of examples from the questions of --data.

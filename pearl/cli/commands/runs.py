@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shlex
@@ -24,6 +25,7 @@ from pearl.cli.options import (
     force_option,
     opened_folder,
     option,
+    refuse,
     server_notice,
     store_option,
     trace_option,
@@ -118,6 +120,32 @@ def show(run: str, store: str | None, as_json: bool) -> None:
         if info.settings.get("command") == "session":  # a run of `pearl.Session`
             how = f"in Python, pearl.Session(...).resume('{info.id}')"
         click.echo(f"resume it: {how}", err=True)
+
+
+@command.command()
+@click.argument("keys", metavar="KEY...", nargs=-1, required=True)
+@store_option
+def reply(keys: tuple[str, ...], store: str | None) -> int:
+    """Show kept replies, each with its prompt, as JSON lines.
+
+    KEY is that of a call in a log of `pearl eval`. Texts of documents are left out of prompts.
+    """
+    n_lost = 0
+    with _read(store) as opened:
+        for key in keys:
+            refuse((re.fullmatch("[0-9a-f]{64}", key) is None, f"'{key:.80}' is no key of a reply",
+                    "copy one of `calls` in a log of pearl eval"))  # fmt: skip
+            found = asyncio.run(opened.reply(bytes.fromhex(key)))
+            if found is None:
+                n_lost += 1
+                notice(
+                    f"no reply {key}\n  help: --store names the store of the evaluation; pruned replies are gone"
+                )
+            else:
+                names = ("model", "fingerprint", "temperature", "prompt", "text")
+                shown = {name: getattr(found, name) for name in names}
+                click.echo(to_json({"key": key, **shown, "usage": found.usage.to_dict()}))
+    return StoreError.exit_code if n_lost else 0
 
 
 @command.command(context_settings={"ignore_unknown_options": True})

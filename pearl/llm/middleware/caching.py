@@ -13,8 +13,10 @@ from pearl.dsl.signatures import NOTHING
 from pearl.errors import ModelError, StoreError
 from pearl.llm import Completion, ItemsTask, Model, Request, Usage
 from pearl.llm.concurrency import SingleFlight
+from pearl.llm.messages import without_texts
 from pearl.llm.middleware.retry import CircuitBreaker
 from pearl.llm.middleware.wrappers import Wrapper
+from pearl.llm.progress import CallReplied, report
 from pearl.llm.usable import usable
 
 T = TypeVar("T")
@@ -140,22 +142,26 @@ class DedupCache(Wrapper):
 
 
 class Measured(Wrapper):
-    """Caches replies of one scope with their original usage, so that resumed work has its full cost."""
+    """Caches replies of one scope with their usage and prompts, so that resumed work has its full cost; reports each."""
 
-    def __init__(self, model: Model, replies: Replies, scope: str) -> None:
+    def __init__(self, model: Model, replies: Replies | None, scope: str) -> None:
         super().__init__(model)
         self._replies = replies
         self._scope = scope
 
     async def complete(self, request: Request) -> Completion:
         """Return the cached reply, or send the request."""
+        if self._replies is None:
+            completion = await self._model.complete(request)
+            report(CallReplied(completion))
+            return completion
         key = digest((self._scope, request_key(request, self.identity).hex()))
         known = await self._replies.reply(key)
-        if known is not None:
-            return known
-        completion = await self._model.complete(request)
-        await self._replies.keep(key, completion)
-        return completion
+        if known is None:
+            known = await self._model.complete(request)
+            await self._replies.keep(key, replace(known, prompt=without_texts(request.messages)))
+        report(CallReplied(known, key.hex()))
+        return known
 
 
 class ItemCache:

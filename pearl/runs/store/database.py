@@ -225,12 +225,17 @@ def unpacked_trace(data: object) -> str:
     return data.decode("utf-8", "replace")
 
 
+_RARE: Mapping[str, type | tuple[type, ...]] = {
+    "fingerprint": str, "temperature": (int, float), "prompt": str,
+}  # fmt: skip
+"""Fields of a completion that few bodies of replies have, with their types."""
+
+
 def packed_reply(key: bytes, completion: Completion) -> bytes:
     """The body of a reply."""
-    data = json_bytes(
-        {"text": completion.text, "model": completion.model, "usage": completion.usage.to_dict()}
-    )
-    return sealed(key, data)
+    said = {"text": completion.text, "model": completion.model, "usage": completion.usage.to_dict()}
+    rare = {name: value for name in _RARE if (value := getattr(completion, name)) not in ("", None)}
+    return sealed(key, json_bytes(said | rare))
 
 
 def unpacked_reply(key: bytes, body: object) -> Completion | None:
@@ -245,10 +250,15 @@ def unpacked_reply(key: bytes, body: object) -> Completion | None:
                 "cached_tokens": int(n_cached),
                 **more,
             },
+            **rare,
         } if not is_blank(text):
             written = (more.get("written_tokens"), more.get("written_long_tokens"))
             n_written = [n if isinstance(n, int) else 0 for n in written]
-            return Completion(text, model, Usage.bounded(n_input, n_output, n_cached, *n_written))
+            usage = Usage.bounded(n_input, n_output, n_cached, *n_written)
+            known: dict[str, Any] = {
+                name: rare[name] for name, kind in _RARE.items() if isinstance(rare.get(name), kind)
+            }
+            return Completion(text, model, usage, **known)
         case _:
             return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -16,7 +17,7 @@ from pearl.evals.log import read_log
 from pearl.runs.executors.local import UNDER_WAY
 from tests.cli.terminal import Terminal
 from tests.runs.store.children import await_replies
-from tests.server import Server
+from tests.server import Canned, Server, error
 
 STORY = (
     "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. "
@@ -215,6 +216,75 @@ def test_bad_rows_are_told_and_the_rest_goes_on(pearl: Terminal) -> None:
 def test_wrong_arguments_are_told(pearl: Terminal, args: tuple[str, ...], said: str) -> None:
     pearl("eval", "--data", "data.jsonl", *args, code=2)
     assert said in pearl.talk
+
+
+# --- what is kept of calls --------------------------------------------------------------------------
+
+
+def test_a_log_says_who_replied_to_what_and_each_reply_is_found(
+    pearl: Terminal, served: Server
+) -> None:
+    served.fingerprint = "fp_7"
+    data([row(0)])
+    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "pearl", "-o", "l")
+    assert "replies of test-model-2026 (fp_7), temperature 0" in pearl(*args)
+    (record,) = (log := read_log("l")).records
+    assert [(call.purpose, call.step) for call in record.calls] == [
+        ("plan", ""), ("step", "ans"), ("choose", ""),
+    ]  # fmt: skip
+    assert (
+        log.header.prompts["pearl.planner.prompt"] != log.header.prompts["pearl.interpreter.prompt"]
+    )
+    shown = [
+        json.loads(line)
+        for line in pearl("runs", "reply", *(c.key for c in record.calls)).splitlines()
+    ]
+    assert [(one["model"], one["fingerprint"], one["temperature"]) for one in shown] == [
+        ("test-model-2026", "fp_7", 0.0)
+    ] * 3  # fmt: skip
+    assert shown[0]["text"] == PLAN
+    assert "Write the plan for this question" in shown[0]["prompt"]
+    assert re.search(r"<text: \d+ characters>", shown[1]["prompt"])
+    assert "harbour" not in shown[1]["prompt"]
+    first = record.calls
+    pearl(*args, "--methods", "pearl,direct")
+    assert read_log("l").of("pearl")[0].calls == first
+    pearl("runs", "reply", "0" * 64, code=8)
+    assert "--store names the store" in pearl.talk
+    pearl("runs", "reply", "../x", code=2)
+
+
+def test_a_temperature_that_is_refused_was_not_sent(pearl: Terminal, served: Server) -> None:
+    served.next(
+        Canned(error("temperature is not supported with this model", param="temperature"), 400)
+    )
+    data([row(0)])
+    table = pearl("eval", "--data", "data.jsonl", *online(served), "--methods", "mcq", "-o", "l")
+    assert "replies of test-model-2026, no temperature" in table
+    (record,) = read_log("l").records
+    assert [call.temperature for call in record.calls] == [None]
+
+
+def test_another_model_maps_answers_to_options_and_is_named(
+    pearl: Terminal, served: Server
+) -> None:
+    data([row(0)])
+    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "direct,mcq", "-o", "l")
+    assert "mapped by openai:mapper" in pearl(*args, "--mapper-model", "openai:mapper")
+    assert read_log("l").header.mapper == "openai:mapper"
+    by_mapper = [seen for seen in served.requests if seen.body["model"] == "mapper"]
+    (mapped,) = by_mapper
+    assert "It was rotten." in mapped.prompt
+    assert "harbour" not in mapped.prompt
+
+
+def test_seeds_at_temperature_0_are_warned_of(pearl: Terminal) -> None:
+    data([row(0)])
+    args = ("eval", "--data", "data.jsonl", "--methods", "direct", "--seeds", "2")
+    pearl(*args)
+    assert "--seeds 2 at temperature 0" in pearl.talk
+    pearl(*args, "--temperature", "0.7")
+    assert "temperature 0" not in pearl.talk
 
 
 # --- stopping -----------------------------------------------------------------------------------

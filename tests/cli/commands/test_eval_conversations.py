@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.terminal import Terminal
+from tests.server import Server
 
 QUESTIONS = ["what was rent of mills in 2008?", "and what was it in 2007?", "what is the change?"]
 PROGRAMS = ["120", "100", "subtract(120, 100)"]
@@ -56,3 +57,17 @@ def test_a_run_over_conversations_is_resumed_as_it_was(pearl: Terminal) -> None:
     kept = [Path(name).read_text("utf-8").splitlines()[1:] for name in ("whole.jsonl", "cut.jsonl")]
     answers = [[json.loads(line)["answer"] for line in lines] for lines in kept]
     assert answers[0] == answers[1]
+
+
+def test_questions_that_kept_their_wording_are_counted(
+    pearl: Terminal, openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    openai_server.on("Rewrite this question: and what", "I cannot do that.")
+    openai_server.on("Rewrite this question: what is", "What is the change of the rent?")
+    openai_server.on(".", "120")
+    online = ("--model", "openai:m", "--base-url", openai_server.url)
+    found = evaluated(pearl, *online)
+    assert [row["n_kept_wording"] for row in found["rows"] if row["subset"] == "all"] == [2]
+    said = "direct: 2 questions could not be made clear alone, and kept the wording"
+    assert said in pearl(*ARGS, "--methods", "direct", *online)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pearl.documents.tokens import DEFAULT_WINDOW, known_window
@@ -166,7 +167,8 @@ class OpenAIModel:
         except ModelError as error:
             error.usage = error.usage and plausible(error.usage, request)
             raise
-        return replies.within(completion, request, self._endpoint)
+        sent = request.temperature if self._session.parameters.takes_temperature else None
+        return replace(replies.within(completion, request, self._endpoint), temperature=sent)
 
     @property
     def n_probes(self) -> int:

@@ -206,6 +206,7 @@ class ChatReply(BaseModel):
     usage: Any = None  # an invalid one does not invalidate a paid reply
     model: Text | None = None
     service_tier: Any = None
+    system_fingerprint: Any = None
 
 
 class Listed(BaseModel, extra="allow"):
@@ -255,6 +256,9 @@ def completion_of(reply: ChatReply, usage: Usage, endpoint: Endpoint) -> Complet
             "stop" if choice.finish_reason is not None else None,
             reasoning=message.thought,
             is_flex=reply.service_tier == "flex",
+            fingerprint=scrubbed(reply.system_fingerprint)
+            if isinstance(reply.system_fingerprint, str)
+            else "",
         )
         if is_blank(text):
             raise BlankError(whole, message.elsewhere, endpoint)

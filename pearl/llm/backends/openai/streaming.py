@@ -48,6 +48,7 @@ class _Chunk(BaseModel):
     usage: dict[str, Any] | None = None
     model: str | None = None
     service_tier: str | None = None
+    system_fingerprint: str | None = None
     prompt_progress: _Prompt | None = None
 
 
@@ -85,6 +86,7 @@ class _StreamedReply:
         self._tail = ""
         self._usage: dict[str, Any] | None = None
         self._tier: str | None = None
+        self._fingerprint: str | None = None
         self._prompt = _Prompt()
         self._watch = Watch()
 
@@ -93,6 +95,7 @@ class _StreamedReply:
         self._usage = chunk.usage or self._usage
         self._model = chunk.model or self._model
         self._tier = chunk.service_tier or self._tier
+        self._fingerprint = chunk.system_fingerprint or self._fingerprint
         if chunk.prompt_progress is not None:
             self._prompt = prompt = chunk.prompt_progress
             report(CallProgress("reading", prompt.processed, prompt.total))
@@ -118,5 +121,6 @@ class _StreamedReply:
         choice = {"message": message, "finish_reason": self.finish_reason}
         reply = {
             "model": self._model, "choices": [choice], "usage": self._usage, "service_tier": self._tier,
+            "system_fingerprint": self._fingerprint,
         }  # fmt: skip
         return json.dumps(reply).encode()

@@ -49,8 +49,9 @@ def test_a_request_and_its_reply(model: Model, openai_server: Server) -> None:
     openai_server.next(message())
     request = replace(REQUEST, max_output_tokens=70, seed=3)
     assert complete(model, request) == Completion(
-        "Ada.", "claude-9", Usage(4_320, 5, 4_000, n_written_tokens=300), reasoning="Hm."
-    )
+        "Ada.", "claude-9", Usage(4_320, 5, 4_000, n_written_tokens=300), reasoning="Hm.",
+        temperature=0.0,
+    )  # fmt: skip
     (seen,) = openai_server.requests
     assert seen.path == "/v1/messages"
     assert seen.body == {

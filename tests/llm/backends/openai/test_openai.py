@@ -32,7 +32,7 @@ def model_of(server: Server | str, name: str = "test-model") -> Model:
 def test_a_reply_comes_with_its_usage(openai_server: Server) -> None:
     openai_server.on("Who", "Ada it was")
     assert complete(model_of(openai_server)) == Completion(
-        "Ada it was", "test-model-2026", Usage(100, 3, 64)
+        "Ada it was", "test-model-2026", Usage(100, 3, 64), temperature=0.0
     )
 
 
@@ -343,8 +343,10 @@ def test_a_reply_of_a_local_server_is_read(
     (choice,) = reply["choices"]
     cut = {**reply, "choices": [{**choice, "finish_reason": "length"}]}
     openai_server.next(Canned(reply), Canned(cut))
-    usage = Usage(90, 7, n_cached)
-    assert complete(model_of(openai_server)) == Completion("Ada did.", "smollm2", usage)
+    usage, mark = Usage(90, 7, n_cached), reply["system_fingerprint"] or ""
+    assert complete(model_of(openai_server)) == Completion(
+        "Ada did.", "smollm2", usage, fingerprint=mark, temperature=0.0
+    )
     caught = failure(model_of(openai_server), "truncated")
     assert (caught.reply, caught.usage) == ("Ada did.", usage)
 
