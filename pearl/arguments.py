@@ -128,7 +128,7 @@ _OPTION = lazy_pattern(r"--([a-z][a-z-]*[a-z])(?:[ =](\w[\w.:*-]*))?")  # --cons
 
 _OTHERS = {
     "token-budget": "token_budget", "max-cost": "max_cost_usd", "max-tokens": "max_tokens", "max-calls": "max_calls",
-    "max-time": "max_minutes", "price": "price", "store": "store", "executor": "executor", "batch-threshold": "batch_threshold",
+    "max-time": "max_minutes", "source": "sources", "price": "price", "store": "store", "executor": "executor", "batch-threshold": "batch_threshold",
 }  # fmt: skip
 """Options that are no settings → arguments of `ask`, `Session` and `Session.run`."""
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import date
 from functools import partial
+from glob import has_magic
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
@@ -15,11 +18,13 @@ from pearl.arguments import AnyModel, SettingArguments, check_arguments
 from pearl.data.domains import load_domain
 from pearl.data.samples import Turn
 from pearl.data.schemas import Schema, load_schema
-from pearl.documents.document import Document, DocumentKind, load
+from pearl.documents.document import Document, DocumentKind, Source, load
+from pearl.documents.readers import reading
+from pearl.documents.sources import with_sources
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.fields import Field
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import ExecutionError, PlanError, PlanningError, UsageError
+from pearl.errors import ExecutionError, PlanError, PlanningError, UsageError, suggest
 from pearl.errors.callers import WARNING, for_caller, log
 from pearl.errors.privacy import keep_private
 from pearl.interpreter.answer import Answer
@@ -57,6 +62,8 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 T = TypeVar("T")
+SourceGiven = Document | str | Path | tuple[Document | str | Path, str]
+"""A document, or the path or pattern of a file or a folder; with what it is, for the planner."""
 FieldsGiven = str | Path | Mapping[str, Any] | Sequence[Field]
 """A schema that is no class: its values are dictionaries."""
 
@@ -72,6 +79,18 @@ _ROLES: tuple[Role, ...] = ("planner", "rows", "escalate", "checker", "mapper")
 def _checks(checker: Client, check: str) -> bool:
     """Whether a model can tell what passages say; a small one is only asked to if all is to be checked."""
     return checker.reads_prompts and (check == "all" or not checker.is_small)
+
+
+def _opened(name: str, given: SourceGiven) -> Source:
+    """A source of Python: a folder or a pattern is a corpus, indexed in memory."""
+    given, about = given if isinstance(given, tuple) else (given, "")
+    if isinstance(given, Document):
+        return Source(name, given, about)
+    if Path(given).is_dir() or (has_magic(str(given)) and not Path(given).exists()):
+        from pearl.retrieval.index import Index  # imported on use: few runs have a corpus
+
+        return Source(name, Index.open(given).document(str(given)), about)
+    return Source(name, load(given), about)
 
 
 def is_name(plan: str) -> bool:
@@ -316,8 +335,9 @@ class Pearl:
     async def execute(
         self,
         plan: CheckedPlan | str | Path,
-        document: Document,
+        document: Document | None = None,
         *,
+        sources: Mapping[str, SourceGiven] | None = None,
         token_budget: int | None = None,
         trace: Trace | None = None,
     ) -> Answer:
@@ -326,6 +346,7 @@ class Pearl:
         Args:
             plan: A checked plan, the text of one, or the `Path` of its file.
             document: The document, CTX in the plan.
+            sources: What else the plan reads, by the names that it declares under `Sources:`.
             token_budget: Input tokens that all steps together may spend; each step is shown the
                 best passages that fit its share.
             trace: Records all events.
@@ -335,6 +356,12 @@ class Pearl:
             ExecutionError: A step failed.
         """
         checked = self.checked(plan)
+        declared = [each.name for each in checked.plan.sources]
+        for name in (sources or {}).keys() - {*declared}:
+            raise UsageError(
+                f"the plan has no source '{name}'", help=suggest(name, declared, "sources")
+            )
+        document = await self._with_sources(document, sources)
         actions = map(checked.action, checked.plan.steps if self.limits.check != "off" else ())
         n_checks = sum(a.composes or "claims" in a.traits for a in actions)
         limits = share(self.limits, token_budget, checked.n_model_steps + n_checks)
@@ -342,25 +369,29 @@ class Pearl:
 
     @overload
     async def ask(
-        self, question: str, document: Document, *, answer: None = None, history: Sequence[Turn] = (),
+        self, question: str, document: Document | None = None, *, answer: None = None,
+        sources: Mapping[str, SourceGiven] | None = None, history: Sequence[Turn] = (),
         token_budget: int | None = None, trace: Trace | None = None,
     ) -> Answer: ...  # fmt: skip
     @overload
     async def ask(
-        self, question: str, document: Document, *, answer: type[T], history: Sequence[Turn] = (),
+        self, question: str, document: Document | None = None, *, answer: type[T],
+        sources: Mapping[str, SourceGiven] | None = None, history: Sequence[Turn] = (),
         token_budget: int | None = None, trace: Trace | None = None,
     ) -> Answer[T]: ...  # fmt: skip
     @overload
     async def ask(
-        self, question: str, document: Document, *, answer: FieldsGiven, history: Sequence[Turn] = (),
+        self, question: str, document: Document | None = None, *, answer: FieldsGiven,
+        sources: Mapping[str, SourceGiven] | None = None, history: Sequence[Turn] = (),
         token_budget: int | None = None, trace: Trace | None = None,
     ) -> Answer[dict[str, PartValue]]: ...  # fmt: skip
     async def ask(
         self,
         question: str,
-        document: Document,
+        document: Document | None = None,
         *,
         answer: Any = None,
+        sources: Mapping[str, SourceGiven] | None = None,
         history: Sequence[Turn] = (),
         token_budget: int | None = None,
         trace: Trace | None = None,
@@ -371,6 +402,7 @@ class Pearl:
             question: Not blank.
             document: The document or corpus.
             answer: A schema, as of `pearl.extract`: the answer is an instance of it, and no plan is written.
+            sources: Named documents, corpora and tables; the plan reads those that the question needs.
             history: Earlier turns of the conversation, oldest first.
             token_budget: As in `execute`; it does not include the planner.
             trace: Records all events.
@@ -382,10 +414,26 @@ class Pearl:
             ExecutionError: A step failed.
         """
         trace = Trace() if trace is None else trace
+        document = await self._with_sources(document, sources)
         understood = await self.understand(question, history=history, trace=trace)
         return await self.ask_understood(
             understood, document, answer=answer, token_budget=token_budget, trace=trace
         )
+
+    async def _with_sources(
+        self, document: Document | None, sources: Mapping[str, SourceGiven] | None
+    ) -> Document:
+        """The document with the sources, which are read in a thread."""
+        if not sources:
+            if document is None:
+                raise UsageError("no document", help="pass a document, or sources={'name': ...}")
+            return document
+
+        def opened() -> Document:
+            with reading(self.settings):
+                return with_sources(document, starmap(_opened, sources.items()))
+
+        return await asyncio.to_thread(opened)
 
     async def ask_understood(
         self, understood: Understood, document: Document, *, answer: Any = None, token_budget: int | None = None,

@@ -28,11 +28,21 @@ from pearl.retrieval.search import Searcher
 
 
 class SearchedDocument:
-    """The passages of the text of `CTX`: of one document, or of each document of a corpus."""
+    """The passages of the text of `CTX` or of a source: of one document, or of each document of a corpus.
 
-    def __init__(self, document: Document) -> None:
+    Places are those in the `text` of all sources, in which the document begins at `start`.
+    """
+
+    def __init__(self, document: Document, text: str | None = None, start: int = 0) -> None:
         self.document = document
+        self.text = document.text if text is None else text
+        self.start = start
         self._lock = threading.Lock()
+
+    @property
+    def span(self) -> Span:
+        """Its place among all sources."""
+        return Span(self.start, self.start + len(self.document.text))
 
     @property
     def is_corpus(self) -> bool:
@@ -43,7 +53,8 @@ class SearchedDocument:
     def _parts(self) -> list[tuple[str, Span]]:
         text = self.document.text
         whole = [(self.document.name, Span(0, len(text)))]
-        return part_spans(text, self.document.parts) or whole
+        spans = part_spans(text, self.document.parts) or whole
+        return [(name, span.moved(self.start)) for name, span in spans]
 
     def part_at(self, place: int) -> Span:
         """The span of the joined document at an offset."""
@@ -59,7 +70,7 @@ class SearchedDocument:
         if (number := self.names.get(name)) is None:
             return ""
         span = self._parts[number][1]
-        return self.document.text[span.start : span.end]
+        return self.text[span.start : span.end]
 
     def metadata_of(self, name: str) -> Mapping[str, str]:
         """The metadata of a document of a corpus."""
@@ -78,7 +89,7 @@ class SearchedDocument:
 
     @cached_property
     def _index(self) -> Index:
-        text = self.document.text
+        text = self.text
         return Index.build(
             CorpusDocument(str(i), text[span.start : span.end])
             for i, (_, span) in enumerate(self._parts)
@@ -103,10 +114,11 @@ class SearchedDocument:
     def _placed(self, hit: Hit) -> FetchedPassage:
         passage = hit.passage
         if isinstance(self.document, IndexedDocument):
-            name, span = passage.document, self.document.place(passage)
+            name = self._parts[self.document.number(passage)][0]
+            span = self.document.place(passage).moved(self.start)
         else:
             name, part = self._parts[int(passage.document)]
-            span = Span(part.start + passage.span.start, part.start + passage.span.end)
+            span = passage.span.moved(part.start)
         return FetchedPassage(passage.text, span, name, hit.rank, hit.score, passage.fields)
 
 
@@ -218,7 +230,7 @@ def shown_by_document(hits: Sequence[FetchedPassage]) -> str:
 
 def _table(hit: FetchedPassage, query: str, searched: SearchedDocument) -> FetchedPassage | None:
     """The rows near a passage that match a query best, with the lines above them; None if none matches."""
-    whole = searched.document.text
+    whole = searched.text
     part = searched.part_at(hit.span.start)
     start = max(part.start, hit.span.start - _AROUND)
     if start > part.start:

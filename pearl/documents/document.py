@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from pearl import plugins
 from pearl.documents.digest import text_sha256
@@ -119,6 +119,8 @@ class Document(ShownInNotebooks):
     """For pages read by OCR: the start and the end of each in `text`, and the mean confidence of its words."""
     notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Notices about reading it, one line each."""
+    sources: tuple[Source, ...] = field(default=(), repr=False, compare=False)
+    """The documents that it joins under names of their own, in their order; none for any other."""
 
     def __repr__(self) -> str:
         """Short, because notebooks display the result of `load`."""
@@ -147,6 +149,19 @@ class Document(ShownInNotebooks):
     def ocr_at(self, span: Span) -> float | None:
         """The confidence of OCR at a span of the text, the least of its pages; None for other text."""
         return min((c for start, end, c in self.ocr if start < span.end and span.start < end), default=None)  # fmt: skip
+
+
+class Source(NamedTuple):
+    """A document under a name that plans use as they use `CTX`, and where it begins among others.
+
+    Attributes:
+        about: What it is, for the planner, which sees none of its text.
+    """
+
+    name: str
+    document: Document
+    about: str = ""
+    start: int = 0
 
 
 def load(path: str | Path, *, name: str | None = None, **options: Any) -> Document:

@@ -45,6 +45,10 @@ class Row(NamedTuple):
             return self.text
         return next(iter(self.fields.values()), self.value)
 
+    def moved(self, n: int) -> Row:
+        """The row of a text that begins `n` characters later."""
+        return self._replace(spans=tuple(span.moved(n) for span in self.spans)) if n else self
+
     @property
     def is_figure(self) -> bool:
         """Whether the value is computed from a group, whose key is the text."""
@@ -144,6 +148,17 @@ class Rows(Sequence[Row]):
         """Select rows, and mark more rows as doubtful."""
         more = (*self.doubtful, *doubtful)
         return replace(self, rows=tuple(rows), doubtful=more, totals=(), stated=None)
+
+    def moved(self, n: int) -> Rows:
+        """The rows of a text that begins `n` characters later."""
+        if not n:
+            return self
+        rows, doubtful, totals = (
+            tuple(row.moved(n) for row in those)
+            for those in (self.rows, self.doubtful, self.totals)
+        )
+        pages = tuple((page, start + n) for page, start in self.pages)
+        return replace(self, rows=rows, doubtful=doubtful, totals=totals, pages=pages)
 
     def reordered(self, by: str = "") -> Rows:
         """The rows in another order than the document's: that of the field `by`, if one gave it."""

@@ -92,6 +92,15 @@ class PlanGraph(ShownInNotebooks):
                     waits[i] |= {first} if first < i else set()
         return tuple(map(frozenset, waits))
 
+    @cached_property
+    def read_by(self) -> Mapping[str, frozenset[str]]:
+        """Output → the document and the sources that its step reads, or a step before it that it uses."""
+        found: dict[str, frozenset[str]] = {}
+        for step in self.steps:
+            names = [{r.name} if r.is_context else found[r.name] for r in step.references()]
+            found[step.output] = frozenset().union(*names)
+        return found
+
     def levels(self) -> tuple[tuple[int, ...], ...]:
         """Groups of steps that can run concurrently: each depends on steps of earlier groups only."""
         depth: list[int] = []

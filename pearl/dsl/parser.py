@@ -113,9 +113,7 @@ class _Builder:
 
     def declared(self, children: _Children) -> Declared:
         name, *about = children
-        return Declared(
-            _name(name), *(str(text).rstrip(_BLANKS) for text in about), span=_span(name)
-        )
+        return Declared(_name(name), "".join(about).rstrip(_BLANKS), _span(name))
 
     def plan(self, children: _Children) -> Plan:
         new_actions = children[0] if isinstance(children[0], tuple) else ()

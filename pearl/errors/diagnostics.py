@@ -29,6 +29,10 @@ class Span:
         line = bisect_right(starts, self.start)
         return line, self.start - starts[line - 1] + 1
 
+    def moved(self, n: int) -> Span:
+        """The range that begins `n` characters later."""
+        return Span(self.start + n, self.end + n) if n else self
+
 
 @lru_cache(maxsize=2)  # a text may have a diagnostic on every line
 def _line_starts(text: str) -> list[int]:

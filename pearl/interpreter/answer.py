@@ -451,7 +451,7 @@ def step_evidence(
     """The passages that steps quote or take values from, and their quotes that are not verified."""
     by_output = {result.output: result for result in results}
     replies = [  # quotes in native steps come from their input steps
-        (StepReply(step.output, by_output[step.output].reply, _given(step, by_output)), step is graph.composer)
+        (StepReply(step.output, by_output[step.output].reply, _given(step, by_output), graph.read_by[step.output]), step is graph.composer)
         for step in graph.steps
         if step.output in by_output and not by_output[step.output].is_native
     ]  # fmt: skip

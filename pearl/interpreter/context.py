@@ -181,9 +181,10 @@ async def _retrieve(text: str, limit: int, how: Shown) -> Context:
 
 async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
     """The best passages of a corpus that fit, each document under its name."""
-    text = corpus.document.text
+    text = corpus.text
     n_most = max(MIN_FETCHED, limit // FETCHED_TOKENS)
-    await off_loop(len(text), corpus.prepare)
+    n_characters = len(corpus.document.text)
+    await off_loop(n_characters, corpus.prepare)
     fetched = await corpus.search(how.searcher, [how.query], n_most)
     beside = await off_loop(len(text), partial(with_tables, fetched.hits, how.query, corpus))
     candidates = tuple(beside) or corpus.first(n_most)  # like a single document without a match
@@ -207,7 +208,7 @@ async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
         for hit in beside
         if any(hit.span.start <= span.start and span.end <= hit.span.end for span in shown_spans)
     )
-    coverage = _n_covered(shown_spans) / max(1, len(text))
+    coverage = _n_covered(shown_spans) / max(1, n_characters)
     fetched = replace(fetched, hits=hits)
     return Context("retrieve", (shown.lstrip("\n"),), coverage, fetched, tuple(shown_spans))
 

@@ -282,7 +282,8 @@ class _Interpreter:
         document, action, rows = self._calls.document, self._graph.checked.action(step), result.rows
         if "tries" in action.traits:
             return result
-        uses = any(each.is_context for each in step.references())
+        read = tuple(view.span for view in self._calls.read_by(step))
+        uses = bool(read)
         own = result.sources or Sources(
             is_by_row=action.is_native and not (uses or action.composes)
         )
@@ -291,7 +292,7 @@ class _Interpreter:
             hits = result.fetched.hits if uses and result.fetched is not None else ()
             spans, own = tuple(hit.span for hit in hits), Sources(is_by_row=True)
         elif uses and not spans:
-            spans = (Span(0, len(document.text)),)
+            spans = read
         if "splits" in action.traits:
             # A part of an earlier row keeps fields whose text is in other parts.
             heads = heads_of(document, rows.every) if uses and rows is not None else ()
@@ -299,7 +300,7 @@ class _Interpreter:
         if action.asks_table and not own.is_by_row:
             # Its prompt has the notes on the rows, which may name columns of any text.
             uses_any = uses or any(r.sources and r.sources.uses_document for r in before.values())
-            spans = (Span(0, len(document.text)),) if uses_any else ()
+            spans = (read or (Span(0, len(document.text)),)) if uses_any else ()
         uses |= bool(spans) or action.extracts or "claims" in action.traits
         own = replace(own, spans=spans, uses_document=uses)
         earlier = {name: (each.sources or Sources(), each.rows) for name, each in before.items()}
@@ -370,7 +371,8 @@ class _Interpreter:
         """The result of an action that searches."""
         values = self._calls.values(step, inputs)
         if n_characters := self._calls.length(step):
-            await off_loop(n_characters, self._calls.searched.prepare)
+            for view in self._calls.read_by(step):
+                await off_loop(n_characters, view.prepare)
         found = await by_search.search(action, self._calls.searcher, values)
         return replace(computed(step, action, found.rows), fetched=found.fetched)
 

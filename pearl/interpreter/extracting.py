@@ -133,7 +133,9 @@ async def extract(
     task, shown = calls.task(step, earlier)
     fields = wanted_fields(dict(task.arguments)["FIELDS"], is_all=action.extracts_all)
     read = await _read(step, task, fields, asker)
-    record, read = await _decided(step, task, fields, read, asker)
+    read_by = calls.read_by(step) if calls.document.sources else []
+    row_at = read_by[0].start if read_by else None  # a source is looked up in as a row is
+    record, read = await _decided(step, task, fields, read, asker, row_at)
     (record,), checked, note = await _with_meaning(step, fields, [record], read.usage, asker)
     result = (
         _of_rows(step, record, fields, asker) if action.extracts_all else _of_record(step, record)

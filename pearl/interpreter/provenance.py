@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import chain, pairwise
 from typing import Any
 
-from pearl.documents.document import Document, part_spans
+from pearl.documents.document import Document, Source, part_spans
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Reference, Step
@@ -145,10 +146,21 @@ def provenance_of(
     graph: PlanGraph, sources: Mapping[str, Sources], document: Document
 ) -> dict[str, Provenance]:
     """The provenance of every step, and under "" that of the answer."""
-    files = part_spans(document.text, document.parts) or [
-        (document.name, Span(0, len(document.text)))
+    all_of_it = Span(0, len(document.text))
+    files = part_spans(document.text, document.parts) or [(document.name, all_of_it)]
+    sources_of_it = [
+        (
+            each,
+            [f for f in files if each.start <= f[1].start < each.start + len(each.document.text)],
+        )
+        for each in document.sources or [Source("", document)]
     ]
-    whole = _by_file([Span(0, len(document.text))], files, document)
+
+    def by_file(spans: Sequence[Span], names: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
+        read = [each for each in sources_of_it if each[0].name in names] or sources_of_it
+        return [place for source, own in read for place in _by_file(spans, own, source, document)]
+
+    whole_of = cache(partial(by_file, (all_of_it,)))
     every = [
         (step.output, frozenset(each.name for each in step.references()) & sources.keys())
         for step in graph.steps
@@ -160,7 +172,9 @@ def provenance_of(
         steps[output] = set(needs).union(*(steps[name] for name in needs))
         derived = [sources[name] for name in ([output] if output else needs)]
         spans = merged(document.text, chain.from_iterable(each.spans for each in derived))
-        texts = _by_file(spans, files, document)
+        texts = by_file(spans)
+        read = [graph.read_by[name] for name in ([output] if output else needs)]
+        whole = whole_of(frozenset().union(*read))
         is_chosen = texts != whole and any(each.uses_document for each in derived)
         made[output] = {
             "steps": [step.output for step in graph.steps if step.output in steps[output]],
@@ -171,9 +185,9 @@ def provenance_of(
 
 
 def _by_file(
-    spans: Sequence[Span], files: Sequence[tuple[str, Span]], document: Document
+    spans: Sequence[Span], files: Sequence[tuple[str, Span]], source: Source, document: Document
 ) -> list[dict[str, Any]]:
-    """Spans of joined documents as spans of each; the heading with its name belongs to none."""
+    """Spans of the joined documents of a source as spans of each; the heading with its name belongs to none."""
     starts = [file.start for _, file in files]
     inside: dict[int, list[Span]] = {}
     for span in spans:
@@ -193,6 +207,6 @@ def _by_file(
                   for each in ([file] if is_whole else those)]  # fmt: skip
         sources.append({"document": name, "characters": file.end - file.start, "spans": places})
     if n_whole == len(files) > 1:
-        n, name = len(document.text), document.name
+        n, name = len(source.document.text), source.document.name
         return [{"document": name, "documents": n_whole, "characters": n, "spans": [{"start": 0, "end": n}]}]  # fmt: skip
     return sources

@@ -17,8 +17,8 @@ from pearl.documents.evidence.finding import TableRowFinder
 from pearl.documents.rows import Rows, document_rows
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String, is_data
-from pearl.dsl.signatures import ValueType
-from pearl.errors import Span
+from pearl.dsl.signatures import CTX, ValueType
+from pearl.errors import Span, UsageError
 from pearl.interpreter.context import (
     Context,
     ContextLimits,
@@ -68,9 +68,23 @@ class RequestBuilder:
         self.searcher = searcher or Searcher()
         self.searched = SearchedDocument(document)
         self.document = document
+        self._views = {
+            each.name: SearchedDocument(each.document, document.text, each.start)
+            for each in document.sources
+        } or {CTX: self.searched}
+        for name in {name for step in graph.steps for name in _contexts(step)} - self._views.keys():
+            if name == CTX:
+                raise UsageError(
+                    "the plan reads CTX, and only sources are given", help="name a document, too"
+                )
+            raise UsageError(
+                f"the plan reads source '{name}', which is not given",
+                help=f"--source {name}=PATH gives a file or a folder",
+            )
+        self._of_text = {view.document.text: view for view in self._views.values()}
         self.beside: dict[str, tuple[Span, ...]] = {}
         """The spans of passages, with the tables beside them, that steps read in place of the document."""
-        self._text = document.text
+        self._rows: dict[str, Rows] = {}
         self._question = graph.checked.plan.question or ""
         self._n_tokens: dict[str, int] = {}
         self._cuts: dict[tuple[str, int], tuple[str, ...]] = {}
@@ -88,60 +102,66 @@ class RequestBuilder:
     @property
     def texts(self) -> tuple[str, str]:
         """All text known before the first call: the document as shown in prompts, and the plan."""
-        return self._text, self.graph.text
+        return self.document.text, self.graph.text
+
+    def read_by(self, step: Step) -> list[SearchedDocument]:
+        """What a step reads: the document, or the sources that it names."""
+        return [self._views[name] for name in _contexts(step)]
 
     def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Any]:
         """The values of a step's arguments; `CTX` is what its parameter reads of the document."""
         action = self.graph.checked.action(step)
         return [
-            self._read(action.parameter(i).reads) if _is_context(argument)
-            else _value(argument, earlier, self._text)
+            self._read(action.parameter(i).reads, argument.name)
+            if isinstance(argument, Reference) and argument.is_context
+            else self._value(argument, earlier)
             for i, argument in enumerate(step.arguments)
         ]  # fmt: skip
 
-    def _read(self, reads: str) -> Value | Document | SearchedDocument:
-        """The document in the form that a parameter reads: rows, passages, a table or a text."""
-        match reads:
-            case "rows":
-                return self._rows
-            case "passages":
-                return self.searched
-            case "table":
-                return self.document
-        return self._text
-
-    @cached_property
-    def _rows(self) -> Rows:
-        return document_rows(self.document)
+    def _read(self, reads: str, name: str) -> Value | SearchedDocument:
+        """The document or a source in the form that a parameter reads: rows, passages, a table or a text."""
+        view = self._views[name]
+        if reads == "rows" and name not in self._rows:
+            self._rows[name] = document_rows(view.document).moved(view.start)
+        if reads == "rows":
+            return self._rows[name]
+        return view if reads in ("passages", "table") else view.document.text
 
     @cached_property
     def verifier(self) -> Verifier:
         """Looks quotes up in the document."""
-        return Verifier(self._text, TableRowFinder(self.document))
+        return Verifier(self.document.text, TableRowFinder(self.document))
 
     def length(self, step: Step) -> int:
         """Number of characters of the document in a step's arguments."""
-        return len(self._text) * any(map(_is_context, step.arguments))
+        return sum(len(view.document.text) for view in self.read_by(step))
 
     def coverage(self, rows: Rows) -> float | None:
         """The fraction of the document's characters that prompts show as rows; None if they show no original row."""
         if rows.is_answered or not any(row.spans for row in rows):
             return None
         # The headings of joined files are in no row.
-        files = [span for _, span in part_spans(self._text, self.document.parts)]
+        text = self.document.text
+        firsts = [row.spans[0].start for row in rows if row.spans]
+        spans = [view.span for view in self._views.values()]
+        among = [s for s in spans if any(s.start <= first < s.end for first in firsts)]
+        files = [
+            file for _, file in part_spans(text, self.document.parts)
+            if any(span.start <= file.start < span.end for span in among)
+        ]  # fmt: skip
         ends = {Span(end, end) for file in files for end in (file.start, file.end)}
         whole = sorted(ends | {span for row in rows if row.value == row.text for span in row.spans})
         # Other rows show one field only.
         n = sum(len(row.value or "") for row in rows if row.spans and row.value != row.text)
         end = 0
         for span in whole:
-            if not self._text[end : span.start].strip():
+            if not text[end : span.start].strip():
                 n += max(0, span.start - end)
             n += max(0, span.end - max(end, span.start))
             end = max(end, span.end)
-        if not self._text[end:].strip():
-            n += len(self._text) - end
-        return min(1.0, n / max(1, sum(file.end - file.start for file in files) or len(self._text)))
+        if not text[end:].strip():
+            n += len(text) - end
+        return min(1.0, n / max(1, sum(file.end - file.start for file in files) or len(text)))
 
     def task(self, step: Step, earlier: Mapping[str, Value]) -> tuple[ActionTask, str | None]:
         """The task of a step, and the earlier output that replaces the document, if any."""
@@ -155,8 +175,8 @@ class RequestBuilder:
         for i, (argument, raw) in enumerate(zip(step.arguments, values, strict=True)):
             parameter = action.parameter(i)
             if parameter.type is ValueType.CONTEXT:
-                if _is_context(argument):
-                    document, shown = self._text, None
+                if isinstance(argument, Reference) and argument.is_context:
+                    document, shown = raw, None
                 else:
                     document, passages = "", raw
                 continue
@@ -180,7 +200,7 @@ class RequestBuilder:
         if not isinstance(given, Rows):
             return as_text(given)
         is_found = all("rank" in row.fields and row.value == row.text for row in given.rows)
-        if not is_found or not self.searched.is_corpus:
+        if not is_found or not any(view.is_corpus for view in self._views.values()):
             return given.as_context()
         passages = [placed(row, 0, 0.0) for row in given.rows]
         passages = with_tables(passages, query, self.searched)
@@ -190,7 +210,7 @@ class RequestBuilder:
     def _shown_span(self, passage: FetchedPassage) -> Span:
         """The span of a passage, from the header that is shown above its rows."""
         n = len(passage.text) - (passage.span.end - passage.span.start)
-        start = self._text.rfind(passage.text[: max(0, n)], 0, passage.span.start)
+        start = self.document.text.rfind(passage.text[: max(0, n)], 0, passage.span.start)
         return Span(start, passage.span.end) if n > 0 <= start else passage.span
 
     @cached_property
@@ -200,9 +220,10 @@ class RequestBuilder:
         for step in self.graph.steps:
             action = self.graph.checked.action(step)
             is_text = action.cost == "text" and not action.asks_table
-            if is_text and any(map(_is_context, step.arguments)):
+            if is_text and (names := _contexts(step)):
                 gives = self.graph.gives[step.output]
-                form = gives if self.limits.is_constrained else None
+                form: Hashable = gives if self.limits.is_constrained else None
+                form = form if names[0] == CTX else (names[0], form)
                 heads[step.output] = step.output if action.extracts else form
         return heads
 
@@ -396,7 +417,26 @@ class RequestBuilder:
         query = " ".join([*(value for _, value in task.arguments), task.explanation])
         corpus = self.corpus(document)
         shown = Shown(limits, query, self.searcher, corpus)
-        return await fit(document, shown, available_tokens, n_tokens)
+        context = await fit(document, shown, available_tokens, n_tokens)
+        view = self._of_text.get(document)
+        if view is None or corpus is not None or context.spans is None:
+            return context
+        return replace(context, spans=tuple(span.moved(view.start) for span in context.spans))
+
+    def _value(self, argument: Argument, earlier: Mapping[str, Value]) -> Value:
+        """The value of an argument."""
+        match argument:
+            case Reference(name=name):
+                return self._views[name].document.text if argument.is_context else earlier[name]
+            case ListLiteral():
+                read = [self._value(item, earlier) for item in argument.items]
+                entries: list[str] = []
+                for value in read:
+                    rows = value.values if isinstance(value, Rows) else [as_text(value)]
+                    entries += value if isinstance(value, list) else rows
+                return [entry for entry in entries if not says_nothing(entry)]
+            case String() | Number():
+                return argument.value
 
     @property
     def may_wait(self) -> bool:
@@ -405,7 +445,8 @@ class RequestBuilder:
 
     def corpus(self, document: str) -> SearchedDocument | None:
         """The passages of a whole corpus; None for other texts."""
-        return self.searched if self.searched.is_corpus and document == self._text else None
+        view = self._of_text.get(document)
+        return view if view is not None and view.is_corpus else None
 
     def is_split(self, document: str) -> bool:
         """Whether texts that do not fit are read in parts."""
@@ -446,21 +487,6 @@ def chunk_size(available_tokens: int) -> int:
     return available_tokens - available_tokens % (1 << max(0, available_tokens.bit_length() - 5))
 
 
-def _is_context(argument: Argument) -> bool:
-    return isinstance(argument, Reference) and argument.is_context
-
-
-def _value(argument: Argument, values: Mapping[str, Value], context: str) -> Value:
-    """The value of an argument."""
-    match argument:
-        case Reference():
-            return context if argument.is_context else values[argument.name]
-        case ListLiteral():
-            read = [_value(item, values, context) for item in argument.items]
-            entries: list[str] = []
-            for value in read:
-                rows = value.values if isinstance(value, Rows) else [as_text(value)]
-                entries += value if isinstance(value, list) else rows
-            return [entry for entry in entries if not says_nothing(entry)]
-        case String() | Number():
-            return argument.value
+def _contexts(step: Step) -> list[str]:
+    """The document and the sources that a step reads, each once."""
+    return list(dict.fromkeys(each.name for each in step.references() if each.is_context))

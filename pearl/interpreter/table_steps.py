@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import Scalar, Value, as_rows, as_text, number_of
-from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
@@ -46,10 +46,11 @@ LINE = "line"
 """The name of the value of a result line with several cells."""
 
 
-def tables_in(given: Value | Document) -> tuple[FoundTable, ...]:
+def tables_in(given: Value | SearchedDocument) -> tuple[FoundTable, ...]:
     """The tables of a document, or the rows of an earlier step as one table."""
-    if isinstance(given, Document):
-        return tables_of_document(given)
+    if isinstance(given, SearchedDocument):
+        found = tables_of_document(given.document)
+        return tuple(replace(each, rows=each.rows.moved(given.start)) for each in found)
     return tables_of_rows(as_rows(given))
 
 
@@ -104,11 +105,13 @@ class TableQuestion:
 
 
 async def read_table(
-    step: Step, action: Action, question: str, given: Value | Document, asker: Asker
+    step: Step, action: Action, question: str, given: Value | SearchedDocument, asker: Asker
 ) -> StepResult:
     """Answer a question by a query that a model writes."""
     limits = asker.calls.limits
-    length = len(given.text) if isinstance(given, Document) else len(as_text(given))
+    length = (
+        asker.calls.length(step) if isinstance(given, SearchedDocument) else len(as_text(given))
+    )
 
     def prepared() -> TableQuestion:
         found = meant(question, tables_in(given))
@@ -243,7 +246,7 @@ def query_costs(
     output: str,
     action: Action,
     question: str | None,
-    given: Value | Document,
+    given: Value | SearchedDocument,
     n_rows: int,
     limits: ContextLimits,
 ) -> tuple[StepCosts, int]:
@@ -251,7 +254,7 @@ def query_costs(
     counter, cap = limits.counter, limits.prompt_tokens
     first = Range(1, None)
     hint = 0
-    if isinstance(given, Document | Rows):
+    if isinstance(given, SearchedDocument | Rows):
         tables = tables_in(given)
         n_rows = max(len(table.rows) for table in tables)
         if question is not None:

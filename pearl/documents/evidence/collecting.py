@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, groupby, pairwise
 from typing import Any, Literal
 
-from pearl.documents.document import LOW_OCR, Document
+from pearl.documents.document import LOW_OCR, Document, Source
 from pearl.documents.evidence.finding import TableRowFinder, find_quotes, quoted_line
 from pearl.documents.evidence.normal import NormalText, normal_text
 from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
@@ -22,6 +23,8 @@ class StepReply:
     step: str
     text: str
     given: tuple[str, ...] = ()
+    sources: frozenset[str] = frozenset()
+    """The sources that it may quote; none for the whole document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +139,18 @@ DOUBTS = {
 def collect(
     replies: Iterable[StepReply], document: Document
 ) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
-    """Look up every quote of every reply in the document."""
-    verifier = Verifier(document.text, TableRowFinder(document))
+    """Look up every quote of every reply in the document, or in those of its sources that the reply is about."""
+
+    @cache
+    def verifier_of(names: frozenset[str]) -> Verifier | _Verifiers:
+        read = [each for each in document.sources if each.name in names]
+        return _Verifiers(read) if read else Verifier(document.text, TableRowFinder(document))
+
     found: dict[tuple[Span, tuple[Span, ...]], Evidence] = {}
     unverified: dict[Unverified, None] = {}
     for reply in replies:
         given: list[NormalText] = []
+        verifier = verifier_of(reply.sources)
         quotes = (_parts(text, verifier, ("\n\n", "\n")) for text in find_quotes(reply.text))
         for quote in chain.from_iterable(quotes):
             if quote.spans:
@@ -200,7 +209,28 @@ def _form(text: str) -> str:
     return normal.text[first:last]
 
 
-def _parts(text: str, verifier: Verifier, breaks: Sequence[str]) -> Iterator[Quote]:
+class _Verifiers:
+    """Looks quotes up in each of some sources, for their places among all."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._of = [
+            (each.start, Verifier(each.document.text, TableRowFinder(each.document)))
+            for each in sources
+        ]
+
+    def verify(self, quote: str) -> Quote:
+        """The place in the first source that has the quote."""
+        doubts: list[Quote] = []
+        for start, verifier in self._of:
+            found = verifier.verify(quote)
+            found = replace(found, spans=tuple(span.moved(start) for span in found.spans))
+            if found.is_verified:
+                return found
+            doubts.append(found)
+        return next((doubt for doubt in doubts if doubt.result != "missing"), doubts[0])
+
+
+def _parts(text: str, verifier: Verifier | _Verifiers, breaks: Sequence[str]) -> Iterator[Quote]:
     """A quote if the document contains it; else each of its paragraphs or lines as a quote."""
     quote = verifier.verify(text)
     while breaks and breaks[0] not in text:

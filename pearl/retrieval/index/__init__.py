@@ -181,5 +181,8 @@ class IndexedDocument(Document):
             >>> document.place(index.passages[1])
             Span(start=15, end=18)
         """
-        _, start = self.parts[int(self.index.contents.document_of[passage.number])]
-        return Span(start + passage.span.start, start + passage.span.end)
+        return passage.span.moved(self.parts[self.number(passage)][1])
+
+    def number(self, passage: Passage) -> int:
+        """The number of the document that a passage of the index is from."""
+        return int(self.index.contents.document_of[passage.number])

@@ -1,0 +1,79 @@
+"""Named documents → one document, in which each has its place and its name before those of its files."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+
+from pearl.documents.document import Document, Source, heading
+from pearl.dsl.literals import MAX_NAME, terminal
+from pearl.dsl.signatures import CTX
+from pearl.errors import UsageError
+
+
+def _check_name(name: str, given: Iterable[Source]) -> None:
+    """Refuse what a plan cannot use as the name of a source."""
+    is_name = len(name) <= MAX_NAME and terminal("NAME").fullmatch(name)
+    why = "" if is_name else "is not a name that a plan can use"
+    why = "is given twice" if any(each.name == name for each in given) else why
+    why = "is the document, and cannot be a source" if name == CTX else why
+    if why:
+        advice = "name each source by letters, digits and _, a letter first: rules=rules/"
+        raise UsageError(f"'{name[:MAX_NAME]}' {why}", help=advice)
+
+
+def with_sources(document: Document | None, sources: Iterable[Source]) -> Document:
+    """The document that plans call CTX, if there is one, and the sources; each keeps its text."""
+    given = list(document.sources) or [Source(CTX, document)] if document else []
+    for source in sources:
+        _check_name(source.name, given)
+        given.append(source._replace(document=_renamed(source.document, source.name)))
+    pieces: list[str] = []
+    parts: list[tuple[str, int]] = []
+    pages: list[tuple[str, int]] = []
+    ocr: list[tuple[int, int, float]] = []
+    placed: list[Source] = []
+    at = 0
+    for source in given:
+        own = source.document
+        if twice := next((each for each in placed if each.document.text == own.text), None):
+            raise UsageError(
+                f"'{twice.name}' and '{source.name}' have the same text", help="give it once"
+            )
+        title = "" if own.parts or not pieces else heading(own.name)
+        title = "\n\n" if own.parts and pieces else title  # its text begins with a heading
+        at += len(title)
+        placed.append(source._replace(start=at))
+        parts += [(name, at + start) for name, start in own.parts or [(own.name, 0)]]
+        pages += [(page, at + start) for page, start in own.pages]
+        ocr += [(at + start, at + end, mean) for start, end, mean in own.ocr]
+        at += len(own.text)
+        pieces += [title, own.text]
+    notes = dict.fromkeys(note for each in placed for note in each.document.notes)
+    return Document(
+        "".join(pieces), ", ".join(each.document.name if each.name == CTX else each.name for each in placed),
+        tuple(parts), tuple(pages), kind=document.kind if document else "corpus", ocr=tuple(ocr),
+        notes=tuple(notes), sources=tuple(placed),
+    )  # fmt: skip
+
+
+def _renamed(document: Document, source: str) -> Document:
+    """The document with the name of its source before its own, or before that of each of its files."""
+    prefix = f"{source}: "
+    # The headings of files have their names, which tell a reader, too, what the source is.
+    places = [start - len(heading(name)) + len("\n\n# ") for name, start in document.parts]
+    cuts = [0, *places, len(document.text)]
+    text = prefix.join(document.text[start:end] for start, end in pairwise(cuts))
+    starts = [start for _, start in document.parts]
+
+    def moved(at: int) -> int:
+        return at + len(prefix) * bisect_right(starts, at)
+
+    return replace(
+        document, text=text, name=f"{prefix}{document.name}",
+        parts=tuple((f"{prefix}{name}", moved(start)) for name, start in document.parts),
+        pages=tuple((page, moved(start)) for page, start in document.pages),
+        ocr=tuple((moved(start), moved(end), mean) for start, end, mean in document.ocr),
+    )  # fmt: skip
