@@ -129,6 +129,7 @@ _OPTION = lazy_pattern(r"--([a-z][a-z-]*[a-z])(?:[ =](\w[\w.:*-]*))?")  # --cons
 _OTHERS = {
     "token-budget": "token_budget", "max-cost": "max_cost_usd", "max-tokens": "max_tokens", "max-calls": "max_calls",
     "max-time": "max_minutes", "source": "sources", "price": "price", "store": "store", "executor": "executor", "batch-threshold": "batch_threshold",
+    "set": "parameters",
 }  # fmt: skip
 """Options that are no settings → arguments of `ask`, `Session` and `Session.run`."""
 

@@ -21,6 +21,7 @@ from pearl.data.schemas import Schema, load_schema
 from pearl.documents.document import Document, DocumentKind, Source, load
 from pearl.documents.readers import reading
 from pearl.documents.sources import with_sources
+from pearl.dsl.binding import bind
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.fields import Field
 from pearl.dsl.signatures import ActionLibrary
@@ -338,6 +339,7 @@ class Pearl:
         document: Document | None = None,
         *,
         sources: Mapping[str, SourceGiven] | None = None,
+        parameters: Mapping[str, str] | None = None,
         token_budget: int | None = None,
         trace: Trace | None = None,
     ) -> Answer:
@@ -347,12 +349,14 @@ class Pearl:
             plan: A checked plan, the text of one, or the `Path` of its file.
             document: The document, CTX in the plan.
             sources: What else the plan reads, by the names that it declares under `Sources:`.
+            parameters: A text for each of the plan's parameters.
             token_budget: Input tokens that all steps together may spend; each step is shown the
                 best passages that fit its share.
             trace: Records all events.
 
         Raises:
             PlanError: The plan is invalid; its message names the file, or `plan` for a text.
+            UsageError: A parameter is not set, unknown or empty.
             ExecutionError: A step failed.
         """
         checked = self.checked(plan)
@@ -362,6 +366,8 @@ class Pearl:
                 f"the plan has no source '{name}'", help=suggest(name, declared, "sources")
             )
         document = await self._with_sources(document, sources)
+        if parameters or not checked.given:
+            checked = bind(checked, parameters or {})
         actions = map(checked.action, checked.plan.steps if self.limits.check != "off" else ())
         n_checks = sum(a.composes or "claims" in a.traits for a in actions)
         limits = share(self.limits, token_budget, checked.n_model_steps + n_checks)

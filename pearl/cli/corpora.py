@@ -117,6 +117,7 @@ def document_tasks(
     together: bool,
     question: str | None = None,
     plan: str | None = None,
+    parameters: Mapping[str, str] | None = None,
     is_named: bool = True,
     outs: Iterable[str | None] = (),
 ) -> list[Task]:
@@ -127,7 +128,9 @@ def document_tasks(
     if not (together and is_corpus(named)):
         found = found_documents(named)
         keep_inputs(outs, found)
-        tasks = over_files(found, question=question, plan=plan, is_named=is_named)
+        tasks = over_files(
+            found, question=question, plan=plan, parameters=parameters, is_named=is_named
+        )
         return [
             _read_once(task) if name == "-" else task
             for name, task in zip(found, tasks, strict=True)
@@ -138,7 +141,8 @@ def document_tasks(
     more = f" and {len(named) - 1:,} more" if len(named) > 1 else ""
     id = f"{named[0]}{more}" if is_named else ""
     load = partial(corpus_document, tuple(named))
-    task = Task(id, load, question, plan, source=corpus_identity(named), kind="corpus")
+    source = corpus_identity(named)
+    task = Task(id, load, question, plan, source=source, kind="corpus", parameters=parameters or {})
     return [_read_once(task) if "-" in named else task]
 
 

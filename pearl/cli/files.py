@@ -19,6 +19,7 @@ from pearl.cli.options import AT_LEAST_1, PATH, grouped, opened_folder, option
 from pearl.cli.terminal import notice
 from pearl.data.storage import is_address
 from pearl.documents.document import ROW_SUFFIXES, read_bytes
+from pearl.dsl.literals import canonical_name
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, Diagnostic, UsageError, suggest
 from pearl.errors.escaping import counted
@@ -228,6 +229,22 @@ def _column(said: str) -> tuple[str, str]:
     if not (field and equals and column):
         raise UsageError(f"--column {said}: not FIELD=COLUMN", help="--column question=text")
     return field.strip(), column.strip()
+
+
+def named_values(option: str, said: Sequence[str]) -> dict[str, str]:
+    """The values of an option that is NAME=VALUE, each name once."""
+    from pearl.dsl.binding import parameter_value
+
+    values: dict[str, str] = {}
+    for each in said:
+        name, equals, value = each.partition("=")
+        name = canonical_name(name.strip())
+        if not (name and equals):
+            raise UsageError(f"{option} {each}: not NAME=VALUE", help=f"{option} drug=warfarin")
+        if name in values:
+            raise UsageError(f"{option} gives '{name}' twice", help="give each name one value")
+        values[name] = parameter_value(name, value)
+    return values
 
 
 def read_input(path: str) -> str:

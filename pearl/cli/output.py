@@ -55,6 +55,8 @@ def print_answer(
         console.print()
         print_steps(answer.steps, file)
         head("Answer")
+    for name, value in answer.parameters.items():
+        console.print(Text(f"{name} = {value}", style="dim"))
     understood = answer.understood
     if understood is not None and understood.question != understood.asked:
         console.print(Text(f"Understood as: {understood.question}", style="dim"))

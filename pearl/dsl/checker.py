@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -174,10 +174,12 @@ def string_references(
     fitting: Sequence[Sequence[str]],
     above: Sequence[str],
     question: str,
+    n_given: int = 0,
 ) -> Iterator[Diagnostic]:
-    """Diagnose the strings of a step."""
+    """Diagnose the strings of a step; the last `n_given` of the names above are parameters."""
     if action and action.extracts:
         return  # its string names fields, in braces, too
+    asked, question = question, "" if n_given else question
     bare: set[str] = set()  # names of outputs that cannot be names of fields or labels
     if action and not (action.is_native or action.reads_rows or action.asks_table):
         bare = {name for name in above if "_" in name} - {each.name for each in step.references()}
@@ -194,8 +196,10 @@ def string_references(
             and all(p.type is ValueType.TEXT and not p.reads for p in action.parameters)
         )  # fmt: skip
         for item in items_of(argument):
+            if n_given and item == String(asked):  # its parameters are filled in
+                continue
             if isinstance(item, String) and (
-                named := _reference(item.value, above, bare, question)
+                named := _reference(item.value, above, bare, question, n_given)
             ):
                 text, name = named
                 takes = name in ((*above, CTX) if is_list else names)
@@ -218,7 +222,7 @@ def string_references(
 
 
 def _reference(
-    value: str, above: Sequence[str], bare: Collection[str], question: str
+    value: str, above: Sequence[str], bare: Collection[str], question: str, n_given: int = 0
 ) -> tuple[str, str] | None:
     """The reference in a string, and the name of its output; "" for an unknown output."""
     asked = " ".join(question.split()).casefold()
@@ -231,6 +235,7 @@ def _reference(
     for word in re.findall(r"\w+", value) if bare else ():
         if word in bare and word.casefold() not in asked:
             return word, word
+    above = above[: len(above) - n_given]
     for match in _FROM_STEP.finditer(value):
         if int(match["number"]) > len(above) and " ".join(match[0].split()).casefold() not in asked:
             return match[0], ""
@@ -305,9 +310,9 @@ def _help(text: str, name: str, above: Sequence[str]) -> str:
 
 
 def argument_problems(
-    step: Step, action: Action, assigned: Mapping[str, ValueType]
+    step: Step, action: Action, assigned: Mapping[str, ValueType], given: Collection[str] = ()
 ) -> Iterator[Diagnostic]:
-    """The errors in the arguments of a step."""
+    """The errors in the arguments of a step; `given` are the names of parameters."""
     n = len(step.arguments)
     if not action.accepts(n):
         wanted = (
@@ -330,17 +335,35 @@ def argument_problems(
     yield from _range(step, action)
     for index, argument in enumerate(step.arguments):
         parameter = action.parameter(index)
+        if (
+            isinstance(argument, Reference)
+            and argument.name in given
+            and not _takes_text(parameter)
+        ):
+            yield Diagnostic(
+                "misplaced-parameter",
+                f"'{action.name}' takes no parameter of the plan as {parameter.name}",
+                argument.span,
+                help=f"write {parameter.name} into the plan: '{argument.name}' is a text, for texts, numbers and lists of them",
+            )
+            continue
         yield from _literal(argument, parameter, action)
-        given = _type(argument, assigned)
-        if given is not None and not _fits(argument, given, parameter):
+        type = _type(argument, assigned)
+        if type is not None and not _fits(argument, type, parameter):
             yield Diagnostic(
                 "wrong-type",
                 f"'{action.name}' takes {_article(parameter.type)} as {parameter.name}, "
-                f"not {_article(given)} ({short(print_argument(argument))})",
+                f"not {_article(type)} ({short(print_argument(argument))})",
                 argument.span,
-                help=_advice(given, parameter),
+                help=_advice(type, parameter),
                 fix=_meant(argument, parameter, assigned),
             )
+
+
+def _takes_text(parameter: Parameter) -> bool:
+    """Whether a text that is known only when a plan is run may stand for a parameter of an action."""
+    is_open = parameter.reads in ("", "number", "value", "figure") and not parameter.choices
+    return is_open and parameter.type in (ValueType.TEXT, ValueType.NUMBER)
 
 
 def _meant(
@@ -515,12 +538,19 @@ class CheckedPlan(ShownInNotebooks):
         actions: Every action it can call: the library's and the new ones that the plan declares.
         outputs: The outputs that form the answer: those that no step consumes, in step order.
         notes: Diagnostics that are not errors.
+        given: The values of its parameters, once they are set.
     """
 
     plan: Plan
     actions: ActionLibrary
     outputs: tuple[str, ...]
     notes: tuple[Diagnostic, ...] = ()
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def question(self) -> str:
+        """The question, with the values of the parameters that it names in braces."""
+        return filled(self.plan.question or "", self.given)
 
     def action(self, step: Step) -> Action:
         """The action that a step calls."""
@@ -537,6 +567,12 @@ class CheckedPlan(ShownInNotebooks):
 
     def __str__(self) -> str:
         return print_plan(self.plan)
+
+
+def filled(text: str, given: Mapping[str, str]) -> str:
+    """A text with values in place of names in braces."""
+    names = "|".join(map(re.escape, given)) or "(?!)"
+    return re.sub(rf"\{{({names})\}}", lambda match: given[match[1]], text)
 
 
 def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> CheckedPlan:
@@ -577,14 +613,18 @@ def compile_plan(
     max_steps: int = MAX_STEPS,
     question: str | None = None,
     sources: Iterable[Declared] = (),
+    parameters: Sequence[Declared] = (),
 ) -> CheckedPlan:
-    """Parse and check a plan, which need not declare the given sources."""
+    """Parse and check a plan, which need not declare the given sources; parameters take the place of its own."""
     reading = read(text)
     if (plan := reading.plan) is not None:
         taken = {reference.name for step in plan.steps for reference in step.references()}
         taken -= {each.name for each in plan.sources}
         own = [each for each in sources if each.name in taken]
-        plan = replace(plan, question=plan.question or question, sources=(*plan.sources, *own))
+        plan = replace(
+            plan, question=plan.question or question, sources=(*plan.sources, *own),
+            parameters=tuple(parameters) or plan.parameters,
+        )  # fmt: skip
         reading = replace(reading, plan=plan)
     if reading.errors or reading.plan is None:
         raise PlanSyntaxError(reading.text, diagnose(reading, library, max_steps=max_steps))
@@ -667,30 +707,32 @@ def _diagnose(
         message = f"the plan has {len(plan.steps)} steps, {max_steps} are allowed"
         advice = "use fewer steps; --max-steps allows more"
         yield Diagnostic("too-many-steps", message, step.output_span, help=advice)
-    yield from _source_problems(plan)
+    yield from _declared_problems(plan)
     sources = {source.name for source in plan.sources}
     document = None if lost or sources else _document(plan, actions)
     numbered: dict[str, str | None] = {}
+    given = {each.name: ValueType.TEXT for each in plan.parameters if each.name != CTX}
     assigned = dict.fromkeys(sources, ValueType.CONTEXT)
     later = {step.output for step in plan.steps}
     for step in plan.steps[:max_steps]:  # bounded: each name is compared with all others
         known = actions.get(step.action)
         if known is None and step.action not in lost:
             yield _unknown_action(step, actions)
-        fitting = fitting_names(step, known, assigned)
+        named = assigned | given
+        fitting = fitting_names(step, known, named)
         taken = {reference.name for reference in step.references()}
         for argument, names in zip(step.arguments, fitting, strict=False):
             for item in items_of(argument):
                 if (
                     isinstance(item, Reference) and not item.is_context
-                    and item.name not in assigned and item.name not in lost
+                    and item.name not in named and item.name not in lost
                 ):  # fmt: skip
-                    fits = names if isinstance(argument, Reference) else assigned
+                    fits = names if isinstance(argument, Reference) else named
                     key = "" if lost else _bare(item.name)
                     meant = CTX if item.name == document else numbered.get(key)
-                    yield _undefined(item, step, assigned, later, taken, [*fits], meant)
+                    yield _undefined(item, step, named, later, taken, [*fits], meant)
         if known is not None:
-            yield from argument_problems(step, known, assigned)
+            yield from argument_problems(step, known, named, given)
             if known.composes and step is not plan.steps[-1]:
                 yield Diagnostic(
                     "answer-not-last",
@@ -699,9 +741,11 @@ def _diagnose(
                     help=f"make '{step.output}' the last step, or use another action",
                 )
         above = [name for name in assigned if name not in sources]
-        yield from string_references(step, known, fitting, above, plan.question or "")
-        if step.output == CTX or step.output in sources:
-            what = "the document" if step.output == CTX else "a source"
+        question = plan.question or ""
+        yield from string_references(step, known, fitting, [*above, *given], question, len(given))
+        if step.output == CTX or step.output in sources or step.output in given:
+            what = "a parameter" if step.output in given else "a source"
+            what = "the document" if step.output == CTX else what
             message = f"{step.output} is {what} and cannot be assigned"
             yield Diagnostic("duplicate-name", message, step.output_span, help=_OWN_NAME)
         elif step.output in assigned:
@@ -714,18 +758,24 @@ def _diagnose(
             numbered[key] = None if key in numbered else step.output
 
 
-def _source_problems(plan: Plan) -> Iterator[Diagnostic]:
-    taken = {reference.name for step in plan.steps for reference in step.references()}
+def _declared_problems(plan: Plan) -> Iterator[Diagnostic]:
+    """The errors and notes of parameters and sources."""
+    items = {item for step in plan.steps for each in step.arguments for item in items_of(each)}
+    taken = {item.name for item in items if isinstance(item, Reference)}
+    asked = plan.question if String(plan.question or "") in items else ""
     seen: set[str] = set()
-    for each in plan.sources:
+    for each in (*plan.parameters, *plan.sources):
+        is_given = each in plan.parameters
+        what = "parameter" if is_given else "source"
         if each.name in seen or each.name == CTX:
-            why = "is the document and no source" if each.name == CTX else "is declared twice"
-            advice = "give each source a name of its own"
+            why = f"is the document and no {what}" if each.name == CTX else "is declared twice"
+            advice = f"give each {what} a name of its own"
             yield Diagnostic("duplicate-name", f"{each.name} {why}", each.span, help=advice)
-        elif each.name not in taken:
+        elif each.name not in taken and not (is_given and f"{{{each.name}}}" in (asked or "")):
+            way = f'alone or beside a text: ["...", {each.name}]' if is_given else "in place of CTX"
             yield Diagnostic(
-                "unused-source", f"no step reads the source '{each.name}'", each.span, "note",
-                help="pass it to a step in place of CTX, or remove it",
+                "unused-parameter" if is_given else "unused-source", f"no step reads the {what} '{each.name}'", each.span, "note",
+                help=f"pass it to a step {way}, or remove it",
             )  # fmt: skip
         seen.add(each.name)
 
@@ -780,8 +830,8 @@ def _confusables(plan: Plan, library: ActionLibrary, max_steps: int) -> Iterator
 
 
 def _names(plan: Plan, max_steps: int) -> Iterator[tuple[str, Span]]:
-    """The sources, actions, outputs and references of a plan, in order."""
-    yield from ((source.name, source.span) for source in plan.sources)
+    """The declared names, actions, outputs and references of a plan, in order."""
+    yield from ((each.name, each.span) for each in (*plan.parameters, *plan.sources))
     yield from ((action.name, action.span) for action in plan.new_actions)
     for step in plan.steps[:max_steps]:
         yield step.output, step.output_span
@@ -838,7 +888,7 @@ def _is_one_more(longer: str, shorter: str) -> bool:
 
 def _document(plan: Plan, actions: Mapping[str, Action]) -> str | None:
     """The name that a plan gives the document: it never says CTX, and passes this one undefined name for it."""
-    outputs = {step.output for step in plan.steps}
+    outputs = {step.output for step in plan.steps} | {each.name for each in plan.parameters}
     taken = {reference.name for step in plan.steps for reference in step.references()}
     names = {
         argument.name

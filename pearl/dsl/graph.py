@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import islice, pairwise
 from typing import NamedTuple
 
+from pearl.dsl.binding import bound
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.nodes import ListLiteral, Number, Reference, Step, String, is_data, items_of
 from pearl.dsl.signatures import Trait, ValueType
@@ -193,7 +194,9 @@ def _closure(needs: Sequence[frozenset[int]], steps: Iterable[int]) -> frozenset
 
 
 def build_graph(checked: CheckedPlan) -> PlanGraph:
-    """Resolve every reference to the step that produces it."""
+    """Resolve every reference to the step that produces it; parameters that are not set are blank."""
+    if not checked.given:
+        checked = bound(checked, {each.name: "" for each in checked.plan.parameters})
     index = {step.output: i for i, step in enumerate(checked.plan.steps)}
     return PlanGraph(
         checked,

@@ -35,7 +35,9 @@ class String:
     value: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     has_answer: bool = field(default=False, compare=False, repr=False)
-    """Whether it has text of an earlier answer in a conversation."""
+    """Whether it has text of an earlier answer in a conversation, or the value of a parameter."""
+    written: str = field(default="", compare=False, repr=False)
+    """How the plan writes a text that has the value of a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ class Plan(ShownInNotebooks):
     new_actions: tuple[Action, ...] = ()
     question: str | None = None
     sources: tuple[Declared, ...] = ()
+    parameters: tuple[Declared, ...] = ()
 
     def __post_init__(self) -> None:
         """Mark the references to sources, which are read as `CTX` is."""
@@ -146,7 +149,7 @@ def print_argument(argument: Argument) -> str:
         return f"[{', '.join(print_argument(item) for item in argument.items)}]"
     if isinstance(argument, Number):
         return format(Decimal(repr(argument.value)), "f")  # as short as it gets, no exponent
-    return quote(argument.value)
+    return argument.written or quote(argument.value)
 
 
 def print_step(step: Step, number: int) -> str:
@@ -175,11 +178,9 @@ def print_plan(plan: Plan) -> str:
     blocks: list[Iterable[str]] = []
     if plan.question:
         blocks.append([f"Question: {one_line(plan.question)}"])
-    if plan.sources:
-        told = (
-            f"{each.name} : {one_line(each.about)}".removesuffix(" : ") for each in plan.sources
-        )
-        blocks.append(["Sources:", *(f"- {line}" for line in told)])
+    for heading, names in (("Parameters:", plan.parameters), ("Sources:", plan.sources)):
+        told = [f"- {each.name} : {one_line(each.about)}".removesuffix(" : ") for each in names]
+        blocks += [[heading, *told]] if told else []
     blocks.append([print_header(plan.new_actions)])
     blocks.append(print_step(step, i) for i, step in enumerate(plan.steps, start=1))
     return "\n\n".join("\n".join(block) for block in blocks)

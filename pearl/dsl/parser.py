@@ -104,12 +104,15 @@ class _Builder:
 
     def file(self, children: _Children) -> Plan:
         *head, plan = children
-        sources = head.pop() if head and isinstance(head[-1], tuple) else ()
-        question = str(head[0]).rstrip(_BLANKS) if head else None
-        return Plan(plan.steps, plan.new_actions, question, sources)
+        blocks: dict[str, Any] = dict(each for each in head if isinstance(each, tuple))
+        question = str(head[0]).rstrip(_BLANKS) if len(head) > len(blocks) else None
+        return Plan(plan.steps, plan.new_actions, question, **blocks)
 
-    def sources(self, children: _Children) -> tuple[Declared, ...]:
-        return tuple(children)
+    def parameters(self, children: _Children) -> tuple[str, tuple[Declared, ...]]:
+        return "parameters", tuple(children)
+
+    def sources(self, children: _Children) -> tuple[str, tuple[Declared, ...]]:
+        return "sources", tuple(children)
 
     def declared(self, children: _Children) -> Declared:
         name, *about = children
@@ -319,7 +322,7 @@ def _by_line(text: str, *, with_comments: bool) -> Reading:
     steps: list[Step] = []
     lost: set[str] = set()
     question: str | None = None
-    sources: list[Declared] = []
+    blocks: dict[str, list[Declared]] = {"Parameters:": [], "Sources:": []}
     for line in lines:
         if not line.is_readable:
             lost.update(line.names)
@@ -331,19 +334,22 @@ def _by_line(text: str, *, with_comments: bool) -> Reading:
         elif line.role == "action":
             node = _node(text, "action", line.body)
             (actions if isinstance(node, Action) else errors).append(node)
+        elif line.role == "block":
+            block = blocks[text[line.span.start : line.span.end]]
         elif line.role == "declared":
             node = _node(text, "declared", line.body)
             if isinstance(node, Declared):
-                sources.append(node)
+                block.append(node)
             else:
-                errors.append(replace(node, help="a source reads: - name : what it is"))
+                errors.append(replace(node, help="a line reads: - name : what it is"))
     if not any(line.role == "step" for line in lines):
         errors = _without_steps(text, lines)
     elif not errors and not any(line.role == "comment" for line in lines):
         node = _node(text, "file", Span(0, len(text)))
         errors = [node] if isinstance(node, Diagnostic) else []
     errors.sort(key=lambda diagnostic: diagnostic.span)
-    plan = Plan(tuple(steps), tuple(actions), question, tuple(sources)) if steps else None
+    parameters, sources = map(tuple, blocks.values())
+    plan = Plan(tuple(steps), tuple(actions), question, sources, parameters) if steps else None
     calls = tuple(call for line in lines for call in line.calls)
     return Reading(text, plan, tuple(errors), (), text, frozenset(lost), tuple(actions), calls)
 

@@ -40,8 +40,8 @@ HEADING = lazy_pattern(
     re.I,
 )
 
-_BLOCK = "Sources:"
-"""The line above the names that a plan declares; it is as strict as the rest of a head that only files have."""
+_BLOCKS = ("Parameters:", "Sources:")
+"""The lines above the names that a plan declares; these are as strict as the rest of a head that only files have."""
 
 _TURN = lazy_pattern(
     r"[\s`*#>_]*+(?:(?:user|human|assistant|q)[\s`*_]*+:|question(?:\s?#?\d{1,4}+)?[\s`*_]*+(?::|\Z))"
@@ -179,7 +179,7 @@ def _row(source: str, span: Span) -> Line:
         return Line(span, "blank")
     if _FENCE.match(source):
         return Line(span, "fence")
-    if source == _BLOCK:
+    if source in _BLOCKS:
         return Line(span, "block")
     if HEADING.match(source):
         return Line(span, "heading")
@@ -263,9 +263,10 @@ def _give_roles(text: str, region: Sequence[Line]) -> None:
         if row.form == "question":
             row.role = "question"
             break
-    at = next((i for i, row in enumerate(region[:begin]) if row.form == "block"), begin)
-    for row in takewhile(lambda row: row.is_bullet, region[at + 1 : begin]):
-        region[at].role, row.role = "block", "declared"
+    for at, block in enumerate(region[:begin]):
+        below = region[at + 1 : begin] if block.form == "block" else []
+        for row in takewhile(lambda row: row.is_bullet, below):
+            block.role, row.role = "block", "declared"
     for row in reversed(region[begin:first]):
         if row.form == "none":
             row.role = "none"

@@ -79,6 +79,7 @@ class Answer(ShownInNotebooks, Generic[T]):
         record: The fields that the steps of the plan extract; None for other plans.
         provenance: The steps and the text of documents that the answer derives from, as JSON data.
         schema: The schema of a typed answer.
+        parameters: The values of the plan's parameters.
     """
 
     question: str
@@ -102,6 +103,7 @@ class Answer(ShownInNotebooks, Generic[T]):
     record: Record | None = None
     provenance: Provenance = field(default_factory=dict, repr=False)
     schema: Schema | None = field(default=None, repr=False, compare=False)
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.text
@@ -299,6 +301,7 @@ class Answer(ShownInNotebooks, Generic[T]):
         return {
             "status": self.status,
             "question": self.question,
+            **({"parameters": dict(self.parameters)} if self.parameters else {}),
             **({"understood": understood} if understood else {}),
             "document": self.document,
             "answer": self.text,
@@ -391,7 +394,7 @@ def compose(
     ]
     outputs = [(name, rows) for name in graph.parts if (rows := by_output[name].rows) is not None]
     return Answer(
-        question=graph.checked.plan.question or "",
+        question=graph.checked.question,
         text="".join(text for text, _ in composed) or labelled_text(parts),
         plan=graph.text,
         outputs=graph.parts,
@@ -417,6 +420,7 @@ def compose(
             [each.deciding for each in results if each.deciding],
         ),
         document_notes=document.notes,
+        parameters=graph.checked.given,
     )
 
 

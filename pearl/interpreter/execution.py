@@ -320,11 +320,7 @@ class _Interpreter:
         if self._calls.limits.compose == "off":
             return replace(composed_result(step, action, parts), sources=quoted, parts=parts)
         question = step.arguments[0]
-        asked = (
-            question.value
-            if isinstance(question, String)
-            else (self._graph.checked.plan.question or "")
-        )
+        asked = question.value if isinstance(question, String) else self._graph.checked.question
         steps = {each.output: each for each in self._graph.steps}
         rows = {
             name: named_rows(
@@ -515,7 +511,8 @@ async def answer_plan(
     graph, rewritten = _prepared(_Same(checked))
     trace.append(
         RunStarted(
-            question=checked.plan.question or "",
+            question=checked.question,
+            parameters=checked.given,
             plan=graph.text,
             method=method,
             document=document.name,

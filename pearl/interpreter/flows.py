@@ -107,7 +107,9 @@ def _labels(step: Step, how: ByRow | None, known: Mapping[str, Content]) -> tupl
     """The labels that the values of rows are among, after a model judged them or without."""
     if how is not None and how.KIND == "label":
         items = items_of(step.arguments[1])
-        written = [str(item.value) for item in items if not isinstance(item, Reference)]
+        written = [
+            str(item.value) for item in items if not (isinstance(item, Reference) or is_data(item))
+        ]
         # Rows with numbers as labels are ranked by them, and named by their text.
         is_closed = len(written) == len(items) and not any(c.isdigit() for c in "".join(written))
         return tuple(written) if is_closed else ()

@@ -85,7 +85,7 @@ class RequestBuilder:
         self.beside: dict[str, tuple[Span, ...]] = {}
         """The spans of passages, with the tables beside them, that steps read in place of the document."""
         self._rows: dict[str, Rows] = {}
-        self._question = graph.checked.plan.question or ""
+        self._question = graph.checked.question
         self._n_tokens: dict[str, int] = {}
         self._cuts: dict[tuple[str, int], tuple[str, ...]] = {}
         self._last: tuple[ActionTask, tuple[Message, ...]] | None = None
@@ -262,7 +262,7 @@ class RequestBuilder:
     def asks_words(self, task: ActionTask) -> bool:
         """Whether a small model answers in words before it gives the form: where a step is the question itself."""
         # Other steps it carries out no better in two turns (docs/figures.md).
-        is_read = task.document is not None and task.parts is None
+        is_read = task.document is not None and task.parts is None and "QUESTION" not in task.inputs
         return self.limits.answers_first and is_read and "QUESTION" in dict(task.arguments)
 
     def in_words(self, task: ActionTask, request: Request) -> Request:
@@ -429,12 +429,14 @@ class RequestBuilder:
             case Reference(name=name):
                 return self._views[name].document.text if argument.is_context else earlier[name]
             case ListLiteral():
-                read = [self._value(item, earlier) for item in argument.items]
                 entries: list[str] = []
-                for value in read:
+                for item in argument.items:
+                    value = self._value(item, earlier)
                     rows = value.values if isinstance(value, Rows) else [as_text(value)]
-                    entries += value if isinstance(value, list) else rows
-                return [entry for entry in entries if not says_nothing(entry)]
+                    texts = value if isinstance(value, list) else rows
+                    is_output = isinstance(item, Reference)
+                    entries += [text for text in texts if not (is_output and says_nothing(text))]
+                return entries
             case String() | Number():
                 return argument.value
 

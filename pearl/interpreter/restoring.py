@@ -75,6 +75,7 @@ def _answer(kind: Callable[..., Kind], data: Data, schema: Any) -> Kind:
         understood=understood and _made(Understood, understood, asked=texts["question"]),
         record=restored_record(data),
         provenance=data["provenance"],
+        parameters=_checked(dict[str, str], data.get("parameters", {})),
         schema=None if schema is None else load_schema(schema),
     )
     # What is computed from the values of steps, which data has only as they are shown.

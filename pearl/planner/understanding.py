@@ -11,7 +11,7 @@ from pearl.documents.passages import terms
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.literals import UNTYPED
-from pearl.dsl.nodes import Item, Plan, Step, String, with_items
+from pearl.dsl.nodes import Item, Step, String, with_items
 from pearl.dsl.signatures import Action
 from pearl.errors import UNUSABLE_KINDS, ModelError
 from pearl.errors.patterns import lazy_pattern
@@ -89,11 +89,8 @@ def filled_plan(checked: CheckedPlan, answers: Mapping[str, str], question: str)
         for given in checked.actions.values()
         if given.name.removeprefix("EACH_") in own
     )
-    return replace(
-        checked,
-        plan=Plan(tuple(map(step, plan.steps)), new, question, plan.sources),
-        actions=actions,
-    )
+    plan = replace(plan, steps=tuple(map(step, plan.steps)), new_actions=new, question=question)
+    return replace(checked, plan=plan, actions=actions)
 
 
 def _shortened(line: str, most: int) -> str:

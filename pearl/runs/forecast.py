@@ -11,6 +11,7 @@ from typing import Any
 
 from pearl.documents.digest import digest
 from pearl.documents.document import Document, DocumentKind
+from pearl.dsl.binding import bind
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import PearlError
 from pearl.interpreter.bounds import NONE, Range, StepCosts
@@ -179,7 +180,9 @@ class Forecaster:
         self._n_tasks = self._n_unplanned = self._n_problems = 0
         self._problems: list[str] = []
         self._graph = lru_cache(maxsize=256)(
-            lambda plan, question: build_graph(pearl.compile(plan, question=question))
+            lambda plan, question, *parameters: build_graph(
+                bind(pearl.compile(plan, question=question), dict(parameters))
+            )
         )
 
     def add(self, unit: Unit) -> None:
@@ -195,7 +198,9 @@ class Forecaster:
             if unit.plan is None:
                 self._plan(unit.question or "", unit.kind)
             else:
-                self._run(self._graph(unit.plan, unit.question), unit.document())
+                self._run(
+                    self._graph(unit.plan, unit.question, *unit.parameters.items()), unit.document()
+                )
         except PearlError as error:
             self._n_problems += 1
             if len(self._problems) < 3:

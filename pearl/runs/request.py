@@ -149,6 +149,7 @@ class ExecuteRequest(RunRequest):
     plan_and_documents: tuple[Text, ...] = ()
     together: bool = False
     tasks: Text | None = None
+    set: tuple[Text, ...] = ()
     # A run to an address is in no store: an untrusted one must not say where rows are sent.
     out: Annotated[Text, AfterValidator(_local)]
     trace: Text | None = None
@@ -160,6 +161,8 @@ class ExecuteRequest(RunRequest):
     def worked_on(self) -> dict[str, str]:
         """Identity of the input: names of plan and documents, digests of tasks and data."""
         inputs = {"arguments": "\n".join(self.plan_and_documents)}
+        if self.set:
+            inputs["set"] = "\n".join(self.set)
         if self.tasks:
             inputs["tasks"] = _content(self.tasks)
         if self.data:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -13,6 +13,7 @@ from pearl.data.samples import given
 from pearl.documents.document import Document, load_at_once
 from pearl.documents.document import load as load_file
 from pearl.documents.readers import reading
+from pearl.dsl.binding import bind
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes import n_following
@@ -63,14 +64,14 @@ class Resources:
         finally:
             self.n_loading -= 1
 
-    def plan(self, text: str, question: str | None) -> CheckedPlan:
-        """Parse a plan, cached by its text."""
-        return self._plan(text, question)[0]
+    def plan(self, text: str, question: str | None, parameters: Mapping[str, str]) -> CheckedPlan:
+        """A plan with the values of its parameters, cached by its text and these."""
+        return self._plan(text, question, *parameters.items())[0]
 
-    def n_chained(self, text: str, question: str | None) -> int:
+    def n_chained(self, text: str, question: str | None, parameters: Mapping[str, str]) -> int:
         """Length of the longest chain of calls in a plan; 0 if it is invalid."""
         try:
-            return self._plan(text, question)[1]
+            return self._plan(text, question, *parameters.items())[1]
         except PearlError:
             return 0  # the unit will fail with this error
 
@@ -88,8 +89,10 @@ class Resources:
         made: Made = self._made[key]
         return made
 
-    def _read(self, text: str, question: str | None) -> tuple[CheckedPlan, int]:
-        checked = self.pearl.compile(text, question=question)
+    def _read(
+        self, text: str, question: str | None, *parameters: tuple[str, str]
+    ) -> tuple[CheckedPlan, int]:
+        checked = bind(self.pearl.compile(text, question=question), dict(parameters))
         return checked, max(n_following(build_graph(checked)))
 
     async def _load(self, key: Hashable, load: Callable[[], Document]) -> Document:

@@ -1,7 +1,7 @@
 """Files of tasks, and samples → tasks, one by one; a bad row is a task with a problem.
 
 A row of a tasks file: `id`, one of `plan | plan_path | question`, one of `document |
-document_path`. Paths are relative to the file. What `pearl plan --data` writes can be read here:
+document_path`; with a plan, `parameters`, an object with the values of its parameters. Paths are relative to the file. What `pearl plan --data` writes can be read here:
 `planned_for` names the library of a plan, and the gold data of a row (`options, gold, reference, subsets`)
 is copied to its result.
 """
@@ -66,6 +66,7 @@ class _TaskRow(BaseModel):
     status: str | None = None
     error: Any = None
     planned_for: PlannedFor | None = None
+    parameters: dict[str, str] = {}
 
 
 class TaskFile:
@@ -146,6 +147,7 @@ def over_files(
     *,
     question: str | None = None,
     plan: str | None = None,
+    parameters: Mapping[str, str] | None = None,
     is_named: bool = True,
 ) -> list[Task]:
     """A question or a plan over files of documents: one task per file, with its path as id.
@@ -154,6 +156,7 @@ def over_files(
         documents: Read when their tasks are run.
         question: The question.
         plan: The text of a plan.
+        parameters: A text for each parameter of the plan.
         is_named: Whether the id of a single task is its path, too, instead of "".
 
     Raises:
@@ -165,7 +168,10 @@ def over_files(
         )
     paths = list(dict.fromkeys(map(str, documents)))  # without duplicates: the path is the id
     ids = paths if len(paths) > 1 or is_named else [""]
-    return [_over_file(id, path, None, question, plan) for id, path in zip(ids, paths, strict=True)]
+    return [
+        _over_file(id, path, None, question, plan, None, parameters)
+        for id, path in zip(ids, paths, strict=True)
+    ]
 
 
 def _over_file(
@@ -175,10 +181,12 @@ def _over_file(
     question: str | None,
     plan: str | None,
     extra: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, str] | None = None,
 ) -> Task:
     return Task(
         id, partial(load, path, name=name), question, plan,
         source=file_source(path), extra=extra or {}, kind=kind_by_name(name or path),
+        parameters=parameters or {},
     )  # fmt: skip
 
 
@@ -193,6 +201,7 @@ class _KeptTask(BaseModel):
     question: str | None
     plan: str | None
     extra: dict[str, Any]
+    parameters: dict[str, str] = {}
 
 
 MAX_KEPT = 10_000  # Maximum tasks that a store keeps in full
@@ -215,6 +224,7 @@ def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:
                 "question": task.question,
                 "plan": task.plan,
                 "extra": dict(task.extra),
+                "parameters": dict(task.parameters),
             }
         )
     return found
@@ -234,17 +244,35 @@ def read_tasks(info: RunInfo) -> list[Task]:
         raise StoreError(f"the tasks of run {info.id} cannot be read: {reason(error)}") from None
     home = Path(info.folder)
     return [
-        _over_file(row.id, str(home / row.path), row.name, row.question, row.plan, row.extra)
+        _over_file(
+            row.id,
+            str(home / row.path),
+            row.name,
+            row.question,
+            row.plan,
+            row.extra,
+            row.parameters,
+        )
         for row in rows
     ]
 
 
-class DocumentTasks:
-    """One plan over each document of samples once, in order; read twice, as gold data is copied if no other sample has the document."""
+def row_values(names: Collection[str], given: Mapping[str, str], sample: Sample) -> dict[str, Any]:
+    """The values of parameters: those given for all rows, else those of the columns of their names."""
+    fields = {**(sample.to_dict() if names else {}), **given}
+    return {name: fields[name] for name in {*names, *given} if name in fields}
 
-    def __init__(self, read: Callable[..., Iterable[Sample | DataError]], plan: str) -> None:
+
+class DocumentTasks:
+    """One plan over each document of samples once for the same parameters, in order; read twice, as gold data is copied if no other sample has the document."""
+
+    def __init__(
+        self, read: Callable[..., Iterable[Sample | DataError]], plan: str,
+        values: Callable[[Sample], Mapping[str, str]] = lambda sample: {},
+    ) -> None:  # fmt: skip
         self._read = read
         self._plan = plan
+        self._values = values
         self._n_failing = 0
 
     def __iter__(self) -> Iterator[Task]:
@@ -262,7 +290,7 @@ class DocumentTasks:
             if isinstance(sample, DataError) or sample.document is None:
                 self._n_failing += 1
             else:
-                n_samples.add(_document_key(sample.document))
+                n_samples.add(_document_key(sample.document, self._values(sample)))
         return n_samples
 
     def _tasks(
@@ -275,7 +303,8 @@ class DocumentTasks:
             if sample.document is None:
                 yield b"", Task(sample.id, sample.load, plan=self._plan)
                 continue
-            key = _document_key(sample.document)
+            values = self._values(sample)
+            key = _document_key(sample.document, values)
             if seen.add(key) > 1:
                 continue
             extra = _passed_on(sample.to_dict())
@@ -283,33 +312,51 @@ class DocumentTasks:
                 extra = {}
             document, name = sample.document, sample.document_name
             source = document.digest if isinstance(document, Document) else sample.source
-            yield key, Task(name, sample.loader, plan=self._plan, source=source, extra=extra)
+            yield (
+                key,
+                Task(
+                    name,
+                    sample.loader,
+                    plan=self._plan,
+                    source=source,
+                    extra=extra,
+                    parameters=values,
+                ),
+            )
 
 
 class CountedDocumentTasks(DocumentTasks):
     """`DocumentTasks` of which the number is known."""
 
-    def __init__(self, read: Callable[..., Iterable[Sample | DataError]], plan: str) -> None:
-        super().__init__(read, plan)
+    def __init__(
+        self, read: Callable[..., Iterable[Sample | DataError]], plan: str,
+        values: Callable[[Sample], Mapping[str, str]] = lambda sample: {},
+    ) -> None:  # fmt: skip
+        super().__init__(read, plan, values)
         self._n = len(self._n_samples) + self._n_failing
 
     def __len__(self) -> int:
         return self._n
 
 
-def _document_key(document: Document | Path | StoredFile) -> bytes:
-    """The identity of a document without its text."""
+def _document_key(document: Document | Path | StoredFile, values: Mapping[str, object]) -> bytes:
+    """The identity of a document without its text, with the values of parameters."""
+    said = repr(sorted(values.items())).encode("utf-8", "backslashreplace") if values else b""
     if isinstance(document, Document):
-        return bytes.fromhex(document.digest)
-    return os.fsencode(str(document))
+        return bytes.fromhex(document.digest) + said
+    return os.fsencode(str(document)) + said
 
 
 class StreamedTasks:
     """One plan over the rows and documents of an address, one task each, read once and not listed in advance."""
 
-    def __init__(self, read: Callable[[], Iterable[Sample | DataError]], plan: str) -> None:
+    def __init__(
+        self, read: Callable[[], Iterable[Sample | DataError]], plan: str,
+        values: Callable[[Sample], Mapping[str, str]] = lambda sample: {},
+    ) -> None:  # fmt: skip
         self._read = read
         self._plan = plan
+        self._values = values
 
     def __iter__(self) -> Iterator[Task]:
         for sample in self._read():
@@ -322,7 +369,10 @@ class StreamedTasks:
             extra = _passed_on(sample.to_dict())
             load = sample.loader or sample.load
             kind = kind_by_name(sample.document_name)
-            yield Task(sample.id, load, plan=self._plan, source=source, extra=extra, kind=kind)
+            yield Task(
+                sample.id, load, plan=self._plan, source=source, extra=extra, kind=kind,
+                parameters=self._values(sample),
+            )  # fmt: skip
 
 
 def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -358,14 +408,23 @@ def _tasks(
         text, digest = row.document, text_sha256(row.document)
         name = names.claim(digest, row.document_name or id, source.line)
         extra["document"] = name
-        yield Task(id, partial(from_text, text, name), row.question, plan, None, digest, extra)
+        yield Task(
+            id,
+            partial(from_text, text, name),
+            row.question,
+            plan,
+            None,
+            digest,
+            extra,
+            parameters=row.parameters,
+        )
     elif path is not None:
         extra["document"] = name = str(row.document_path)
-        yield _over_file(id, str(path), name, row.question, plan, extra)
+        yield _over_file(id, str(path), name, row.question, plan, extra, row.parameters)
     elif documents:
         for document in documents:
             own_id = id if len(documents) == 1 else f"{id}/{document}"
-            yield _over_file(own_id, document, None, row.question, plan, extra)
+            yield _over_file(own_id, document, None, row.question, plan, extra, row.parameters)
     else:
         problem = source.error(
             "the row has neither document nor document_path, and no document was named",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, assert_never
@@ -139,6 +139,8 @@ class RunStarted(EventBase):
     """Context window in tokens; None for no limit."""
     steps: tuple[str, ...] = ()
     """Outputs of the plan's steps in order; empty in traces older than this field."""
+    parameters: Mapping[str, str] = {}
+    """The values of the plan's parameters."""
 
 
 class PlanRewritten(EventBase):

@@ -119,6 +119,7 @@ class Result:
     status: str
     why: str
     question: str
+    parameters: str
     understood: str
     answer: str
     markdown: str
@@ -163,6 +164,11 @@ class Untrusted:
     def has_nothing(self) -> bool:
         """Whether a key has no value."""
         return None in self._data.values()
+
+    @property
+    def pairs(self) -> str:
+        """All keys with their texts, in one line."""
+        return "; ".join(f"{name} = {self.text(name)}" for name in self._data)
 
     def text(self, name: str) -> str:
         """A text; "" if missing."""
@@ -289,6 +295,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         status=status,
         why=why,
         question=row.text("question") or question,
+        parameters=row.inner("parameters").pairs,
         understood=understood.text("question"),
         answer=row.text("answer"),
         markdown=row.text("markdown"),

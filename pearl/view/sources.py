@@ -73,7 +73,7 @@ def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
     for event in events:
         match event:
             case RunStarted():
-                names = ("question", "document", "method", "model", "plan")
+                names = ("question", "parameters", "document", "method", "model", "plan")
                 row |= {name: getattr(event, name) for name in names}
             case StepFinished():
                 steps.append(

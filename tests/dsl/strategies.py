@@ -113,8 +113,8 @@ _LIBRARIES = st.lists(actions(), min_size=1, max_size=5, unique_by=lambda action
 @st.composite
 def wild_plans(draw: st.DrawFn) -> Plan:
     """Plans that can be written down; what they call and refer to need not exist."""
-    sources = tuple(draw(_WILD_SOURCES))
-    return Plan(tuple(draw(_WILD_STEPS)), tuple(draw(_WILD_ACTIONS)), draw(_QUESTIONS), sources)
+    blocks = tuple(draw(_WILD_SOURCES)), tuple(draw(_WILD_SOURCES))
+    return Plan(tuple(draw(_WILD_STEPS)), tuple(draw(_WILD_ACTIONS)), draw(_QUESTIONS), *blocks)
 
 
 _QUESTIONS = st.none() | texts()

@@ -42,7 +42,9 @@ def test_accepts_exactly_what_the_grammar_accepts(text: str) -> None:
 
 @given(plan_texts)
 def test_a_plan_without_a_question_is_what_decoders_write(text: str) -> None:
-    assert accepts(text, "start") == (not text.startswith(("Question: ", "Sources:")))
+    assert accepts(text, "start") == (
+        not text.startswith(("Question: ", "Parameters:", "Sources:"))
+    )
 
 
 @given(broken_texts())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from pearl.cli.files import (
     found_documents,
     is_file,
     library_for,
+    named_values,
     open_samples,
     read_input,
     with_commands,
@@ -41,6 +42,7 @@ from pearl.errors.privacy import is_private
 
 if TYPE_CHECKING:
     from pearl.cli.work import Finished
+    from pearl.data.samples import Sample
     from pearl.runs.executors import Task
     from pearl.runs.session import Summary
     from pearl.runs.tasks import DocumentTasks, TaskFile
@@ -52,6 +54,10 @@ if TYPE_CHECKING:
 @option(
     "--tasks", PATH,
     help="JSONL: id, plan | plan_path | question, document | document_path; the format of `pearl plan --data`.",
+)  # fmt: skip
+@option(
+    "--set", str, "The text for a parameter of the plan; without it, the column of --data with its name.",
+    metavar="NAME=VALUE", multiple=True,
 )  # fmt: skip
 @data_options
 @option(
@@ -78,7 +84,7 @@ def command(
     """
     from pearl.data.storage import address_of, is_address
     from pearl.runs.executors import DEFAULT
-    from pearl.runs.tasks import StreamedTasks
+    from pearl.runs.tasks import StreamedTasks, row_values
 
     data = options["data"]
     is_printed = out is None or is_for_printing(out)
@@ -92,6 +98,8 @@ def command(
         (tasks is not None and data is not None, "--tasks and --data cannot be combined", "--data needs a plan"),
         (together and (tasks is not None or data is not None),
          "--together needs a plan and documents", "pearl execute why.plan reports --together"),
+        (tasks is not None and options["set"],
+         "--set and --tasks cannot be combined", "give the rows a field 'parameters': {\"drug\": \"warfarin\"}"),
     )  # fmt: skip
     check_data(options)
     options["named"] = plan_and_documents
@@ -107,15 +115,20 @@ def command(
         )
     plan, *named = plan_and_documents
     _refuse_other(plan, named)
-    text = _checked(plan, options)
+    text, names = _checked(plan, options)
+    given = named_values("--set", options["set"])
     if data is not None and is_address(address_of(data)):
-        streamed = StreamedTasks(partial(open_samples, options), text)
+        streamed = StreamedTasks(
+            partial(open_samples, options), text, partial(row_values, names, given)
+        )
         return _run(streamed, out, options, text)
     if data is None:
         is_named = not is_printed or options["as_lines"]
-        work = document_tasks(named, together=together, plan=text, is_named=is_named, outs=outs)
+        work = document_tasks(
+            named, together=together, plan=text, parameters=given, is_named=is_named, outs=outs
+        )
         return _run(work, out, options, text)
-    return _run(_data_tasks(text, options), out, options, text)
+    return _run(_data_tasks(text, partial(row_values, names, given), options), out, options, text)
 
 
 def _refuse_other(plan: str, documents: Sequence[str]) -> None:
@@ -184,24 +197,30 @@ def _is_said(name: str) -> bool:
     return source is not click.core.ParameterSource.DEFAULT
 
 
-def _checked(plan: str, options: dict[str, Any]) -> str:
-    """The text of the plan, checked before any document is read."""
+def _checked(plan: str, options: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """The text of the plan, checked before any document is read, with the names of its parameters."""
+    from pearl.dsl.binding import bind
     from pearl.dsl.checker import compile_plan
 
     text = read_input(plan)
     library = library_for(options["library"], options["domain"])
     try:
-        compile_plan(text, library, max_steps=options["max_steps"])
+        checked = compile_plan(text, library, max_steps=options["max_steps"])
     except PlanError as error:
         raise type(error)(error.text, with_commands(error.diagnostics, plan), plan) from None
-    return text
+    names = tuple(each.name for each in checked.plan.parameters)
+    by_row = dict.fromkeys(names, "-") if options["data"] is not None else {}
+    bind(checked, by_row | named_values("--set", options["set"]))
+    return text, names
 
 
 _LARGE = 50_000  # Rows of a file that are not counted before the run
 _CHOOSE = ("limit", "subset", "columns")  # Options that need a file from its beginning
 
 
-def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
+def _data_tasks(
+    plan: str, values: Callable[[Sample], Mapping[str, str]], options: dict[str, Any]
+) -> DocumentTasks:
     """A task for each document of the data, and a failing task for each invalid row."""
     from pearl.runs.tasks import CountedDocumentTasks, DocumentTasks
 
@@ -209,8 +228,8 @@ def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
     if Path(options["data"]).is_fifo():  # can be read only once
         read = partial(iter, list(read()))
     elif not any(options[name] for name in _CHOOSE) and _estimated_rows(options["data"]) > _LARGE:
-        return DocumentTasks(read, plan)
-    return CountedDocumentTasks(read, plan)
+        return DocumentTasks(read, plan, values)
+    return CountedDocumentTasks(read, plan, values)
 
 
 def _estimated_rows(name: str) -> int:

@@ -146,6 +146,7 @@ class Task(Unit):
         problem: Why the row of the input is invalid; such a task fails.
         extra: Fields of the input that are copied to its row, such as options and the gold answer.
         kind: The probable kind of the document, by its name; the loaded document has its own.
+        parameters: A text for each parameter of the plan.
     """
 
     id: str
@@ -156,12 +157,16 @@ class Task(Unit):
     source: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
     kind: DocumentKind = "document"
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def depends_on(self) -> Sequence[str]:
-        """Plan, question and extra fields."""
+        """Plan, question, parameters and extra fields."""
+        said = (
+            {**self.extra, "parameters": dict(self.parameters)} if self.parameters else self.extra
+        )
         try:
-            extra = json.dumps(self.extra, sort_keys=True) if self.extra else "{}"
+            extra = json.dumps(said, sort_keys=True) if said else "{}"
         except TypeError as error:
             raise UsageError(
                 f"the extra of task '{self.id}' is not JSON data: {error}",
@@ -171,7 +176,11 @@ class Task(Unit):
 
     def n_chained(self, resources: Resources) -> int:
         """Length of the longest chain of steps of its plan."""
-        return 0 if self.plan is None else resources.n_chained(self.plan, self.question)
+        return (
+            0
+            if self.plan is None
+            else resources.n_chained(self.plan, self.question, self.parameters)
+        )
 
     async def perform(self, resources: Resources, trace: Trace) -> Answer:
         """Run the plan, writing it first if necessary."""
@@ -181,7 +190,7 @@ class Task(Unit):
         resources.on_loaded()
         if self.plan is None:
             return await resources.pearl.ask(self.question or "", document, trace=trace)
-        plan = resources.plan(self.plan, self.question)
+        plan = resources.plan(self.plan, self.question, self.parameters)
         return await resources.pearl.execute(plan, document, trace=trace)
 
     def is_unsure(self, result: Answer) -> bool:
@@ -198,6 +207,7 @@ class Task(Unit):
             **self.extra,
             "status": "unfinished" if isinstance(error, BudgetError | PausedError) else "failed",
             "question": self.question,
+            **({"parameters": dict(self.parameters)} if self.parameters else {}),
             "error": error and error_to_dict(error),
             **({"steps": [step.to_dict() for step in finished]} if finished else {}),
         }

@@ -1,0 +1,106 @@
+"""`--set`, `--parameter` and columns of `--data`: the parameters of plans on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Terminal
+
+PLAN = """\
+Question: Why was {drug} stopped?
+
+Parameters:
+- drug : the drug that was stopped
+
+New actions:
+- None
+
+1. why = FIND_REASON(CTX, ["the stopping of the drug", drug]) : Find out why
+"""
+LETTER = (
+    "The warfarin was stopped because of the bleeding. The aspirin was stopped because of a rash."
+)
+RULES = [
+    {"match": "- warfarin\n", "reply": "> The warfarin was stopped because of the bleeding."},
+    {"match": "- aspirin\n", "reply": "> The aspirin was stopped because of a rash."},
+]
+MODEL = ("--model", "scripted:rules.json", "--store", "store", "--check", "off")
+
+
+@pytest.fixture(autouse=True)
+def folder(pearl: Terminal) -> None:
+    Path("stopped.plan").write_text(PLAN, "utf-8")
+    Path("letter.txt").write_text(LETTER, "utf-8")
+    Path("rules.json").write_text(json.dumps(RULES), "utf-8")
+
+
+def test_a_text_is_given_and_shown(pearl: Terminal) -> None:
+    out = pearl("execute", "stopped.plan", "letter.txt", "--set", "drug=warfarin", "-v", *MODEL)
+    assert "drug = warfarin" in out
+    assert "because of the bleeding" in out
+    assert PLAN.strip() in out
+    row = pearl.json("execute", "stopped.plan", "letter.txt", "--set", "drug=aspirin", *MODEL)
+    assert (row["parameters"], row["question"]) == ({"drug": "aspirin"}, "Why was aspirin stopped?")
+    assert "rash" in row["answer"]
+    assert "1 task" in pearl(
+        "execute", "stopped.plan", "letter.txt", "--set", "drug=x", "--dry-run"
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        ([], "the plan's parameter 'drug' is not set: the drug that was stopped"),
+        (["--set", "drug="], "parameter 'drug' is empty"),
+        (["--set", "drug"], "--set drug: not NAME=VALUE"),
+        (["--set", "drug=a", "--set", "dose=b"], "the plan has no parameter 'dose'"),
+        (["--set", "drug=a", "--set", "drug=b"], "--set gives 'drug' twice"),
+        (["--set", "CTX=a", "--set", "drug=b"], "the plan has no parameter 'CTX'"),
+    ],
+)
+def test_wrong_texts(pearl: Terminal, args: list[str], why: str) -> None:
+    pearl("execute", "stopped.plan", "letter.txt", *args, *MODEL, code=2)
+    assert why in pearl.talk
+    assert len(pearl.talk.strip().splitlines()) <= 3
+
+
+def test_columns_of_data_give_a_text_for_each_row(pearl: Terminal) -> None:
+    rows = [("warfarin", "letter.txt"), ("aspirin", "letter.txt"), ("", "letter.txt"), ("aspirin", "letter.txt")]  # fmt: skip
+    Path("drugs.csv").write_text("drug,document_path\n" + "\n".join(map(",".join, rows)), "utf-8")
+    args = ("execute", "stopped.plan", "--data", "drugs.csv", *MODEL, "--out", "rows.jsonl")
+    pearl(*args, code=1)
+    found = [json.loads(line) for line in Path("rows.jsonl").read_text("utf-8").splitlines()]
+    told = [(row.get("parameters"), row["status"]) for row in found]
+    assert told[:2] == [({"drug": "warfarin"}, "answered"), ({"drug": "aspirin"}, "answered")]
+    assert told[2][1] == "failed"
+    assert len(told) == 3  # the same document with the same text is run once
+    assert "rash" in found[1]["answer"]
+    assert "'drug' is empty" in found[2]["error"]["message"]
+    pearl("execute", "stopped.plan", "--data", "drugs.csv", "--set", "drug=aspirin", *MODEL, "--out", "all.jsonl")  # fmt: skip
+    (row,) = [json.loads(line) for line in Path("all.jsonl").read_text("utf-8").splitlines()]
+    assert row["parameters"] == {"drug": "aspirin"}
+
+
+def test_a_run_is_resumed_with_its_texts(pearl: Terminal) -> None:
+    args = ("execute", "stopped.plan", "letter.txt", *MODEL, "--out")
+    pearl(*args, "a.jsonl", "--set", "drug=warfarin", "--max-calls", "0", code=None)
+    run = pearl.talk.partition("run ")[2].partition(":")[0]
+    pearl("runs", "resume", run, "--store", "store", "--max-calls", "9", "--yes")
+    (row,) = [json.loads(line) for line in Path("a.jsonl").read_text("utf-8").splitlines()]
+    assert (row["status"], row["parameters"]) == ("answered", {"drug": "warfarin"})
+    pearl(*args, "b.jsonl", "--set", "drug=aspirin")
+    assert "of them from earlier runs" not in pearl.talk
+    assert "rash" in Path("b.jsonl").read_text("utf-8")
+
+
+def test_rows_of_tasks_have_their_texts(pearl: Terminal) -> None:
+    task = {"plan": PLAN, "document": LETTER}
+    tasks = [{**task, "id": drug, "parameters": {"drug": drug}} for drug in ("warfarin", "aspirin")]
+    Path("t.jsonl").write_text("\n".join(map(json.dumps, tasks)), "utf-8")
+    out = pearl("execute", "--tasks", "t.jsonl", "--jsonl", *MODEL)
+    assert [json.loads(line)["parameters"]["drug"] for line in out.splitlines()] == ["warfarin", "aspirin"]  # fmt: skip
+    pearl("execute", "--tasks", "t.jsonl", "--set", "drug=a", code=2)
+    assert "--set and --tasks cannot be combined" in pearl.talk
