@@ -73,13 +73,7 @@ def told_place(where: Where) -> str:
 
 
 class Composer:
-    """Reads the values of one record.
-
-    Args:
-        root: The schema.
-        name: What the whole is called.
-        fills_in: Whether what is left out gets a default, which must not stand for what is undecided.
-    """
+    """Reads the values of one record of a schema (`name` for the whole); with `fills_in`, what is left out gets its default."""
 
     def __init__(self, root: Node, name: str, *, fills_in: bool) -> None:
         self.root = root

@@ -113,12 +113,7 @@ class Row:
         return text and text.strip()
 
     def file(self, field: str) -> Path | StoredFile | None:
-        """The file that a field names, relative to the folder of the data; None as in `text`.
-
-        Data is untrusted, and the files it names are sent to a model. So, after resolving links,
-        the file must be inside the folder unless `allow_outside` is set, and must be a regular
-        file, not a device or a pipe.
-        """
+        """The file that a field names, None as in `text`: regular, and inside the folder of the data unless `allow_outside`, as data is untrusted."""
         name = self.text(field)
         if name is None:
             return None

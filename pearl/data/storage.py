@@ -75,14 +75,7 @@ def address_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file at an address; with a version, only this version is read.
-
-    Attributes:
-        home: The address of its bucket, as `s3://BUCKET`.
-        key: Its path in the bucket.
-        size: In bytes; -1 if unknown.
-        version: Its ETag or what else changes with its content; "" if unknown.
-    """
+    """A file at an address (the `home` is `s3://BUCKET`, size -1 unknown); with a version (ETag), only this version is read."""
 
     home: str
     key: str

@@ -96,11 +96,7 @@ def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
 def comparison(
     operator: str, wanted: Wanted, values: Sequence[str], name: str
 ) -> tuple[Callable[[str], Verdict], list[str]]:
-    """Return the test of one value of a column, and notes for the reader.
-
-    An empty value is never before, after, at least or at most anything. A value that cannot be read
-    as the date or number it is compared with is undecided, as is a number in another unit.
-    """
+    """Return the test of one value of a column, undecided for what cannot be read or has another unit, and notes for the reader."""
     if operator not in OPERATORS:
         raise ValueError(f"unknown operator '{operator}'; operators are {', '.join(OPERATORS)}")
     if operator in ORDERED:
@@ -271,10 +267,7 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
 
 
 def has_one_order(values: Sequence[str]) -> bool:
-    """Whether texts with numbers in them have one order: by letters `v1.9` is after `v1.10`, `9:15` after `10:30`.
-
-    Texts with different words are names, which have the order of their letters.
-    """
+    """Whether texts with numbers have one order, as names do: by letters `v1.9` is after `v1.10`, `9:15` after `10:30`."""
     values = [value for value in values if not is_no_key(value)]
     words = {tuple(_LETTERS.findall(value.casefold())) for value in values}
     begin_with_digit = sum(_BEGINS_WITH_DIGIT.match(value) is not None for value in values)

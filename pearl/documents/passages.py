@@ -291,11 +291,7 @@ Stem = Literal["english", "porter", "none"]
 
 
 def terms(text: str, *, drop_stop_words: bool = False, stem: Stem = "english") -> list[str]:
-    """The search terms of a text: case-folded, stemmed, in order, with repeats.
-
-    Case and accents are folded, however they are encoded, and endings such as `'s` cut off; soft
-    hyphens and joiners are left out; scripts written without blanks give character bigrams.
-    """
+    """The search terms of a text, in order, with repeats: case and accents folded, stemmed; bigrams in scripts without blanks."""
     found: list[str] = []
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)

@@ -294,12 +294,7 @@ class Counter:
         return sum(len(self.encoding.encode_ordinary(part)) for part in _slices(text))
 
     def bounds(self, text: str, part: str = "") -> tuple[int, int]:
-        """Minimum and maximum tokens that a text contributes to a longer one.
-
-        Exact for an estimate, which is additive except for the detected language. Token counts by a
-        vocabulary are not additive at seams and at slices of long texts; the bounds include a margin
-        for that.
-        """
+        """Minimum and maximum tokens that a text contributes to a longer one: exact for an estimate, with a margin for vocabularies."""
         if self._is_estimate:
             data = text.encode("utf-8", errors="replace").replace(b"\xe2\x80", b"'")
             low, high = (_cost(data, table) for table in (_IN_ENGLISH, _ELSEWHERE))

@@ -126,12 +126,7 @@ def most_errors(k: int, m: int, n: int, risk: float) -> int:
 def _plan(
     rows: Numbers, pilot: Numbers, errors: Numbers, target: float, risk: float, n_kept: float
 ) -> tuple[float, int]:
-    """The threshold and the sample size with the fewest expected rows for the strong model.
-
-    `rows` and `pilot` are confidences of undecided and of labelled rows. The pilot sample predicts
-    the errors of the next one (a beta distribution). A bad choice only costs calls: what is guaranteed
-    follows from a sample drawn after it. A sample size of 0 is no cascade.
-    """
+    """The threshold and sample size with the fewest expected rows for the strong model; a bad choice only costs calls, as a sample drawn later decides."""
     import numpy as np
     from scipy import special
 

@@ -104,12 +104,7 @@ async def compose_answer(
     step: Step, action: Action, question: str, parts: Sequence[AnswerPart], rows: Mapping[str, Sequence[Named]],
     evidence: Sequence[Evidence], asker: Asker, computed: Collection[str] = (),
 ) -> StepResult:  # fmt: skip
-    """The result of the last step: sentences of a model, or the labelled parts if these are of no use.
-
-    `rows` has the rows of parts, `computed` the parts that no model wrote. An answer is degraded
-    if it is made of cut results, if its sentences could not be checked, or if the parts, which may leave some of
-    the question open, stand in for it.
-    """
+    """The result of the last step: sentences of a model, or the labelled parts if these are of no use, which degrades the answer."""
     shown = [part for part in parts if part.is_decided or part.state == "nothing"]
     if len(shown) < 2 or not any(part.is_decided for part in parts):
         return composed_result(step, action, parts)

@@ -51,20 +51,7 @@ class StandaloneTask:
 
 @dataclass(frozen=True, slots=True)
 class ActionTask:
-    """Carry out one step.
-
-    Attributes:
-        output: Name of the step's output.
-        arguments: Parameter name and value of every argument except the document, in order.
-        document: The text of `CTX`, or a part of it; None if the action reads no document.
-        explanation: The explanation of the step in the plan.
-        question: The question of the plan, or "".
-        inputs: Names of those arguments that are outputs of earlier steps.
-        gives: The type that the result is parsed as.
-        is_of_numbers: Whether each entry of a list is read as a number.
-        parts: Results of the step over the parts of the document, which are to be merged into one.
-        is_quoted: Of an extraction, whether every value is asked for with its quote.
-    """
+    """Carry out one step over a text (None if it reads none), or merge its results over the parts of one; `inputs` are outputs among the arguments."""
 
     output: str
     action: Action
@@ -81,22 +68,7 @@ class ActionTask:
 
 @dataclass(frozen=True, slots=True)
 class ItemsTask:
-    """Carry out one step for several items, each on its own.
-
-    It contains only the call, not the plan, so equal steps of different plans share one request.
-
-    Attributes:
-        output: Name of the step's output; not shown.
-        arguments: Parameter name and value of every argument except the items and their labels.
-        kind: The kind of decision about each item.
-        labels: The values allowed for `label`.
-        n_picks: Items to choose for `pick`.
-        round: 0 for the first request, n for the n-th after a reply that left items undecided.
-        inputs: Names of those arguments that are outputs of earlier steps.
-        is_echoed: Whether the reply repeats the first words of each item after its number.
-        why: The error in the previous reply.
-        is_quoted: Whether the reply has the words that decided about each item.
-    """
+    """Carry out one step for several items, each on its own: only the call, so that equal steps of different plans share a request."""
 
     output: str
     action: Action
@@ -124,10 +96,7 @@ class LookupTask:
 
 @dataclass(frozen=True, slots=True)
 class ChooseTask:
-    """Choose the option that answers a question, based on a document or on an answer in words.
-
-    The reply names the option by its letter; if `is_reasoned`, it gives its reasons first.
-    """
+    """Choose the option that answers a question, by its letter (after reasons), based on a document or on an answer in words."""
 
     question: str
     options: tuple[str, ...]
@@ -316,14 +285,7 @@ class PrefixCaching:
 
 @dataclass(frozen=True, slots=True)
 class PrefixUse:
-    """How a call used the server's prefix cache.
-
-    Attributes:
-        role: `first` warms up the cache with its prefix, the document; `waited` was delayed until
-            that was done; `free` was not delayed.
-        why: The reason for the role.
-        n_expected_cached_tokens: Input tokens expected from the cache, in whole blocks.
-    """
+    """How a call used the server's prefix cache: `first` filled it, `waited` was delayed until then, `free` was not; and `why`."""
 
     role: Literal["first", "waited", "free"]
     why: str

@@ -287,11 +287,7 @@ def as_client(
 def clients_by_role(
     main: Client, models: Mapping[Role, str | Model | Function | None]
 ) -> dict[Role, Client]:
-    """The clients of a run; without a model, a role has the main client, and `escalate` has none.
-
-    They share the replies, the budget and the breaker of the main client, and the limits of each
-    server. The address, the key and the kind of the main client's server are used for its backend only.
-    """
+    """The clients of a run with shared replies, budget, breaker and limits; without a model, a role has the main one, `escalate` none."""
     clients: dict[Role, Client] = {"main": main}
     for role, model in models.items():
         if model is None:

@@ -78,11 +78,7 @@ class ConstraintFallback:
         on_refused: Callable[[Level, ModelError], None],
         flaw: Callable[[str], str | None] = _plan_flaw,
     ) -> tuple[Completion, Level]:
-        """Send a request at the strictest level that the model supports.
-
-        Some servers accept a grammar and silently ignore it. So a constrained reply is validated:
-        an invalid one is still returned, but its level is not used again.
-        """
+        """Send a request at the strictest supported level; one whose replies are invalid, as its grammar is ignored, is not used again."""
         while True:
             level = self.level
             try:

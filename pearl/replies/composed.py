@@ -36,15 +36,7 @@ _TAG = lazy_pattern(r"</?input\b|^\s*\|", re.I | re.M)
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a composed answer.
-
-    Attributes:
-        text: The sentence with the blanks and the mark of a list before it.
-        said: The sentence alone.
-        cites: The items that it cites, from 0; none for an introduction.
-        rests_on: The same; of an introduction, what the sentences after it cite.
-        place: The numbers of its paragraph and of its line.
-    """
+    """A sentence of a composed answer: alone (`said`), what it cites, and what it rests on, the same or what follows an introduction."""
 
     text: str
     said: str

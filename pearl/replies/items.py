@@ -254,12 +254,7 @@ def end_keys(item: str) -> tuple[str, str]:
 
 
 class Echoes:
-    """The words of items that show of which one a value is: the first ones, or the last ones.
-
-    Attributes:
-        which: `first` or `last`.
-        words: For each item the fewest that tell it from the others, or the most that a row has.
-    """
+    """The first or last words of items, the fewest that tell them apart, which show of which one a value is."""
 
     def __init__(self, items: Sequence[str], *, is_last: bool) -> None:
         self.which = "last" if is_last else "first"

@@ -111,15 +111,7 @@ def id_of(row: Mapping[str, Any]) -> str:
 
 
 class ListTable(NamedTuple):
-    """A list of a schema, whose entries are the rows of a table.
-
-    Attributes:
-        name: With the lists around it: `orders.items`.
-        steps: The fields that lead to it, from entry to entry; `ENTRY` is a list in a list.
-        keys: The columns with the numbers of the entries around it and of its own.
-        field: The list; of lists in lists, the inmost.
-        number: Its field of the record, or the one that it is in, from 1.
-    """
+    """A list, named with those around it, whose entries are the rows of a table: the fields that lead to it, and columns with numbers of entries."""
 
     name: str
     steps: tuple[str, ...]
@@ -633,14 +625,7 @@ def _typed(field: Field, text: str) -> tuple[FieldScalar, str]:
 
 
 class AnsweredRows:
-    """Rows with the values that a person gave in place of the model's.
-
-    Attributes:
-        answers: What persons say, by row.
-        problems: Values that could not be taken: the entry of a list is another one now.
-        statuses: How many of the rows have a status.
-        schema: If there is one, rows have what their records say in its form.
-    """
+    """Rows with the values that a person gave in place of the model's, in the form of a schema if there is one; `problems` could not be taken."""
 
     def __init__(self, rows: Rows, answers: Mapping[str, Sequence[PersonAnswer]]) -> None:
         self._rows, self.answers = rows, answers

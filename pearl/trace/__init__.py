@@ -217,11 +217,7 @@ class ModelAttempted(LiveEvent):
 
 
 class ModelWaited(AskingEvent):
-    """A call waits, to be retried after a transient failure or because of a rate limit.
-
-    Long waits are reported again every ten seconds, with the remaining seconds. The first report
-    counts the attempt that failed.
-    """
+    """A call waits, for a retry or a rate limit; told again every ten seconds, the first time with the attempt that failed."""
 
     event: Literal["model_waited"] = "model_waited"
     reason: str
@@ -317,11 +313,7 @@ class LookedUp(EventBase):
 
 
 class StepFinished(EventBase):
-    """A step finished.
-
-    `context` is the way its document was presented: in full, part by part with the results merged
-    (map-reduce), by its most relevant passages (retrieve), row by row (rows), or not at all (none).
-    """
+    """A step finished; `context` is how its document was shown: full, map-reduce, retrieve, rows or none."""
 
     event: Literal["step_finished"] = "step_finished"
     step: str
@@ -530,14 +522,7 @@ class Trace(ShownInNotebooks):
 
 
 class Spent(NamedTuple):
-    """Calls of a run, for questions, plans, steps and choices.
-
-    Attributes:
-        n_calls: Calls, failed ones and cached replies included.
-        n_cached: Calls whose reply was cached.
-        n_failed: Calls without a usable reply.
-        usage: Tokens of all calls.
-    """
+    """Calls of a run for questions, plans, steps and choices (failed ones and cached replies included), and their tokens."""
 
     n_calls: int = 0
     n_cached: int = 0

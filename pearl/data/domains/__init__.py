@@ -88,11 +88,6 @@ def load_domain(name: str) -> Domain:
 
 
 def read_samples(domain: str, source: Source) -> Iterator[Sample | DataError]:
-    """The samples of a source, with an error for every invalid row.
-
-    Raises:
-        UsageError: The domain, split, field or column does not exist.
-        DataError: The data cannot be read at all.
-    """
+    """The samples of a source, with an error for every invalid row. Raises `UsageError` for unknown names, `DataError` for data."""
     samples: Iterator[Sample | DataError] = plugins.load(__name__, domain, "domain").read(source)
     return samples

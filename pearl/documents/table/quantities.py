@@ -104,11 +104,7 @@ _BRACKETS = lazy_pattern(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
 
 
 def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantity | None]:
-    """The numbers of a column's cells, each with the scale of the column where it has none itself.
-
-    A column of dates has none. A number without a unit does not take the unit of the others, because a
-    column of dollars may contain numbers of shares.
-    """
+    """The numbers of a column's cells, each with the scale of the column where it has none, but not its unit; a column of dates has none."""
     filled = [cell for cell in cells if not is_blank(cell)]
     read = read_quantities(cells)
     if filled and all(map(is_year, filled)):

@@ -34,12 +34,7 @@ _LEAST_PARAGRAPHS = 0.5
 
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
-    r"""Every turn, from its speaker to the next, with the speaker in the field `Speaker`.
-
-    A time beside the speaker is the field `Time`. There are at least two speakers, who take two
-    turns each on average; in a shorter conversation, every line or paragraph begins a turn. Else the
-    colons are those of headings or prose.
-    """
+    """Every turn, with `Speaker` and `Time`; of a short conversation each line or paragraph, else the colons are those of prose."""
     starts = max((list(style.finditer(text)) for style in _STYLES), key=len)
     speakers = {match["name"] for match in starts}
     is_short = len(starts) < 2 * len(speakers)

@@ -175,12 +175,7 @@ class Batches(ABC):
     async def results(
         self, batch: Batch, asked: Mapping[bytes, Request]
     ) -> dict[bytes, Completion | ModelError] | None:
-        """The results of a batch that is over, by key; None if the server does not have them.
-
-        Unreadable lines and requests without a line are missing. Of several lines for a request,
-        the first usable one counts; different replies to one request are an error. `asked` has the
-        requests that are awaited.
-        """
+        """The results of a batch that is over, by key; None if the server has none, missing if unreadable, an error if two replies differ."""
         if batch.state == "completed" and not batch.places:
             return None
         results: dict[bytes, Completion | ModelError] = {}

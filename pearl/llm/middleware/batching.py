@@ -170,12 +170,7 @@ OnTrouble = Callable[[ModelError, float], None]
 
 
 class Batched(Wrapper):
-    """Collects requests and sends them by rounds through a Batch API.
-
-    Requests for grammars go to the model directly, because no Batch API takes them;
-    so does a round of fewer requests than `threshold`, if the budget allows the full price. Close it in
-    the event loop that uses it.
-    """
+    """Collects requests and sends them by rounds through a Batch API, few or with grammars directly; close it in its event loop."""
 
     def __init__(
         self,

@@ -99,13 +99,7 @@ class CacheWriter(Wrapper):
 
 
 class DedupCache(Wrapper):
-    """Deduplicates identical calls.
-
-    Concurrent callers of the same call share its result through `SingleFlight`. One of them gets
-    its usage; for the others, and all later callers, it is a cache hit with zero usage.
-
-    Only for models that read `Request.messages`; others may give different replies to equal messages.
-    """
+    """Deduplicates identical calls of models that read messages: one caller gets the usage, the others a cache hit without any."""
 
     def __init__(
         self, model: Model, replies: Replies | None = None, claimed: Claimed | None = None

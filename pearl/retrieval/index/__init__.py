@@ -30,14 +30,7 @@ DOCUMENT = "document"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Index:
-    """Passages that can be searched.
-
-    Attributes:
-        passages: Each is created on access.
-        documents: In the order of the corpus, each created on access.
-        vectors: One for each passage, shape (passages, dimension), if an embedder computed them.
-        opened: The result of opening the index's folder; None for an index in memory.
-    """
+    """Passages and documents, created on access, that can be searched, with their vectors if computed; `opened` if they are of a folder."""
 
     contents: Contents
     stem: Stem

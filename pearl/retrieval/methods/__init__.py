@@ -52,11 +52,7 @@ class Ranking:
 
 
 class RankingMethod(Protocol):
-    """The contract of a ranking method.
-
-    One that needs vectors may have `without_vectors(settings) -> str`, the method that replaces it if vectors are
-    not available.
-    """
+    """The contract of a ranking method; one that needs vectors may name its replacement by `without_vectors(settings) -> str`."""
 
     NEEDS_VECTORS: bool
 

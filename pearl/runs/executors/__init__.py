@@ -114,10 +114,7 @@ class Unit(ABC):
 
     @abstractmethod
     def row(self, result: Any, error: Exception | None) -> Mapping[str, Any] | None:
-        """The row to record, as JSON data; its `status` is `failed` if it should be retried.
-
-        None if errors of this kind of unit have no row; the error then ends the run.
-        """
+        """The row to record, as JSON data, its `status` `failed` if it should be retried; None ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,15 +268,7 @@ CONTRACT = Executor
 
 
 class Offered(TypedDict, total=False):
-    """Optional arguments of an executor's `run`, passed if it has a parameter of that name.
-
-    Attributes:
-        replies: Cache of the model's replies.
-        folder: Folder of the store, for data that has to outlive the process.
-        on_progress: Callback for the progress of the work; `str` of its argument is one line.
-        on_trouble: Callback for an error of a server, with the seconds during which it is retried.
-        batch_threshold: Rounds of fewer requests are sent directly.
-    """
+    """Optional arguments of an executor's `run`, passed if it has a parameter of that name; `on_trouble` gets the seconds of retries."""
 
     replies: Replies
     folder: Path

@@ -263,11 +263,7 @@ class Parameters:
     def mended(
         self, body: dict[str, Any], said: str, named: object = None
     ) -> dict[str, Any] | None:
-        """A rejected body without the rejected parameter; None if no parameter was the reason.
-
-        A limit that is too large for the model is halved for all later requests; one that is too
-        large together with the prompt, for this request only.
-        """
+        """A rejected body without the rejected parameter, a too large limit halved or fitted to the prompt; None if no parameter was the reason."""
         if "temperature" in body and (named == "temperature" or "temperature" in said):
             self.takes_temperature = False
             return {key: body[key] for key in body if key != "temperature"}
