@@ -18,7 +18,7 @@ from pearl.data.journal import reason
 from pearl.errors import UsageError, suggest
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Model
-from pearl.llm.function import Function
+from pearl.llm.client import Function
 from pearl.settings import ROLES, schema
 
 if TYPE_CHECKING:

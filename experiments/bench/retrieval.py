@@ -25,9 +25,8 @@ import numpy as np
 
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, find_method
-from pearl.retrieval.postings import Postings
+from pearl.retrieval.postings import Postings, flat
 from pearl.retrieval.queries import analyzer
-from pearl.retrieval.texts import flat
 
 N_WORDS, N_COMMON, VOCABULARY = 80, 100, 120_000
 K = 60

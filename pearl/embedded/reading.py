@@ -20,8 +20,7 @@ from itertools import chain
 from pearl.data.samples import letter
 from pearl.documents.passages import terms
 from pearl.dsl.signatures import NOTHING
-from pearl.embedded.cues import Kind
-from pearl.embedded.sentences import SentenceHit, SentenceIndex, SentenceQuery, SentenceRanker
+from pearl.embedded.sentences import Kind, SentenceHit, SentenceIndex, SentenceQuery, SentenceRanker
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ChooseTask
 

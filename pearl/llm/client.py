@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import isawaitable, iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Literal, cast
+from uuid import uuid4
 
 from pearl.documents.tokens import Counter
-from pearl.errors import UsageError
-from pearl.llm import Constrains, Model, PrefixCaching
+from pearl.errors import ModelError, PearlError, UsageError
+from pearl.llm import Completion, Constrains, Model, ModelBase, PrefixCaching, Request
 from pearl.llm.backends import ModelSettings, create_model, own_key_variable
 from pearl.llm.fallback import ConstraintFallback, Mode
-from pearl.llm.function import Function, FunctionModel
 from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.caching import (
     CacheWriter,
@@ -37,6 +39,49 @@ from pearl.llm.middleware.wrappers import (
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+
+Function = Callable[[list[dict[str, str]]], str | Awaitable[str]]
+"""Messages, each with a `role` and its `content` → the reply."""
+
+
+class FunctionModel(ModelBase):
+    """Asks a function, in a thread if it is not asynchronous; its identity is new each time, as nobody knows what replies depend on."""
+
+    def __init__(self, function: Function) -> None:
+        self.name = f"function:{getattr(function, '__qualname__', type(function).__name__)}"
+        self.identity = f"{self.name} {uuid4().hex}"
+        self._function: Callable[..., Any] = function
+        self._is_async = iscoroutinefunction(function) or iscoroutinefunction(
+            type(function).__call__
+        )
+
+    async def complete(self, request: Request) -> Completion:
+        """Call the function."""
+        messages = [{"role": each.role, "content": each.content} for each in request.messages]
+        try:
+            text = (
+                self._function(messages)
+                if self._is_async
+                else await asyncio.to_thread(self._function, messages)
+            )
+            if isawaitable(text):
+                text = await text
+        except PearlError:
+            raise
+        except (ConnectionError, TimeoutError) as error:
+            raise self._failed(error, "transport") from error
+        except Exception as error:
+            raise self._failed(error, "bad_request") from error
+        if not isinstance(text, str):
+            raise ModelError(
+                f"{self.name} returned {type(text).__name__}, not text", kind="bad_request"
+            )
+        return Completion(text, self.name)
+
+    def _failed(self, error: Exception, kind: Any) -> ModelError:
+        return ModelError(f"{self.name}: {type(error).__name__}: {error}", kind=kind)
+
 
 Role = Literal["planner", "main", "rows", "escalate", "checker", "mapper"]
 """What a model of a run is asked for: plans; steps; each row; rows and fields that stay undecided; claims; options."""

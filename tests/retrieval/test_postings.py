@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from pearl.documents.passages import terms
 from pearl.retrieval import postings
-from pearl.retrieval.postings import Postings, merge
-from pearl.retrieval.texts import flat
+from pearl.retrieval.postings import Postings, flat, merge
 
 WORDS = (
     "key",

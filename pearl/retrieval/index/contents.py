@@ -20,8 +20,7 @@ from pearl.errors import Span
 from pearl.retrieval import Passage
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.corpus.sources import DIGEST
-from pearl.retrieval.postings import Postings, merge
-from pearl.retrieval.texts import Texts, TextsBuilder, nested
+from pearl.retrieval.postings import Postings, Texts, TextsBuilder, merge, nested
 
 Arrays = dict[str, NDArray[Any]]
 Item = TypeVar("Item")

@@ -27,7 +27,7 @@ from pearl.documents.digest import digest
 from pearl.plugins.files import make_private
 from pearl.plugins.persistence import WriteLock, sync_folder
 from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder
-from pearl.retrieval.texts import flat
+from pearl.retrieval.postings import flat
 
 FORMAT = 4
 """Version of the file; an index of another version is rebuilt."""
