@@ -19,8 +19,6 @@ from pearl.documents.document import Document, from_bytes, read_as, read_bytes
 from pearl.documents.readers import pdf
 from pearl.errors import DataError, Span
 
-__all__ = ["Box", "PageImage", "boxes_of", "page_images", "with_boxes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Box:

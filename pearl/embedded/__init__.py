@@ -69,9 +69,6 @@ def _value(field: Field, lines: dict[str, list[tuple[str, str]]]) -> Any:
     return {"value": value, "quote": line}
 
 
-__all__ = ["ExtractiveModel"]
-
-
 _GENERAL = ("FIND", "SEARCH", "COMPREHEND", "COPY_OUT", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")  # fmt: skip
 """General actions, best first."""
 _SHAPE = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))

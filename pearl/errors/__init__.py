@@ -27,42 +27,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pearl.errors.callers import for_caller
-from pearl.errors.diagnostics import (
-    Diagnostic,
-    Fix,
-    Span,
-    apply_fixes,
-    did_you_mean,
-    render_diagnostics,
-    suggest,
-)
+from pearl.errors.diagnostics import Diagnostic as Diagnostic
+from pearl.errors.diagnostics import Fix as Fix
+from pearl.errors.diagnostics import Span as Span
+from pearl.errors.diagnostics import apply_fixes as apply_fixes
+from pearl.errors.diagnostics import did_you_mean as did_you_mean
+from pearl.errors.diagnostics import render_diagnostics as render_diagnostics
+from pearl.errors.diagnostics import suggest as suggest
 from pearl.errors.escaping import redacted
 from pearl.errors.privacy import HIDDEN, is_private
 from pearl.notebooks import ShownInNotebooks
-
-__all__ = [
-    "BudgetError",
-    "DataError",
-    "Diagnostic",
-    "ExecutionError",
-    "Fix",
-    "LibraryError",
-    "ModelError",
-    "PausedError",
-    "PearlError",
-    "PlanCheckError",
-    "PlanError",
-    "PlanSyntaxError",
-    "PlanningError",
-    "Span",
-    "StoreError",
-    "UsageError",
-    "apply_fixes",
-    "did_you_mean",
-    "error_to_dict",
-    "render_diagnostics",
-    "suggest",
-]
 
 
 class PearlError(ShownInNotebooks, Exception):

@@ -25,8 +25,6 @@ from pearl.errors import UsageError, suggest
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["exists", "load", "names"]
-
 
 @cache
 def names(package: str) -> tuple[str, ...]:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["DEFAULT_METHOD", "Embedder", "Hit", "Passage", "SearchSettings", "TextKind"]
-
 DEFAULT_METHOD = "bm25"
 
 TextKind = Literal["query", "passage"]

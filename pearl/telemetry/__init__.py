@@ -11,12 +11,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pearl.plugins.extras import require_extra
-from pearl.telemetry.tracing import RunSpans, Telemetry
+from pearl.telemetry.tracing import RunSpans as RunSpans
+from pearl.telemetry.tracing import Telemetry as Telemetry
 
 if TYPE_CHECKING:
     from pearl.telemetry.collector import Collector
-
-__all__ = ["RunSpans", "Telemetry", "to_collector"]
 
 _PACKAGES = (
     "opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter", "opentelemetry.exporter.otlp",

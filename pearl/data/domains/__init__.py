@@ -20,8 +20,6 @@ if TYPE_CHECKING:  # most uses of a domain need its library and examples only
     from pearl.data.rows import Row
     from pearl.data.samples import Sample
 
-__all__ = ["CONTRACT", "Domain", "DomainModule", "Source", "load_domain", "read_samples"]
-
 
 @dataclass(frozen=True, slots=True)
 class Domain:

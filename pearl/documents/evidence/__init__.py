@@ -5,23 +5,20 @@ where a quote may begin and end, `verifying` looks a quote up in a document, and
 for the steps of an answer.
 """
 
-from pearl.documents.evidence.collecting import (
-    DOUBTS,
-    Evidence,
-    StepReply,
-    Unverified,
-    collect,
-    placed,
-    shown_page,
-    shown_ranks,
-    shown_span,
-    with_omissions,
-)
-from pearl.documents.evidence.finding import find_quotes, quoted_line
-from pearl.documents.evidence.normal import normalise
-from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
-
-__all__ = [
-    "DOUBTS", "Doubt", "Evidence", "Match", "Quote", "StepReply", "Unverified", "Verifier", "collect", "find_quotes",
-    "normalise", "placed", "quoted_line", "shown_page", "shown_ranks", "shown_span", "with_omissions",
-]  # fmt: skip
+from pearl.documents.evidence.collecting import DOUBTS as DOUBTS
+from pearl.documents.evidence.collecting import Evidence as Evidence
+from pearl.documents.evidence.collecting import StepReply as StepReply
+from pearl.documents.evidence.collecting import Unverified as Unverified
+from pearl.documents.evidence.collecting import collect as collect
+from pearl.documents.evidence.collecting import placed as placed
+from pearl.documents.evidence.collecting import shown_page as shown_page
+from pearl.documents.evidence.collecting import shown_ranks as shown_ranks
+from pearl.documents.evidence.collecting import shown_span as shown_span
+from pearl.documents.evidence.collecting import with_omissions as with_omissions
+from pearl.documents.evidence.finding import find_quotes as find_quotes
+from pearl.documents.evidence.finding import quoted_line as quoted_line
+from pearl.documents.evidence.normal import normalise as normalise
+from pearl.documents.evidence.verifying import Doubt as Doubt
+from pearl.documents.evidence.verifying import Match as Match
+from pearl.documents.evidence.verifying import Quote as Quote
+from pearl.documents.evidence.verifying import Verifier as Verifier

@@ -24,16 +24,6 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
-__all__ = [
-    "CONTRACT",
-    "OPTIONS",
-    "DocumentReader",
-    "ReaderOptions",
-    "ReaderText",
-    "not_read",
-    "reading",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ReaderOptions:

@@ -19,8 +19,6 @@ from pearl.documents.passages import stripped
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 
-__all__ = ["CONTRACT", "UNITS", "DocumentUnit", "Piece", "left_out", "left_out_note", "trimmed"]
-
 
 class Piece(NamedTuple):
     """One piece of a text. A tuple, because documents have hundreds of thousands.

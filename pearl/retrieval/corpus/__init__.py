@@ -9,8 +9,6 @@ from pearl import plugins
 from pearl.documents.units import Piece, window
 from pearl.errors import UsageError
 
-__all__ = ["CorpusDocument", "Cutting", "cut"]
-
 
 @dataclass(frozen=True, slots=True)
 class CorpusDocument:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pearl.retrieval.index.contents import Contents
     from pearl.retrieval.index.updating import IndexProgress, Opened
 
-__all__ = ["DOCUMENT", "Index", "IndexedDocument"]
-
 DOCUMENT = "document"
 """The field that every passage has: the name of its document."""
 

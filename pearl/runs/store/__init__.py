@@ -33,8 +33,6 @@ from pearl.plugins.persistence import (
 )
 from pearl.runs.store.database import (
     CURRENT,
-    FILE,
-    VERSION,
     StoreWriter,
     create_database,
     decoded,
@@ -46,34 +44,13 @@ from pearl.runs.store.database import (
     unpacked_reply,
     unpacked_trace,
 )
-from pearl.runs.store.runs import (
-    COLUMNS,
-    LOCAL,
-    Holder,
-    RunInfo,
-    RunSpec,
-    Status,
-    info_of,
-    insert_run,
-    is_id,
-    new_id,
-)
-
-__all__ = [
-    "FILE",
-    "VERSION",
-    "FreshCache",
-    "Holder",
-    "Pruned",
-    "Run",
-    "RunInfo",
-    "RunSpec",
-    "Status",
-    "Store",
-    "chosen",
-    "default_folder",
-    "refuse_others",
-]
+from pearl.runs.store.database import FILE as FILE
+from pearl.runs.store.database import VERSION as VERSION
+from pearl.runs.store.runs import COLUMNS, LOCAL, info_of, insert_run, is_id, new_id
+from pearl.runs.store.runs import Holder as Holder
+from pearl.runs.store.runs import RunInfo as RunInfo
+from pearl.runs.store.runs import RunSpec as RunSpec
+from pearl.runs.store.runs import Status as Status
 
 _KEEP = """
 INSERT INTO replies (key, body, created) VALUES (?, CAST(? AS TEXT), ?)
