@@ -29,12 +29,10 @@ class Setting:
     help: str
     group: str
     stage: Stage
-    flag: str = ""
-    """The option; "" for the name with dashes."""
+    flag: str = ""  # The option; "" for the name with dashes
     variable: str = ""
     metavar: str | None = None
-    completes: str = ""
-    """Package whose plug-ins are its values."""
+    completes: str = ""  # Package whose plug-ins are its values
     least: float | None = None
     above: float | None = None
     most: float | None = None
@@ -44,8 +42,7 @@ class Setting:
     or which files and plug-ins are used. `user` never allows that file."""
     is_kept: bool = True
     """Whether `pearl runs resume` takes it from the run; else the user has to repeat it."""
-    is_first: bool = False
-    """Whether the short `--help` shows it."""
+    is_first: bool = False  # Whether the short `--help` shows it
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema

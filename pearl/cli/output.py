@@ -19,14 +19,11 @@ if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
     from pearl.interpreter.results import StepResult
 
-_ALL = 0.995
-"""Coverage from which a document counts as read: text between rows belongs to no row."""
+_ALL = 0.995  # Coverage from which a document counts as read: text between rows belongs to no row
 
-MAX_FIELD = 24
-"""Maximum characters of a cell of a table of fields."""
+MAX_FIELD = 24  # Maximum characters of a cell of a table of fields
 
-GAP = 2
-"""Blanks between two columns."""
+GAP = 2  # Blanks between two columns
 
 UNSURE = ("failed", "undecided")
 

@@ -370,8 +370,6 @@ class PlanSection:
                 row.end("failed")
             case "option_chosen":
                 self._end("choose", event.usage)
-            case _:
-                pass
 
     def _begin_run(self, event: RunStarted) -> None:
         from pearl.dsl.nodes import print_step

@@ -48,8 +48,7 @@ _SHAPE = {
     "exclusiveMaximum": "number", "multipleOf": "number",
 }  # fmt: skip
 """The type that a keyword means where none is said."""
-HAS_DEFAULT = "$default"
-"""Marks a default that a function of the model makes."""
+HAS_DEFAULT = "$default"  # Marks a default that a function of the model makes
 _KNOWN = frozenset({
     *_SHAPE, HAS_DEFAULT, "type", "enum", "const", "required", "description", "title", "default", "example", "examples", "minItems",
     "maxItems", "uniqueItems", "minProperties", "maxProperties", "propertyNames", "$ref", "$defs", "definitions",
@@ -57,10 +56,8 @@ _KNOWN = frozenset({
     "minContains", "maxContains", "unevaluatedProperties", "unevaluatedItems", "additionalItems", "discriminator",
     "$comment", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema", "$title", "evaluation_config",
 })  # fmt: skip
-_EXPANSION = 3
-"""How often a type stands in itself."""
-_WAYS = 1_000
-"""Alternatives of one value: a list of countries has some hundreds."""
+_EXPANSION = 3  # How often a type stands in itself
+_WAYS = 1_000  # Alternatives of one value: a list of countries has some hundreds
 _VISITS = 8 * MAX_FIELDS
 """Parts that are read of a schema: a reference to one definition may stand in many places."""
 

@@ -25,14 +25,12 @@ from pearl.data.schema_tree import (
 from pearl.documents.record import FieldResult
 from pearl.dsl.literals import short
 
-Where = tuple[Key, ...]
-"""The place of a value in the data of a schema."""
+Where = tuple[Key, ...]  # The place of a value in the data of a schema
 
 Flaws = Iterable[tuple[Sequence[Key], str, bool]]
 """What is wrong with data, by place, and whether values that are undecided may be the cause."""
 
-MISSING: Final = object()
-"""No value."""
+MISSING: Final = object()  # No value
 _ABSENT = FieldResult("undecided", why="not in the record")
 
 

@@ -15,13 +15,11 @@ from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 from pearl.dsl.literals import short
 from pearl.errors import DataError
 
-Place = tuple[str | int, ...]
-"""The place of a part of a schema."""
+Place = tuple[str | int, ...]  # The place of a part of a schema
 
 MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 """Keywords whose value has schemas by names."""
-DATA = ("enum", "const", "default", "example", "examples")
-"""Keywords whose value is no schema."""
+DATA = ("enum", "const", "default", "example", "examples")  # Keywords whose value is no schema
 _NAMES = ("$id", "$anchor", "$dynamicAnchor", "$schema", "$recursiveAnchor", "$vocabulary")
 _SHAPES = ("properties", "$ref", "type", "anyOf", "oneOf", "allOf", "items", "prefixItems", "additionalProperties",
            "patternProperties", "enum", "const")  # fmt: skip

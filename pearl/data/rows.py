@@ -79,8 +79,7 @@ class Row:
     path: str
     line: int
     allow_outside: bool = False
-    home: StoredFile | None = None
-    """The file at an address that it was read from."""
+    home: StoredFile | None = None  # The file at an address that it was read from
 
     @property
     def place(self) -> str:
@@ -459,11 +458,9 @@ def _as_json(fields: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-PROBE_TIMEOUT_S = 10.0
-"""Timeout in seconds of the request that checks whether a hub has a dataset."""
+PROBE_TIMEOUT_S = 10.0  # Timeout in seconds of the request that checks whether a hub has a dataset
 
-_SAVED = ("dataset_dict.json", "state.json")
-"""Files that `save_to_disk` writes."""
+_SAVED = ("dataset_dict.json", "state.json")  # Files that `save_to_disk` writes
 
 
 def read_dataset(name: str, split: str | None = None) -> Iterator[dict[str, Any]]:

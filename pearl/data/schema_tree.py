@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from pearl.dsl.fields import ENTRY, Field, FieldType
 
-Key = str | int
-"""A name in an object, or a number in a tuple or list."""
+Key = str | int  # A name in an object, or a number in a tuple or list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

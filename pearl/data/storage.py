@@ -36,8 +36,7 @@ RETRY: Any = {
 }  # fmt: skip
 """How long obstore repeats a request that was throttled, failed or got no answer."""
 
-_BUFFER = 4 * 2**20
-"""Bytes of one request when a file is read from its beginning to its end."""
+_BUFFER = 4 * 2**20  # Bytes of one request when a file is read from its beginning to its end
 
 _ADDRESS = lazy_pattern(r"(s3|gs|az|file)://([^/]*)/?(.*)", re.S)
 _MAGIC = lazy_pattern(r"[*?[]")

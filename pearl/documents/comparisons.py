@@ -215,8 +215,7 @@ def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
     return {value: (read.number, read.unit) if read else None for value, read in alone.items()}
 
 
-BLANK = "", ""
-"""The sort key of an empty value."""
+BLANK = "", ""  # The sort key of an empty value
 
 
 def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None, Any], list[str]]:

@@ -85,8 +85,7 @@ DEFAULT_READER_SECONDS = 120
 """CPU time limit of a reader in seconds; PEARL_MAX_READER_SECONDS overrides. 30 MB of plain HTML
 and a PDF of 3,000 pages take 8."""
 
-LOW_OCR = 0.5
-"""Mean confidence of words below which a page that was read by OCR is hardly legible."""
+LOW_OCR = 0.5  # Mean confidence of words below which a page that was read by OCR is hardly legible
 
 AT_ONCE = 20_000
 """Bytes, or characters, up to which work on a text runs inline; a thread would cost more."""

@@ -10,8 +10,7 @@ from pearl.documents.table import markdown
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-MAX_POINTS = 10_000
-"""Maximum rows of a chart's table; a part may number its points as it likes."""
+MAX_POINTS = 10_000  # Maximum rows of a chart's table; a part may number its points as it likes
 
 
 def chart_text(root: _Element) -> str:

@@ -16,8 +16,7 @@ CURRENCIES = "$€£¥₹₩₽₪₺₫₴₦₱฿"
 
 UNSPACED = "\u0e00-\u0e7f\u3005-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 """Letters of scripts that put no blank beside a number, for a class of a pattern."""
-APART = rf"(?<![^\W{UNSPACED}])"
-"""No letter or digit before, other than a letter of `UNSPACED`."""
+APART = rf"(?<![^\W{UNSPACED}])"  # No letter or digit before, other than a letter of `UNSPACED`
 _UNITS_UNSPACED = {
     "元": "cny", "人民币": "cny", "円": "¥", "日元": "¥", "원": "₩", "美元": "$", "ドル": "$", "달러": "$",
     "欧元": "€", "ユーロ": "€", "유로": "€", "英镑": "£", "ポンド": "£", "岁": "year", "歳": "year", "세": "year",
@@ -63,8 +62,7 @@ _CURRENCY_BEFORE = lazy_pattern(rf"({MONEY})\s?\Z")
 CURRENCY_UNITS = frozenset({*CURRENCIES, *CURRENCY_CODES.values(), *_CURRENCY_MARKS.values()})
 KNOWN_UNITS = CURRENCY_UNITS | {*UNITS.values(), *_UNITS_UNSPACED.values(), "‰"}
 """Units that PEARL knows, each by its one name."""
-SHARES = {"%": -2, "‰": -3}
-"""Units of shares → their powers of ten."""
+SHARES = {"%": -2, "‰": -3}  # Units of shares → their powers of ten
 
 
 def unit_of(text: str, start: int, end: int) -> str:
@@ -103,8 +101,7 @@ _DIGITS = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.
 _VULGAR = "¼½¾⅐-⅞"
 FRACTION = rf"\s?[{_VULGAR}]|[ ][1-9][0-9]?[/⁄][1-9][0-9]?(?![0-9/⁄.,])"
 """A fraction behind a whole number."""
-RAISED = "⁰¹²³⁴-⁹"
-"""Raised digits, for a class of a pattern."""
+RAISED = "⁰¹²³⁴-⁹"  # Raised digits, for a class of a pattern
 _FOOTNOTE_MARK = lazy_pattern(
     rf"(?<=[0-9],[0-9]{{3}})(?<![0-9]{{4}})[{RAISED}]{{1,2}}(?![{RAISED}⁻])"
 )
@@ -166,8 +163,7 @@ _BOUND = lazy_pattern(
 )
 _NEGATIVE = lazy_pattern(r"\b(?:minus|negative)\s\Z", re.I)
 _MAY_BE_NEGATIVE = lazy_pattern(r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I)
-_MINUSES = ("-", "−")
-"""Behind a number, as in accounts: `5.50-`."""
+_MINUSES = ("-", "−")  # Behind a number, as in accounts: `5.50-`
 _NO_AMOUNT = lazy_pattern(rf"(?:[~≈≃±]\s?|#DIV/|[^\W\d_{UNSPACED}](?=\Z)|[0-9][.,])\Z")
 """Signs before a number that is approximate, an error of a spreadsheet, letters of another dollar: `A$5`, and the digits of a name: `v1.10`."""
 _NUMERAL = lazy_pattern(

@@ -22,8 +22,7 @@ from pearl.errors.patterns import lazy_pattern
 if TYPE_CHECKING:
     from pypdfium2 import PdfTextPage
 
-Marked = list[tuple[str, int]]
-"""Characters, each with its index in PDFium, or -1."""
+Marked = list[tuple[str, int]]  # Characters, each with its index in PDFium, or -1
 
 _HYPHEN = "\x02"  # a hyphen at the end of a line, with its line break
 _UNMAPPED = "\ufffe"  # in what `FPDFText_GetText` gives, a hyphen or no character
@@ -226,8 +225,7 @@ class _Places:
 
 
 _Edit = tuple[int, int, Marked]
-_Run = tuple[int, int]
-"""The first and the last of some characters of one text object."""
+_Run = tuple[int, int]  # The first and the last of some characters of one text object
 
 
 def _edits(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> list[_Edit]:

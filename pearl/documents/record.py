@@ -15,11 +15,9 @@ Basis = Literal["", "copied", "normalised", "checked", "judged", "person"]
 """What a value rests on: it stands in its quotes, or does in another notation, and a checker says that they say
 so; a checker alone says so; nobody checked what they mean; a person gave it."""
 
-PLAIN = "value"
-"""The name of the one field of an entry in a list of plain values."""
+PLAIN = "value"  # The name of the one field of an entry in a list of plain values
 
-FieldScalar = str | int | float | bool | None
-"""A value of a field; a date is a text, YYYY-MM-DD."""
+FieldScalar = str | int | float | bool | None  # A value of a field; a date is a text, YYYY-MM-DD
 
 
 @dataclass(frozen=True, slots=True)

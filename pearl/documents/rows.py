@@ -76,8 +76,7 @@ class Stated(NamedTuple):
     value: int
     of: int
     not_stated: int
-    field: str = ""
-    """The field that states it; "" if a model was asked."""
+    field: str = ""  # The field that states it; "" if a model was asked
 
 
 @dataclass(frozen=True, slots=True, repr=False)

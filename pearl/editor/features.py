@@ -219,8 +219,7 @@ def definition(text: str, offset: int, kind: Kind, known: KnownActions) -> NameP
     return NamePlace(word.span)
 
 
-_MAX_SHOWN = 40
-"""Maximum length of a replaced text in a title."""
+_MAX_SHOWN = 40  # Maximum length of a replaced text in a title
 
 
 def findings(text: str, kind: Kind, library: ActionLibrary | None) -> Sequence[Diagnostic]:

@@ -20,8 +20,7 @@ from pearl.dsl.signatures import CTX, Action
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 
-Kind = Literal["plan", "actions"]
-"""The content of a file: a plan, or the actions of a library."""
+Kind = Literal["plan", "actions"]  # The content of a file: a plan, or the actions of a library
 
 _NAME = re.findall(r"^NAME: /(.*)/$", coarse_grammar(), re.M)[0]
 _STEP = lazy_pattern(

@@ -80,11 +80,9 @@ ActionsFor = Callable[[Path, Mapping[str, str]], KnownActions]
 Raises `PearlError` if they cannot be loaded.
 """
 
-PAUSE_S = 0.2
-"""Pause in typing before a text is checked."""
+PAUSE_S = 0.2  # Pause in typing before a text is checked
 
-MAX_FINDINGS = 1_000
-"""Maximum number of findings sent for a file."""
+MAX_FINDINGS = 1_000  # Maximum number of findings sent for a file
 
 _NOTHING = KnownActions(ActionLibrary("", ()))
 
@@ -245,8 +243,7 @@ def _diagnostic(file: OpenFile, found: Diagnostic) -> lsp.Diagnostic:
     )
 
 
-OPTIONS = ("library", "domain")
-"""The keys of `initializationOptions` that the server uses."""
+OPTIONS = ("library", "domain")  # The keys of `initializationOptions` that the server uses
 
 MAX_SUGGESTIONS = 200
 

@@ -75,8 +75,7 @@ _SHAPE = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))
 _OWN = Action(
     "FIND_PASSAGE", _SHAPE, "Return the passages of CTX that say most about X, word for word"
 )
-MAX_ARGUMENT = 2_000
-"""Maximum characters of the question in a plan."""
+MAX_ARGUMENT = 2_000  # Maximum characters of the question in a plan
 
 
 def write_plan(question: str, library: ActionLibrary) -> str:

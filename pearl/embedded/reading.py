@@ -24,9 +24,8 @@ from pearl.embedded.sentences import Kind, SentenceHit, SentenceIndex, SentenceQ
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ChooseTask
 
-MAX_QUOTES = 3
-MAX_LISTED = 12
-"""Maximum sentences quoted if one answer is requested, and if all are."""
+MAX_QUOTES = 3  # Maximum sentences quoted if one answer is requested
+MAX_LISTED = 12  # Maximum sentences quoted if all answers are requested
 
 _CLOSE = 0.7
 _LISTED = 0.55
@@ -42,8 +41,7 @@ _NEAR = 0.2
 """With vectors it also suffices that the best sentence is among the `_N_NEAREST` by cosine, with a cosine of
 at least `_NEAR`: unrelated texts have less. Tuned on the same half."""
 
-_N_CENTRAL = 60
-"""Number of central terms of a document."""
+_N_CENTRAL = 60  # Number of central terms of a document
 
 _NOTHING = f"{NOTHING} No passage of the document matches"
 _NOT_COMPUTED = f"{NOTHING} Several rows match alike, and the embedded model neither chooses among them nor computes: name a language model with --model"
@@ -215,10 +213,8 @@ def _joined(texts: Iterable[str]) -> str:
 
 # Options ------------------------------------------------------------------------------------------
 
-_OPTION_QUESTION = 0.3
-"""Weight of a term of the question; terms of an option weigh at most 1."""
-_N_SENTENCES = 3
-"""Number of best sentences whose coverage counts."""
+_OPTION_QUESTION = 0.3  # Weight of a term of the question; terms of an option weigh at most 1
+_N_SENTENCES = 3  # Number of best sentences whose coverage counts
 
 
 def choose_option(task: ChooseTask, ranker: SentenceRanker) -> str:

@@ -87,11 +87,9 @@ def _is_new(text: str, asked: Set[str]) -> bool:
 
 
 _SYNONYMS = Path(__file__).with_name("synonyms.txt")
-_SYNONYM = 0.7
-_RELATED = 0.6
-"""Weights of a match by a synonym, and by a word with the same prefix."""
-_MIN_PREFIX = 4
-"""Minimum characters of that prefix."""
+_SYNONYM = 0.7  # Weight of a match by a synonym
+_RELATED = 0.6  # Weight of a match by a word with the same prefix
+_MIN_PREFIX = 4  # Minimum characters of that prefix
 
 _NEARBY = ((0, 1.0), (-1, 0.5), (1, 0.25), (-2, 0.35), (2, 0.15), (-3, 0.25))
 """Offset and weight of a match in the neighbouring sentences, which pronouns may refer to."""
@@ -99,24 +97,18 @@ _ANSWERING = 0.7
 _SPEAKING = 0.4
 """Weights of a match in the question that a sentence answers, and in the name of its speaker."""
 
-_KIND = 0.4
-"""Weight of the sign of an answer; coverage is at most 1."""
-_NO_ANSWER = 0.6
-"""Factor for a question or a repetition of the query."""
+_KIND = 0.4  # Weight of the sign of an answer; coverage is at most 1
+_NO_ANSWER = 0.6  # Factor for a question or a repetition of the query
 
-_N_CANDIDATES = 200
-"""Maximum number of sentences that are scored, by coverage."""
+_N_CANDIDATES = 200  # Maximum number of sentences that are scored, by coverage
 
 _VECTOR_WEIGHT = 0.75
 """Weight of the standardised similarity of vectors; the weight of the words is 1."""
-_NEIGHBOUR = 0.5
-"""Share of the neighbouring sentences in the vector of a sentence."""
-_MAX_INDEXES = 8
-"""Maximum cached indexes of texts."""
+_NEIGHBOUR = 0.5  # Share of the neighbouring sentences in the vector of a sentence
+_MAX_INDEXES = 8  # Maximum cached indexes of texts
 _ALIKE = 0.8
 """Minimum share of lines with equally many delimiters, for a passage of them to be rows."""
-_BATCH = 256
-"""Sentences that are embedded between two reports of progress."""
+_BATCH = 256  # Sentences that are embedded between two reports of progress
 
 _TURN = lazy_pattern(
     r"\[[^\]\n]{1,30}\]|[A-Z][\w.'’-]{0,24}(?:[ \t][A-Z][\w.'’-]{0,24}){0,3}:(?=\s)"

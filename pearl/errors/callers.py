@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-TEXTS, DEBUG, WARNING = 5, 10, 30
-"""Levels of `logging`, which is imported on use."""
+TEXTS, DEBUG, WARNING = 5, 10, 30  # Levels of `logging`, which is imported on use
 
 AS_ARGUMENTS: list[Callable[[str], str]] = []
 """Puts arguments in place of options in a text; `pearl/__init__.py` adds it, so that this module imports nothing."""

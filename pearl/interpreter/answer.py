@@ -53,8 +53,7 @@ else:
 
     T = TypeVar("T")
 
-MAX_TOLD = 80
-"""Maximum characters of a quote in the reason for a status."""
+MAX_TOLD = 80  # Maximum characters of a quote in the reason for a status
 
 UNSURE = frozenset({"undecided", "degraded", "refused"})
 """Statuses of missing, incomplete or possibly wrong answers."""

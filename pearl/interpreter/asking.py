@@ -26,11 +26,9 @@ from pearl.trace import CallFailed, ModelCalled, Purpose, Trace, constraint_refu
 
 MIN_WORDS = 8
 """Minimum words of a reply that is checked: shorter ones may be names that the instructions contain."""
-MIN_SENTENCE = 4
-"""Minimum words of a whole sentence of the instructions that is an echo."""
+MIN_SENTENCE = 4  # Minimum words of a whole sentence of the instructions that is an echo
 MIN_TIMES = 4
-MIN_COPIED = 60
-"""Minimum words of a reply that counts as a copy of the document's beginning."""
+MIN_COPIED = 60  # Minimum words of a reply that counts as a copy of the document's beginning
 UNQUOTED = "the reply quotes no passage"
 
 _WORD = lazy_pattern(r"\w+")

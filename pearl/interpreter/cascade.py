@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = NDArray[np.float64]
 
-RISK = 0.05
-"""Probability that the guarantee of a step does not hold."""
+RISK = 0.05  # Probability that the guarantee of a step does not hold
 
 MAX_SAMPLED = 0.5  # with larger samples, as a share of the rows, there is no cascade
 PILOT = 3  # size of the pilot sample, relative to the smallest sample that shows the target
@@ -48,8 +47,7 @@ class Scoring(Protocol):
     name: str
     n_calls: int
     usage: Usage
-    quotes: dict[str, str]
-    """The words that decided texts, by text; a classifier has none."""
+    quotes: dict[str, str]  # The words that decided texts, by text; a classifier has none
 
     async def score(self, labelled: Replies) -> Mapping[str, Score]:
         """The scores of all texts; the strong model's replies about some are known."""

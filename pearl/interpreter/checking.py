@@ -46,8 +46,7 @@ REFUSED: Mapping[Verdict, str] = {
 
 _OF_MODELS: Mapping[str, Verdict] = {each: each for each in get_args(Verdict)[:3]}
 
-MAX_CLAIMS = 40
-"""Maximum claims of a request."""
+MAX_CLAIMS = 40  # Maximum claims of a request
 
 MAX_QUOTE, MAX_AROUND = 2_000, 240
 """Maximum characters of a quote in a passage, and of the text shown on each side of it."""
@@ -248,8 +247,7 @@ def with_checks(result: StepResult, checked: Checked, note: str = "") -> StepRes
     )  # fmt: skip
 
 
-CLAIM_TOKENS = 32
-"""Tokens reserved for the tags around a claim and its passage."""
+CLAIM_TOKENS = 32  # Tokens reserved for the tags around a claim and its passage
 
 
 def _request(checker: Asker, step: Step, claims: Sequence[Claim], question: str) -> Request:

@@ -31,8 +31,7 @@ _SAYS = lazy_pattern(  # "option" alone does not declare a choice: "Option A: it
     rf"{_BLANKS}[:=]?+{_BLANKS}(?=(?P<rest>\S))",
     re.IGNORECASE | re.MULTILINE,
 )
-_MAX_SAID = 8
-"""Maximum occurrences of "Answer:" that are read, from the end; bounds the time."""
+_MAX_SAID = 8  # Maximum occurrences of "Answer:" that are read, from the end; bounds the time
 _LETTER = lazy_pattern(
     r"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|(?:[.):]|\s+[-–—](?=\s)|(?=\s*\()|(?(open)(?=\s)|(?!)))\s*(?P<text>\S.*)$)",
     re.IGNORECASE,

@@ -48,15 +48,12 @@ MAX_TOKENS = 900
 ROW_TOKENS = 50
 """Tokens that each of the first `MAX_NAMED` rows or entries adds: its name, and the passage that decided it."""
 
-MAX_PARTS = 12
-"""Maximum results; of more, each would get too little room."""
+MAX_PARTS = 12  # Maximum results; of more, each would get too little room
 
 MAX_QUOTES = 9
-MAX_NAMED = 30
-"""Maximum rows that a line below the answer names; of more, it has the number."""
+MAX_NAMED = 30  # Maximum rows that a line below the answer names; of more, it has the number
 
-MAX_FILES = 3
-"""Maximum files that are named behind a sentence."""
+MAX_FILES = 3  # Maximum files that are named behind a sentence
 
 MAX_QUOTE_TOKENS = 60
 MAX_LABEL = 80
@@ -274,8 +271,7 @@ def _pieces(
 # The checker
 
 
-GAP = "[…]"
-"""What stands in place of sentences that are left out."""
+GAP = "[…]"  # What stands in place of sentences that are left out
 
 CHECK_TOKENS = 3_000
 """Maximum tokens of the sentences of an answer and their passages in the request that checks them."""

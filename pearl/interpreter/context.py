@@ -25,8 +25,7 @@ from pearl.retrieval.search import Searcher
 Strategy = Literal["auto", "full", "map-reduce", "retrieve"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
-PASSAGE_TOKENS = 256
-"""Size of the passages that `retrieve` ranks."""
+PASSAGE_TOKENS = 256  # Size of the passages that `retrieve` ranks
 
 DEFAULT_RETRIEVED_TOKENS = 16_384
 """Default maximum tokens of the passages that `retrieve` selects, less than a whole window to save cost."""
@@ -37,14 +36,11 @@ GAP_TOKENS = 4
 FETCHED_TOKENS = 16
 """Usual minimum tokens of a passage; determines how many passages a search requests."""
 
-MIN_FETCHED = 16
-"""Minimum number of passages that a search requests."""
+MIN_FETCHED = 16  # Minimum number of passages that a search requests
 
-MAX_FETCHED_CHARACTERS = 4_000
-"""Longer passages are reduced to their best chunks."""
+MAX_FETCHED_CHARACTERS = 4_000  # Longer passages are reduced to their best chunks
 
-BEST = 4
-"""Maximum chunks of such a passage."""
+BEST = 4  # Maximum chunks of such a passage
 
 
 Result = TypeVar("Result")

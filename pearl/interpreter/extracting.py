@@ -94,11 +94,9 @@ MAX_CAPTION = 4_000
 AGAIN_TOKENS = 2_000
 """Maximum tokens of the fields, with reasons or known entries, of one more request about a text."""
 
-BORDER = 1_000
-"""Maximum characters between the halves of an entry: a page has some 3,000."""
+BORDER = 1_000  # Maximum characters between the halves of an entry: a page has some 3,000
 
-MAX_NAMED = 6
-"""Maximum undecided fields that a reason names."""
+MAX_NAMED = 6  # Maximum undecided fields that a reason names
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,13 +403,11 @@ def _missing(fields: Sequence[Field], record: Record, asker: Asker) -> Iterator[
 
 _Place = tuple[Span, ...]
 
-MAX_LOOKED = 60
-"""Maximum places at which a value without a quote is looked for."""
+MAX_LOOKED = 60  # Maximum places at which a value without a quote is looked for
 
 SEVERAL = "it is open which of its places is meant, and it has no quote"
 
-MAX_PLACES = 20
-"""Maximum places of a quote that stands several times."""
+MAX_PLACES = 20  # Maximum places of a quote that stands several times
 
 
 @dataclass(slots=True)
@@ -1200,8 +1196,7 @@ def _sample(said: Sequence[_Told]) -> tuple[list[_Told], list[_Told]]:
     return [s for s in said if s not in later], [s for s in said if s in later]
 
 
-MAX_SHOWN = 3
-"""Maximum places of a quote that the checker is shown."""
+MAX_SHOWN = 3  # Maximum places of a quote that the checker is shown
 
 
 def _within_share(
@@ -1309,8 +1304,7 @@ def check_costs(
 
 AROUND_ENTRY = 1_000
 """Characters of the entries around an entry, in words, and of the first quote of the nearest one."""
-ENTRY_TOKENS = 12
-"""Minimum tokens of an entry of a list in a reply."""
+ENTRY_TOKENS = 12  # Minimum tokens of an entry of a list in a reply
 
 
 def _is_stated(result: FieldResult) -> bool:

@@ -13,14 +13,11 @@ from pearl.documents.evidence import Evidence, shown_page
 from pearl.documents.rows import DOCUMENT, Row, Rows, shortened
 from pearl.errors import Span
 
-MAX_NAME, MAX_KEYS = 60, 3
-"""Maximum characters of a field in the name of a row, and maximum fields."""
+MAX_NAME, MAX_KEYS = 60, 3  # Maximum characters of a field in the name of a row, and maximum fields
 
-MAX_PASSAGE = 300
-"""Maximum characters of a deciding passage beside the name of its row."""
+MAX_PASSAGE = 300  # Maximum characters of a deciding passage beside the name of its row
 
-Deciding = Mapping[object, Sequence[Evidence]]
-"""The passages that decided rows, by `Row.key`."""
+Deciding = Mapping[object, Sequence[Evidence]]  # The passages that decided rows, by `Row.key`
 
 
 class Named(NamedTuple):
@@ -79,8 +76,7 @@ class _Call(NamedTuple):
     is_known: bool
 
 
-MAX_BLANKS = 1_000
-"""Maximum blanks of a file around a row that is all of it."""
+MAX_BLANKS = 1_000  # Maximum blanks of a file around a row that is all of it
 
 
 def _files(document: Document) -> list[tuple[str, Span]]:

@@ -59,11 +59,9 @@ class Tally:
 Piece = tuple[str, tuple[int, ...]]
 """A piece of a text, and the numbers of the evidence that it quotes or cites."""
 
-MIN_WORDS = 4
-"""Minimum words of a passage that is marked without quotation marks around it."""
+MIN_WORDS = 4  # Minimum words of a passage that is marked without quotation marks around it
 
-MAX_MARKS = 8
-"""Maximum evidence numbers after a text that quotes none of the evidence."""
+MAX_MARKS = 8  # Maximum evidence numbers after a text that quotes none of the evidence
 
 MAX_LABEL = 160
 _MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d+[.)])\s+")

@@ -19,11 +19,9 @@ from pearl.errors import Span
 MAX_SPANS = 1_000
 """Maximum spans of a value; the nearest of more are joined, with the text between them."""
 
-MAX_HEAD = 2_200
-"""Maximum characters of the header and the caption above a table."""
+MAX_HEAD = 2_200  # Maximum characters of the header and the caption above a table
 
-MAX_BLANKS = 64
-"""Maximum blanks between two spans that become one."""
+MAX_BLANKS = 64  # Maximum blanks between two spans that become one
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,11 +40,9 @@ from pearl.llm import ActionTask, Message, Request
 from pearl.replies.not_stated import says_nothing
 from pearl.retrieval.search import Searcher
 
-MARK_TOKENS = 16
-"""Tokens reserved for the tags around a part that is merged."""
+MARK_TOKENS = 16  # Tokens reserved for the tags around a part that is merged
 
-PROMPT_MARGIN = 64
-"""Safety margin of a prompt in tokens: token counts are not additive."""
+PROMPT_MARGIN = 64  # Safety margin of a prompt in tokens: token counts are not additive
 
 MERGING_TOKENS = 1_000
 """Upper bound of the tokens by which the frame of a merging prompt exceeds that of a reading prompt."""

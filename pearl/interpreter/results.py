@@ -29,18 +29,15 @@ class Cited:
     columns: tuple[str, ...]
 
 
-MAX_TRACED_ROWS = 20
-"""Maximum rows of a value in a trace event."""
+MAX_TRACED_ROWS = 20  # Maximum rows of a value in a trace event
 
 MAX_SHOWN = 5
 """Number of rows displayed of an answer, and at the beginning and the end of a step's rows."""
 
-MAX_LINE = 120
-"""Maximum displayed characters of a row."""
+MAX_LINE = 120  # Maximum displayed characters of a row
 
 
-COPIED = "copied"
-"""The verdict on a sentence that stands in the document as it is."""
+COPIED = "copied"  # The verdict on a sentence that stands in the document as it is
 
 DROPPED = frozenset({"contradicted", "not stated"})
 """The verdicts on sentences that are left out of an answer."""
@@ -119,8 +116,7 @@ class StepResult:
     """Keys of rows → the passage of each that decided its value."""
     misquoted: tuple[Unverified, ...] = ()
     """The words that were to decide rows and do not stand in these."""
-    models: tuple[str, ...] = ()
-    """The models whose replies it has."""
+    models: tuple[str, ...] = ()  # The models whose replies it has
     took: tuple[str, ...] = ()
     """Of results that were tried, the output with this value, or all if none found anything."""
     is_used: bool = True

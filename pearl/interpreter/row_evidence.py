@@ -15,12 +15,10 @@ from pearl.errors import Span
 from pearl.interpreter.provenance import leaves
 from pearl.interpreter.results import Cited
 
-MAX_COLUMNS = 4
-"""Maximum columns named in the displayed position of a row."""
+MAX_COLUMNS = 4  # Maximum columns named in the displayed position of a row
 
 
-Cell = str | int | float | bool | None
-"""A value of a flat row."""
+Cell = str | int | float | bool | None  # A value of a flat row
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,7 @@ class RowEvidence:
     ocr: float | None = None
     decided_by: tuple[str, ...] = ()
     """The scorers and escalation models that decided it in place of the model."""
-    quote: str = ""
-    """The passages that decided its values."""
+    quote: str = ""  # The passages that decided its values
 
     @property
     def line(self) -> str:

@@ -42,8 +42,7 @@ from pearl.trace import LookedUp, Purpose
 _SIZES = ((3, 3, 2), (2, 1, 1), (0, 0, 0))
 """Numbers of similar rows, other rows and examples in a prompt; the first that fits is used."""
 
-LINE = "line"
-"""The name of the value of a result line with several cells."""
+LINE = "line"  # The name of the value of a result line with several cells
 
 
 def tables_in(given: Value | SearchedDocument) -> tuple[FoundTable, ...]:
@@ -238,8 +237,7 @@ def _cited(answer: Answer, found: FoundTable) -> Cited:
     return Cited(places, columns)
 
 
-FRAME_CHARACTERS = 1_000
-"""Upper bound of the characters around a flaw in a repair prompt."""
+FRAME_CHARACTERS = 1_000  # Upper bound of the characters around a flaw in a repair prompt
 
 
 def query_costs(

@@ -135,8 +135,7 @@ Task = (
     | CheckTask | MineTask | RefineTask
 )  # fmt: skip
 
-ConstrainBy = Literal["grammar", "json"]
-"""A grammar, or a schema for JSON."""
+ConstrainBy = Literal["grammar", "json"]  # A grammar, or a schema for JSON
 
 
 @dataclass(frozen=True, slots=True)

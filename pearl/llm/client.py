@@ -86,8 +86,7 @@ class FunctionModel(ModelBase):
 Role = Literal["planner", "main", "rows", "escalate", "checker", "mapper"]
 """What a model of a run is asked for: plans; steps; each row; rows and fields that stay undecided; claims; options."""
 
-Layer = Callable[[Model], Model]
-"""Wraps the model that it is given."""
+Layer = Callable[[Model], Model]  # Wraps the model that it is given
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,7 @@ else:
     _LOCK = LOCK_EX | LOCK_NB
 
 
-_BUSY_S = 60.0
-"""Seconds to wait for other programs that lock a database, such as a backup."""
+_BUSY_S = 60.0  # Seconds to wait for other programs that lock a database, such as a backup
 
 # SQLCipher's module has the interface of sqlite3, and error classes of its own.
 OPERATIONAL_ERRORS: tuple[type[Exception], ...] = (sqlite3.OperationalError,)

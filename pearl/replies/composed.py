@@ -19,8 +19,7 @@ from pearl.documents.numbers import CURRENCY_UNITS, SHARES, quantities
 from pearl.documents.passages import sentences
 from pearl.errors.patterns import lazy_pattern
 
-MAX_LENGTH, MAX_SENTENCES = 6_000, 40
-"""Maximum characters and sentences of a composed answer."""
+MAX_LENGTH, MAX_SENTENCES = 6_000, 40  # Maximum characters and sentences of a composed answer
 
 _QUOTED = lazy_pattern(r"[\"“„«「『]([^\"“”„«»「」『』]{3,})[\"”“»」』]|^\s*>\s*(.+)$", re.M)
 _MARKS = lazy_pattern(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")

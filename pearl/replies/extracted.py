@@ -33,13 +33,11 @@ UNMENTIONED = "the reply does not mention it"
 
 
 QUOTE = "quote"
-_BEHIND = "_quote"
-"""What the key of the quote behind a value ends with."""
+_BEHIND = "_quote"  # What the key of the quote behind a value ends with
 _NEEDING = ("int", "bool", "label", "text")
 """Types whose values do not tell where they stand: a short number stands in most texts for something else."""
 _PASSAGE = "the shortest passage of the text that states the value, copied word for word"
-MAX_KEYS = 3
-"""Maximum keys of quotes that the request names."""
+MAX_KEYS = 3  # Maximum keys of quotes that the request names
 _PAIR = '{"value": ..., "quote": ...}'
 
 
@@ -82,8 +80,7 @@ def _has_own_quotes(fields: Sequence[Field]) -> bool:
     return any(name_key(f"_{field.name}").endswith(QUOTE) for field in fields)
 
 
-ROWS = "rows"
-"""The name of the list that `EXTRACT_ALL` asks for."""
+ROWS = "rows"  # The name of the list that `EXTRACT_ALL` asks for
 
 
 @lru_cache(maxsize=128)
@@ -148,17 +145,14 @@ def _number(text: str) -> Stated:
 UNREAD = "."
 """The key of an object that is not read to its end, with the reason; no field has this name."""
 MAX_NUMBER = 40
-MAX_BROKEN = 50
-"""Maximum texts before the object of a reply that look like one."""
+MAX_BROKEN = 50  # Maximum texts before the object of a reply that look like one
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_int=_number, parse_float=_number, parse_constant=str,
     strict=False,
 )  # fmt: skip
 _START = lazy_pattern(r'\{\s*(?:"(?P<key>[^"]*)"|\})')
-_COMMAS = lazy_pattern(r"(?<![\s,])\s*+,[\s,]*+(?=[\]}])")
-"""Commas after the last member."""
-MAX_DEPTH = 8
-"""Maximum arrays around a value: a reply that loops has hundreds."""
+_COMMAS = lazy_pattern(r"(?<![\s,])\s*+,[\s,]*+(?=[\]}])")  # Commas after the last member
+MAX_DEPTH = 8  # Maximum arrays around a value: a reply that loops has hundreds
 _TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.S)
 """A mark, or a text, which may break off."""
 NO_OBJECT = "there is no JSON object with the fields in it"

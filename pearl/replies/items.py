@@ -38,13 +38,10 @@ MAX_QUOTE_WORDS = 6
 """Maximum words of an item that a reply is asked to copy as what decided about it."""
 _MAX_QUOTE = 96
 _QUOTE_KEY = lazy_pattern(r"q([0-9]{1,7})")
-MAX_ITEM_TOKENS = 64
-"""Maximum tokens of a free line about one item."""
-RATINGS = (0, 10)
-"""The smallest and the largest rating, unless a step names others."""
+MAX_ITEM_TOKENS = 64  # Maximum tokens of a free line about one item
+RATINGS = (0, 10)  # The smallest and the largest rating, unless a step names others
 _CHARACTERS_A_TOKEN = 4
-NOT_STATED = "not stated"
-"""The third verdict on a condition: the item does not decide it."""
+NOT_STATED = "not stated"  # The third verdict on a condition: the item does not decide it
 
 _OBJECT = lazy_pattern(r'\{\s*"')
 _START = lazy_pattern(r'^[ \t]*[0-9]{1,7}[ \t]*[:|]|\{\s*"', re.M)
@@ -54,12 +51,9 @@ _KEY = lazy_pattern(r"\s*([0-9]{1,7})(?:[\s|:.]+(.*))?", re.S)
 _PICKS = lazy_pattern(r"[0-9]{1,7}(?:[\s,]+[0-9]{1,7})*")
 _MAX_CUTS = 8
 """Maximum members at the end of an object that breaks off which are tried as its last one."""
-_EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"
-"""Meaningless marks around a value."""
-MAX_WORDS = 12
-"""Maximum words of an item in a row of a reply."""
-_MAX_WORD = 16
-"""Maximum average characters of a word: some scripts have no blanks."""
+_EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"  # Meaningless marks around a value
+MAX_WORDS = 12  # Maximum words of an item in a row of a reply
+_MAX_WORD = 16  # Maximum average characters of a word: some scripts have no blanks
 _MARKS = lazy_pattern(r"[\W_]+")
 _ODD = "<>{}[]|…\ufffd"
 """Marks of placeholders, tags, errors and lost characters, unless the item has them."""

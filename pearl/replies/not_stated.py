@@ -6,10 +6,8 @@ import re
 
 from pearl.errors.patterns import lazy_pattern
 
-MAX_LENGTH = 300
-"""Maximum characters of such a text; longer ones say more."""
-EDGES = " \t\n*_`\"'“”.:!()[]{}-•–"
-"""Meaningless marks around a value."""
+MAX_LENGTH = 300  # Maximum characters of such a text; longer ones say more
+EDGES = " \t\n*_`\"'“”.:!()[]{}-•–"  # Meaningless marks around a value
 _WORDS = frozenset({
     "none", "null", "n/a", "unknown", "unanswerable", "not applicable", "not known", "not stated", "not given",
     "not mentioned", "not specified", "not provided",

@@ -57,8 +57,7 @@ Value = str | bool | list[str]
 State = Literal["found", "nothing", "undecided", "refused", "not_needed"]
 """Whether a result has a value, states that nothing was found, is ambiguous, is a refusal, or was not asked for."""
 
-MAX_AMOUNT = 200
-"""Maximum characters of a number with its unit; bounds the time of patterns."""
+MAX_AMOUNT = 200  # Maximum characters of a number with its unit; bounds the time of patterns
 MAX_QUOTED, MAX_QUOTED_WORDS = 79, 7
 """Maximum characters and words of a reply that a reason quotes: a whole sentence would look like an echo."""
 MAX_ENTRIES, MAX_QUOTES = 1_000, MAX_COUNTED

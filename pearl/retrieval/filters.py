@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-MAX_SHOWN = 12
-"""Maximum number of field names in a message."""
+MAX_SHOWN = 12  # Maximum number of field names in a message
 
 _CONDITION = lazy_pattern(
     r"\s*(?P<field>[^=!<>~]*[^=!<>~\s])\s*(?P<sign>!=|>=|<=|=|>|<|~)(?P<value>.*)", re.S

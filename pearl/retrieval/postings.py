@@ -101,11 +101,9 @@ def nested(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     return found
 
 
-BATCH = 1 << 21
-"""Occurrences of terms that are held as a list."""
+BATCH = 1 << 21  # Occurrences of terms that are held as a list
 
-MAX_TOKENS = 1 << 20
-"""Different tokens whose terms are cached."""
+MAX_TOKENS = 1 << 20  # Different tokens whose terms are cached
 
 MAX_LENGTH = 40
 """Maximum characters of a cached token: a paragraph in a script without blanks is one token."""
@@ -133,8 +131,7 @@ class _Columns(dict[str, tuple[int, ...]]):
 class Postings:
     """An inverted index of passages. The arrays may be mapped from a file."""
 
-    names: Texts
-    """The terms, in the order of their UTF-8 bytes."""
+    names: Texts  # The terms, in the order of their UTF-8 bytes
     starts: NDArray[np.int64]
     passages: NDArray[np.int32]
     counts: NDArray[Any]

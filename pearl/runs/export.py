@@ -21,10 +21,8 @@ _TEXTS = (
 )  # fmt: skip
 _NUMBERS = ("coverage", "duration_s")
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens")
-_BATCH = 1_000
-"""Rows per batch of a Parquet file."""
-_MAX_OUTPUTS = 200
-"""Maximum columns for outputs of plans; `steps` has all of them."""
+_BATCH = 1_000  # Rows per batch of a Parquet file
+_MAX_OUTPUTS = 200  # Maximum columns for outputs of plans; `steps` has all of them
 _TYPES: Mapping[str, type] = {**dict.fromkeys(_NUMBERS, float), **dict.fromkeys(_TOKENS, int)}
 
 
@@ -189,8 +187,7 @@ def column_types(names: Iterable[str]) -> dict[str, type]:
     return {name: _TYPES.get(name, str) for name in names}
 
 
-Cell = Callable[[Mapping[str, Any]], Any]
-"""Reads one column of a row."""
+Cell = Callable[[Mapping[str, Any]], Any]  # Reads one column of a row
 
 
 def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Cell]:

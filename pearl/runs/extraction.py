@@ -42,15 +42,11 @@ if TYPE_CHECKING:
     from pearl.data.schemas import Schema
 
 UNDECIDED, NOT_STATED, PERSON = "undecided", "not stated", "person"
-COMPLETE = "complete"
-"""What a person says of a list whose entries are all there."""
-ACCEPT = "accept proposed"
-"""What a person says of a field whose one proposed value is right."""
-ANSWER = "answer"
-"""The path of a row without fields."""
+COMPLETE = "complete"  # What a person says of a list whose entries are all there
+ACCEPT = "accept proposed"  # What a person says of a field whose one proposed value is right
+ANSWER = "answer"  # The path of a row without fields
 
-Rows = Callable[[], Iterable[Mapping[str, Any]]]
-"""Reads the rows of a run from the beginning."""
+Rows = Callable[[], Iterable[Mapping[str, Any]]]  # Reads the rows of a run from the beginning
 
 Opener = Callable[[str], AbstractContextManager[IO[str]]]
 
@@ -62,10 +58,8 @@ _WANTED: Mapping[str, tuple[Sequence[type], str]] = {
     "bool": ([bool], "true or false"),
 }
 """What a person's value has to be, as JSON writes it."""
-MAX_PART = 120
-"""Maximum bytes of the name of a list in the name of its file, which has 255."""
-_MAX_EXACT = 2**53
-"""Integers from here on are not exact in a spreadsheet or a column of floats."""
+MAX_PART = 120  # Maximum bytes of the name of a list in the name of its file, which has 255
+_MAX_EXACT = 2**53  # Integers from here on are not exact in a spreadsheet or a column of floats
 
 
 @lru_cache(maxsize=100)
@@ -442,8 +436,7 @@ def _why(row: Mapping[str, Any]) -> str | None:
 
 # --- review -----------------------------------------------------------------------------------
 
-MAX_QUOTE = 300
-"""Maximum characters of a quote in a review file."""
+MAX_QUOTE = 300  # Maximum characters of a quote in a review file
 
 _REVIEWED = ("document", "field", "entry", "why", "candidates", "value")
 
@@ -504,8 +497,7 @@ class PersonAnswer(NamedTuple):
     line: int
     path: str
     entry: str | None
-    result: Mapping[str, Any]
-    """Empty for `ACCEPT`."""
+    result: Mapping[str, Any]  # Empty for `ACCEPT`
     field: Field | None = None
 
 

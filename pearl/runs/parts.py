@@ -35,8 +35,7 @@ _KEY = np.dtype("S16")
 _READ_AT_ONCE = 16
 _MARK = b"pearl.work"  # The metadata of a part: the plan and the settings that its rows depend on
 
-_Rows = tuple[list[dict[str, Any]], list[dict[str, Any]]]
-"""Rows with a result, and failed ones."""
+_Rows = tuple[list[dict[str, Any]], list[dict[str, Any]]]  # Rows with a result, and failed ones
 
 
 class Parts:

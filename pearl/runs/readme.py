@@ -17,8 +17,7 @@ from pearl.runs.store import RunInfo
 from pearl.runs.workbook import MAX_NOTES
 from pearl.settings import ROLES
 
-MAX_NAMED = 3
-"""Maximum questions and plans that are written out; each row has its own."""
+MAX_NAMED = 3  # Maximum questions and plans that are written out; each row has its own
 
 _SAID = ("question", "model", "plan")
 _USAGE = ("input_tokens", "output_tokens", "cached_tokens")

@@ -20,22 +20,17 @@ Table = tuple[str, Mapping[str, type], Iterable[Mapping[str, Any]]]
 
 MAX_ROWS = 1_048_576
 """Maximum rows of a sheet, with its header; a longer table goes on in further sheets."""
-MAX_CELL, MAX_NAME = 32_767, 31
-"""Maximum characters of a cell and of the name of a sheet."""
+MAX_CELL, MAX_NAME = 32_767, 31  # Maximum characters of a cell and of the name of a sheet
 MAX_NOTES, MAX_LINKS = 5_000, 20_000
 """Maximum comments and links of a sheet, which are in memory until it is complete; Excel follows 65,530 links."""
 MAX_NOTE = 1_000
-SAMPLE = 200
-"""Rows by which the widths of columns are chosen."""
-NARROW, WIDE = 9, 52
-"""Widths of columns in characters; longer texts are wrapped."""
+SAMPLE = 200  # Rows by which the widths of columns are chosen
+NARROW, WIDE = 9, 52  # Widths of columns in characters; longer texts are wrapped
 LINE, MAX_HEIGHT, MAX_LINED = 14, 400, 2_000
 """Points of a line and of a row at most, and characters of a text by which its row gets its height."""
 AMBER, HEAD = "FFE08A", "E8EDF3"
-MAX_DIGITS = 15
-"""The digits of a number that all spreadsheets keep."""
-DAY_0 = date(1900, 3, 1)
-"""The first day that all spreadsheets count alike; earlier ones are texts."""
+MAX_DIGITS = 15  # The digits of a number that all spreadsheets keep
+DAY_0 = date(1900, 3, 1)  # The first day that all spreadsheets count alike; earlier ones are texts
 
 
 _ILLEGAL = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")

@@ -70,19 +70,16 @@ class Answer:
     """The answer to a query."""
 
     query: Query
-    columns: tuple[str, ...]
-    """The headings of the cells of each line."""
+    columns: tuple[str, ...]  # The headings of the cells of each line
     lines: tuple[Line, ...]
     n_lines: int
     units: tuple[str, ...] = ()
     """What the cells of each column do not say themselves: unit and scale of computed numbers, scale of others."""
     undecided: tuple[int, ...] = ()
-    doubtful: tuple[Row, ...] = ()
-    """The doubtful rows of the table that may meet the conditions."""
+    doubtful: tuple[Row, ...] = ()  # The doubtful rows of the table that may meet the conditions
     notes: tuple[str, ...] = ()
     n_repairs: int = 0
-    stated: Stated | None = None
-    """Of how many rows a count is."""
+    stated: Stated | None = None  # Of how many rows a count is
 
 
 def run(query: Query, table: QueryTable) -> Answer:

@@ -387,8 +387,7 @@ class TaskSpans:
         return self._began_ns + round(t_s * 1e9)
 
 
-EventListener = Callable[[str, Event], None]
-"""Callback for the events of a task, with its id."""
+EventListener = Callable[[str, Event], None]  # Callback for the events of a task, with its id
 
 
 class Telemetry:

@@ -35,20 +35,16 @@ from pearl.view.result import Place, Result, ShownStep, read_result
 from pearl.view.sheets import sheets_of
 from pearl.view.sources import ResultRecord, record_of_answer
 
-MAX_ROWS = 10_000
-"""Maximum rows behind an answer on the page; `--rows FILE` has all."""
+MAX_ROWS = 10_000  # Maximum rows behind an answer on the page; `--rows FILE` has all
 
-FIRST_ROWS = 10
-"""Rows that are shown at first."""
+FIRST_ROWS = 10  # Rows that are shown at first
 
 MAX_TEXTS = 3_000_000
 """Maximum characters of whole cells beside shortened ones; later ones are in the document only."""
 
-MAX_SHORT = 60
-"""Maximum characters of a quote that is looked for at other places, too."""
+MAX_SHORT = 60  # Maximum characters of a quote that is looked for at other places, too
 
-MAX_BARS = 400
-"""Maximum calls and waits that are drawn."""
+MAX_BARS = 400  # Maximum calls and waits that are drawn
 
 
 def answer_page(answer: Answer, document: Document) -> str:

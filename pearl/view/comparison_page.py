@@ -14,10 +14,8 @@ from pearl.view.listing import COLUMNS, MAX_ITEMS, MAX_TEXT, Totals, cells_of, d
 from pearl.view.page import render_page
 from pearl.view.sources import ResultSource, id_of
 
-MAX_PAIRS = 500
-"""Maximum changed rows that are shown."""
-MAX_COMPARED = 1_000
-"""Maximum steps and passages of a row that are compared."""
+MAX_PAIRS = 500  # Maximum changed rows that are shown
+MAX_COMPARED = 1_000  # Maximum steps and passages of a row that are compared
 MAX_PIECES = 1_500
 """Maximum words, or else lines, that are aligned; longer texts are both shown whole."""
 KINDS = ("status", "answer", "plan", "steps", "evidence", "question", "only in one")

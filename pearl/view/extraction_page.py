@@ -21,26 +21,20 @@ from pearl.view.result import Untrusted, shown_place
 from pearl.view.sheets import Sheet, sheets_of
 from pearl.view.sources import pdf_files
 
-MAX_ROWS = 3_000
-"""Maximum documents in the grid; the other formats have all."""
+MAX_ROWS = 3_000  # Maximum documents in the grid; the other formats have all
 
 MAX_TEXTS = 6_000_000
 """Maximum characters of passages on a page; later ones are shown without the text around them."""
 
-MAX_SHEETS = 40
-"""Maximum pages of PDF files that are shown as pictures."""
+MAX_SHEETS = 40  # Maximum pages of PDF files that are shown as pictures
 
-AROUND = 300
-"""Characters before and after a passage."""
+AROUND = 300  # Characters before and after a passage
 
-MAX_QUOTE = 2_000
-"""Maximum characters of a value or a passage."""
+MAX_QUOTE = 2_000  # Maximum characters of a value or a passage
 
-MAX_CELLS = 36_000
-"""Maximum cells of the grid, by which it has fewer documents of many fields."""
+MAX_CELLS = 36_000  # Maximum cells of the grid, by which it has fewer documents of many fields
 
-MAX_ENTRIES = 200
-"""Maximum entries of a list and candidates of a field that are shown."""
+MAX_ENTRIES = 200  # Maximum entries of a list and candidates of a field that are shown
 
 MAX_INNER, FEW = 2_000, 5
 """Maximum entries of the lists in a list that are shown, together; and those that each has at least."""

@@ -21,17 +21,12 @@ COLUMNS = (
 )  # fmt: skip
 """The columns of a line."""
 
-SHORT, LONG = 160, 240
-"""Maximum characters of a name and of a text in a line."""
+SHORT, LONG = 160, 240  # Maximum characters of a name and of a text in a line
 
-MAX_TEXT = 20_000
-"""Maximum characters of one text under a line."""
-MAX_ITEMS = 50
-"""Maximum passages, quotes and steps under a line."""
-MAX_OUTPUTS = 20
-"""Maximum outputs of a row that have a column."""
-MOST = 1e15
-"""Upper bound of plausible counts, costs and times."""
+MAX_TEXT = 20_000  # Maximum characters of one text under a line
+MAX_ITEMS = 50  # Maximum passages, quotes and steps under a line
+MAX_OUTPUTS = 20  # Maximum outputs of a row that have a column
+MOST = 1e15  # Upper bound of plausible counts, costs and times
 
 _MARKS = lazy_pattern(r"(?m)^(?:#{1,6}|>) |\*\*(\S(?:[^*\n]*\S)?)\*\*")
 
@@ -215,14 +210,11 @@ def _cost(
     return price.cost_usd(Usage.bounded(int(tokens_in), int(tokens_out), *parts))
 
 
-MAX_STATIC = 100
-"""Rows in the HTML itself, for readers without scripts."""
+MAX_STATIC = 100  # Rows in the HTML itself, for readers without scripts
 
-MAX_LINES = 100_000
-"""Maximum rows of a page."""
+MAX_LINES = 100_000  # Maximum rows of a page
 
-MAX_DETAILS = 8_000_000
-"""Maximum bytes of details in a page; later rows have only their line."""
+MAX_DETAILS = 8_000_000  # Maximum bytes of details in a page; later rows have only their line
 
 
 def index_page(source: ResultSource) -> str:

@@ -77,12 +77,9 @@ def _environment() -> Any:
     )
 
 
-WIDTH, HEIGHT = 190, 46
-"""Size of a box in units of the drawing."""
-ACROSS, DOWN = 24, 40
-"""Distances between boxes."""
-CHARACTERS = 25
-"""Maximum characters of a name in a box."""
+WIDTH, HEIGHT = 190, 46  # Size of a box in units of the drawing
+ACROSS, DOWN = 24, 40  # Distances between boxes
+CHARACTERS = 25  # Maximum characters of a name in a box
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +219,6 @@ def bars(events: Iterable[Event]) -> list[Bar]:
             case ModelWaited():
                 end_s = event.t_s + event.wait_s
                 found.append(Bar(f"waits: {event.reason}", "wait", event.t_s, end_s))
-            case _:
-                pass
     return sorted(found, key=lambda bar: bar.start_s)
 
 

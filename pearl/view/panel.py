@@ -15,16 +15,13 @@ from pearl.errors import Span
 MAX_WHOLE = 5_500_000
 """Maximum characters of a text that is shown whole; a longer one is shown around its marks."""
 
-AROUND = 2_000
-"""Characters before and after a mark of a longer text."""
+AROUND = 2_000  # Characters before and after a mark of a longer text
 
 
-BLOCK = 20_000
-"""Minimum characters of a block."""
+BLOCK = 20_000  # Minimum characters of a block
 
 
-MAX_LIT = 600
-"""Maximum characters of a mark that is lit; a longer one has a line at its side."""
+MAX_LIT = 600  # Maximum characters of a mark that is lit; a longer one has a line at its side
 
 MAX_CELL, AROUND_CELL = 120, 45
 """Maximum characters of a cell that is shown whole, and those before and after a mark of a longer one."""

@@ -30,8 +30,7 @@ STATUSES = (
     "answered", "degraded", "nothing_found", "undecided", "refused", "failed", "unfinished", "planned",
 )  # fmt: skip
 
-MAX_SOURCES = 6
-"""Maximum documents that a line names."""
+MAX_SOURCES = 6  # Maximum documents that a line names
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,8 +445,6 @@ def _steps(row: Untrusted, events: Sequence[Event]) -> Iterator[ShownStep]:
                 failed[event.step] = event.error
             case StepStarted():
                 begun[event.step] = event.action
-            case _:
-                pass
     steps = [
         ShownStep(
             output=each.text("output"),

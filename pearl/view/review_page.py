@@ -22,11 +22,9 @@ from pearl.view.sources import ResultRecord
 MAX_WHOLE, AROUND = 400_000, 20_000
 """Maximum characters of a text that is shown whole, and those around the passages of a longer one."""
 
-MAX_SHOWN = 2_000
-"""Maximum characters of a value or a passage."""
+MAX_SHOWN = 2_000  # Maximum characters of a value or a passage
 
-MAX_PROPOSED = 9
-"""Maximum proposed values: one for each key."""
+MAX_PROPOSED = 9  # Maximum proposed values: one for each key
 
 WANTED = {
     "int": "a whole number", "number": "a number such as 1250.5", "bool": "yes or no", "date": "a date such as 2024-05-31",

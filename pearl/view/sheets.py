@@ -12,8 +12,7 @@ from pearl.documents.pages import Box, PageImage, boxes_of, page_images
 from pearl.errors import DataError, Span
 from pearl.view.panel import Mark
 
-MAX_SHEETS = 20
-"""Maximum pages that are shown as pictures."""
+MAX_SHEETS = 20  # Maximum pages that are shown as pictures
 
 
 @dataclass(frozen=True, slots=True)

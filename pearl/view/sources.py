@@ -99,8 +99,6 @@ def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
                     row["unverified_quotes"] = list(event.unverified_quotes)
                 row["usage"] = event.usage.to_dict()
                 row["duration_s"] = event.duration_s
-            case _:
-                pass
     return {**row, "steps": steps} if steps else row
 
 
@@ -108,8 +106,7 @@ _KINDS: dict[str, type[EventBase]] = {
     kind.model_fields["event"].default: kind for kind in get_args(get_args(Event)[0])
 }
 
-MAX_NAME = 60
-"""Maximum characters of a name that a problem quotes."""
+MAX_NAME = 60  # Maximum characters of a name that a problem quotes
 
 
 def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], list[str]]:
@@ -178,8 +175,7 @@ def _list(names: Counter[str]) -> str:
     return ", ".join([*shown, *(["…"] if len(names) > 5 else [])])
 
 
-MAX_LINE_BYTES = 64_000_000
-"""Maximum bytes of a line of a file."""
+MAX_LINE_BYTES = 64_000_000  # Maximum bytes of a line of a file
 
 
 class ResultSource(Protocol):

@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from pearl.runs.extraction import AnsweredRows, PersonAnswer
 
 
-N_TOLD = 5
-"""Problems of a gold file that are told one by one."""
+N_TOLD = 5  # Problems of a gold file that are told one by one
 
 
 class Evaluation:

@@ -34,8 +34,7 @@ DOMAIN = Domain(
     formats=(frozenset({"article", "questions"}), frozenset({"article", "question", "options"})),
 )
 
-LONG_FROM = 3
-"""Mean of `untimed_eval2_context` from which a question is `long`."""
+LONG_FROM = 3  # Mean of `untimed_eval2_context` from which a question is `long`
 
 FIELDS = (
     "article", "article_id", "set_unique_id", "questions", "question_unique_id", "answer",

@@ -39,13 +39,11 @@ from pearl.documents.table.quantities import scale_of
 from pearl.dsl.fields import Field
 from pearl.errors.patterns import lazy_pattern
 
-Stated = str | Decimal | bool
-"""A value in a reply, before it is read as the type of its field."""
+Stated = str | Decimal | bool  # A value in a reply, before it is read as the type of its field
 
 MAX_DIGITS = 30
 
-MAX_BESIDE = 40
-"""Characters around a passage that may change its numbers."""
+MAX_BESIDE = 40  # Characters around a passage that may change its numbers
 
 
 class DisagreementError(ValueError):

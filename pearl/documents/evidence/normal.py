@@ -206,8 +206,7 @@ _EDITS_OR_CLUSTERS = lazy_pattern(rf"[^ zmn-][mn]+|{_EDITS.pattern}", re.VERBOSE
 """Matches, in a string of kinds, every place where the normal form may differ in length."""
 
 
-SHORT = 2_000
-"""Maximum characters of a text whose normal form is cached."""
+SHORT = 2_000  # Maximum characters of a text whose normal form is cached
 
 
 class NormalText:

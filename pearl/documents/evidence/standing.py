@@ -14,10 +14,8 @@ from pearl.errors.patterns import lazy_pattern
 
 MIN_FIGURES = 3
 """Figures of a whole number that is looked up: shorter ones stand in most texts for something else."""
-MIN_LETTERS = 4
-"""Letters and figures of a text that is looked up."""
-MAX_AROUND = 120
-"""Characters before and behind a value that are shown with it."""
+MIN_LETTERS = 4  # Letters and figures of a text that is looked up
+MAX_AROUND = 120  # Characters before and behind a value that are shown with it
 
 _ENDS = ("\n", ". ", "! ", "? ", "; ", "。", "！", "？")
 

@@ -180,8 +180,7 @@ class TableRows(NamedTuple):
     source: str
     caption: str
     rows: Sequence[Row]
-    title: str = ""
-    """The headings above it: of its sheet or section, and its caption."""
+    title: str = ""  # The headings above it: of its sheet or section, and its caption
 
 
 def table_rows(document: Document) -> Iterator[TableRows]:

@@ -32,8 +32,7 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import is_inside
 from pearl.retrieval.corpus import CorpusDocument
 
-DIGEST = 16
-"""Bytes of a digest."""
+DIGEST = 16  # Bytes of a digest
 
 
 @dataclass(frozen=True, slots=True)

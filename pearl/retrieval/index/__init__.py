@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pearl.retrieval.index.contents import Contents
     from pearl.retrieval.index.updating import IndexProgress, Opened
 
-DOCUMENT = "document"
-"""The field that every passage has: the name of its document."""
+DOCUMENT = "document"  # The field that every passage has: the name of its document
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -41,8 +41,7 @@ class Contents:
     fields: Texts | None
     """The fields that the unit gives each passage, as JSON; None if it gives no fields."""
     terms: Postings
-    field_names: tuple[str, ...]
-    """The names of all metadata of documents and fields of passages."""
+    field_names: tuple[str, ...]  # The names of all metadata of documents and fields of passages
 
     @classmethod
     def of_arrays(cls, arrays: Arrays, field_names: Sequence[str]) -> Contents:

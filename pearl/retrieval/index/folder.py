@@ -29,11 +29,9 @@ from pearl.plugins.persistence import WriteLock, sync_folder
 from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder
 from pearl.retrieval.postings import flat
 
-FORMAT = 4
-"""Version of the file; an index of another version is rebuilt."""
+FORMAT = 4  # Version of the file; an index of another version is rebuilt
 
-LOCK_PATIENCE_S = 600.0
-"""Seconds to wait for another process that updates the index."""
+LOCK_PATIENCE_S = 600.0  # Seconds to wait for another process that updates the index
 
 _MARK = b"PEARLIX3"
 _PREAMBLE = struct.Struct("<8s16sI")  # mark, digest of all that follows it, length of the header

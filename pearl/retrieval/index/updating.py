@@ -39,14 +39,12 @@ from pearl.retrieval.index.contents import Contents, ContentsBuilder, arranged
 from pearl.retrieval.index.folder import DamagedError, IndexFolder, Record, Stamp, State
 from pearl.retrieval.queries import analyzer
 
-MAX_BYTES = 64_000_000
-"""Bytes of new texts that are held in memory while an index is built."""
+MAX_BYTES = 64_000_000  # Bytes of new texts that are held in memory while an index is built
 
 SURE_NS = 2_000_000_000
 """Minimum age of a file at which any change alters its stamp: coarse clocks tick every two seconds."""
 
-MAX_PROBLEMS = 5
-"""Reasons that are kept for each file."""
+MAX_PROBLEMS = 5  # Reasons that are kept for each file
 
 _PROBE = (
     "The children's cafés kept 1,200 keys; geese ran easily, naïve co-ops don't. 東京都 U.S.A. "
@@ -56,8 +54,7 @@ _PROBE = (
 _UNSURE: Stamp = (0, 0, 0)
 """The stamp of a file that may change without getting another one: it is read again next time."""
 
-_REPORTED_EVERY = 256
-"""Documents between two reports of progress."""
+_REPORTED_EVERY = 256  # Documents between two reports of progress
 
 IndexProgress = Callable[[int, int, int], None]
 """Receives the number of files done, of all files, and of documents so far."""

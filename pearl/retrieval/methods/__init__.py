@@ -96,8 +96,7 @@ def first(ranking: Ranking, k: int) -> Ranking:
     return Ranking(ranking.passages[kept], ranking.scores[kept])
 
 
-RANK_CONSTANT = 60
-"""`k` of reciprocal rank fusion. Source: Cormack, Clarke and Büttcher 2009."""
+RANK_CONSTANT = 60  # `k` of reciprocal rank fusion. Source: Cormack, Clarke and Büttcher 2009
 
 LEAST_DEPTH = 100
 

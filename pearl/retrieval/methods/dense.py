@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 NEEDS_VECTORS = True
 
-SPARSE = 0.25
-"""Share of wanted passages below which only their vectors are read."""
+SPARSE = 0.25  # Share of wanted passages below which only their vectors are read
 
 TOLERANCE = 1e-5
 """Maximum error of a float32 product of unit vectors, with a wide margin. Passages within it of the last

@@ -54,11 +54,9 @@ if TYPE_CHECKING:
 
 DEFAULT = "local"
 
-Listener = Callable[[str, Event], None]
-"""Callback for the events of a unit, with its id."""
+Listener = Callable[[str, Event], None]  # Callback for the events of a unit, with its id
 
-Execute = Callable[..., AsyncGenerator["Outcome[Any]", None]]
-"""The `run` of an executor."""
+Execute = Callable[..., AsyncGenerator["Outcome[Any]", None]]  # The `run` of an executor
 
 
 class Unit(ABC):

@@ -265,8 +265,7 @@ def unpacked_reply(key: bytes, body: object) -> Completion | None:
 
 Result = TypeVar("Result")
 
-Work = Callable[[sqlite3.Connection], Result]
-"""Statements that are run in a transaction."""
+Work = Callable[[sqlite3.Connection], Result]  # Statements that are run in a transaction
 
 GATHER_S = 0.003
 """Seconds that a commit waits for more work if the last commit had several works. So many concurrent

@@ -212,8 +212,7 @@ def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return messages
 
 
-KeyHeaders = Callable[[str], Mapping[str, str]]
-"""A key → the headers that carry it."""
+KeyHeaders = Callable[[str], Mapping[str, str]]  # A key → the headers that carry it
 
 
 def bearer(key: str) -> Mapping[str, str]:

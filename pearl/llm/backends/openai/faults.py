@@ -124,8 +124,7 @@ def _message(body: object) -> str:
     return "" if text.startswith("<") else text
 
 
-Refuses = Callable[[StatusError], bool]
-"""Whether an error rejects a constraint."""
+Refuses = Callable[[StatusError], bool]  # Whether an error rejects a constraint
 
 _OF_CONSTRAINTS = lazy_pattern(
     r"(?<![a-z])(?:grammar|schema|structured|[eg]bnf|lark|regex|tool|format|complex)", re.IGNORECASE

@@ -24,11 +24,9 @@ from pearl.llm.backends.openai import replies
 from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, bearer
 from pearl.llm.backends.openai.replies import Listed, read_completion
 
-Body = dict[str, Any]
-"""A request as JSON; never modified in place."""
+Body = dict[str, Any]  # A request as JSON; never modified in place
 
-Schema = Mapping[str, Any]
-"""A JSON Schema."""
+Schema = Mapping[str, Any]  # A JSON Schema
 
 Reader = Callable[[bytes, Endpoint], Completion]
 """The body of a reply with status 200 → its completion; raises `ModelError` for an unusable one."""
