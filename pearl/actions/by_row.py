@@ -3,7 +3,8 @@
 A plug-in has `ACTION`, an `Action` whose first parameter is `ROWS`; `KIND`, the form of the reply to
 an item; `READING`, the same action for one text that is too long to be an item; and `collect`, which
 turns the replies into rows. It may have `select`, which takes the first K of those rows, and `QUERY`,
-the name of the parameter by which rows are ranked. Any other action with
+the name of the parameter by which rows are ranked; or `Over`, made of the rows and the other arguments, whose
+`pairs` the model judges in place of the rows and whose `collect` takes the replies. Any other action with
 `ROWS` as its first parameter is a `MAP` with its own definition, and `EACH_NAME(ROWS, ...)` carries out
 `NAME(CTX, ...)` for each row.
 """
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pearl import plugins
 from pearl.actions.columns import stem
 from pearl.actions.groups import first_of
+from pearl.actions.resolving import VERDICTS, Resolution
 from pearl.actions.values import among_best
 from pearl.documents.rows import Row, Rows, Stated
 from pearl.dsl.nodes import one_line
@@ -227,6 +229,23 @@ PLUGINS: dict[str, Any] = {
                "Rate from 0 to 10 how well CTX answers QUERY and return the number",
                returns=ValueType.NUMBER),
         QUERY="QUERY", select=_select_rerank,
+    ),
+    "reduce": _plugin(
+        "line", with_column, "REDUCE", (_X,),
+        "Return X of all of ROWS together, or of each group of them, in one text with the rows that bear it out",
+        Action("REDUCE_TEXT", (_CONTEXT, _X),
+               'Return X of all the rows in CTX together; a row that begins with "(3 times)" stands for three'),
+        traits=("reduces", "sums_up"),
+    ),
+    "resolve": _plugin(
+        "label", with_column, "RESOLVE", (Parameter("FIELD"),),
+        "Return ROWS with one name for each thing whose name in the field FIELD is written in several ways",
+        Action("SAME_THING", (_CONTEXT, Parameter("LABELS"), Parameter("FIELD")),
+               "Say whether A and B in CTX are names of the same FIELD, as one of LABELS and nothing but that label"),
+        traits=("by_field", "compares"), Over=Resolution, LABELS=VERDICTS,
+        ITEM=Action("SAME_THING", (_ROWS, Parameter("FIELD")),
+                    "Say of each of ROWS, on its own, whether A and B are names of the same FIELD, however they are "
+                    "written; cannot tell, where the names alone do not decide it"),
     ),
     "top": _plugin(
         "pick", _collect_top, "TOP", (_X, _K),

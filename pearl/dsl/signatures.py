@@ -60,6 +60,7 @@ Trait = Literal[
     "condition",  # judges each row by a field
     "first",  # takes the first rows
     "compares",  # judges rows beside each other
+    "reduces",  # returns a text of all rows, or of each group
     "splits",  # takes texts apart
     "claims",  # a model's reply is a claim about a passage
     "tries",  # returns the first of its arguments that found something; needs later ones only if none did before

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from pearl.documents.evidence.finding import find_quotes, is_passage
 from pearl.dsl.decoding.constraint import Constraint
@@ -237,9 +236,7 @@ class Asker:
         merged = await self._ask_for(step, "combine", replace(task, parts=tuple(group)))
         return merged.text, merged
 
-    async def read(
-        self, step: Step, purpose: Literal["step", "combine"], task: ActionTask
-    ) -> TextReply:
+    async def read(self, step: Step, purpose: Purpose, task: ActionTask) -> TextReply:
         """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
         request = self.calls.request(task)
         if self.calls.asks_words(task):

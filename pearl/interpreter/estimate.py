@@ -13,6 +13,7 @@ from math import ceil, inf, prod
 from pearl.actions import by_search, native
 from pearl.actions.by_row import by_row, shown_text
 from pearl.actions.columns import read_column
+from pearl.actions.resolving import MAX_PAIRS, MAX_PARTNERS
 from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import EmptyListError, Value, as_rows, as_text, number_of
 from pearl.documents.numbers import UnclearNumberError, whole_number
@@ -166,9 +167,10 @@ class CostEstimator:
         action = self._calls.graph.checked.action(step)
         check_numbers(step, action)
         self.escalated = self.scored = self.checked = StepCosts()
-        by = self._by_rows if action.reads_rows else self
+        is_by_row = action.reads_rows and "reduces" not in action.traits
+        by = self._by_rows if is_by_row else self
         try:
-            if self._escalation and (action.reads_rows or action.extracts):
+            if self._escalation and (is_by_row or action.extracts):
                 with suppress(ContextOverflowError):
                     self.escalated = self._escalation._of_step(step, action).or_nothing
             is_scored = by is not self and by_row(action).KIND in ("yes_no", "label")
@@ -184,7 +186,7 @@ class CostEstimator:
                 self.checked = self._of_claims((Field(step.output),), 1)
             elif action.extracts and self._checker.check != "off":
                 self.checked = self._of_claims(_fields(step, action), costs.calls.upper)
-            elif action.reads_rows:
+            elif is_by_row:
                 self.checked = by.checked
             if step.output not in self._always:
                 costs = costs.or_nothing
@@ -208,6 +210,8 @@ class CostEstimator:
             self._search(step, action)
         elif action.is_native:
             self._compute(step, action)
+        elif "reduces" in action.traits:
+            return self._of_reduction(step)
         elif action.reads_rows:
             return self._by_row(step)
         elif action.extracts_all:
@@ -492,6 +496,70 @@ class CostEstimator:
         """Rows that are known."""
         return PossibleRows(len(rows), self._tokens(rows), rows, is_certain=True)
 
+    def _of_reduction(self, step: Step) -> StepCosts:
+        """Costs of reducing rows: close if they are known, else by the number of their tokens."""
+        # imported on use: few plans reduce rows
+        from pearl.interpreter.reducing import Reduction, is_grouped
+
+        reduction = Reduction(step, self._values, self._calls)
+        given, task = self._possible_rows(step.arguments[0], reduction.rows), reduction.task
+        costs, most = StepCosts(), self._counter.most(self._reply_tokens)
+        are_groups = is_grouped(given.rows) if given.rows else self._may_be_groups(step)
+        n_groups = given.n if are_groups else min(1, given.n)
+        x = self._unknown.tokens(dict(task.arguments)["X"])
+        if given.rows is not None and given.is_certain and not given.unknown and x.least == x.most:
+            reduction.rows = given.rows
+            for tasks in map(reduction.parts, reduction.groups()):
+                merging = NONE, NONE
+                if len(tasks) > 1:  # results that say nothing are not merged
+                    calls, merged = self._merging(task, Range(len(tasks), len(tasks)))
+                    merging = calls.or_nothing, merged.or_nothing
+                prompts = sum(map(self._prompt, tasks), NONE)
+                costs += self._costs(prompts, len(tasks), len(tasks), merging)
+        else:
+            n, tokens = given.n, given.tokens
+            if given.rows is not None:
+                every = [r for row in given.rows.every for r in (row, *row.members, *row.possible)]
+                n = len(every)
+                tokens = self._tokens(Rows(tuple(every))) + n * given.answer_tokens
+            costs = self._of_parts(task, n_groups, tokens + n * 2 * (ITEM_TOKENS + self._seam))
+        if are_groups:
+            self._hold(
+                step.output, PossibleRows(n_groups, given.tokens + n_groups * (most + SEAM_TOKENS))
+            )
+        else:
+            self._texts[step.output] = self._unknown.new(most)
+            self._values[step.output] = self._unknown.new(most + UNDECIDED_TOKENS)
+        return costs
+
+    def _of_parts(self, task: ActionTask, n_groups: int, tokens: float) -> StepCosts:
+        """Costs of reducing groups with this many tokens together."""
+        cap, frame = (
+            self._limits.prompt_tokens,
+            self._unknown.tokens(self._calls.request(task).prompt),
+        )
+        n_more: float = 0
+        merging = (NONE, NONE)
+        if cap is not None and n_groups:
+            room = self._available_tokens(task, frame, cap).least - ITEM_TOKENS
+            if tokens > room:  # of three neighbouring parts, two are together longer than the room
+                n_more = ceil(3 * tokens / room) if room > 0 and tokens < inf else inf
+                calls, merged = self._merging(task, Range(0, 1 + n_more))
+                more = Range(0, n_more), Range(0, n_more * cap)
+                merging = more if n_groups > 1 else (calls.or_nothing, merged.or_nothing)
+        n = n_groups + n_more
+        prompts = Range(0, n * (frame.upper + 2 * self._seam + 1) + tokens if n else 0)
+        return self._costs(prompts, 0, n, merging)
+
+    def _may_be_groups(self, step: Step) -> bool:
+        """Whether the rows of a step descend from groups."""
+        steps = {each.output: each for each in self._calls.graph.steps}
+        while isinstance(source := step.arguments[0], Reference) and source.name in steps:
+            step = steps[source.name]
+            if "groups" in self._calls.graph.checked.action(step).traits:
+                return True
+        return False
+
     def _of_passages(self, searched: SearchedDocument, n: int | None) -> PossibleRows:
         """Any `n` passages of a document; None for all."""
         tokens = [self._counter.at_most(passage.text) for passage in searched.index.passages]
@@ -501,8 +569,10 @@ class CostEstimator:
     def _by_row(self, step: Step) -> StepCosts:
         """Costs of a step that is carried out row by row; records the rows that the step may return."""
         row_step = self._row_requests.step(step, self._values)
-        given = self._possible_rows(step.arguments[0], row_step.rows)
-        task = row_step.task
+        given = whole = self._possible_rows(step.arguments[0], row_step.rows)
+        task, widest = row_step.task, 0.0
+        if row_step.is_over:
+            row_step, given, widest = self._over(row_step, given)
         if self._unknown.are_in(*task.labels, *(value for _, value in task.arguments)):
             given = replace(given, is_certain=False)
         known = None if given.texts(row_step) is None else given.rows
@@ -520,7 +590,7 @@ class CostEstimator:
             if row_step.n_needed is not None:  # its calls may end after the first
                 costs = costs.or_nothing
         self.checked = self._of_verdicts(row_step, given)
-        self._hold(step.output, self._read_rows(step, row_step, given))
+        self._hold(step.output, self._read_rows(step, row_step, whole, widest))
         is_cascaded = self._limits.accuracy is not None and row_step.is_comparable
         return self._in_samples(row_step, costs) if is_cascaded else costs
 
@@ -533,7 +603,25 @@ class CostEstimator:
         more = StepCosts(Range(0, n), Range(0, n * frame), Range(0, n * 16))
         return costs.or_nothing + more
 
-    def _read_rows(self, step: Step, row_step: RowStep, given: PossibleRows) -> PossibleRows:
+    def _over(self, row_step: RowStep, given: PossibleRows) -> tuple[RowStep, PossibleRows, float]:
+        """The step over the pairs of names that it may make of rows, these, and the maximum tokens of a name."""
+        n, tokens = given.n, given.tokens + given.n * given.answer_tokens
+        widest, (field,) = tokens, (value for _, value in row_step.task.arguments)
+        if given.rows is not None and not self._unknown.are_in(field):
+            column = read_column(given.rows, field)
+            if column.name not in given.unknown:
+                names = [self._counter.bounds(name)[1] for name in {*column.values} if name]
+                n, tokens, widest = len(names), sum(names), max(names, default=0)
+                if given.is_certain:
+                    row_step = row_step.over(given.rows)
+                    return row_step, self._known(row_step.rows), widest
+        n_pairs = min(MAX_PAIRS, n * MAX_PARTNERS // 2)
+        tokens = MAX_PARTNERS * tokens + n_pairs * SEAM_TOKENS
+        return row_step, PossibleRows(n_pairs, tokens), widest
+
+    def _read_rows(
+        self, step: Step, row_step: RowStep, given: PossibleRows, widest: float
+    ) -> PossibleRows:
         """The rows that a step carried out row by row may return."""
         task, unknown = row_step.task, given.unknown | {step.output}
         if task.kind == "pick":
@@ -544,7 +632,9 @@ class CostEstimator:
         if task.kind == "yes_no":
             return replace(given, is_certain=False)
         most = items_limit(replace(task, items=("",)), self._counter, self._limits.max_item_tokens)
-        answer = float(self._counter.most(self._reply_tokens) if row_step.is_each else most)
+        answer = float(
+            self._counter.most(self._reply_tokens) if row_step.is_each else widest or most
+        )
         rows = given.rows and replace(given.rows, column=step.output, is_answered=True)
         if rows is not None:
             rows = replace(rows, rows=tuple(row.with_column(step.output, None) for row in rows))

@@ -231,8 +231,16 @@ class _Interpreter:
             from pearl.interpreter.extracting import extract
 
             return await extract(step, inputs, self._row_calls, self._asker, self._row_asker)
+        if "reduces" in action.traits:
+            # imported on use: few plans reduce rows
+            from pearl.interpreter.reducing import Reducer, Reduction
+
+            return await Reducer(step, Reduction(step, inputs, self._calls), self._asker).run()
         if action.reads_rows:
             row_step = self._row_calls.step(step, inputs)
+            row_step = await off_loop(
+                100 * len(row_step.rows), partial(row_step.over, row_step.rows)
+            )
             asker = self._row_asker
             scorer: Scoring | None = None
             if self._calls.limits.accuracy is not None and row_step.is_comparable:

@@ -69,7 +69,7 @@ def _content(graph: PlanGraph, step: Step, known: Mapping[str, Content]) -> Cont
     kind = _kind(step, action, known)
     if action.searches:
         return Content(kind, is_list=True)
-    if action.is_native:
+    if action.is_native or "by_field" in action.traits:
         return _computed(step, action, kind, known)
     how = by_row(action) if action.reads_rows else None
     if how is not None and how.KIND != "line":

@@ -25,6 +25,7 @@ from pearl.actions.columns import judge
 from pearl.actions.searching import placed
 from pearl.actions.values import (
     AMONG,
+    MAY_CHANGE,
     Fetched,
     Value,
     as_rows,
@@ -107,6 +108,8 @@ class RowStep:
     is_each: bool
     k: int = 0
     instruction: str = ""
+    is_over: bool = False
+    """Whether the model judges what the action makes of the rows, and not the rows."""
     n_needed: int | None = None
     taken: frozenset[str] = frozenset()
     """The replies of the rows that the plan needs `n_needed` of."""
@@ -120,6 +123,13 @@ class RowStep:
     def texts(self, rows: Rows) -> list[str]:
         """The different non-blank texts of the rows, in order of first occurrence."""
         return [text for text in dict.fromkeys(self.shown(rows)) if text and text.strip()]
+
+    def over(self, rows: Rows) -> RowStep:
+        """The step over what its action makes of its rows."""
+        if not self.is_over:
+            return self
+        how = getattr(self.how, "Over")(rows, *(value for _, value in self.task.arguments))  # noqa: B009
+        return replace(self, rows=how.pairs, how=how)
 
     @property
     def is_comparable(self) -> bool:
@@ -203,13 +213,14 @@ class RowRequests:
                 arguments.append((parameter.name, as_text(value)))
             if is_data(step.arguments[i]):
                 inputs.add(parameter.name)
+        labels = labels or getattr(how, "LABELS", ())
         if how.KIND == "label" and not labels:
             raise ValueError("the list of labels is empty")
         if how.KIND == "rating" and ends:
             labels = _ratings(*ends)
         n_picks = k if how.KIND == "pick" else 0
         task = ItemsTask(
-            step.output, action, tuple(arguments), (), how.KIND, labels, n_picks,
+            step.output, getattr(how, "ITEM", action), tuple(arguments), (), how.KIND, labels, n_picks,
             inputs=frozenset(inputs),
             is_echoed=how.KIND != "pick" and not self._limits.is_constrained,
         )  # fmt: skip
@@ -218,18 +229,19 @@ class RowRequests:
         said = [value for name, value in arguments if name not in inputs]
         if action != how.ACTION:  # built-in definitions mention only rows and labels
             said.append(action.definition)
-        taken = frozenset[str]() if k else self._taken(step, task)
+        is_over = hasattr(how, "Over")
+        taken = frozenset[str]() if k or is_over else self._taken(step, task)
         needed = self._builder.graph.needed_rows.get(step.output)
         row_step = RowStep(
             rows, task, how, reading(action, library), is_each, k, " ".join(said),
-            needed.n if needed and taken else None, taken,
+            is_over, needed.n if needed and taken else None, taken,
         )  # fmt: skip
         return self.quoted(row_step, rows)
 
     def quoted(self, row_step: RowStep, rows: Rows | None, *, is_certain: bool = True) -> RowStep:
         """The step with its replies to have the words that decide about rows, if these may be long; None is any rows."""
         most = self._limits.row_quotes
-        is_asked = most > 0
+        is_asked = most > 0 and not row_step.is_over
         if rows is not None:
             texts = row_step.texts(rows) if all(row.spans for row in rows) else []
             is_few = (row_step.task.n_picks or len(texts)) <= most or not is_certain
@@ -412,16 +424,17 @@ class RowReader:
             result = result.noting(account.note(self._step.output, self._asker.name))
             by |= dict.fromkeys(account.scored, account.scorer)
         n_undecided = len(result.undecided)
+        flaw = next((note for note in result.notes if note.startswith(MAY_CHANGE)), "")
         deciding, misquoted = await self._deciding(result)
         done = StepResult(
-            self._step.output, task.action.name, result, False, "rows",
+            self._step.output, self._step.action, result, False, "rows",
             self._asker.calls.coverage(rows), self._n_calls, self._usage,
-            reply="\n\n".join(self._replies), truncated=self._flaw,
+            reply="\n\n".join(self._replies), truncated=self._flaw or flaw,
             state="undecided" if n_undecided else "found" if result else "nothing",
             why=rows_undecided(result, len(rows)), verdicts=verdicts,
             fetched=self._ranked(result),
             # A line about one row may repeat the text of another row in its batch.
-            sources=Sources(is_by_row=task.kind != "line" or self._row_step.is_each),
+            sources=Sources(is_by_row=(task.kind != "line" and not self._row_step.is_over) or self._row_step.is_each),
             cascade=account,
             decided_by={row.key: by[t] for row, t in zip(rows, self._shown, strict=True) if t in by},
             deciding=deciding, misquoted=misquoted,
@@ -434,7 +447,11 @@ class RowReader:
         For a "no" a row seldom has words, and no passage states a rating.
         """
         kind, limits, rows = self._row_step.task.kind, self._limits, self._row_step.rows
-        if kind not in claimed_kinds(limits.check) or self._row_step.is_each:
+        if (
+            kind not in claimed_kinds(limits.check)
+            or self._row_step.is_each
+            or self._row_step.is_over
+        ):
             return Checked([]), ""
         taken = [
             text for text, reply in found.items()

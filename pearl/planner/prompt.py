@@ -48,11 +48,11 @@ _ROW_RULES = """\
 How to count, select, group or compare the entries of a document:
 - Begin with SPLIT; what it returns goes where ROWS stands, or in place of CTX. \
 EACH_NAME(ROWS, X) carries out NAME(CTX, X) for each row.
-- CLASSIFY, MAP, RATE and a new action NAME(ROWS, X) add a field with the name of their output to each \
+- CLASSIFY, MAP, RATE, RESOLVE and a new action NAME(ROWS, X) add a field with the name of their output to each \
 row: after 2. topic = CLASSIFY(rows, ["a", "b"], "the topic") come WHERE(topic, "topic", "is", "a") and \
 COUNT_BY(topic, "topic").
 - WHERE selects by what is written in a field (date, user, name), before FILTER, CLASSIFY or MAP judge \
-what has to be understood.
+what has to be understood. RESOLVE comes before GROUP where names may be written in several ways.
 - LOOKUP(CTX, QUESTION) is for tables: it selects, sorts, counts and adds up by their columns.
 - Never ask for a count: COUNT, COUNT_BY, COUNT_OF, SHARE_OF and MOST compute it."""
 

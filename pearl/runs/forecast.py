@@ -13,6 +13,7 @@ from pearl.documents.digest import digest
 from pearl.documents.document import Document, DocumentKind
 from pearl.dsl.binding import bind
 from pearl.dsl.graph import PlanGraph, build_graph
+from pearl.dsl.passes import rewrite_plan
 from pearl.errors import PearlError
 from pearl.interpreter.bounds import NONE, Range, StepCosts
 from pearl.interpreter.estimate import CostEstimator
@@ -180,8 +181,10 @@ class Forecaster:
         self._n_tasks = self._n_unplanned = self._n_problems = 0
         self._problems: list[str] = []
         self._graph = lru_cache(maxsize=256)(
-            lambda plan, question, *parameters: build_graph(
-                bind(pearl.compile(plan, question=question), dict(parameters))
+            lambda plan, question, *parameters: (
+                rewrite_plan(
+                    build_graph(bind(pearl.compile(plan, question=question), dict(parameters)))
+                ).graph
             )
         )
 
@@ -253,7 +256,9 @@ class Forecaster:
             # The last request with a prefix marks nothing.
             is_again = step.output in builder.heads and not self._is_new(read)
             if costs.calls.most != 0:
-                is_by_row = graph.checked.action(step).reads_rows and walk.scored == StepCosts()
+                action = graph.checked.action(step)
+                is_by_row = action.reads_rows and "reduces" not in action.traits
+                is_by_row &= walk.scored == StepCosts()
                 named = self._named(name, "rows" if is_by_row else "main")
                 named.add(costs)
                 named.marked_tokens += costs.input_tokens.upper if is_again else 0

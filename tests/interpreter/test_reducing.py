@@ -1,0 +1,256 @@
+"""Rows that a model reduces to a text, in one request or in a tree of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from pearl import Answer, Document, Pearl
+from pearl.dsl.graph import build_graph
+from pearl.errors import ExecutionError
+from pearl.interpreter.flows import flows
+from pearl.llm import ActionTask, ItemsTask, Request
+from pearl.llm.backends.scripted import Scripted
+from tests.models import MemoryReplies, Reading, item_lines
+
+WORDS = [
+    "parcel",
+    "ferry",
+    "kettle",
+    "ledger",
+    "saddle",
+    "mirror",
+    "anchor",
+    "button",
+    "turbine",
+    "blanket",
+]
+ALL = """\
+1. rows = SPLIT(CTX, "entry") : The complaints
+2. items = FIELD(rows, "Item") : What they say
+3. main = REDUCE(items, "the main complaints, each with how often") : The main ones"""
+GROUPED = """\
+1. rows = SPLIT(CTX, "entry") : The complaints
+2. shops = GROUP(rows, "Shop") : By shop
+3. main = REDUCE(shops, "the main complaints") : The main ones of each"""
+
+
+def complaints(n: int, seed: int = 0) -> Document:
+    draw = random.Random(seed)
+    return Document(
+        "\n".join(
+            f"Id: {i} || Shop: {draw.choice('NSEW')} || Item: My {draw.choice(WORDS)} came {i // 3} days late"
+            for i in range(n)
+        )
+    )
+
+
+class Reader:
+    """Replies with a text and with quotes of the first lines of what it is shown; counts what it is asked."""
+
+    def __init__(self, said: Callable[[ActionTask, list[str]], object] | None = None) -> None:
+        self.said = said
+        self.requests: list[Request] = []
+
+    def __call__(self, request: Request) -> str:
+        task = request.task
+        if isinstance(task, ItemsTask):
+            return item_lines(request, lambda text: "yes" if "parcel" in text else None)
+        assert isinstance(task, ActionTask)
+        self.requests.append(request)
+        shown = "\n".join(task.parts) if task.parts is not None else task.document or ""
+        quotes = re.findall(r"^(?:- (?:\(\d+ times\) )?|> )(.*)", shown, re.M)
+        said = self.said(task, quotes) if self.said else None
+        return json.dumps(said or {"answer": f"Late: {len(quotes)}.", "quote": quotes[:2]})
+
+    @property
+    def shown(self) -> list[str]:
+        """The rows that requests show, in order."""
+        texts = [task.document for task in self.tasks if task.parts is None]
+        return [line.removeprefix("- ") for text in texts for line in (text or "").split("\n")]
+
+    @property
+    def tasks(self) -> list[ActionTask]:
+        return [each.task for each in self.requests if isinstance(each.task, ActionTask)]
+
+
+def run(
+    plan: str, document: Document, model: Reader, window: int | None = None,
+    max_prompt_tokens: int | None = None, replies: MemoryReplies | None = None,
+) -> Answer:  # fmt: skip
+    async def main() -> Answer:
+        async with Pearl(Reading(model), check="off", replies=replies) as pearl:
+            pearl.limits = replace(
+                pearl.limits,
+                window=window,
+                max_output_tokens=400,
+                max_prompt_tokens=max_prompt_tokens,
+            )
+            answer = await pearl.execute(plan, document)
+            most = pearl.limits.prompt_tokens
+            assert all(
+                most is None or pearl.limits.counter.count(r.prompt) <= most for r in model.requests
+            )
+            return answer
+
+    return asyncio.run(main())
+
+
+def test_rows_that_fit_are_one_request_and_equal_texts_stand_once_with_their_number() -> None:
+    document = Document(
+        "\n".join(f"Id: {i} || Item: The {WORDS[i % 2]} came late again" for i in range(5))
+    )
+    model = Reader()
+    answer = run(ALL, document, model)
+    assert model.shown == [
+        "(3 times) The parcel came late again",
+        "(2 times) The ferry came late again",
+    ]
+    assert (answer.status, answer.text, len(model.requests)) == ("answered", "Late: 2.", 1)
+    assert [document.text[e.span.start : e.span.end] for e in answer.evidence] == [
+        "The parcel came late again", "The ferry came late again",
+    ]  # fmt: skip
+    # A quote with its number, as models copy lines, is of the row.
+    model = Reader(lambda task, quotes: {"answer": "Late.", "quote": f"(2 times) {quotes[1]}"})
+    answer = run(ALL, document, model)
+    assert (answer.status, answer.evidence[0].text) == ("answered", "The ferry came late again")
+
+
+def test_more_rows_are_read_in_parts_whose_results_are_merged_level_by_level() -> None:
+    document = complaints(300)
+    model = Reader()
+    answer = run(ALL, document, model, window=1_100)
+    leaves = [task for task in model.tasks if task.parts is None]
+    merged = [task for task in model.tasks if task.parts is not None]
+    assert len(leaves) > 8
+    assert len(merged) > 2
+    items = re.findall("Item: (.*)", document.text)
+    assert sorted(re.sub(r"^\(\d+ times\) ", "", line) for line in model.shown) == sorted({*items})
+    assert answer.status == "answered"
+    assert any(
+        re.fullmatch(rf"main: rows in {len(leaves)} parts, merged in \d levels", note)
+        for note in answer.notes
+    )
+    assert {e.text for e in answer.evidence} <= {*items}
+    assert len(answer.evidence) == 2
+
+
+def test_what_no_row_says_is_shown_to_no_later_request_and_told() -> None:
+    made_up = "Nobody has ever waited for a lighthouse."
+
+    def said(task: ActionTask, quotes: list[str]) -> object:
+        return {"answer": "Late.", "quote": [*quotes[:1], made_up]}
+
+    model = Reader(said)
+    answer = run(ALL, complaints(300), model, window=1_100)
+    assert not any(made_up in request.prompt for request in model.requests)
+    assert (answer.status, {q.text for q in answer.unverified}) == ("degraded", {made_up})
+    # What stands in the document, but in no row of the group, bears nothing out.
+    other = Reader(lambda task, quotes: {"answer": "Late.", "quote": "My parcel came 0 days late"})
+    document = Document(
+        "Shop: N || Item: My parcel came 0 days late\nShop: S || Item: My ferry came 1 days late"
+    )
+    answer = run(GROUPED, document, other)
+    assert [
+        (e.span.start, q.text) for e, q in zip(answer.evidence, answer.unverified, strict=True)
+    ] == [(document.text.index("My"), "My parcel came 0 days late")]
+
+
+@pytest.mark.parametrize("window", [None, 1_100])
+def test_the_order_of_the_rows_changes_no_request(window: int | None) -> None:
+    asked = []
+    for how in ('"Id", "ascending"', '"Item", "descending"', '"Shop", "ascending"'):
+        for plan in (ALL, GROUPED):
+            model = Reader()
+            first, *others = plan.split("\n")
+            rest = "\n".join(others).replace("(rows,", "(order,")
+            run(
+                f"{first}\n2. order = SORT(rows, {how}) : Another order\n{rest}",
+                complaints(200),
+                model,
+                window,
+            )
+            asked.append((plan, sorted(request.prompt for request in model.requests)))
+    assert asked[::2] == asked[:1] * 3
+    assert asked[1::2] == asked[1:2] * 3
+
+
+def test_each_group_is_read_whole_and_its_text_is_a_field() -> None:
+    model = Reader(lambda task, quotes: {"answer": f"Late {len(quotes)}", "quote": quotes[0]})
+    document = complaints(40)
+    answer = run(
+        f'{GROUPED}\n4. bad = WHERE(main, "main", "contains", "late") : Those', document, model
+    )
+    shops = [re.findall(r"Shop: (\w)", task.document or "") for task in model.tasks]
+    assert sorted(map(set, shops), key=str) == [{shop} for shop in "ENSW"]
+    assert sum(map(len, shops)) == 40
+    sizes = {own[0]: len(own) for own in shops}
+    assert sorted(answer.text.split("\n")) == [f"- {shop}: Late {sizes[shop]}" for shop in "ENSW"]
+    assert len(answer.row_evidence) == 40
+    assert sum(bool(row.quote) for row in answer.row_evidence) == 4
+    assert answer.provenance["sources"]
+
+
+@pytest.mark.parametrize(("n", "calls"), [(0, 0), (1, 1)])
+def test_one_row_is_one_request_and_none_is_nothing_found(n: int, calls: int) -> None:
+    plan = ALL.replace("REDUCE(items,", "REDUCE(some,").replace("3. main", "4. main")
+    plan = plan.replace(
+        "4. main", f'3. some = WHERE(items, "Id", "at most", "{n - 1}") : Some\n4. main'
+    )
+    for each in (
+        plan,
+        plan.replace("REDUCE(some", "REDUCE(shops").replace(
+            "4. main", '4. shops = GROUP(some, "Shop") : By shop\n5. main'
+        ),
+    ):
+        model = Reader()
+        answer = run(each, complaints(9), model)
+        assert (len(model.requests), answer.status) == (calls, "answered" if n else "nothing_found")
+
+
+def test_undecided_rows_are_not_read_and_told() -> None:
+    model = Reader()
+    plan = ALL.replace("REDUCE(items", "REDUCE(kept").replace(
+        "3. main", '3. kept = FILTER(items, "it is of a parcel") : P\n4. main'
+    )
+    answer = run(plan, complaints(40), model)
+    assert all("parcel" in line for line in model.shown)
+    assert (answer.status, "rows are undecided and not in it" in answer.why) == ("degraded", True)
+
+
+def test_a_reply_that_is_of_no_use_leaves_its_group_undecided() -> None:
+    model = Reader(
+        lambda task, quotes: {"answer": ""} if "Shop: N" in (task.document or "") else None
+    )
+    answer = run(GROUPED, complaints(40), model)
+    assert answer.status == "undecided"
+    assert "- N: undecided" in answer.steps[-1].text.split("\n")
+
+
+def test_a_reduced_text_is_of_the_document_for_later_prompts() -> None:
+    plan = f'{ALL}\n4. sure = FIND(main, "how many are late") : Of them'
+    found = flows(build_graph(Pearl(Scripted(Reader())).compile(plan)))
+    assert (found["is_typed"], found["verdict"]) == (
+        False,
+        "text crosses: step 3 -> step 4 (List of text)",
+    )
+
+
+def test_a_budget_that_the_rows_exceed_is_an_error_before_any_request() -> None:
+    model = Reader()
+    with pytest.raises(ExecutionError, match="its rows need [0-9,]+ tokens more"):
+        run(ALL, complaints(300), model, max_prompt_tokens=2_000)
+    assert model.requests == []
+
+
+def test_replies_are_kept() -> None:
+    replies, models = MemoryReplies(), [Reader(), Reader()]
+    answers = [run(GROUPED, complaints(40), model, replies=replies) for model in models]
+    assert [len(model.requests) for model in models] == [4, 0]
+    assert answers[0].text == answers[1].text
