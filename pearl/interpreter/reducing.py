@@ -20,9 +20,8 @@ from pearl.documents.rows import EMPTY, Row, Rows
 from pearl.dsl.nodes import Step, is_data
 from pearl.dsl.signatures import NOTHING
 from pearl.errors.escaping import counted
-from pearl.interpreter.asking import Asker
+from pearl.interpreter.asking import UNQUOTED, Asker
 from pearl.interpreter.context import ContextOverflowError, off_loop
-from pearl.interpreter.asking import UNQUOTED
 from pearl.interpreter.provenance import leaves
 from pearl.interpreter.requests import RequestBuilder, chunk_size
 from pearl.interpreter.results import StepResult, rows_undecided
