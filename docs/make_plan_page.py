@@ -10,6 +10,7 @@ from typing import Any
 
 from pearl.actions.library import load_library, read_actions
 from pearl.actions.operators import with_operators
+from pearl.dsl.binding import values_left
 from pearl.dsl.checker import MAX_STEPS, compile_plan, diagnose
 from pearl.dsl.parser import read
 from pearl.errors import Diagnostic, render_diagnostics
@@ -68,7 +69,7 @@ def findings(entry: dict[str, Any]) -> Sequence[Diagnostic]:
         return read_actions(text)[1]
     if reader == "planner":
         checked = compile_plan(text, LIBRARY)
-        return unread(checked) + repeated(checked)
+        return *values_left(checked, entry.get("values", {})), *unread(checked), *repeated(checked)
     if reader == "reply":
         return not_meant(
             text, compile_plan(read(text, tolerant=True).text, LIBRARY), entry["question"]

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from pearl.data.schemas import load_schema
 from pearl.documents.document import Document, from_bytes, from_text, load
+from pearl.dsl.binding import bind
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.fields import ENTRY, Field
 from pearl.errors import DataError, UsageError
@@ -128,6 +129,7 @@ class PlanColumn:
         answer: The name of the new column.
         store: A folder for replies, so that none is paid for twice. Workers of one machine share it; it must not
             be on a network drive.
+        parameters: Texts for parameters of the plan; those that are not here are columns of their names.
         version: Part of `arguments`: a worker with another version of pearl refuses to start.
         settings: Those of `Pearl`, as `model`, `base_url` and `concurrency`, and the limits of `Session`:
             `max_cost_usd`, `max_tokens`, `max_calls`, `max_minutes`, `price`. They hold **for each worker**: n
@@ -156,6 +158,7 @@ class PlanColumn:
         fields: Sequence[str] = (),
         answer: str = "answer",
         store: str | Path | None = None,
+        parameters: Mapping[str, str] | None = None,
         version: str | None = None,
         **settings: Any,
     ) -> None:
@@ -190,11 +193,14 @@ class PlanColumn:
             ):
                 schema = load_schema(fields_of_plan(str(checked)))
         self._plan, self._schema = str(checked), schema
+        given = {**(parameters or {})}
+        self._by_row = [e.name for e in checked.plan.parameters if e.name not in given]
+        bind(checked, dict.fromkeys(self._by_row, "-") | given)
         self.type = answer_type(schema)
         self.arguments: Mapping[str, Any] = {
             "plan": plan and self._plan, "schema": schema if plan is None else None, "column": column,
             "holds": holds, "folder": folder, "name_column": name_column, "fields": tuple(fields),
-            "answer": answer, "store": store, "version": own, **settings,
+            "answer": answer, "store": store, "parameters": given, "version": own, **settings,
         }  # fmt: skip
         self._equip = partial(_equipped, of_pearl, limits, store)
         self._lock = Lock()
@@ -216,8 +222,14 @@ class PlanColumn:
         if own["name_column"]:
             names = given.cells(own["name_column"], _TEXTS)
         fields = [[(name, cell) for cell in given.cells(name)] for name in own["fields"]]
+        columns = {name: given.cells(name) for name in self._by_row}
         tasks = [
-            Task(str(i), partial(_document, own["holds"], own["folder"], *row), plan=self._plan)
+            Task(
+                str(i),
+                partial(_document, own["holds"], own["folder"], *row),
+                plan=self._plan,
+                parameters=own["parameters"] | {name: each[i] for name, each in columns.items()},
+            )
             for i, row in enumerate(zip(cells, names, *fields, strict=True))
         ]
         worker = self._started() if tasks else None

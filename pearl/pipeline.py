@@ -21,7 +21,7 @@ from pearl.data.schemas import Schema, load_schema
 from pearl.documents.document import Document, DocumentKind, Source, load
 from pearl.documents.readers import reading
 from pearl.documents.sources import with_sources
-from pearl.dsl.binding import bind
+from pearl.dsl.binding import bind, parameter_value, with_names
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.fields import Field
 from pearl.dsl.signatures import ActionLibrary
@@ -236,6 +236,7 @@ class Pearl:
         history: Sequence[Turn] = (),
         kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
+        parameters: Mapping[str, str] | None = None,
         trace: Trace | None = None,
     ) -> CheckedPlan:
         """Write a plan for a question.
@@ -245,17 +246,20 @@ class Pearl:
             history: Earlier turns of the conversation, oldest first.
             kind: Kind of the document: a corpus can be searched, a table can be queried.
             rejected: Valid plans that gave no usable answer, and why.
+            parameters: Texts of the question that the plan takes as parameters, by their names.
             trace: Records every attempt.
 
         Raises:
-            UsageError: The question is blank.
+            UsageError: The question is blank, or does not have the value of a parameter.
             PlanningError: The repair loop ended without a valid plan.
             ModelError: The model gave no usable reply.
         """
+        values = {name: parameter_value(name, v) for name, v in (parameters or {}).items()}
+        question = with_names(one_line(question), values) if values else question
         understood = await self.understand(question, history=history, trace=trace)
         plan = await self.planner.write(
             understood.planned, self.calls(trace, "planner"),
-            kind=kind, rejected=rejected, trace=trace,
+            kind=kind, rejected=rejected, parameters=values, trace=trace,
         )  # fmt: skip
         return understood.filled(plan)
 

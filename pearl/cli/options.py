@@ -217,6 +217,9 @@ by_document_option = option(
     help="Resample documents, not samples, for intervals: wider, and correct for samples of one document.",
 )  # fmt: skip
 
+reuse_option = option(
+    "--reuse-plans", bool, "Reuse the plan of `pearl plan --parameter` whose question differs in the values only.",
+)  # fmt: skip
 force_option = option("--force", bool, "Replace existing files.")
 
 page_option = option(

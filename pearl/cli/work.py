@@ -38,6 +38,8 @@ from pearl.llm.prices import PRICE_HELP, money, table_help
 
 if TYPE_CHECKING:
     from pearl.data.schemas import Schema
+    from pearl.documents.document import DocumentKind
+    from pearl.dsl.checker import CheckedPlan
     from pearl.interpreter.bounds import Range
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
@@ -158,6 +160,28 @@ def reply_store(store: str | None) -> Iterator[Store | None]:
             notice(f"replies are not kept: the store cannot be opened: {error.message}")
             opened = None
         yield opened
+
+
+def kept_plan(
+    options: Mapping[str, Any],
+    question: str,
+    kind: DocumentKind,
+    given: Mapping[str, str] | None = None,
+) -> tuple[CheckedPlan, dict[str, str]] | None:
+    """With --reuse-plans, the plan of a question with other values of its parameters, and the values, told on stderr."""
+    if not options["reuse_plans"]:
+        return None
+    from pearl.runs.kept_plans import KeptPlans
+
+    with reply_store(options["store"]) as replies:
+        kept = replies and KeptPlans(replies, new_pearl(options, is_asked=False), kind)
+        found = kept and asyncio.run(kept.find(question))
+    if not found or (given and given != found[1]):
+        notice("no plan with parameters is kept for this question")
+        return None
+    values = ", ".join(f"{name}={value}" for name, value in found[1].items())
+    notice(f"plan of '{found[0].plan.question}' with {values}")
+    return found
 
 
 async def _run_reported(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from pearl.dsl.checker import CheckedPlan
-from pearl.dsl.literals import quote, short
-from pearl.dsl.nodes import Item, Reference, String, one_line, with_items
-from pearl.errors import UsageError, suggest
+from pearl.dsl.literals import quote, short, terminal
+from pearl.dsl.nodes import Item, Reference, String, items_of, one_line, with_items
+from pearl.dsl.signatures import CTX
+from pearl.errors import Diagnostic, UsageError, suggest
 
 MAX_VALUE = 1_000
 """Maximum characters of a value."""
@@ -47,6 +49,56 @@ def parameter_value(name: str, value: object) -> str:
             help="a longer text is a document: name it as one",
         )
     return line
+
+
+def with_names(question: str, values: Mapping[str, str]) -> str:
+    """The question with the names of parameters in braces, in place of their values.
+
+    Example:
+        >>> with_names("Why was Warfarin stopped?", {"drug": "warfarin"})
+        'Why was {drug} stopped?'
+    """
+    for name in values:
+        # Outputs of plans written under a grammar are called v1, n1 and so on.
+        if not terminal("NAME").fullmatch(name) or name == CTX or re.fullmatch(r"[a-z]\d+", name):
+            raise UsageError(f"'{short(name)}' cannot name a parameter", help="use a word, as drug")
+    names = sorted(values, key=lambda name: -len(values[name]))
+    any_value = _any_of(" ".join(values[name].split()) for name in names)
+    said = any_value.sub(lambda found: f"{{{names[(found.lastindex or 1) - 1]}}}", question)
+    for name, value in values.items():
+        if f"{{{name}}}" not in said:
+            raise UsageError(
+                f"the question does not say '{short(value)}', the value of '{name}'",
+                help="write the value as the question does",
+            )
+    return said
+
+
+def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    """One of several texts as whole words, each a group."""
+    return re.compile(
+        rf"(?<!\w)(?:{'|'.join(f'({re.escape(each)})' for each in texts)})(?!\w)", re.I
+    )
+
+
+def values_left(checked: CheckedPlan, values: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """The errors of a plan that writes the value of a parameter instead of taking it."""
+    if not values:
+        return
+    any_value = _any_of(values.values())
+    for step in checked.plan.steps:
+        items = [item for argument in step.arguments for item in items_of(argument)]
+        texts = [(each.value, each.span) for each in items if isinstance(each, String)]
+        for text, span in (*texts, (step.explanation, step.action_span)):
+            if found := any_value.search(text):
+                name = [*values][(found.lastindex or 1) - 1]
+                message = f"'{short(found[0])}' is the value of the parameter '{name}'"
+                advice = f'pass the parameter in its place, alone or beside a text: ["...", {name}]'
+                yield Diagnostic("parameter-value", message, span, help=advice)
+    # The steps would not do for another value.
+    yield from (
+        replace(note, severity="error") for note in checked.notes if note.code == "unused-parameter"
+    )
 
 
 def bound(checked: CheckedPlan, given: Mapping[str, str]) -> CheckedPlan:

@@ -616,19 +616,26 @@ def compile_plan(
     parameters: Sequence[Declared] = (),
 ) -> CheckedPlan:
     """Parse and check a plan, which need not declare the given sources; parameters take the place of its own."""
-    reading = read(text)
-    if (plan := reading.plan) is not None:
-        taken = {reference.name for step in plan.steps for reference in step.references()}
-        taken -= {each.name for each in plan.sources}
-        own = [each for each in sources if each.name in taken]
-        plan = replace(
-            plan, question=plan.question or question, sources=(*plan.sources, *own),
-            parameters=tuple(parameters) or plan.parameters,
-        )  # fmt: skip
-        reading = replace(reading, plan=plan)
+    reading = _headed(read(text), question, sources, parameters)
     if reading.errors or reading.plan is None:
         raise PlanSyntaxError(reading.text, diagnose(reading, library, max_steps=max_steps))
     return _checked(reading.plan, reading.text, library, max_steps)
+
+
+def _headed(
+    reading: Reading, question: str | None, sources: Iterable[Declared], parameters: Sequence[Declared]
+) -> Reading:  # fmt: skip
+    """A reading whose plan has what is known without its text."""
+    if (plan := reading.plan) is None:
+        return reading
+    taken = {reference.name for step in plan.steps for reference in step.references()}
+    taken -= {each.name for each in plan.sources}
+    own = [each for each in sources if each.name in taken]
+    plan = replace(
+        plan, question=plan.question or question, sources=(*plan.sources, *own),
+        parameters=tuple(parameters) or plan.parameters,
+    )  # fmt: skip
+    return replace(reading, plan=plan)
 
 
 def diagnose(
@@ -672,12 +679,13 @@ def _in_order(error: Diagnostic, call: NamedCall, text: str, known: ActionLibrar
 
 
 def mend_plan(
-    text: str, library: ActionLibrary, *, max_steps: int = MAX_STEPS
-) -> tuple[str, list[Diagnostic]]:
-    """Apply every machine-applicable fix repeatedly, until none is left."""
+    text: str, library: ActionLibrary, *, max_steps: int = MAX_STEPS, question: str | None = None,
+    sources: Iterable[Declared] = (), parameters: Sequence[Declared] = (),
+) -> tuple[str, list[Diagnostic]]:  # fmt: skip
+    """Apply every machine-applicable fix repeatedly, until none is left; what is given is as in `compile_plan`."""
     applied: list[Diagnostic] = []
     for _ in range(_MAX_MEND_ROUNDS):
-        reading = read(text)
+        reading = _headed(read(text), question, sources, parameters)
         text = reading.text
         fixable = [d for d in diagnose(reading, library, max_steps=max_steps) if d.fix]
         if not fixable:

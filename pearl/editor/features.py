@@ -10,11 +10,12 @@ from typing import Literal
 from pearl.actions.library import format_library, library_names, load_library, read_actions
 from pearl.actions.operators import with_operators
 from pearl.dsl.checker import callable_actions, diagnose, mend_plan
-from pearl.dsl.literals import quote
-from pearl.dsl.nodes import Plan, Step
+from pearl.dsl.literals import canonical_name, quote
+from pearl.dsl.nodes import Declared, Plan, Step
 from pearl.dsl.parser import formatted as formatted_plan
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary
+from pearl.dsl.tolerance import lines
 from pearl.editor.outline import (
     ArgumentPlace,
     Kind,
@@ -72,6 +73,19 @@ def find_action(name: str, plan: Outline, known: KnownActions) -> ActionSource |
     return ActionSource(action, None)
 
 
+def _declared(text: str) -> dict[str, Declared]:
+    """The parameters and sources that a plan declares, also while it is written."""
+    found = {}
+    for line in lines(text, with_comments=True):
+        if line.role == "declared":
+            name, _, told = text[line.body.start : line.body.end].partition(":")
+            name = canonical_name(name.strip())
+            found[name] = Declared(
+                name, told.strip(), Span(line.body.start, line.body.start + len(name))
+            )
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Hover:
     """A name, and the explanation to show."""
@@ -97,6 +111,8 @@ def hover(text: str, offset: int, kind: Kind, known: KnownActions) -> Hover | No
         said = [source.action.definition, about(source, known) if kind == "plan" else ""]
         return Hover(word.span, signature, "\n\n".join(filter(None, said)))
     step = names.step_of(word.name, word.span.start)
+    if word.role == "reference" and step is None and (named := _declared(text).get(word.name)):
+        return Hover(word.span, word.name, named.about)
     if word.role == "output" or step is None:
         return None
     called = find_action(step.action, names, known)
@@ -192,6 +208,9 @@ def _arguments(call: ArgumentPlace, plan: Outline, known: KnownActions) -> Itera
             gives = f" -> {gave.action.returns}" if gave else ""
             detail = f"step {step.number}, {step.action}{gives}"
             yield Suggestion(name, "variable", call.token_span, name, detail=detail)
+    for name, named in _declared(plan.text).items():
+        if name.casefold().startswith(typed):
+            yield Suggestion(name, "variable", call.token_span, name, detail=named.about)
     if CTX.casefold().startswith(typed):
         yield Suggestion(CTX, "document", call.token_span, CTX, detail="the document")
 
@@ -215,7 +234,9 @@ def definition(text: str, offset: int, kind: Kind, known: KnownActions) -> NameP
         return NamePlace(source.span, source.path) if source and source.span else None
     if word.role == "reference":
         step = names.step_of(word.name, word.span.start)
-        return NamePlace(step.output_span) if step else None
+        if place := step.output_span if step else _declared(text).get(word.name):
+            return NamePlace(place if isinstance(place, Span) else place.span)
+        return None
     return NamePlace(word.span)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -123,6 +123,7 @@ class Planner:
         *,
         kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
+        parameters: Mapping[str, str] | None = None,
         trace: Trace | None = None,
     ) -> CheckedPlan:
         """Plan a standalone question; a language model composes the answer."""
@@ -137,7 +138,7 @@ class Planner:
                 question=question, shown=shown, model=model,
                 max_repairs=settings.max_repairs, max_steps=settings.max_steps,
                 max_output_tokens=settings.max_output_tokens, rejected=rejected,
-                day=self.day, kind=kind, fallback=self.client.plan_fallback,
+                day=self.day, kind=kind, parameters=parameters or {}, fallback=self.client.plan_fallback,
                 trace=trace, n_later=lambda: self._n_writing - 1,
             ).write()  # fmt: skip
         return composing(plan, question, settings.max_steps) if model.reads_prompts else plan

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Literal
 
 from pearl.documents.document import DocumentKind
-from pearl.dsl.nodes import print_action, print_plan
+from pearl.dsl.nodes import Declared, print_action, print_plan
 from pearl.dsl.signatures import Action
 from pearl.errors import Diagnostic, render_diagnostics
 from pearl.llm import Message
@@ -76,6 +76,12 @@ _ASKED_ON = """\
 The question is asked on {day}{year}. Where it counts a period from that day ("last year", "two quarters ago") or from \
 another one ("the year before"), write the period itself in the plan, as the document names it: "2023", "Q1 2024"."""
 
+_GIVEN = """\
+Parameters, whose texts are given when the plan is run; the question has their names in braces:
+{names}
+Where the text matters, pass the name, without quotes and braces, as the output of an earlier step: alone, or beside a text \
+in a list, as ["the end of", {name}]. Only ANSWER takes the question with the braces."""
+
 _EARLIER = "ANSWER_1 and the like stand for answers to earlier questions: copy them into strings as they are."
 
 
@@ -124,6 +130,12 @@ def asked_on(as_of: date | None, fiscal_year_end: tuple[int, int]) -> str:
         is_over = (as_of.month, as_of.day) > fiscal_year_end
         year = f", in fiscal {as_of.year + is_over} (fiscal years end on {month:02}-{day:02})"
     return _ASKED_ON.format(day=as_of.isoformat(), year=year)
+
+
+def given_later(parameters: Sequence[Declared]) -> str:
+    """What a planner is told of the parameters of its plan; "" without any."""
+    names = "\n".join(f"- {each.name} : {each.about}" for each in parameters)
+    return _GIVEN.format(names=names, name=parameters[0].name) if names else ""
 
 
 def plan_messages(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from pearl.actions import native
 from pearl.actions.operators import ANSWER
 from pearl.documents.document import DocumentKind
 from pearl.documents.passages import terms
+from pearl.dsl.binding import values_left
 from pearl.dsl.checker import COUNTS_BEST, MAX_STEPS, CheckedPlan, check, compile_plan, mend_plan
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.decoding.forms import (
@@ -22,6 +23,7 @@ from pearl.dsl.decoding.forms import (
 from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
 from pearl.dsl.nodes import (
     Argument,
+    Declared,
     Reference,
     Step,
     String,
@@ -49,6 +51,7 @@ from pearl.planner.examples import wording
 from pearl.planner.material import Shown, free_output
 from pearl.planner.prompt import (
     Rejected,
+    given_later,
     plan_messages,
     rejection_messages,
     repair_messages,
@@ -235,6 +238,8 @@ class RepairLoop:
     rejected: Sequence[Rejected] = ()
     day: str = ""
     kind: DocumentKind = "document"
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """The values that the question has under their names, in braces."""
     fallback: ConstraintFallback | None = None
     trace: Trace | None = None
     n_later: Callable[[], int] = int
@@ -245,11 +250,17 @@ class RepairLoop:
         self._n_constrained = min(self.max_steps, MAX_WRITTEN_STEPS)
         self._n_calls = self._n_cached = 0
         self.library = self.shown.library
+        self._declared = declared(self.parameters)
 
     async def write(self) -> CheckedPlan:
         """Request a plan, then repairs while it has flaws."""
         messages = first = (
-            *plan_messages(self.question, self.shown, self.day, self.kind),
+            *plan_messages(
+                self.question,
+                self.shown,
+                "\n\n".join(filter(None, (given_later(self._declared), self.day))),
+                self.kind,
+            ),
             *rejection_messages(self.rejected),
         )
         attempts: list[Attempt] = []
@@ -281,7 +292,10 @@ class RepairLoop:
             n_calls += self._n_calls
             n_cached += self._n_cached
             reading = read(completion.text, tolerant=True)
-            text, fixed = mend_plan(reading.text, self.library, max_steps=self.max_steps)
+            text, fixed = mend_plan(
+                reading.text, self.library, max_steps=self.max_steps, question=self.question,
+                parameters=self._declared,
+            )  # fmt: skip
             checked, problems = self._checked(text, completion.text)
             if checked is not None and not problems and round == 0 < self.max_repairs:
                 # Reported once: the question may ask for a count of the best passages.
@@ -322,13 +336,13 @@ class RepairLoop:
     def _checked(self, text: str, reply: str) -> tuple[CheckedPlan | None, tuple[Diagnostic, ...]]:
         try:
             checked = compile_plan(
-                text, self.library, max_steps=self.max_steps, question=self.question
-            )
+                text, self.library, max_steps=self.max_steps, question=self.question,
+                parameters=self._declared,
+            )  # fmt: skip
         except PlanError as error:
             return None, error.diagnostics
-        return checked, unread(checked) + repeated(checked) + not_meant(
-            reply, checked, self.question
-        )
+        problems = *values_left(checked, self.parameters), *unread(checked), *repeated(checked)
+        return checked, problems + not_meant(reply, checked, self.question)
 
     def _tell(self, **event: Any) -> None:
         if self.trace is not None:
@@ -364,7 +378,9 @@ class RepairLoop:
         declared = {action.name: action for action in read(first.text, tolerant=True).actions}
         header = print_header(declared.values())
         known = self.library.extended(declared.values())
-        constraint = steps_constraint(known, max_steps=self._n_constrained, max_text=max_text)
+        constraint = steps_constraint(
+            known, max_steps=self._n_constrained, max_text=max_text, parameters=[*self.parameters]
+        )
         second = await self._ask(steps_messages(messages, header), task, constraint, level)
         return replace(second, text=f"{header}\n\n{second.text}", usage=first.usage + second.usage)
 
@@ -384,6 +400,11 @@ class RepairLoop:
         self._n_calls += 1
         self._n_cached += completion.is_remembered
         return completion
+
+
+def declared(names: Iterable[str]) -> tuple[Declared, ...]:
+    """Parameters as a plan declares them."""
+    return tuple(Declared(name, f"the {name.replace('_', ' ')} of the question") for name in names)
 
 
 def one_line(question: str) -> str:

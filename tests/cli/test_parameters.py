@@ -27,7 +27,8 @@ RULES = [
     {"match": "- warfarin\n", "reply": "> The warfarin was stopped because of the bleeding."},
     {"match": "- aspirin\n", "reply": "> The aspirin was stopped because of a rash."},
 ]
-MODEL = ("--model", "scripted:rules.json", "--store", "store", "--check", "off")
+STORE = ("--model", "scripted:rules.json", "--store", "store")
+MODEL = (*STORE, "--check", "off")
 
 
 @pytest.fixture(autouse=True)
@@ -104,3 +105,46 @@ def test_rows_of_tasks_have_their_texts(pearl: Terminal) -> None:
     assert [json.loads(line)["parameters"]["drug"] for line in out.splitlines()] == ["warfarin", "aspirin"]  # fmt: skip
     pearl("execute", "--tasks", "t.jsonl", "--set", "drug=a", code=2)
     assert "--set and --tasks cannot be combined" in pearl.talk
+
+
+PLANNED = [
+    {"match": r"Question: Why was \{drug\} stopped\?\n\nParameters, whose", "reply": PLAN.partition("1. ")[2].join(["1. ", ""])},
+    *RULES,
+]  # fmt: skip
+
+
+def test_a_plan_is_written_with_a_parameter_and_reused(pearl: Terminal) -> None:
+    Path("rules.json").write_text(json.dumps(PLANNED), "utf-8")
+    written = pearl("plan", "Why was warfarin stopped?", "--parameter", "drug=warfarin", *STORE)
+    assert written.strip() == PLAN.replace("the drug that was stopped", "the drug of the question").strip()  # fmt: skip
+    Path("rules.json").write_text(json.dumps(RULES), "utf-8")  # no plan can be written any more
+    assert pearl("plan", "Why was aspirin stopped?", "--reuse-plans", *STORE) == written
+    told = "plan of 'Why was {drug} stopped?' with drug=aspirin"
+    assert told in pearl.talk
+    row = pearl.json("ask", "Why was aspirin stopped?", "letter.txt", "--reuse-plans", *MODEL)
+    assert (row["answer"].count("rash"), row["parameters"]) == (1, {"drug": "aspirin"})
+    assert told in pearl.talk
+    for question in (
+        "Why was the aspirin of Anna Berg stopped?",
+        "Why was aspirin stopped",
+        "Who stopped aspirin?",
+        "Why was  stopped?",
+    ):
+        pearl("plan", question, "--reuse-plans", *STORE, code=None)
+        assert "no plan with parameters is kept for this question" in pearl.talk
+    pearl("plan", "Why was aspirin stopped?", "--reuse-plans", "--corpus", *STORE, code=None)
+    assert told not in pearl.talk
+    pearl("plan", "Why was aspirin stopped?", *STORE, code=None)
+    assert told not in pearl.talk
+
+
+def test_wrong_parameters_of_a_plan(pearl: Terminal) -> None:
+    for args, why in (
+        (["--parameter", "drug=aspirin"], "the question does not say 'aspirin'"),
+        (["--parameter", "CTX=warfarin"], "'CTX' cannot name a parameter"),
+        (["--parameter", "drug"], "--parameter drug: not NAME=VALUE"),
+    ):
+        pearl("plan", "Why was warfarin stopped?", *args, *STORE, code=2)
+        assert why in pearl.talk
+    pearl("plan", "--data", "q.jsonl", "--parameter", "a=b", code=2)
+    assert "--parameter and --reuse-plans need QUESTION" in pearl.talk

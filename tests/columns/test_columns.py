@@ -82,6 +82,19 @@ def test_text_of_every_arrow_type(column: Any, server: Server) -> None:
     assert (rows[0]["error"], rows[1]["error"]["message"]) == (None, "the cell is null")
 
 
+def test_parameters_are_columns_or_given(server: Server) -> None:
+    plan = "Parameters:\n- x : a\n- y : b\n\n1. why = FIND_REASON(CTX, [x, y]) : Find why"
+    why = pickle.loads(pickle.dumps(PlanColumn(plan, model="openai:m", parameters={"x": "left"})))
+    rows = why({"text": TEXTS[:1] * 2, "y": ["now", None]})["answer"].to_pylist()
+    assert [row["status"] for row in rows] == ["answered", "failed"]
+    assert "parameter 'y' is empty" in rows[1]["error"]["message"]
+    assert "- left\n- now\n" in server.requests[0].prompt
+    with pytest.raises(UsageError, match="no column 'y'"):
+        why({"text": TEXTS[:1]})
+    with pytest.raises(UsageError, match="no parameter 'z'"):
+        PlanColumn(plan, model="openai:m", parameters={"z": "left"})
+
+
 def test_batch_of_every_kind_comes_back_as_that_kind(server: Server) -> None:
     why = PlanColumn(PLAN, model="openai:m", column="t", answer="why")
     batch = why(pa.record_batch({"t": TEXTS}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pearl.editor.features import definition, hover, known_actions
+from pearl.editor.features import complete, definition, hover, known_actions
 from tests.editor.cursor import at_cursor
 from tests.root import ROOT
 
@@ -42,6 +42,19 @@ def test_hover(before: str, line: int, code: str, text: str) -> None:
     found = hover(*cursor(before, line), "plan", SEED)
     assert found is not None
     assert (found.code, found.text) == (code, text)
+
+
+def test_declared_names_are_known_while_a_plan_is_typed() -> None:
+    head = "Parameters:\n- drug : what was stopped\n\nSources:\n- rules : the rules\n\n"
+    text, at = at_cursor(f"{head}1. a = FIND(rules, dr‸")
+    assert [(each.label, each.detail) for each in complete(text, at, SEED)] == [("drug", "what was stopped")]  # fmt: skip
+    text, at = at_cursor(f"{head}1. a = FIND(rules, dr‸ug) : x")
+    found = hover(text, at, "plan", SEED)
+    assert found is not None
+    assert (found.code, found.text) == ("drug", "what was stopped")
+    place = definition(text, at, "plan", SEED)
+    assert place is not None
+    assert (place.span.start, place.span.end) == (text.index("drug"), text.index("drug") + 4)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from pearl.actions.library import read_library
 from pearl.actions.operators import with_operators
+from pearl.dsl.binding import parameter_value, with_names
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse
@@ -40,6 +41,77 @@ def plan(
         RepairLoop(question, Shown(library), model, trace=trace, **settings).write()
     )  # type: ignore[arg-type]
     return checked, model, trace
+
+
+DRUG = {"drug": "warfarin"}
+TEMPLATE = "Why was {drug} stopped?"
+TAKEN = '1. ans = FIND_REASON(CTX, ["the stopping of", drug]) : Find why'
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ('1. ans = FIND_REASON(CTX, "the end of Warfarin") : Find why', "parameter-value"),
+        (
+            '1. ans = FIND_REASON(CTX, ["the end", drug]) : Find why warfarin ended',
+            "parameter-value",
+        ),
+        ('1. ans = FIND_REASON(CTX, "the end") : Find why', "unused-parameter"),
+        ("1. ans = FIND_REASON(drug, drug) : Find why", "misplaced-parameter"),
+        (
+            '1. drug = FIND(CTX, "x") : Find it\n2. ans = FIND_REASON(CTX, drug) : Find why',
+            "duplicate-name",
+        ),
+    ],
+)
+def test_a_plan_takes_the_parameter_and_not_its_value(wrong: str, why: str) -> None:
+    checked, model, trace = plan(wrong, TAKEN, question=TEMPLATE, parameters=DRUG)
+    assert f"[{why}]" in attempts(trace)[0].diagnostics[0]
+    head = f"Question: {TEMPLATE}\n\nParameters:\n- drug : the drug of the question\n\n"
+    assert str(checked) == f"{head}New actions:\n- None\n\n{TAKEN}"
+    assert "arfarin" not in model.requests[0].prompt
+    assert "- drug : the drug of the question" in model.requests[0].prompt
+    assert "Parameters" not in plan(GOOD)[1].requests[0].prompt
+
+
+def test_a_parameter_in_a_string_is_mended_but_in_the_question() -> None:
+    reply = (
+        '1. a = FIND(CTX, "when {drug} was stopped") : Find when\n'
+        '2. ans = FIND_REASON(a, "Why was {drug} stopped?") : Find why'
+    )
+    checked, model, _ = plan(reply, question=TEMPLATE, parameters=DRUG)
+    assert len(model.requests) == 1
+    assert '["when drug was stopped", "drug:", drug]' in str(checked)
+    assert str(checked).endswith(reply.partition("\n")[2])
+
+
+@pytest.mark.parametrize(
+    ("question", "values", "planned"),
+    [
+        ("Why was Warfarin stopped?", DRUG, TEMPLATE),
+        ("Was warfarin, not warfarins, stopped?", DRUG, "Was {drug}, not warfarins, stopped?"),
+        ("Is aspirin 100 aspirin?", {"a": "aspirin", "b": "aspirin 100"}, "Is {b} {a}?"),
+        ("Why was {drug} stopped?", {"x": "drug"}, "Why was {{x}} stopped?"),
+        ("Why was it stopped?", DRUG, "does not say 'warfarin'"),
+        ("Why was a a stopped?", {"x": "a", "y": "a"}, "does not say 'a', the value of 'y'"),
+        ("Why was it stopped?", {"CTX": "it"}, "'CTX' cannot name a parameter"),
+        ("Why was it stopped?", {"v1": "it"}, "'v1' cannot name a parameter"),
+        ("Why was it stopped?", {"a b": "it"}, "'a b' cannot name a parameter"),
+        ("Why was it stopped?", {"a": " "}, "'a' is empty"),
+    ],
+)  # fmt: skip
+def test_values_of_a_question_become_names(
+    question: str, values: dict[str, str], planned: str
+) -> None:
+    def named() -> str:
+        given = {name: parameter_value(name, value) for name, value in values.items()}
+        return with_names(question, given)
+
+    if "?" in planned:
+        assert named() == planned
+    else:
+        with pytest.raises(UsageError, match=planned):
+            named()
 
 
 def attempts(trace: Trace) -> list[PlanAttempted]:

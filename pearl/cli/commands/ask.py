@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pearl.cli.options import (
     json_options,
     new_pearl,
     option,
+    reuse_option,
     setting_options,
     store_option,
     trace_option,
@@ -42,6 +44,7 @@ from pearl.errors import UsageError
 @answer_options
 @setting_options()
 @budget_options
+@reuse_option
 @option("--fresh", bool, "Ignore kept replies.")
 @store_option
 @trace_option
@@ -58,7 +61,7 @@ def command(
     a step for which it is too long is shown the matching passages, from a stored index. The store
     keeps every reply: repeating a question about the same document makes no call.
     """
-    from pearl.cli.work import run_tasks
+    from pearl.cli.work import kept_plan, run_tasks
 
     _refuse_swapped(question, documents)
     if not documents:
@@ -78,6 +81,11 @@ def command(
     tasks = document_tasks(
         documents, together=together, question=question, plan=plan, is_named=options["as_lines"] or str(out).endswith(".jsonl"), outs=outs,
     )  # fmt: skip
+    kinds = {task.kind for task in tasks}
+    found = kept_plan(options, question, kinds.pop()) if plan is None and len(kinds) == 1 else None
+    if found is not None:
+        plan = str(found[0])
+        tasks = [replace(task, plan=plan, parameters=found[1]) for task in tasks]
     # to stderr: a pipe receives the answer only
     options["tells_plans"] = plan is None and not (options["as_json"] or options["as_lines"])
     return run_tasks(tasks, {**options, "out": out, "named": documents, "schema": loaded})

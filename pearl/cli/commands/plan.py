@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.files import check_data, data_options, open_samples
+from pearl.cli.files import check_data, data_options, named_values, open_samples
 from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
@@ -21,13 +21,14 @@ from pearl.cli.options import (
     option,
     private_option,
     refuse,
+    reuse_option,
     setting_options,
     store_option,
     trace_option,
     written_store,
 )
 from pearl.cli.progress import Reporter
-from pearl.cli.work import report_failures
+from pearl.cli.work import kept_plan, reply_store, report_failures
 from pearl.cli.writing import GrowingFile, OutputWriter, keep_inputs, keep_json_lines, told_too
 from pearl.errors import DataError, PearlError, PlanningError
 from pearl.errors.escaping import to_json
@@ -51,6 +52,10 @@ if TYPE_CHECKING:
     "--table", "kind", flag_value="table",
     help="Plan for a table, for example a CSV file or a workbook: the plan queries it.",
 )  # fmt: skip
+@option(
+    "--parameter parameters", str, "Take this text of QUESTION as a parameter of the plan.", metavar="NAME=VALUE", multiple=True,
+)  # fmt: skip
+@reuse_option
 @data_options
 @setting_options(stages=("calling", "drafting", "planning"))
 @option("--fresh", bool, "With --data, ignore stored replies.")
@@ -74,6 +79,8 @@ def command(question: str | None, **options: Any) -> int:
         ((question is None) == (data is None),
          "expected QUESTION or --data FILE", 'pearl plan "Why ...?" -o why.plan'),
         (data is None and fresh, "--fresh needs --data", "replies for one question are never stored"),
+        (data is not None and (options["parameters"] or options["reuse_plans"]),
+         "--parameter and --reuse-plans need QUESTION", 'pearl plan "Why was warfarin stopped?" --parameter drug=warfarin'),
     )  # fmt: skip
     keep_inputs([out, trace], [data] if data else [])
     writer = OutputWriter(is_forced=options["force"])
@@ -83,10 +90,16 @@ def command(question: str | None, **options: Any) -> int:
         with written_store(options["store"]) as opened:
             replies = opened.fresh() if fresh else opened
             return asyncio.run(_many(options, replies, writer))
-    return asyncio.run(_one(question or "", options, writer))
+    values = named_values("--parameter", options["parameters"])
+    found = kept_plan(options, question or "", options["kind"] or "document", values)
+    return asyncio.run(_one(question or "", options, writer, values, found and found[0]))
 
 
-async def _one(question: str, options: dict[str, Any], writer: OutputWriter) -> int:
+async def _one(
+    question: str, options: dict[str, Any], writer: OutputWriter, values: dict[str, str],
+    checked: CheckedPlan | None,
+) -> int:  # fmt: skip
+    from pearl.runs.kept_plans import KeptPlans
     from pearl.trace import Trace
 
     trace = options["trace"]
@@ -94,12 +107,16 @@ async def _one(question: str, options: dict[str, Any], writer: OutputWriter) -> 
         written = stack.enter_context(GrowingFile(writer, trace)) if trace else None
         # Opened before the first call: a plan that cannot be written should cost nothing.
         file = stack.enter_context(writer.open(options["out"]))
-        async with open_pearl(options) as pearl:
-            with Reporter(1) as reporter:
-                events = Trace("", partial(told_too(reporter, written), ""))
-                checked = await pearl.plan(
-                    question, kind=options["kind"] or "document", trace=events
-                )
+        events = Trace()
+        if checked is None:
+            kind: DocumentKind = options["kind"] or "document"
+            async with open_pearl(options) as pearl:
+                with Reporter(1) as reporter:
+                    events = Trace("", partial(told_too(reporter, written), ""))
+                    checked = await pearl.plan(question, kind=kind, parameters=values, trace=events)
+                replies = stack.enter_context(reply_store(options["store"])) if values else None
+                if replies is not None:
+                    await KeptPlans(replies, pearl, kind).add(checked)
         row = to_json(_row(question, checked, events), indent=2)
         file.write(f"{row if options['as_json'] else checked}\n")
     return 0

@@ -267,9 +267,13 @@ def steps_constraint(
     *,
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
+    parameters: Sequence[str] = (),
 ) -> Constraint:
     """The steps of a valid plan, which calls actions of the library only."""
-    return Constraint("steps", indexed_grammar(library, max_steps=max_steps, max_text=max_text))
+    grammar = indexed_grammar(
+        library, max_steps=max_steps, max_text=max_text, parameters=parameters
+    )
+    return Constraint("steps", grammar)
 
 
 def plan_constraint(

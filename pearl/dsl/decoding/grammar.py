@@ -397,9 +397,10 @@ def indexed_grammar(
     *,
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
+    parameters: Sequence[str] = (),
 ) -> str:
     """Valid plans: every sentence passes the checker with this library."""
-    rules = _Indexed(States(library.values(), max_steps))
+    rules = _Indexed(States(library.values(), max_steps), parameters)
     if not rules.lines:
         raise nothing_to_call(library)
     lines = [
@@ -453,8 +454,9 @@ def _joined(lines: Iterable[str], max_text: int | None = None) -> str:
 class _Indexed:
     """The rules of the indexed grammar, each generated once."""
 
-    def __init__(self, states: States) -> None:
+    def __init__(self, states: States, parameters: Sequence[str]) -> None:
         self._states = states
+        self._parameters = [f'"{name}"' for name in parameters]
         self._calls = _CallRules(states.groups)
         self._made: dict[str, bool] = {}
         self._arguments: dict[tuple[Counts, Slot], str | None] = {}
@@ -503,7 +505,7 @@ class _Indexed:
     def _list(self, counts: Counts, item: str, items: str) -> None:
         if items not in self._made:
             outputs = self._outputs(self._states.present(counts))
-            self._rule(item, [_CONTEXT, *outputs, "STRING", "NUMBER"])
+            self._rule(item, [_CONTEXT, *self._parameters, *outputs, "STRING", "NUMBER"])
             self._rule(items, [_LIST.format(item=item)])
 
     def _outputs(self, present: Iterable[tuple[str, int]]) -> list[str]:

@@ -148,6 +148,34 @@ def test_indexed_sentences_are_valid(library: ActionLibrary, seed: int) -> None:
     assert is_as_printed(text)
 
 
+@given(libraries() | typed_libraries(), SEEDS)
+@examples(15)
+def test_indexed_sentences_take_parameters_where_texts_stand(
+    library: ActionLibrary, seed: int
+) -> None:
+    try:
+        grammar = indexed_grammar(library, max_steps=4, max_text=9, parameters=["drug", "year"])
+    except LibraryError:
+        assume(False)
+    named = parse("Parameters:\n- drug : a\n- year : b\n\n1. a = B(CTX) : c").parameters
+    text = without_braces(sentence(grammar, seed))
+    compile_plan(text, library, parameters=named)
+
+
+def test_every_reader_takes_parameters() -> None:
+    grammar = indexed_grammar(SMALL, max_steps=2, parameters=["drug"])
+    for text, said in (
+        ("1. v1 = FIND(CTX, drug) : a", "y"),
+        ('1. v1 = FIND(CTX, ["x", drug]) : a', "y"),
+        ("1. v1 = FIND(drug, drug) : a", "n"),
+        ("1. v1 = FIND(CTX, dru) : a", "n"),
+        ("1. v1 = drug(CTX, drug) : a", "n"),
+        ("1. drug = FIND(CTX, drug) : a", "n"),
+    ):
+        readers = admits(grammar, text), lalr_admits(grammar, text), gbnf_admits(to_gbnf(grammar), text)  # fmt: skip
+        assert {"ny"[each] for each in readers} == {said}, text
+
+
 @given(libraries(), SEEDS)
 @examples(30)
 def test_headers_are_read_and_leave_nothing_to_check(library: ActionLibrary, seed: int) -> None:
