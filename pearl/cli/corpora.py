@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from pearl.cli.files import files_of_runs_beside, found_documents, is_corpus
+from pearl.cli.files import files_of_runs_beside, found_documents, is_corpus, is_file
 from pearl.cli.options import AT_LEAST_1, PATH, grouped, option
 from pearl.cli.terminal import notice
 from pearl.cli.writing import keep_inputs
+from pearl.documents.digest import digest
+from pearl.documents.document import Document, Source, load
 from pearl.documents.passages import Stem
+from pearl.documents.sources import check_names, with_sources
 from pearl.errors import UsageError
 from pearl.errors.escaping import counted
 from pearl.retrieval import SearchSettings
@@ -32,6 +35,67 @@ LINES_S = 10.0  # Seconds between two lines of progress
 together_option = option(
     "--together", bool, help="Ask all documents together, as one corpus; each row of a file of rows is a document.",
 )  # fmt: skip
+
+source_option = option(
+    "--source sources", str, multiple=True, metavar="NAME=PATH",
+    help="Give a plan a file or a folder by a name, which may be told the planner: --source 'rules=rules/ : the rules'.",
+)  # fmt: skip
+
+NamedSource = tuple[str, str, str]
+"""The name of a source, its path, and what it is."""
+
+
+def named_sources(said: Iterable[str]) -> tuple[NamedSource, ...]:
+    """The sources of `--source`."""
+    found = []
+    for each in said:
+        name, _, rest = each.partition("=")
+        path, _, about = rest.partition(" : ")
+        if not (name and path):
+            advice = "--source rules=rules/, or --source 'rules=rules/ : what it is'"
+            raise UsageError(f"--source {each}: not NAME=PATH", help=advice)
+        found.append((name, path, about))
+    check_names(name for name, _, _ in found)
+    return tuple(found)
+
+
+def source_identity(named: Iterable[NamedSource], store: Path | None = None) -> str:
+    """The identity of sources without reading them."""
+    from pearl.documents.document import file_source
+
+    return digest(
+        part
+        for name, path, about in named
+        for part in (name, about, corpus_identity([path], store) if _is_folder(path) else file_source(path))
+    ).hex()  # fmt: skip
+
+
+def with_named(load: Callable[[], Document] | None, named: tuple[NamedSource, ...]) -> Document:
+    """The document of a task, if it has one, with sources."""
+    return with_sources(
+        None if load is None else load(),
+        (Source(name, _opened(path), about) for name, path, about in named),
+    )
+
+
+@cache
+def _opened(path: str) -> Document:
+    """A source, opened once for all tasks."""
+    return corpus_document([path]) if _is_folder(path) else load(path)
+
+
+def _is_folder(path: str) -> bool:
+    return not is_file(path) and is_corpus([path])
+
+
+def sourced(task: Task, named: tuple[NamedSource, ...]) -> Task:
+    """A task whose document has sources."""
+    if not named or task.problem is not None:
+        return task
+    source = digest((task.source, source_identity(named))).hex()
+    source = source if task.source or task.document is None else ""
+    load = partial(with_named, task.document, named)
+    return replace(task, document=load, source=source, has_sources=True)
 
 
 def corpus_options(command: Any) -> Any:
@@ -88,7 +152,6 @@ def open_index(
 
 def corpus_document(named: Sequence[str]) -> IndexedDocument:
     """A corpus as the document `CTX` of a plan; standard input may be one of its documents."""
-    from pearl.documents.document import load
     from pearl.retrieval.corpus import CorpusDocument
     from pearl.retrieval.index import Index
 
@@ -120,11 +183,18 @@ def document_tasks(
     parameters: Mapping[str, str] | None = None,
     is_named: bool = True,
     outs: Iterable[str | None] = (),
+    sources: tuple[NamedSource, ...] = (),
 ) -> list[Task]:
     """Tasks of a question or a plan: one for each document, or one for all of them as a corpus."""
     from pearl.runs.executors import Task
     from pearl.runs.tasks import over_files
 
+    for _, path, _ in sources:
+        keep_inputs(outs, _files_of([path]) if _is_folder(path) else [path])
+    if not named:
+        id = ", ".join(name for name, _, _ in sources) if is_named else ""
+        task = Task(id, None, question, plan, parameters=parameters or {})
+        return [sourced(task, sources)]
     if not (together and is_corpus(named)):
         found = found_documents(named)
         keep_inputs(outs, found)
@@ -132,18 +202,23 @@ def document_tasks(
             found, question=question, plan=plan, parameters=parameters, is_named=is_named
         )
         return [
-            _read_once(task) if name == "-" else task
+            sourced(_read_once(task) if name == "-" else task, sources)
             for name, task in zip(found, tasks, strict=True)
         ]
-    from pearl.runs.tasks import corpus_files
-
-    keep_inputs(outs, [file.path for file in corpus_files(named, files_of_runs_beside(named))])
+    keep_inputs(outs, _files_of(named))
     more = f" and {len(named) - 1:,} more" if len(named) > 1 else ""
     id = f"{named[0]}{more}" if is_named else ""
     load = partial(corpus_document, tuple(named))
     source = corpus_identity(named)
     task = Task(id, load, question, plan, source=source, kind="corpus", parameters=parameters or {})
-    return [_read_once(task) if "-" in named else task]
+    return [sourced(_read_once(task) if "-" in named else task, sources)]
+
+
+def _files_of(named: Sequence[str]) -> list[str]:
+    """The files of a corpus."""
+    from pearl.runs.tasks import corpus_files
+
+    return [file.path for file in corpus_files(named, files_of_runs_beside(named))]
 
 
 def _read_once(task: Task) -> Task:

@@ -50,7 +50,8 @@ class SettingsFile:
 
     def may_set(self, name: str) -> bool:
         """Whether the file may set this setting."""
-        return self.is_trusted or schema()[name][1].set_by == "anyone"
+        by = "trusted" if name == "sources" else schema()[name][1].set_by
+        return self.is_trusted or by == "anyone"
 
 
 def read_settings(config: str | None, folder: Path = Path()) -> list[SettingsFile]:
@@ -97,7 +98,9 @@ def _read(path: Path, *, is_found: bool = False) -> SettingsFile:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"invalid TOML: {error}", path=path) from None
     values = {key.replace("-", "_"): value for key, value in settings.items()}
-    for key in values:
+    if "sources" in values:
+        values["sources"] = _sources(path, values["sources"], is_found=is_found)
+    for key in values.keys() - {"sources"}:
         if key not in SETTINGS:
             help = suggest(key, SETTINGS, "settings")
             raise DataError(f"unknown setting {key!r}", path=path, help=help)
@@ -108,6 +111,21 @@ def _read(path: Path, *, is_found: bool = False) -> SettingsFile:
                 help=f"set it with --{key.replace('_', '-')}, or in {own_path()}",
             )
     return SettingsFile(path, content, values, is_found, not is_found or is_trusted(path, content))
+
+
+def _sources(path: Path, given: Any, *, is_found: bool) -> tuple[str, ...]:
+    """The tables `[sources.NAME]` of a file, as `--source` names them; paths are relative to the file."""
+    said = []
+    for name, each in given.items() if isinstance(given, dict) else ((given, None),):
+        match each:
+            case {"path": str(where), **rest} if rest.keys() <= {"description"}:
+                where = where if is_found else str(path.parent / where)
+                about = " ".join(str(rest.get("description", "")).split())
+                said.append(f"{name}={where} : {about}".removesuffix(" : "))
+            case _:
+                advice = '[sources.rules] has path = "rules/" and may have description = "..."'
+                raise DataError(f"sources: {name!r:.60} names no path", path=path, help=advice)
+    return tuple(said)
 
 
 def found_names(files: Iterable[SettingsFile]) -> frozenset[str]:

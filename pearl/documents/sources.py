@@ -13,23 +13,29 @@ from pearl.dsl.signatures import CTX
 from pearl.errors import UsageError
 
 
-def _check_name(name: str, given: Iterable[Source]) -> None:
-    """Refuse what a plan cannot use as the name of a source."""
-    is_name = len(name) <= MAX_NAME and terminal("NAME").fullmatch(name)
-    why = "" if is_name else "is not a name that a plan can use"
-    why = "is given twice" if any(each.name == name for each in given) else why
-    why = "is the document, and cannot be a source" if name == CTX else why
-    if why:
-        advice = "name each source by letters, digits and _, a letter first: rules=rules/"
-        raise UsageError(f"'{name[:MAX_NAME]}' {why}", help=advice)
+def check_names(names: Iterable[str]) -> None:
+    """Refuse names of sources that plans cannot use."""
+    seen = {CTX: "is the document, and cannot be a source"}
+    for name in names:
+        why = seen.setdefault(name, "")
+        if not (len(name) <= MAX_NAME and terminal("NAME").fullmatch(name)):
+            why = "is not a name that a plan can use"
+        if why:
+            advice = "name each source by letters, digits and _, a letter first: rules=rules/"
+            raise UsageError(f"'{name[:MAX_NAME]}' {why}", help=advice)
+        seen[name] = "is given twice"
 
 
 def with_sources(document: Document | None, sources: Iterable[Source]) -> Document:
     """The document that plans call CTX, if there is one, and the sources; each keeps its text."""
     given = list(document.sources) or [Source(CTX, document)] if document else []
-    for source in sources:
-        _check_name(source.name, given)
-        given.append(source._replace(document=_renamed(source.document, source.name)))
+    named = list(sources)
+    check_names(each.name for each in (*given, *named) if each.name != CTX or each in named)
+    texts: dict[str, str] = {}
+    for name, document_of, *_ in (*given, *named):
+        if (twice := texts.setdefault(document_of.text, name)) != name:
+            raise UsageError(f"'{twice}' and '{name}' have the same text", help="give it once")
+    given += [each._replace(document=_renamed(each.document, each.name)) for each in named]
     pieces: list[str] = []
     parts: list[tuple[str, int]] = []
     pages: list[tuple[str, int]] = []
@@ -38,10 +44,6 @@ def with_sources(document: Document | None, sources: Iterable[Source]) -> Docume
     at = 0
     for source in given:
         own = source.document
-        if twice := next((each for each in placed if each.document.text == own.text), None):
-            raise UsageError(
-                f"'{twice.name}' and '{source.name}' have the same text", help="give it once"
-            )
         title = "" if own.parts or not pieces else heading(own.name)
         title = "\n\n" if own.parts and pieces else title  # its text begins with a heading
         at += len(title)

@@ -148,6 +148,7 @@ class ExecuteRequest(RunRequest):
 
     plan_and_documents: tuple[Text, ...] = ()
     together: bool = False
+    sources: tuple[Text, ...] = ()
     tasks: Text | None = None
     set: tuple[Text, ...] = ()
     # A run to an address is in no store: an untrusted one must not say where rows are sent.

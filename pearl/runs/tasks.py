@@ -266,6 +266,8 @@ def row_values(names: Collection[str], given: Mapping[str, str], sample: Sample)
 class DocumentTasks:
     """One plan over each document of samples once for the same parameters, in order; read twice, as gold data is copied if no other sample has the document."""
 
+    change: Callable[[Task], Task] | None = None
+
     def __init__(
         self, read: Callable[..., Iterable[Sample | DataError]], plan: str,
         values: Callable[[Sample], Mapping[str, str]] = lambda sample: {},
@@ -312,17 +314,10 @@ class DocumentTasks:
                 extra = {}
             document, name = sample.document, sample.document_name
             source = document.digest if isinstance(document, Document) else sample.source
-            yield (
-                key,
-                Task(
-                    name,
-                    sample.loader,
-                    plan=self._plan,
-                    source=source,
-                    extra=extra,
-                    parameters=values,
-                ),
+            task = Task(
+                name, sample.loader, plan=self._plan, source=source, extra=extra, parameters=values
             )
+            yield key, self.change(task) if self.change else task
 
 
 class CountedDocumentTasks(DocumentTasks):
@@ -350,6 +345,8 @@ def _document_key(document: Document | Path | StoredFile, values: Mapping[str, o
 class StreamedTasks:
     """One plan over the rows and documents of an address, one task each, read once and not listed in advance."""
 
+    change: Callable[[Task], Task] | None = None
+
     def __init__(
         self, read: Callable[[], Iterable[Sample | DataError]], plan: str,
         values: Callable[[Sample], Mapping[str, str]] = lambda sample: {},
@@ -369,10 +366,11 @@ class StreamedTasks:
             extra = _passed_on(sample.to_dict())
             load = sample.loader or sample.load
             kind = kind_by_name(sample.document_name)
-            yield Task(
+            task = Task(
                 sample.id, load, plan=self._plan, source=source, extra=extra, kind=kind,
                 parameters=self._values(sample),
             )  # fmt: skip
+            yield self.change(task) if self.change else task
 
 
 def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pearl.cli.corpora import document_tasks, together_option
+from pearl.cli.corpora import document_tasks, named_sources, source_option, together_option
 from pearl.cli.files import is_file
 from pearl.cli.help import Command
 from pearl.cli.options import (
@@ -32,6 +32,7 @@ from pearl.errors import UsageError
 @click.argument("question")
 @click.argument("documents", nargs=-1, metavar="DOC...")
 @together_option
+@source_option
 @option(
     "--schema", str, "Answer with the fields of a schema, as of `pearl extract`.", metavar="SCHEMA"
 )
@@ -51,7 +52,7 @@ from pearl.errors import UsageError
 @force_option
 @json_options
 def command(
-    question: str, documents: tuple[str, ...], together: bool, schema: str | None, out: str | None,
+    question: str, documents: tuple[str, ...], together: bool, sources: tuple[str, ...], schema: str | None, out: str | None,
     **options: Any,
 ) -> int:  # fmt: skip
     """Answer QUESTION from each DOC, with passages that support it.
@@ -64,7 +65,8 @@ def command(
     from pearl.cli.work import kept_plan, run_tasks
 
     _refuse_swapped(question, documents)
-    if not documents:
+    named = named_sources(sources)
+    if not documents and not named:
         raise UsageError(
             "no document", help='name one, or - for stdin: pearl ask "Who ...?" story.txt'
         )
@@ -80,6 +82,7 @@ def command(
     outs = [out, options["trace"], options["rows_out"], options["page"]]
     tasks = document_tasks(
         documents, together=together, question=question, plan=plan, is_named=options["as_lines"] or str(out).endswith(".jsonl"), outs=outs,
+        sources=named,
     )  # fmt: skip
     kinds = {task.kind for task in tasks}
     found = kept_plan(options, question, kinds.pop()) if plan is None and len(kinds) == 1 else None

@@ -10,8 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from pearl.cli.corpora import corpus_identity, document_tasks, together_option
+from pearl.cli.corpora import (
+    NamedSource,
+    corpus_identity,
+    document_tasks,
+    named_sources,
+    source_identity,
+    source_option,
+    sourced,
+    together_option,
+)
 from pearl.cli.files import (
     check_data,
     data_options,
@@ -36,7 +46,7 @@ from pearl.cli.options import (
 from pearl.cli.terminal import notice
 from pearl.cli.writing import directed, is_for_printing, keep_inputs, keep_json_lines
 from pearl.documents.document import ROW_SUFFIXES
-from pearl.errors import DataError, PlanError, StoreError, UsageError
+from pearl.errors import DataError, PlanError, StoreError, UsageError, suggest
 from pearl.errors.escaping import counted
 from pearl.errors.privacy import is_private
 
@@ -51,6 +61,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("plan_and_documents", nargs=-1, metavar="[PLAN] DOC...")
 @together_option
+@source_option
 @option(
     "--tasks", PATH,
     help="JSONL: id, plan | plan_path | question, document | document_path; the format of `pearl plan --data`.",
@@ -70,8 +81,8 @@ if TYPE_CHECKING:
 @setting_options()
 @task_options
 def command(
-    plan_and_documents: tuple[str, ...], together: bool, tasks: str | None, out: str | None,
-    **options: Any,
+    plan_and_documents: tuple[str, ...], together: bool, sources: tuple[str, ...],
+    tasks: str | None, out: str | None, **options: Any,
 ) -> int:  # fmt: skip
     """Run PLAN, a plan file, over documents, or the rows of --tasks.
 
@@ -100,6 +111,8 @@ def command(
          "--together needs a plan and documents", "pearl execute why.plan reports --together"),
         (tasks is not None and options["set"],
          "--set and --tasks cannot be combined", "give the rows a field 'parameters': {\"drug\": \"warfarin\"}"),
+        (tasks is not None and _is_said("sources"),
+         "--source needs a plan", "pearl execute why.plan --source rules=rules/"),
     )  # fmt: skip
     check_data(options)
     options["named"] = plan_and_documents
@@ -108,27 +121,47 @@ def command(
     if tasks is not None:
         rest = tuple(found_documents(plan_and_documents))
         return _run(_tasks(tasks, rest, options), out, options)
-    if len(plan_and_documents) < 2 if data is None else len(plan_and_documents) != 1:
-        raise UsageError(
-            "expected a plan and a document, a plan and --data FILE, or --tasks FILE",
-            help="pearl execute why.plan story.txt",
-        )
+    wrong = UsageError(
+        "expected a plan and a document, a plan and --data FILE, or --tasks FILE",
+        help="pearl execute why.plan story.txt",
+    )
+    least = 1 if sources else 2
+    if len(plan_and_documents) < least if data is None else len(plan_and_documents) != 1:
+        raise wrong
     plan, *named = plan_and_documents
     _refuse_other(plan, named)
-    text, names = _checked(plan, options)
-    given = named_values("--set", options["set"])
+    text, names, declared = _checked(plan, options)
+    given, named_paths = named_values("--set", options["set"]), _sources(declared, sources)
+    if not named and not named_paths and data is None:
+        raise wrong
     if data is not None and is_address(address_of(data)):
         streamed = StreamedTasks(
             partial(open_samples, options), text, partial(row_values, names, given)
         )
+        streamed.change = partial(sourced, named=named_paths)
         return _run(streamed, out, options, text)
     if data is None:
         is_named = not is_printed or options["as_lines"]
         work = document_tasks(
-            named, together=together, plan=text, parameters=given, is_named=is_named, outs=outs
-        )
+            named, together=together, plan=text, parameters=given, is_named=is_named, outs=outs,
+            sources=named_paths,
+        )  # fmt: skip
         return _run(work, out, options, text)
-    return _run(_data_tasks(text, partial(row_values, names, given), options), out, options, text)
+    values = partial(row_values, names, given)
+    return _run(_data_tasks(text, values, options, named_paths), out, options, text)
+
+
+def _sources(declared: Sequence[str], said: tuple[str, ...]) -> tuple[NamedSource, ...]:
+    """The sources that a plan declares; others may stand in a settings file, for other plans."""
+    named = named_sources(said)
+    for name, _, _ in named if _is_said("sources", ParameterSource.COMMANDLINE) else ():
+        if name not in declared:
+            raise UsageError(
+                f"the plan has no source '{name}'", help=suggest(name, declared, "sources")
+            )
+    taken = [i for i, (name, _, _) in enumerate(named) if name in declared]
+    click.get_current_context().params["sources"] = tuple(said[i] for i in taken)
+    return tuple(named[i] for i in taken)
 
 
 def _refuse_other(plan: str, documents: Sequence[str]) -> None:
@@ -191,14 +224,14 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
     return file
 
 
-def _is_said(name: str) -> bool:
-    """Whether the user set an option, by flag, variable or TOML file."""
+def _is_said(name: str, by: ParameterSource | None = None) -> bool:
+    """Whether the user set an option: by flag, variable or TOML file, or in one of these ways."""
     source = click.get_current_context().get_parameter_source(name)
-    return source is not click.core.ParameterSource.DEFAULT
+    return source is by if by else source is not ParameterSource.DEFAULT
 
 
-def _checked(plan: str, options: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """The text of the plan, checked before any document is read, with the names of its parameters."""
+def _checked(plan: str, options: dict[str, Any]) -> tuple[str, tuple[str, ...], list[str]]:
+    """The text of the plan, checked before any document is read, with the names of its parameters and sources."""
     from pearl.dsl.binding import bind
     from pearl.dsl.checker import compile_plan
 
@@ -211,7 +244,7 @@ def _checked(plan: str, options: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
     names = tuple(each.name for each in checked.plan.parameters)
     by_row = dict.fromkeys(names, "-") if options["data"] is not None else {}
     bind(checked, by_row | named_values("--set", options["set"]))
-    return text, names
+    return text, names, [each.name for each in checked.plan.sources]
 
 
 _LARGE = 50_000  # Rows of a file that are not counted before the run
@@ -219,7 +252,10 @@ _CHOOSE = ("limit", "subset", "columns")  # Options that need a file from its be
 
 
 def _data_tasks(
-    plan: str, values: Callable[[Sample], Mapping[str, str]], options: dict[str, Any]
+    plan: str,
+    values: Callable[[Sample], Mapping[str, str]],
+    options: dict[str, Any],
+    sources: tuple[NamedSource, ...],
 ) -> DocumentTasks:
     """A task for each document of the data, and a failing task for each invalid row."""
     from pearl.runs.tasks import CountedDocumentTasks, DocumentTasks
@@ -228,8 +264,11 @@ def _data_tasks(
     if Path(options["data"]).is_fifo():  # can be read only once
         read = partial(iter, list(read()))
     elif not any(options[name] for name in _CHOOSE) and _estimated_rows(options["data"]) > _LARGE:
-        return DocumentTasks(read, plan, values)
-    return CountedDocumentTasks(read, plan, values)
+        tasks = DocumentTasks(read, plan, values)
+    else:
+        tasks = CountedDocumentTasks(read, plan, values)
+    tasks.change = partial(sourced, named=sources)
+    return tasks
 
 
 def _estimated_rows(name: str) -> int:
@@ -260,6 +299,8 @@ def _run(
     trace, rows_out = options["trace"], options["rows_out"]
     request = ExecuteRequest.of(click.get_current_context().params)
     inputs = request.worked_on
+    if request.sources:
+        inputs["sources"] = source_identity(named_sources(request.sources))
     if request.together:
         inputs["corpus"] = corpus_identity(request.plan_and_documents[1:])
 

@@ -253,6 +253,14 @@ def _resumed(
                     f"the corpus of run {info.id} has changed since",
                     help="run the command itself again: that starts another run",
                 )
+        if isinstance(asked, ExecuteRequest) and asked.sources:
+            from pearl.cli.corpora import named_sources, source_identity
+
+            if info.inputs.get("sources") != source_identity(named_sources(asked.sources), folder):
+                raise StoreError(
+                    f"a source of run {info.id} has changed since",
+                    help="run the command itself again: that starts another run",
+                )
         notice(f"run {info.id} is resumed in {visible(str(Path.cwd()))}")
         if not is_own:
             _show_work(asked, params, said, is_yes=is_yes)
@@ -428,7 +436,7 @@ _UNKEPT = tuple(
 """Services that receive passages: the user must name them again."""
 
 _FIXED = (
-    "plan_and_documents", "fields", "documents", "together", "tasks", "data", "split", "columns", "subset", "limit", "shard",
+    "plan_and_documents", "fields", "documents", "together", "sources", "tasks", "data", "split", "columns", "subset", "limit", "shard",
     "fresh", "run", "results", "rescore", "temperature", "token_budget", "part_tokens",
     "seed_library", "retries", "held_out",
 )  # fmt: skip

@@ -142,6 +142,7 @@ class Task(Unit):
         extra: Fields of the input that are copied to its row, such as options and the gold answer.
         kind: The probable kind of the document, by its name; the loaded document has its own.
         parameters: A text for each parameter of the plan.
+        has_sources: Whether the document has sources, of which the planner is told.
     """
 
     id: str
@@ -153,6 +154,7 @@ class Task(Unit):
     extra: Mapping[str, Any] = field(default_factory=dict)
     kind: DocumentKind = "document"
     parameters: Mapping[str, str] = field(default_factory=dict)
+    has_sources: bool = False
 
     @property
     def depends_on(self) -> Sequence[str]:
