@@ -191,7 +191,7 @@ def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
                 yield from _walk(entry.path)
             except DataError:
                 yield entry
-        elif entry.is_file():
+        elif os.path.isfile(entry.path):  # noqa: PTH113 - of thousands; False for a link to itself
             yield entry
 
 

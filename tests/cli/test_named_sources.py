@@ -1,0 +1,122 @@
+"""Named sources on the command line and in settings files."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Terminal
+from tests.service import SUBJECTS, write_service
+
+PLAN = """\
+Question: Which rule is it?
+
+Sources:
+- rules : the rules of the service
+- reports
+
+New actions:
+- None
+
+1. rule = FIND(rules, "fee refunded cancelled") : The rule
+2. files = SPLIT(reports, "document") : The reports
+3. n = COUNT(files) : How many reports
+"""
+GIVEN = ("--source", "rules=rules/ : the rules", "--source", "reports=reports")
+
+
+@pytest.fixture(autouse=True)
+def folder(pearl: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(pearl.folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write_service(pearl.folder)
+    Path("c.plan").write_text(PLAN)
+
+
+def test_a_plan_runs_over_sources_alone_and_all_forms_name_them(pearl: Terminal) -> None:
+    shown = pearl("execute", "c.plan", *GIVEN, "--page", "page.html", "--trace", "t.jsonl")
+    assert f"The rule: {SUBJECTS['refunds']} [1]" in shown
+    assert "[1] rules: refunds.md, characters 11-81; rule" in shown
+    assert "rules: refunds.md" in Path("page.html").read_text()
+    assert "rules: refunds.md" in Path("t.jsonl").read_text()
+    answer = pearl.json("execute", "c.plan", *GIVEN)
+    assert [e["source"] for e in answer["evidence"][:1]] == ["rules: refunds.md"]
+    costs = pearl.json("execute", "c.plan", *GIVEN, "--dry-run")
+    rules = sum(map(len, SUBJECTS.values()))
+    assert costs["total"]["calls"] == {"least": 1, "most": 1}
+    assert costs["total"]["input_tokens"]["least"] > rules / 6
+
+
+def test_each_document_and_each_row_is_read_beside_the_sources(pearl: Terminal) -> None:
+    step = '4. said = FIND(CTX, "the dog ran away") : The letter\n'
+    Path("c.plan").write_text(PLAN + step)
+    Path("rows.csv").write_text(
+        'document\n"The dog ran away at noon."\n"Later the dog ran away."\n'
+    )
+    pearl("execute", "c.plan", "--data", "rows.csv", *GIVEN, "--out", "o.jsonl")
+    rows = [json.loads(line) for line in Path("o.jsonl").read_text().splitlines()]
+    said = [{e["text"] for e in row["evidence"]} for row in rows]
+    assert [SUBJECTS["refunds"] in each for each in said] == [True, True]
+    assert ["The dog ran away at noon." in said[0], "Later the dog ran away." in said[1]] == [
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        (("rules=rules",), 2, "the plan reads source 'reports', which is not given"),
+        (("rules=rules", "report=reports"), 2, "did you mean 'reports'?"),
+        (("rules=rules", "rules=reports"), 2, "'rules' is given twice"),
+        (("rules=rules", "reports=rules"), 2, "have the same text"),
+        (("rules=rules", "CTX=reports"), 2, "'CTX' is the document"),
+        (("rules=rules", "my reports=reports"), 2, "not a name that a plan can use"),
+        (("rules",), 2, "not NAME=PATH"),
+        (("rules=rules", "reports=nowhere"), 3, "nowhere: no such file"),
+        (("rules=rules", "reports=void"), 3, "void: the folder has no documents"),
+        (("rules=rules", "reports=none.txt"), 3, "the file is empty"),
+    ],
+)
+def test_wrong_sources_are_told_in_three_lines_at_most(
+    pearl: Terminal, given: tuple[str, ...], code: int, message: str
+) -> None:
+    Path("void").mkdir()
+    Path("none.txt").touch()
+    words = [word for each in given for word in ("--source", each)]
+    pearl("execute", "c.plan", *words, code=code)
+    said = pearl.talk.partition("pearl: ")[2]
+    assert message in said
+    assert len(said.splitlines()) <= 3
+
+
+def test_a_settings_file_names_sources_for_many_plans(pearl: Terminal) -> None:
+    table = '[sources.{0}]\npath = "{0}"\ndescription = "the {0}"\n'
+    Path("own.toml").write_text("".join(map(table.format, ("rules", "reports", "cache"))))
+    assert SUBJECTS["refunds"] in pearl("--config", "own.toml", "execute", "c.plan")
+    Path("pearl.toml").write_text(table.format("rules"))
+    pearl("execute", "c.plan", code=2)
+    assert "you have not trusted this file" in pearl.talk
+    Path("own.toml").write_text('[sources.rules]\nfile = "rules"\n')
+    pearl("--config", "own.toml", "execute", "c.plan", code=3)
+    assert "'rules' names no path" in pearl.talk
+
+
+def test_a_stored_run_is_resumed_over_the_same_files_only(pearl: Terminal) -> None:
+    pearl("execute", "c.plan", *GIVEN, "--out", "o.jsonl")
+    (run,) = pearl.json("runs", "list")
+    pearl("runs", "resume", run["id"])
+    assert "1 of them from earlier runs" in pearl.talk
+    os.utime("rules/refunds.md", (1, 1))
+    pearl("runs", "resume", run["id"], code=8)
+    assert f"a source of run {run['id']} has changed" in pearl.talk
+
+
+def test_a_loop_of_links_ends_and_no_file_is_read_twice(pearl: Terminal) -> None:
+    Path("rules/again").symlink_to(Path("rules").resolve(), target_is_directory=True)
+    Path("reports/self.txt").symlink_to("self.txt")
+    shown = pearl("execute", "c.plan", *GIVEN)
+    assert "How many reports: 10" in shown
