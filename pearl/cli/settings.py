@@ -1,9 +1,4 @@
-"""Settings files, the settings that each may set, and the known `PEARL_...` variables.
-
-A file that the user names or keeps in the configuration folder is the user's own. A file found in
-the working folder is untrusted until the user trusts it: it may set numbers and ways of working,
-but not servers, keys, files or plug-ins.
-"""
+"""Settings files, what each may set (one of the working folder no servers, keys, files or plug-ins until it is trusted), and `PEARL_...` variables."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Escapes control characters in everything that is printed.
-
-All output goes through `sys.stdout` and `sys.stderr`, which escape it while a command runs, or
-through a console of `new_console`, which escapes texts and adds colours. Data for another program
-(`data_stdout`) is escaped on a terminal only.
-"""
+"""Escapes control characters in all that is printed by `sys.stdout`, `sys.stderr` and `new_console`; data for programs on a terminal only."""
 
 from __future__ import annotations
 

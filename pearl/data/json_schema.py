@@ -1,8 +1,4 @@
-"""A JSON Schema of a user → one document in one dialect, with references within it only.
-
-References lead to the document itself, by a pointer, an anchor or an `$id`, or to files below its folder: never
-above it, and never to an address.
-"""
+"""A JSON Schema of a user → one document in one dialect; references lead to itself or to files below its folder only."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Schemas of users: JSON Schema, pydantic, or the short form of fields → fields, and records → values.
-
-What no value can be extracted for is refused before any call, with the place of the keyword; what is only not used
-is in the notes. What a schema demands of a value is checked by a library (`jsonschema_rs`), or by the model.
-"""
+"""Schemas of users (JSON Schema, pydantic, the short form) → fields, and records → values; what cannot be extracted is refused."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Pages of PDF files: the boxes of passages on them, and their images.
-
-Both are made in the child process that reads untrusted files. A box is given only where the text of the page
-is the text of the document.
-"""
+"""Pages of PDF files: the boxes of passages, where they are the text of the document, and images; made in the child process."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Ruled tables of PDFs → Markdown in the text of their pages.
-
-pdfplumber finds the rules; the text of a cell is PDFium's, as everywhere else, so that the place of every
-character is known. A table counts only if its cells fill a grid and no text lies between them.
-"""
+"""Ruled tables of PDFs, found by pdfplumber → Markdown of PDFium's text; only grids without text between the cells count."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Rows: the parts of a document, each with its span.
-
-A row has its spans in the document, named fields and a current value. A row that a model could not
-decide stays in the collection as undecided: it is neither counted nor dropped.
-"""
+"""Rows: the parts of a document, each with its spans, fields and value; an undecided one is neither counted nor dropped."""
 
 from __future__ import annotations
 

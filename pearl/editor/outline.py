@@ -1,8 +1,4 @@
-"""The steps and action declarations of an unfinished plan, found by the form of its lines.
-
-The parser reads whole plans. Here a line counts as soon as its beginning is typed, so that completion and
-navigation work during typing. Linear in the length of the text.
-"""
+"""The steps and action declarations of an unfinished plan, by the beginnings of its lines, in linear time."""
 
 from __future__ import annotations
 

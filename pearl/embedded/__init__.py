@@ -1,9 +1,4 @@
-"""The embedded model: quotes the relevant passages of a document, without a language model.
-
-It computes replies from `Request.task`, not from the prompt, and is deterministic. A plan is one step, which
-asks the question itself of the sentences, ranked by words and optionally by vectors (`reading`). It decides
-nothing about rows, queries no tables and proposes no actions.
-"""
+"""The embedded model: computes replies from `Request.task`, by quotes of the ranked sentences of a document, without a language model."""
 
 from __future__ import annotations
 

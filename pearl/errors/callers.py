@@ -1,8 +1,4 @@
-"""Who is told: commands name options and show what goes on; callers in Python get arguments, and a logger.
-
-The logger `pearl` has warnings of what is retried, not read and not sure, and each call at `DEBUG`, without
-the texts of the call; these are at `TEXTS`, except in a private run.
-"""
+"""Who is told: commands name options and show what goes on; callers in Python get arguments, and the logger `pearl`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A step that extracts → requests for the values of fields, and a record of those that the document bears out.
-
-A value counts if its quotes stand in the document and agree with it (`evidence.agreeing`). Otherwise the
-field is undecided, as it is where the text says different things.
-"""
+"""A step that extracts → requests for fields, and a record of the values whose quotes stand in the document and agree with them."""
 
 from __future__ import annotations
 

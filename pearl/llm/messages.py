@@ -1,9 +1,4 @@
-"""Building blocks of all prompts.
-
-A document, or the action library, rules and examples of a plan, come first, so that a server's
-prefix cache serves all calls over them. Nothing is replaced inside a text: parts are concatenated,
-so a document may contain `CTX` or `{{CTX}}`.
-"""
+"""Building blocks of all prompts, concatenated, so that a document may contain any mark; what calls share comes first, for prefix caches."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Progress reports of calls, from backends and limits to listeners.
-
-Backends `report` progress; limits and retries report waits; every attempt is reported when it ends. The listener is a context variable, so
-tasks and threads started with the context of a call report to its listener. A shared call reports to
-its first caller.
-"""
+"""Progress reports of calls, waits and attempts to a listener, a context variable of its tasks and threads; shared calls have the first."""
 
 from __future__ import annotations
 

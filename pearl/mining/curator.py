@@ -1,9 +1,4 @@
-"""Training questions with a gold answer → a bank of examples whose plans reached it.
-
-A plan is written, run over the document and its answer mapped to the options. Only a plan that
-reaches the gold option enters the bank; after a wrong answer the planner is asked for another plan,
-up to a limit. The planner never sees the gold answer.
-"""
+"""Training questions → a bank of examples: plans, asked for up to a limit without the gold answer, that reached its option."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Paths of data files (grammars, actions, few-shot plans, shipped documents) and of the cache.
-
-Search order: `$PEARL_HOME` (a folder with `grammars/`, `actions/`, `fewshot/`; missing files fall
-through to the next place), the installed wheel, the checkout.
-"""
+"""Paths of data files, in `$PEARL_HOME` before the installed wheel and the checkout, and of the cache."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The reply of a composer → sentences with their citations; numbers, quotations and citations are checked.
-
-A composed answer is used only if every number and every quotation of a sentence is one of the results that
-the sentence cites. Named values (`{count}`) are inserted here, so the model does not write them. Whether a
-sentence says what its quotes say is for the checker (`pearl.interpreter.checking`).
-"""
+"""The reply of a composer → sentences with their citations, whose numbers and quotations are those of the cited results."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Query + passages → the passages that match best, with their place in the documents.
-
-A query goes through `corpus` (the documents), `index` (their passages, terms and vectors) and
-`search` (filters, one of `methods`, fusion) to hits. Nothing here uses a
-network: callers pass embedders, which implement the protocol below.
-"""
+"""Query + passages → the best passages: by `corpus`, `index` and `search`; callers pass embedders, nothing here uses a network."""
 
 from __future__ import annotations
 

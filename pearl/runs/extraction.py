@@ -1,8 +1,4 @@
-"""Rows of an extraction → tables, a review file of undecided fields; a person's answers → rows.
-
-A table has a row for each document and a column for each field; a list, also one in a list, has a table of its
-own, with a row for each entry.
-"""
+"""Rows of an extraction → tables of documents and of lists, a review file of undecided fields; a person's answers → rows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Rows of a run → Parquet files in a folder at an address; a run is resumed by the keys in these files.
-
-A file is named by its content (`part-00007-DIGEST.parquet`), appears when it is complete, and is never changed. Failed
-rows are in files of their own (`failed-...`), which the next run deletes before it repeats these rows.
-"""
+"""Rows of a run → Parquet files at an address, named by content, whose keys resume the run; failed rows have files of their own."""
 
 from __future__ import annotations
 

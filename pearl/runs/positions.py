@@ -1,9 +1,4 @@
-"""The position at which the input of a run is read, so that a resumed run starts there.
-
-A run over a large file writes it beside the store, and again each time that 5 % more tasks were read. The same
-run, resumed, first does the tasks after the position, and then those before it that have no row. So its first new row
-comes within seconds, every task is still checked, and without the file the order of the work is all that changes.
-"""
+"""The position at which a large input is read, kept each 5 %, so that a resumed run starts there and checks the tasks before it later."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Sessions: forecast, run and resume many tasks within limits.
-
-A task is skipped if its row is stored; else an executor runs it, with cached replies from the store
-and every call within the budget; its row is stored before its outcome is yielded.
-"""
+"""Sessions: forecast, run and resume many tasks within limits; a row is stored before its outcome is yielded, and then skipped."""
 
 from __future__ import annotations
 

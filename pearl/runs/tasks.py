@@ -1,10 +1,4 @@
-"""Files of tasks, and samples → tasks, one by one; a bad row is a task with a problem.
-
-A row of a tasks file: `id`, one of `plan | plan_path | question`, one of `document |
-document_path`; with a plan, `parameters`, an object with the values of its parameters. Paths are relative to the file. What `pearl plan --data` writes can be read here:
-`planned_for` names the library of a plan, and the gold data of a row (`options, gold, reference, subsets`)
-is copied to its result.
-"""
+"""Files of tasks (`id`, a plan or question, a document, gold data), and samples → tasks, one by one; a bad row has a problem."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A question about a table, answered by a query that a model writes: prompt, reply, repair, answer.
-
-Nothing here calls a model: `look_up` is given a function that does, so it is the same for every
-backend. `FoundTable`s are the tables of a document, or of selected rows, that a question may mean.
-"""
+"""A question about a table, answered by a query that a model writes: prompt with the terms and rows that it means, reply, repair, answer."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Spans of OpenTelemetry for questions, plans, steps and calls (extra `telemetry`).
-
-Pass a `Telemetry` to a `pearl.Session`, or trace single questions of a `pearl.Pearl` with it;
-`to_collector` sends spans to the address in `OTEL_EXPORTER_OTLP_...`. OpenTelemetry is imported when one
-of them is created.
-"""
+"""Spans of OpenTelemetry (extra `telemetry`) for questions, plans, steps and calls: pass a `Telemetry` to a session, or trace a `Pearl`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Names of attributes by OpenTelemetry's conventions for generative models.
-
-Source: open-telemetry/semantic-conventions 1.41, its last version with these conventions. They are in development, and
-names change; only `_NAMES` contains them.
-"""
+"""Names of attributes by OpenTelemetry's conventions for generative models 1.41; only `_NAMES` has those that may change."""
 
 from __future__ import annotations
 

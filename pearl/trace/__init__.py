@@ -1,8 +1,4 @@
-"""Traces: the events of a run in order, written as JSON Lines and shown by viewers.
-
-A trace contains prompts (with the lengths of document texts in place of these texts), replies, and the
-passages that the answer quotes; it contains no other document text and no API keys.
-"""
+"""Traces: the events of a run, as JSON Lines: prompts without the texts of documents, replies, quoted passages; no API keys."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Renders pages: a template and its data → one HTML file; drawings of plans and timelines of calls.
-
-Every text is escaped. Style and script are in the page; its content security policy allows them by
-hash and blocks everything else.
-"""
+"""Renders pages: a template and its data, escaped, → one HTML file whose policy allows its own script; drawings of plans and calls."""
 
 from __future__ import annotations
 

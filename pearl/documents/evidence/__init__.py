@@ -1,9 +1,4 @@
-"""Quotes in replies → passages of the document that verify them.
-
-`finding` extracts the quotes of a reply, `normal` normalises text for comparison, `borders` decides
-where a quote may begin and end, `verifying` looks a quote up in a document, and `collecting` does so
-for the steps of an answer.
-"""
+"""Quotes in replies (`finding`) → passages of the document that verify them, in normal form (`normal`), one by one (`verifying`) or by step."""
 
 from pearl.documents.evidence.collecting import DOUBTS as DOUBTS
 from pearl.documents.evidence.collecting import Evidence as Evidence

@@ -1,8 +1,4 @@
-"""E-mail, also Outlook's `.msg` → a few headers as lines, the names of attachments, and the text.
-
-Messages that are forwarded as attachments are below it. The text is the plain one, or the HTML, if it
-has much more words.
-"""
+"""E-mail, also Outlook's `.msg` → some headers, the names of attachments, the text (or the longer HTML), and forwarded messages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""PowerPoint files → a page for each slide: its title, texts, tables, charts, SmartArt, notes, comments.
-
-Tables and the figures of charts are in Markdown. Hidden slides, unless `hidden` is set, struck text,
-formulas and embedded files are not read, and a note counts them; the page of a hidden slide is blank.
-"""
+"""PowerPoint files → a page for each slide: title, texts, tables, charts, SmartArt, notes, comments; a note counts what is not read."""
 
 from __future__ import annotations
 

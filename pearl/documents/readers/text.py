@@ -1,9 +1,4 @@
-"""Plain text and Markdown: bytes in any encoding → text.
-
-`decode` is shared by all readers of text formats. It guesses only if the bytes do not determine the
-encoding: a byte order mark or valid UTF-8 does, and damaged UTF-8 is an error, not another
-encoding.
-"""
+"""Plain text and Markdown: bytes in any encoding → text, guessed only if the bytes do not tell; damaged UTF-8 is an error."""
 
 from __future__ import annotations
 

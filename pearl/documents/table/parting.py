@@ -1,8 +1,4 @@
-"""The rows of a table → those that certainly are rows, apart from totals, rows of units and what may be no row.
-
-Every path that counts or computes over a table parts its rows here first. Nothing is left out or doubted without a
-note that names it.
-"""
+"""The rows of a table → those that certainly are rows, apart from totals, rows of units and what may be no row, each with a note."""
 
 from __future__ import annotations
 

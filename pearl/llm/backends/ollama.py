@@ -1,9 +1,4 @@
-"""Ollama: the OpenAI client at Ollama's address, without a key.
-
-Ollama silently truncates a prompt that exceeds the context window the model was loaded with, and
-its OpenAI-compatible API cannot change that window. So a longer prompt is rejected here;
-docs/local_models.md describes the settings.
-"""
+"""Ollama: the OpenAI client without a key. It truncates prompts beyond its window silently, so they are rejected here."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""An index in a folder: one file of arrays, replaced as a whole, and a file of vectors per embedder.
-
-A writer replaces the file by a rename, so readers need no lock, and a killed writer leaves the old
-state or the new one; a process that has mapped the old file continues to read it. A digest of the
-whole file detects damage, and the index is then rebuilt.
-"""
+"""An index in a folder: one file of arrays, with its digest, replaced by a rename, so that readers need no lock; and files of vectors."""
 
 from __future__ import annotations
 

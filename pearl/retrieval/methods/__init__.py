@@ -1,8 +1,4 @@
-"""Query + index → a ranking of passages. Every other module of this folder is one method.
-
-Only passages that match are in a ranking, the best first; those with equal scores are in the order
-of the corpus. A query without known terms gives an empty ranking.
-"""
+"""Query + index → a ranking of the passages that match, equal ones in corpus order. Every other module here is one method."""
 
 from __future__ import annotations
 

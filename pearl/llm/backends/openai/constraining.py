@@ -1,9 +1,4 @@
-"""Constrained requests: detects the kind of server and the form it obeys, and reads the replies.
-
-Servers tend to ignore unknown fields of a request, and some ignore grammars that they cannot parse.
-So each server is probed once with a tiny grammar whose only sentence no model would write on its
-own; only a form that yields this sentence is used.
-"""
+"""Constrained requests: a probe shows which form a server obeys, as some ignore what they cannot parse; and reads the replies."""
 
 from __future__ import annotations
 

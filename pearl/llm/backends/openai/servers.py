@@ -1,8 +1,4 @@
-"""Kinds of servers: how each is recognised, and how requests and replies contain constraints.
-
-Unconstrained requests are Chat Completions for all kinds but Anthropic's. `PLUGINS` holds the shipped kinds; a plug-in is a
-module with `SERVER`, a `Server`, registered as an entry point of this module's name.
-"""
+"""Kinds of servers (`PLUGINS`, and modules with `SERVER`): how each is recognised, and how requests and replies contain constraints."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""A streamed reply → the body of the same reply without streaming, which `replies` validates.
-
-Progress is reported, and closing the connection stops a repetitive reply.
-
-Only llama.cpp in our own child process is streamed: servers and gateways differ in how they end a
-stream and report errors, and some omit the usage, which budgets need.
-"""
+"""A streamed reply of llama.cpp in our child process → the body of one without streaming; reports progress, and stops repetition."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""HTTP connections to a server: headers, proxy, certificates, redirects, limits of a reply's size.
-
-An error status raises `StatusError`; a missing response raises `ModelError`. Redirects are followed
-within the server only, because the redirected request has the whole prompt and the key.
-"""
+"""HTTP connections to a server: headers, proxy, certificates, limits of size; redirects within it only, as requests have texts and the key."""
 
 from __future__ import annotations
 
