@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import click
 
@@ -13,13 +13,10 @@ from pearl.cli.work import report_reasons
 from pearl.errors.escaping import counted
 from pearl.evals import report, stats
 from pearl.evals.log import EvalLog
-from pearl.evals.report import KINDS, outcomes, plan_figures
+from pearl.evals.report import KINDS, Cluster, MethodComparison, Score, outcomes, plan_figures
 from pearl.evals.scorers import load_scorer
+from pearl.evals.stats import Interval
 from pearl.llm.prices import money
-
-if TYPE_CHECKING:
-    from pearl.evals.report import Cluster, MethodComparison, Score
-    from pearl.evals.stats import Interval
 
 
 def print_scores(log: EvalLog, cluster: Cluster) -> None:

@@ -112,22 +112,18 @@ def new_session(
     from pearl.runs.session import Session
 
     max_time_s = options.get("max_time")
+    same = ("max_tokens", "max_calls", "price", "batch_threshold", "shard", "max_errors")
     return Session(
         pearl,
         store=store,
         keeps_rows=keeps_rows,
         is_fresh=options.get("fresh", False),
         max_cost_usd=options.get("max_cost"),
-        max_tokens=options.get("max_tokens"),
-        max_calls=options.get("max_calls"),
         max_minutes=None if max_time_s is None else max_time_s / 60,
-        price=options.get("price"),
         prices=read_prices(options.get("prices")),
         executor=options.get("executor", "local"),
-        batch_threshold=options.get("batch_threshold"),
-        shard=options.get("shard"),
-        max_errors=options.get("max_errors"),
         telemetry=opened_telemetry(options),
+        **{name: options.get(name) for name in same},
     )
 
 

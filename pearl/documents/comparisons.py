@@ -167,11 +167,8 @@ def _sameness(
             if keys[value] == keys[text] or not keys[value] or period is None:
                 return keys[value] == keys[text]
             one = of_value[value]
-            if one is None:
-                return None
-            if period.first <= one.first and one.last <= period.last:
-                return True
-            return False if one.is_before(period) or period.is_before(one) else None
+            day_range = (period.first, period.last)
+            return None if one is None else placed("is", (one.first, one.last), day_range)
 
         return is_same_date, notes
     amounts = {text: amount for text in texts if (amount := _number(text))}
@@ -385,6 +382,11 @@ def _order(
 def placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:
     """Compare two ranges; None if only part of the first meets the condition."""
     match operator:
+        case "is":
+            ends = (
+                other[0] <= one[0] and one[1] <= other[1],
+                one[1] >= other[0] and one[0] <= other[1],
+            )
         case "before":
             ends = one[1] < other[0], one[0] < other[0]
         case "after":

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING
 
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
-
-if TYPE_CHECKING:
-    from pearl.llm import Usage
-
+from pearl.llm import Usage
 
 # Letters and symbols without ink: Hangul fillers, Khmer inherent vowels, the blank Braille cell.
 _EMPTY = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")

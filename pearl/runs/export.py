@@ -78,7 +78,6 @@ def write_evidence(
     rows: Callable[[], Iterable[Mapping[str, Any]]], file: IO[str], suffix: str = ".csv"
 ) -> None:
     """Write the rows behind answers as CSV or `.xlsx`: value, text and place of each, and a column per field."""
-    import csv
 
     def behind() -> Iterator[tuple[Any, Mapping[str, Any]]]:
         for row in rows():
@@ -89,19 +88,18 @@ def write_evidence(
     named = [name if name not in _OF_ROW else f"{name} (field)" for name in fields]
     columns = [*_OF_ROW, *named]
 
-    def lines() -> Iterator[list[Any]]:
+    def lines() -> Iterator[dict[str, Any]]:
         for id, each in behind():
             own = {"page": "", "start": "", "end": "", "quote": "", **each, "id": id}
             cells = [*map(own.get, _OF_ROW), *(each["fields"].get(name, "") for name in fields)]
-            yield ["undecided" if cell is None else cell for cell in cells]
+            told = ["undecided" if cell is None else cell for cell in cells]
+            yield dict(zip(columns, told, strict=True))
 
+    table = ("rows", dict.fromkeys(columns, str), lines())
     if suffix == ".xlsx":
-        table = (dict(zip(columns, line, strict=True)) for line in lines())
-        write_excel([("rows", dict.fromkeys(columns, str), table)], file)
-        return
-    writer = csv.writer(file)
-    writer.writerow(map(inert, columns))
-    writer.writerows(map(inert, line) for line in lines())
+        write_excel([table], file)
+    else:
+        write_sheet(table, file, "csv")
 
 
 SOURCES: Mapping[str, type] = {

@@ -247,14 +247,7 @@ def _equality(column: TypedColumn, value: str) -> Test:
         truth = truth_words(set(map(fold, column.values))) if column.kind == "text" else {}
         form = truth.get(form, form)
         return lambda cell: truth.get(own := fold(cell), own) == form
-    first, last = wanted
-
-    def within(low: Any, high: Any) -> Verdict:
-        if first <= low and high <= last:
-            return True
-        return False if high < first or last < low else None
-
-    return lambda cell: _read(column, cell, within)
+    return lambda cell: _read(column, cell, lambda *own: placed("is", own, wanted))
 
 
 def _range(column: TypedColumn, value: str) -> tuple[Any, Any] | None:

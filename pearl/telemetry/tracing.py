@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry.trace import (
     Link,
@@ -17,6 +17,7 @@ from opentelemetry.trace import (
     Status,
     StatusCode,
     Tracer,
+    TracerProvider,
     set_span_in_context,
 )
 
@@ -61,10 +62,6 @@ from pearl.trace import (
     StepStarted,
     Trace,
 )
-
-if TYPE_CHECKING:
-    from opentelemetry.trace import TracerProvider
-
 
 _NO_PLAN = Plan(())
 

@@ -76,18 +76,9 @@ def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
                 names = ("question", "parameters", "document", "method", "model", "plan")
                 row |= {name: getattr(event, name) for name in names}
             case StepFinished():
-                steps.append(
-                    {
-                        "output": event.step,
-                        "action": event.action,
-                        "value": event.value,
-                        "state": event.state,
-                        "native": event.is_native,
-                        "context": event.context,
-                        "coverage": event.coverage,
-                        "calls": event.n_calls,
-                    }
-                )
+                same = ("action", "value", "state", "context", "coverage")
+                named = {"output": event.step, "native": event.is_native, "calls": event.n_calls}
+                steps.append({**named, **{name: getattr(event, name) for name in same}})
             case StepFailed():
                 row["error"] = {"type": "StepFailed", "message": event.error}
             case RunFinished():

@@ -17,7 +17,7 @@ from datetime import datetime
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import click
@@ -33,15 +33,10 @@ from pearl.errors.privacy import KEY_VARIABLE, is_encrypted, is_private
 from pearl.runs.decisions import Decision, Decisions, in_force, seen
 from pearl.runs.extraction import PERSON, accepted, person_result, proposed
 from pearl.runs.reviewing import KINDS, Item, items_of, queue, report
+from pearl.runs.store import Store
 from pearl.view.result import Untrusted, shown_place
 from pearl.view.review_page import picked, review_page
 from pearl.view.sources import ResultRecord, ResultSource, RunResults, with_document
-
-if TYPE_CHECKING:
-    from pearl.runs.decisions import Decisions
-    from pearl.runs.store import Store
-    from pearl.view.sources import ResultSource
-
 
 MAX_BODY = 1_000_000  # Maximum bytes of a decision
 MAX_QUOTE = 5_000  # Maximum characters of a passage that a person marks

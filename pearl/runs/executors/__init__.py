@@ -28,7 +28,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, Protocol, TypedDict, TypeVar, Unpack
+
+from pydantic import BaseModel
 
 from pearl import plugins
 from pearl.documents.document import Document, DocumentKind
@@ -43,14 +45,10 @@ from pearl.errors import (
 )
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.bounds import Range, StepCosts
+from pearl.llm.middleware.caching import Replies
 from pearl.pipeline import Pearl
 from pearl.runs.resources import Resources
 from pearl.trace import Event, Trace
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from pearl.llm.middleware.caching import Replies
 
 DEFAULT = "local"
 
