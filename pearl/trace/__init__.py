@@ -38,8 +38,7 @@ from pearl.replies.typed import State
 AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided", "refused"]
 """Answered, with failed checks (degraded), not in the document, uncertain, or refused by the model."""
 
-MAX_PASSAGES = 20
-"""Maximum passages in an event."""
+MAX_PASSAGES = 20  # Maximum passages in an event
 
 Purpose = Literal["step", "part", "combine", "again", "items", "choose", "check"]
 """Why the model is called: for the result of a step, for one part of the document, to merge such results,
@@ -56,20 +55,16 @@ class EventBase(BaseModel):
     is_recorded: ClassVar[bool] = True
     """Whether traces record the event; otherwise only listeners receive it."""
 
-    t_s: float = 0.0
-    """Seconds since the start of the trace."""
+    t_s: float = 0.0  # Seconds since the start of the trace
 
 
 class AskingEvent(EventBase):
     """Fields of events that stand for calls of a model."""
 
     usage: Usage = Usage()
-    n_calls: int = 0
-    """Calls, with cached replies and without a usable one included."""
-    n_cached: int = 0
-    """Replies that were cached."""
-    n_failed: int = 0
-    """Calls without a usable reply."""
+    n_calls: int = 0  # Calls, with cached replies and without a usable one included
+    n_cached: int = 0  # Replies that were cached
+    n_failed: int = 0  # Calls without a usable reply
 
 
 class PlanAttempted(AskingEvent):
@@ -81,12 +76,10 @@ class PlanAttempted(AskingEvent):
     reply: str
     notes: tuple[str, ...] = ()
     """The fixes that were applied, rendered; before the first plan, what its prompt leaves out."""
-    diagnostics: tuple[str, ...] = ()
-    """The remaining errors, rendered; empty for the accepted plan."""
+    diagnostics: tuple[str, ...] = ()  # The remaining errors, rendered; empty for the accepted plan
     constraint: str = "none"
     """The constraint level that the reply was written under; earlier versions had others."""
-    n_calls: int = 1
-    """With some constraints a separate reply defines new actions."""
+    n_calls: int = 1  # With some constraints a separate reply defines new actions
 
 
 class QuestionUnderstood(AskingEvent):
@@ -94,10 +87,8 @@ class QuestionUnderstood(AskingEvent):
 
     event: Literal["question_understood"] = "question_understood"
     asked: str
-    question: str
-    """Clear by itself."""
-    notes: tuple[str, ...] = ()
-    """Why the question is unclear, if it is."""
+    question: str  # Clear by itself
+    notes: tuple[str, ...] = ()  # Why the question is unclear, if it is
 
 
 class ConstraintRefused(AskingEvent):
@@ -128,23 +119,19 @@ class RunStarted(EventBase):
     n_characters: int
     n_document_tokens: int | None
     """None if not counted: the document fits the prompt by its length, or there is no limit."""
-    token_count: str
-    """How tokens are counted: the name of an encoding, or `estimate`."""
+    token_count: str  # How tokens are counted: the name of an encoding, or `estimate`
     model: str
-    window: int | None
-    """Context window in tokens; None for no limit."""
+    window: int | None  # Context window in tokens; None for no limit
     steps: tuple[str, ...] = ()
     """Outputs of the plan's steps in order; empty in traces older than this field."""
-    parameters: Mapping[str, str] = {}
-    """The values of the plan's parameters."""
+    parameters: Mapping[str, str] = {}  # The values of the plan's parameters
 
 
 class PlanRewritten(EventBase):
     """A pass rewrote the plan; its answer does not change."""
 
     event: Literal["plan_rewritten"] = "plan_rewritten"
-    by: str
-    """Name of the pass."""
+    by: str  # Name of the pass
     what: str
 
 
@@ -166,10 +153,8 @@ class LiveEvent(EventBase):
     is_recorded = False
 
     purpose: CallPurpose
-    step: str = ""
-    """The step that makes the call, if any."""
-    attempt: int = 1
-    """The round of planning, from 1."""
+    step: str = ""  # The step that makes the call, if any
+    attempt: int = 1  # The round of planning, from 1
 
 
 class ModelProgressed(LiveEvent):
@@ -179,32 +164,22 @@ class ModelProgressed(LiveEvent):
     phase: Phase
     n_tokens: int = 0
     """Tokens of the prompt processed, or of the reply generated, including hidden ones."""
-    n_total: int | None = None
-    """Tokens of the prompt; None while the reply is generated."""
-    text: str = ""
-    """The end of the reply so far; "" if the server does not stream."""
+    n_total: int | None = None  # Tokens of the prompt; None while the reply is generated
+    text: str = ""  # The end of the reply so far; "" if the server does not stream
 
 
 class ModelAttempted(LiveEvent):
     """An attempt of a call ended; a retried call has several, a cached reply has none."""
 
     event: Literal["model_attempted"] = "model_attempted"
-    model: str
-    """`backend:name`."""
-    server: str = ""
-    """Its address without password and query; "" for a model in this process."""
-    number: int
-    """The number of failed attempts of this call so far."""
-    error: AttemptError | None = None
-    """None for a usable reply."""
-    replied_by: str = ""
-    """The model name that the server reports; "" without a usable reply."""
-    finish_reason: str = ""
-    """`stop`, or "" if the server reports none."""
-    messages: tuple[Message, ...]
-    """The prompt."""
-    reply: str = ""
-    """The text received."""
+    model: str  # `backend:name`
+    server: str = ""  # Its address without password and query; "" for a model in this process
+    number: int  # The number of failed attempts of this call so far
+    error: AttemptError | None = None  # None for a usable reply
+    replied_by: str = ""  # The model name that the server reports; "" without a usable reply
+    finish_reason: str = ""  # `stop`, or "" if the server reports none
+    messages: tuple[Message, ...]  # The prompt
+    reply: str = ""  # The text received
     temperature: float | None = None
     seed: int | None = None
     max_output_tokens: int | None = None
@@ -228,17 +203,14 @@ class ModelWaited(AskingEvent):
 class CallEvent(EventBase):
     """Fields of events about a call that has ended."""
 
-    step: str
-    """"" for a choice among options, which no step makes."""
+    step: str  # "" for a choice among options, which no step makes
     purpose: Purpose
     model: str
     duration_s: float
-    usage: Usage
-    """Zero for a cache hit, and where the server did not say."""
+    usage: Usage  # Zero for a cache hit, and where the server did not say
     prompt: str = ""
     """The messages, with the lengths of texts of the document in their place; "" in older traces."""
-    reply: str = ""
-    """The text received; "" if no text arrived, and in older traces."""
+    reply: str = ""  # The text received; "" if no text arrived, and in older traces
 
 
 class ModelCalled(CallEvent):
@@ -247,8 +219,7 @@ class ModelCalled(CallEvent):
     event: Literal["model_called"] = "model_called"
     is_remembered: bool = False
     """Whether the reply was cached, or shared with a concurrent identical call."""
-    prefix: PrefixUse | None = None
-    """How the call used the server's prefix cache; None if unknown."""
+    prefix: PrefixUse | None = None  # How the call used the server's prefix cache; None if unknown
     reasoning: str = ""
     """The reasoning that came with it; "" where none was sent, and in older traces."""
 
@@ -258,8 +229,7 @@ class CallFailed(CallEvent):
 
     event: Literal["call_failed"] = "call_failed"
     kind: ModelErrorKind
-    is_sent: bool = True
-    """Whether the server was reached."""
+    is_sent: bool = True  # Whether the server was reached
 
 
 class FoundPassage(BaseModel):
@@ -281,13 +251,10 @@ class Retrieved(EventBase):
     step: str
     queries: tuple[str, ...]
     method: str
-    k: int
-    """The number of passages requested."""
+    k: int  # The number of passages requested
     n_hits: int
-    passages: tuple[FoundPassage, ...]
-    """The best of them, `MAX_PASSAGES` at most."""
-    notes: tuple[str, ...] = ()
-    """Deviations from the requested search: a skipped leg."""
+    passages: tuple[FoundPassage, ...]  # The best of them, `MAX_PASSAGES` at most
+    notes: tuple[str, ...] = ()  # Deviations from the requested search: a skipped leg
     duration_s: float
 
 
@@ -296,16 +263,11 @@ class LookedUp(EventBase):
 
     event: Literal["looked_up"] = "looked_up"
     step: str
-    table: str
-    """Its caption and first columns."""
-    query: str
-    """JSON."""
-    n_lines: int
-    """Lines of the result, before its limit."""
-    n_undecided: int
-    """Rows that may or may not satisfy the query."""
-    n_repairs: int
-    """Replies that were returned to the model for repair."""
+    table: str  # Its caption and first columns
+    query: str  # JSON
+    n_lines: int  # Lines of the result, before its limit
+    n_undecided: int  # Rows that may or may not satisfy the query
+    n_repairs: int  # Replies that were returned to the model for repair
 
 
 class StepFinished(EventBase):
@@ -316,10 +278,8 @@ class StepFinished(EventBase):
     action: str
     value: str
     state: State = "found"
-    truncated: str = ""
-    """What was cut off; "" if nothing was."""
-    verdicts: dict[str, int] = {}
-    """Rows by verdict on the step's condition: yes, no, not stated."""
+    truncated: str = ""  # What was cut off; "" if nothing was
+    verdicts: dict[str, int] = {}  # Rows by verdict on the step's condition: yes, no, not stated
     is_native: bool
     context: Literal["full", "map-reduce", "retrieve", "rows", "none"]
     coverage: float | None
@@ -343,15 +303,12 @@ class OptionChosen(AskingEvent):
     """An option was chosen, based on the answer in words or on the document."""
 
     event: Literal["option_chosen"] = "option_chosen"
-    by: Literal["answer", "document", "question"]
-    """`question`: without reading anything."""
+    by: Literal["answer", "document", "question"]  # `question`: without reading anything
     reply: str
-    choice: int | None
-    """Index of the option, from 0; None if the reply names none."""
+    choice: int | None  # Index of the option, from 0; None if the reply names none
     coverage: float | None = None
     """Fraction of the document in the prompt; None for a choice based on the answer."""
-    n_calls: int = 1
-    """0 if the answer was an option verbatim, so that no model was called."""
+    n_calls: int = 1  # 0 if the answer was an option verbatim, so that no model was called
     duration_s: float
 
 
@@ -366,8 +323,7 @@ class RunFinished(EventBase):
     evidence: tuple[dict[str, JsonValue], ...] | None = None
     """Passages that the answer quotes, in the form of results; None in older traces."""
     unverified_quotes: tuple[dict[str, str], ...] = ()
-    n_rows: int = 0
-    """The number of rows that the answer is computed from."""
+    n_rows: int = 0  # The number of rows that the answer is computed from
 
 
 Event = Annotated[
