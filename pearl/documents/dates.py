@@ -190,12 +190,7 @@ _ANYWHERE = lazy_pattern(
 
 
 def find_dates(text: str) -> list[FoundDate]:
-    """The days that a text names, in order; numbers with points are read day first.
-
-    Example:
-        >>> [str(found.period and found.period.first) for found in find_dates("from 3.4.2021 to 5/6/2021")]
-        ['2021-04-03', 'None']
-    """
+    """The days that a text names, in order; numbers with points are read day first."""
     dates = []
     for match in _ANYWHERE.finditer(text):
         orders = _Orders()

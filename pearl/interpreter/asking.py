@@ -138,14 +138,6 @@ def kept_text(text: str) -> str:
     r"""The beginning of a cut-off text, up to its last complete line or sentence; "" if none is complete.
 
     Of a loop at the end, only the first round is kept.
-
-    Example:
-        >>> kept_text("He left at dawn. She wrote to Dr. Lee. Then the bo")
-        'He left at dawn. She wrote to Dr. Lee.'
-        >>> kept_text("- the hull\n- the sails\n- the mas")
-        '- the hull\n- the sails'
-        >>> kept_text("12")
-        ''
     """
     loop = loop_in(text)
     if loop is not None:

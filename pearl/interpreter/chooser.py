@@ -46,11 +46,6 @@ def read_choice(reply: str, options: Sequence[str]) -> int | None:
 
     Tried in order: the whole reply, the text after the last "Answer:", the first and the last line;
     no line may name another option.
-
-    Example:
-        >>> options = ["a boat", "a mill", "Two dogs"]
-        >>> [read_choice(r, options) for r in ("C", "(B)", "Answer: A", "two dogs.", "The mill")]
-        [2, 1, 0, 2, None]
     """
     text = unicodedata.normalize("NFKC", reply).strip()
     whole = _named(text, options)

@@ -36,12 +36,6 @@ def filled_in(
 
     A question in place of a thing makes it the instruction to answer that question, except where
     the definition has the parameter in quotation marks, and thus takes any text.
-
-    Example:
-        >>> from pearl.dsl.signatures import Parameter
-        >>> find = Action("FIND_REASON", tuple(map(Parameter.named, ("CTX", "X"))), "Find the reason for X in CTX")
-        >>> filled_in(find, [("X", "the sale of the boat")])
-        'Find the reason for "the sale of the boat" in the text.'
     """
     given = dict(arguments)
     below = {name for name, value in arguments if name in inputs or "\n" in value}

@@ -40,15 +40,7 @@ _NUMBERING = lazy_pattern(r"^[ \t]*(?:\d+[.):]|[-*•])[ \t]+", re.MULTILINE)
 
 
 def loop_in(text: str) -> str | None:
-    r"""The unit that a text repeats at its end, ignoring the numbering of lines; None for no loop.
-
-    Example:
-        >>> loop_in("It was late. " + "Then he slept. " * 100)
-        'Then he slept. '
-        >>> loop_in("\n".join(f"{n}. Then he slept." for n in range(100)))
-        'Then he slept.\n'
-        >>> loop_in("Row, row, row your boat\n" * 3)
-    """
+    r"""The unit that a text repeats at its end, ignoring the numbering of lines; None for no loop."""
     tail = text[-2 * _WINDOW :]  # the numbers may be as long as the unit itself
     for form in (tail, _NUMBERING.sub("", tail)):
         period = _period(form)

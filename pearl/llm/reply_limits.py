@@ -41,14 +41,7 @@ def reply_limit(
     max_steps: int = MAX_STEPS,
     max_item_tokens: int = MAX_ITEM_TOKENS,
 ) -> int:
-    """Maximum tokens of a reply, hidden ones included.
-
-    Example:
-        >>> from pearl.dsl.signatures import ActionLibrary
-        >>> task = PlanTask("Who?", ActionLibrary("none", []))
-        >>> reply_limit(task, 128_000), reply_limit(task, 8_192), reply_limit(task, 8_192, 9)
-        (7168, 2048, 9)
-    """
+    """Maximum tokens of a reply, hidden ones included."""
     match task:
         case PlanTask() | MineTask():
             shown = FRAME_TOKENS + LINE_TOKENS * max_steps
@@ -71,14 +64,7 @@ def reading_limit(window: int | None, max_output_tokens: int | None = None) -> i
 
 
 def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_ITEM_TOKENS) -> int:
-    """Maximum tokens of a well-formed reply to items, without hidden ones.
-
-    Example:
-        >>> from pearl.dsl.signatures import Action
-        >>> keep = Action("FILTER", ())
-        >>> items_limit(ItemsTask("kept", keep, (), ("a", "b"), "yes_no"), Counter())
-        24
-    """
+    """Maximum tokens of a well-formed reply to items, without hidden ones."""
     most = 0
     match task.kind:
         case "yes_no":

@@ -298,13 +298,6 @@ def read_proposal(
     r"""Parse a reply: a sketch with its new actions, or new actions alone.
 
     A call without a declaration stands for the action that an example of the prompt has `declared`.
-
-    Example:
-        >>> seed = ActionLibrary("seed", [])
-        >>> read_proposal("New actions:\n- FIND_MOTIVE(CTX, X) : Find why X acts", seed).actions[0].name
-        'FIND_MOTIVE'
-        >>> read_proposal("I would look for the motive.", seed).is_read
-        False
     """
     reading = read(reply, tolerant=True)
     text, actions = reading.text, list(reading.actions)

@@ -18,16 +18,7 @@ DISTRIBUTION = "pearl-plans"
 
 
 def require_extra(extra: str, purpose: str, *packages: str) -> None:
-    """Check that the packages of an extra are installed, without importing them.
-
-    Example:
-        >>> require_extra("data", "reading Parquet", "json")
-        >>> require_extra("data", "reading Parquet", "no_such_package")
-        Traceback (most recent call last):
-            ...
-        pearl.errors.UsageError: reading Parquet needs no_such_package, which is not installed
-          help: ...pip install ...
-    """
+    """Check that the packages of an extra are installed, without importing them."""
     for package in packages:
         if find_spec(package) is None:
             raise UsageError(

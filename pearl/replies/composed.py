@@ -61,11 +61,6 @@ def read_composed(
         values: Item and text of each named value; a sentence that inserts one cites its item.
         question: Its numbers may be repeated.
         asides: What stands once behind a named value, unless its sentence has the numbers of it.
-
-    Example:
-        >>> reply = "Ada sold {n} boats [2]. They leaked [1], all 9 of them [1]."
-        >>> read_composed(reply, ["It leaked.", "n = 3"], {"n": (1, "3")}, "").why
-        "it says '9', which the results that it cites do not have"
     """
     text = text.strip().translate(_BRACKETS)
     question = question.replace("?", " ")  # behind a number, it would be a doubtful digit

@@ -161,14 +161,7 @@ BROKEN = "the reply breaks off"
 
 @lru_cache(maxsize=16)  # a constrained reply is checked before it is used
 def read_extracted(text: str, fields: tuple[Field, ...]) -> Extracted:
-    """Read the claims of a reply.
-
-    Example:
-        >>> reply = 'Here you are: {"age": {"value": 54, "quote": "aged 54"}, "name": null, "city": {"va'
-        >>> read = read_extracted(reply, (Field("age", "int"), Field("name"), Field("city")))
-        >>> read.fields["age"].values, read.fields["name"].values, read.fields["city"].why
-        ((Claim(value=Decimal('54'), quotes=('aged 54',)),), (Claim(value=None, quotes=()),), 'the reply breaks off')
-    """
+    """Read the claims of a reply."""
     known = {
         name_key(name) for field in fields for name in (field.name, field.name.partition(".")[0])
     }

@@ -98,20 +98,7 @@ def read_items(
     is_echoed: bool = False,
     is_cut: bool = False,
 ) -> ItemReplies:
-    r"""Parse the reply about `n` items; `is_echoed` if their first words have to prove their numbers.
-
-    Example:
-        >>> found = read_items('{"2":"Spam","1":"no spam"}', 2, "label", ["spam", "ham"])
-        >>> found.values, found.why
-        ((None, 'spam'), 'item 1: its value is not of the form')
-        >>> read_items("0: spam\n1: ham", 2, "label", ["spam", "ham"]).why
-        'there is no item 0'
-        >>> found = read_items('{"1 Buy":"spam","2 Buy":"ham"}', 2, "label", ["spam", "ham"], items=("Buy now!", "Hi, Al"), is_echoed=True)
-        >>> found.values, found.why
-        (('spam', None), 'item 2: the words are not its first ones')
-        >>> read_items('{"items":[4,2]}', 4, "pick", n_picks=2).values
-        ('', '2', '', '1')
-    """
+    r"""Parse the reply about `n` items; `is_echoed` if their first words have to prove their numbers."""
     body = "\n".join(line for line in text.splitlines() if line.strip() and not FENCE.match(line))
     try:
         if kind == "pick":
@@ -231,12 +218,7 @@ def _picked(body: str, n: int, n_picks: int) -> ItemReplies:
 
 
 def end_words(item: str, n: int, *, is_last: bool = False) -> str:
-    r"""The first or the last words of an item, as a row of a reply gives them.
-
-    Example:
-        >>> end_words("Buy now,\nor never", 3), end_words("Buy now", 1, is_last=True)
-        ('Buy now, or', 'now')
-    """
+    r"""The first or the last words of an item, as a row of a reply gives them."""
     if is_last:
         return " ".join(item[-40 * n :].split()[-n:])[-_MAX_WORD * n :]
     return " ".join(item[: 40 * n].split()[:n])[: _MAX_WORD * n]
@@ -283,14 +265,7 @@ class Echoes:
 
 @lru_cache(maxsize=16)
 def echoes(items: tuple[str, ...]) -> Echoes:
-    """The words that show of which item a value is: the first ones, unless the last ones tell more apart.
-
-    Example:
-        >>> echoes(("Buy now!", "Buy nothing", "Hi, Al")).words
-        ['Buy now!', 'Buy nothing', 'Hi,']
-        >>> echoes(("On 2 May 2026 I sold a boat", "On 2 May 2026 I sold a mill")).words
-        ['boat', 'mill']
-    """
+    """The words that show of which item a value is: the first ones, unless the last ones tell more apart."""
     first = Echoes(items, is_last=False)
     n_first = sum(map(len, first.words))
     if not first.n_alike and n_first <= _MAX_WORD * len(items):

@@ -49,15 +49,7 @@ def says_nothing(text: str) -> bool:
 
 
 def says_not_stated(text: str) -> bool:
-    """Whether a text says in one sentence only that the document does not state the answer.
-
-    Example:
-        >>> texts = "The text does not mention his age.", "N/A", "Nothing found.", "**Not stated**"
-        >>> all(map(says_not_stated, texts))
-        True
-        >>> says_not_stated("The text does not mention his age, but he is a father.")
-        False
-    """
+    """Whether a text says in one sentence only that the document does not state the answer."""
     said = text.strip(EDGES).replace("’", "'")
     if says_nothing(said) or is_none(said):
         return True

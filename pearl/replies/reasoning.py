@@ -68,12 +68,6 @@ def without_reasoning(text: str) -> Split:
 
     Reasoning begins with a mark at the beginning of a line or behind a sentence; the mark may be part of the prompt. In a
     reply that begins as JSON, a mark is part of a value.
-
-    Example:
-        >>> without_reasoning("<think>Hm, 3?</think>\n\n2</s>")
-        Split(text='2', reasoning='Hm, 3?', is_unclosed=False)
-        >>> without_reasoning("The tags <think> and </think> enclose it.").reasoning
-        ''
     """
     split = Split(text)
     if _CHANNEL.match(text):

@@ -41,12 +41,6 @@ def years_in(text: str) -> tuple[int, ...]:
     """The years from 1800 that a text names, calendar or fiscal, in ascending order.
 
     Ranges name the years between their ends, too. Amounts and percentages are not years.
-
-    Example:
-        >>> years_in("Sales in fiscal 2008 and FY09, not $2010 or 2,011")
-        (2008, 2009)
-        >>> years_in("from 2005 to 2007"), years_in("2005 and 2007"), years_in("2010-12")
-        ((2005, 2006, 2007), (2005, 2007), (2010, 2011, 2012))
     """
     found: set[int] = set()
     for match in _RANGE.finditer(text):

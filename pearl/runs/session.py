@@ -62,12 +62,7 @@ U = TypeVar("U", bound=Unit)
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Part `index` of `n`, counted from 1.
-
-    Example:
-        >>> [Shard(i, 3).takes("q17") for i in (1, 2, 3)]
-        [False, False, True]
-    """
+    """Part `index` of `n`, counted from 1."""
 
     index: int
     n: int
@@ -93,12 +88,7 @@ class Shard:
 
 
 def parse_shard(text: str) -> Shard:
-    """The shard that `i/n` names.
-
-    Example:
-        >>> parse_shard("2/7")
-        Shard(index=2, n=7)
-    """
+    """The shard that `i/n` names."""
     said = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text, re.ASCII)
     if said is None:
         raise UsageError(

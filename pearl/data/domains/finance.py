@@ -65,16 +65,7 @@ def read(source: Source) -> Iterator[Sample | DataError]:
 
 
 def page_text(before: str, rows: Sequence[Sequence[str]], after: str) -> str:
-    """A page: the text before the table, the table in Markdown, and the text after it.
-
-    Example:
-        >>> print(page_text("In millions.", [["", "2008"], ["sales", "$5"]], ""))
-        In millions.
-        <BLANKLINE>
-        | item | 2008 |
-        | --- | --- |
-        | sales | $5 |
-    """
+    """A page: the text before the table, the table in Markdown, and the text after it."""
     from pearl.documents.table import markdown
 
     width = max(map(len, rows), default=0)
@@ -87,12 +78,7 @@ def page_text(before: str, rows: Sequence[Sequence[str]], after: str) -> str:
 
 
 def operands(program: str) -> frozenset[Decimal]:
-    """The numbers of a program without signs and constants; a percentage also as a fraction.
-
-    Example:
-        >>> sorted(map(str, operands("subtract(5%, -3), divide(#0, const_100)")))
-        ['0.05', '3', '5']
-    """
+    """The numbers of a program without signs and constants; a percentage also as a fraction."""
     found: set[Decimal] = set()
     for number in _OPERAND.findall(program):
         value = abs(Decimal(number.rstrip("%")))
@@ -104,11 +90,6 @@ def gold_passages(page: str, program: str) -> tuple[str, ...]:
     r"""The rows of a page's table, else the sentences of its text, that contain the numbers of a program.
 
     All rows with a number count, whatever its sign, so the result may contain a few rows too many.
-
-    Example:
-        >>> page = "Rent was $ 7 . Sales rose .\n\n| item | 2008 |\n| --- | --- |\n| sales | $5 |"
-        >>> gold_passages(page, "divide(7, 5)")
-        ('Rent was $ 7 .', '| sales | $5 |')
     """
     passages = [(text, is_row, _numbers(text, is_row=is_row)) for text, is_row in _passages(page)]
     found: set[int] = set()

@@ -104,13 +104,7 @@ _NO_LETTERS = lazy_pattern(r"[\W_]+")
 
 
 class TableRowFinder:
-    r"""Finds rows of the tables of one document.
-
-    Example:
-        >>> finder = TableRowFinder(Document("item,2008\nsales,$5\ncosts,$4\n"))
-        >>> list(finder.find("| sales | $5 |")), list(finder.find("| sales | $4 |"))
-        ([Span(start=10, end=18)], [])
-    """
+    r"""Finds rows of the tables of one document."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
