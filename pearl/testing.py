@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from pearl.dsl.decoding.constraint import Schema
-from pearl.dsl.signatures import ValueType
+from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.embedded import write_plan
 from pearl.errors import ModelError, suggest
 from pearl.interpreter.checking import Verdict
@@ -85,7 +85,8 @@ def least(request: Request) -> str:
         case PlanTask() if form is None or set(form.schema["properties"]) != {"new_actions"}:
             return write_plan(task.question, task.library)
         case ActionTask() if form is None:
-            return {ValueType.BOOL: "no", ValueType.NUMBER: "0"}.get(task.gives, f"> {quote}")
+            least = {ValueType.BOOL: "no", ValueType.NUMBER: "0", ValueType.DATE: NOTHING}
+            return least.get(task.gives, f"> {quote}")
     return quote if form is None else form.text_of(_least(form.schema, form.schema, quote))
 
 

@@ -251,7 +251,7 @@ def argument(value: Value, parameter: Parameter) -> Any:
             if isinstance(value, Scalar) and value.rows.undecided:
                 raise UnclearNumberError(f"the number is undecided: {as_text(value)}")
             return number_of(value)
-        case "value" | "figure" | "results":
+        case "value" | "figure" | "date" | "results":
             return value
         case _:
             return coerce(value, parameter.type)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from unicodedata import normalize
 
@@ -117,6 +118,8 @@ class Dates:
     periods: tuple[Period | None, ...]
     note: str = ""
     is_day_first: bool | None = None
+    is_certain: bool = False
+    """Whether some dates have one order of day and month, and none the other."""
 
 
 @dataclass(slots=True)
@@ -162,7 +165,8 @@ def read_dates(values: Sequence[str | None]) -> Dates:
     is_day_first = orders.is_day_first()
     periods = tuple(None if value is None else known[value][is_day_first] for value in values)
     has_order = orders.n_open + orders.n_day_first + orders.n_month_first > 0
-    return Dates(periods, orders.note(), is_day_first if has_order else None)
+    is_certain = (orders.n_day_first > 0) != (orders.n_month_first > 0)
+    return Dates(periods, orders.note(), is_day_first if has_order else None, is_certain)
 
 
 def read_period(text: str, is_day_first: bool | None = None) -> tuple[Period | None, str]:
@@ -175,6 +179,38 @@ def read_period(text: str, is_day_first: bool | None = None) -> tuple[Period | N
     if is_day_first is not None and orders.n_open:
         return readings[is_day_first], ""
     return readings[orders.is_day_first()], orders.note()
+
+
+def readings(text: str, is_day_first: bool | None = None) -> tuple[Period, ...]:
+    """What a text is as a date, month, quarter, week or year: two if day and month may be swapped, () for another text.
+
+    Example:
+        >>> [str(each.first) for each in readings("1/6/2023")], readings("by 1 June 2023")
+        (['2023-01-06', '2023-06-01'], ())
+    """
+    text = text.strip()
+    orders = _Orders()
+    both = (_period(year, 1, 12),) * 2 if (year := _of_year(text)) else _read(text, orders)
+    if orders.n_dotted or is_day_first is not None:
+        both = (both[orders.n_dotted > 0 if is_day_first is None else is_day_first],) * 2
+    return tuple(dict.fromkeys(filter(None, both)))
+
+
+def states_date(text: str, shown: str) -> bool:
+    """Whether a text has a date as it is shown, or in another form; where day and month may be swapped, either."""
+    words, wanted = (" ".join(_WORD.findall(each.casefold())) for each in (text, shown))
+    if f" {wanted} " in f" {words} ":
+        return True
+    stated = (readings(text[each.start : each.end]) for each in find_dates(text))
+    return not {*readings(shown)}.isdisjoint(chain.from_iterable(stated))
+
+
+_WORD = lazy_pattern(r"\w+")
+
+
+def not_stated(shown: str) -> str:
+    """Why a date that a model gives is not taken."""
+    return f"the date {shown[:60]} does not stand in the passage that is to tell it; DATE_ADD computes dates"
 
 
 _ANYWHERE = lazy_pattern(

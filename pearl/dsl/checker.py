@@ -492,6 +492,7 @@ def _article(value: ValueType) -> str:
         ValueType.TEXT: "a text",
         ValueType.NUMBER: "a number",
         ValueType.BOOL: "a truth value",
+        ValueType.DATE: "a date",
         ValueType.LIST: "a list",
         ValueType.TABLE: "a table",
         ValueType.PASSAGES: "passages",

@@ -14,7 +14,7 @@ from pearl.dsl.nodes import ListLiteral, Number, Reference, Step, String, is_dat
 from pearl.dsl.signatures import Trait, ValueType
 from pearl.notebooks import ShownInNotebooks
 
-_READ = frozenset({ValueType.LIST, ValueType.NUMBER, ValueType.BOOL})
+_READ = frozenset({ValueType.LIST, ValueType.NUMBER, ValueType.BOOL, ValueType.DATE})
 """Types that the text of an output is parsed into; other types stay text."""
 
 
@@ -129,6 +129,7 @@ class PlanGraph(ShownInNotebooks):
                 # What stands in a list of numbers is one number; only an output that is a list is several.
                 is_figure |= parameter.name == "NUMBERS" and isinstance(argument, ListLiteral)
                 taken = ValueType.NUMBER if is_figure else parameter.type
+                taken = ValueType.DATE if parameter.reads == "date" else taken
                 if taken is ValueType.TEXT and action.returns is ValueType.TEXT:
                     taken = wanted
                 for one in items_of(argument) if taken in _READ else ():

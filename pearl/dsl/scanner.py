@@ -93,7 +93,7 @@ _CLOSERS = {
 
 STEP_HELP = 'a step reads: 1. name = ACTION(CTX, "text") : what it is for'
 _ACTION_HELP = "an action reads: NAME(CTX, X) : what it does with X"
-_TYPES_HELP = "what an action gives is Text, List, Number or Bool"
+_TYPES_HELP = "what an action gives is Text, List, Number, Bool or Date"
 _CLOSE_HELP = """a string ends with '"' right before a comma or a bracket"""
 _QUOTE_HELP = r"a quote inside a string reads \""
 _ESCAPES_HELP = r"escapes are \" \\ \n \t and \uXXXX"

@@ -23,6 +23,7 @@ class ValueType(StrEnum):
     TEXT = "Text"
     NUMBER = "Number"
     BOOL = "Bool"
+    DATE = "Date"
     LIST = "List"
     TABLE = "Table"
     PASSAGES = "Passages"
@@ -38,7 +39,7 @@ def outputs_for(wanted: ValueType) -> frozenset[ValueType]:
     if wanted is ValueType.TEXT:
         return frozenset(ValueType) - {ValueType.CONTEXT}
     readable = _READABLE if wanted in (ValueType.LIST, ValueType.CONTEXT) else frozenset()
-    return readable | {ValueType.TEXT} | ({wanted} - {ValueType.CONTEXT})
+    return readable | {ValueType.TEXT, ValueType.DATE} | ({wanted} - {ValueType.CONTEXT})
 
 
 ROWS = "ROWS"
@@ -75,8 +76,8 @@ class Parameter:
     name: str
     type: ValueType = ValueType.TEXT
     reads: Literal[
-        "", "rows", "passages", "table", "number", "labels", "value", "figure", "results",
-        "fields", "entry_fields",
+        "", "rows", "passages", "table", "number", "labels", "value", "figure", "date",
+        "results", "fields", "entry_fields",
     ] = ""  # fmt: skip
     choices: tuple[str, ...] = ()
     least: int = field(default=1, compare=False)

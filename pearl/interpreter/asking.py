@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from pearl.documents.dates import find_dates, not_stated, states_date
 from pearl.documents.evidence.finding import find_quotes, is_passage
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.nodes import Step
@@ -39,6 +41,20 @@ def is_unproven(reply: Reply, wanted: ValueType) -> bool:
     if not is_free or reply.state != "found" or reply.quotes:
         return False
     return not any(map(is_passage, find_quotes(reply.plain)))
+
+
+def unstated_date(reply: Reply, task: ActionTask) -> str:
+    """Why a text or a list may have a date that the model has worked out; "" if its quotes or the step have all of them."""
+    if not reply.quotes or task.gives not in (ValueType.TEXT, ValueType.LIST):
+        return ""
+    known = "\n".join((*reply.quotes, task.question, *(value for _, value in task.arguments)))
+    said = "\n".join(reply.value) if isinstance(reply.value, list) else str(reply.value)
+    for each in find_dates(said):
+        shown = said[each.start : each.end].strip()
+        without_year = " ".join(re.sub(r"\d{4}", "", shown).split())  # it may stand elsewhere
+        if not (states_date(known, shown) or states_date(known, without_year)):
+            return not_stated(shown)
+    return ""
 
 
 def why_hollow(text: str, request: Request) -> str:
@@ -247,7 +263,7 @@ class Asker:
         # A person writes scripted replies, and embedded ones are computed.
         if is_unproven(read.reply, task.gives) and self._model.reads_prompts:
             read = replace(read, truncated=read.truncated or UNQUOTED)
-        return read
+        return replace(read, truncated=read.truncated or unstated_date(read.reply, task))
 
     async def _answered(
         self, step: Step, task: ActionTask, request: Request

@@ -401,15 +401,15 @@ class CostEstimator:
             self._values[step.output] = value
             self._texts[step.output] = value if is_rows else as_text(value)
             return
-        if (
-            action.returns is ValueType.LIST
-            and action.parameter(0).type is ValueType.LIST
-            and any(isinstance(a, Reference) and a.name in self._possible for a in step.arguments)
-        ):
+        held = {
+            i for i, a in enumerate(step.arguments) if getattr(a, "name", None) in self._possible
+        }
+        is_list = action.returns is action.parameter(0).type is ValueType.LIST
+        if held and (is_list or "figures" in action.traits):
             given = [
                 self._possible_rows(argument, as_rows(value))
                 for i, (argument, value) in enumerate(zip(step.arguments, values, strict=True))
-                if action.parameter(i).type is ValueType.LIST
+                if i in held or action.parameter(i).type is ValueType.LIST
             ]
             is_open = self._unknown.are_in(*shown[1:])
             self._hold(step.output, self._selected(action, given, values, is_open=is_open))

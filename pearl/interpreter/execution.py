@@ -469,7 +469,7 @@ def _missing(
             continue
         given, parameter = before[argument.name], action.parameter(i)
         is_text = isinstance(given.value, str)
-        is_value = parameter.reads in ("value", "figure") or (
+        is_value = parameter.reads in ("value", "figure", "date") or (
             is_text and parameter.type is not ValueType.TEXT and not parameter.reads
         )
         if given.state == "nothing" and is_value:

@@ -15,6 +15,7 @@ from pearl.actions.by_row import ByRow, by_row, query_of
 from pearl.actions.groups import NONE
 from pearl.actions.native import is_joining
 from pearl.actions.values import Scalar, Value, as_text
+from pearl.documents.dates import readings
 from pearl.documents.english import SCALES
 from pearl.documents.numbers import CURRENCIES, find_quantity
 from pearl.documents.rows import EMPTY, Rows
@@ -53,7 +54,9 @@ class Content:
 _FIELDS: Mapping[FieldType, Kind] = {
     "int": "number", "number": "number", "bool": "bool", "label": "label", "date": "date",
 }  # fmt: skip
-_TYPES: Mapping[ValueType, Kind] = {ValueType.NUMBER: "number", ValueType.BOOL: "bool"}
+_TYPES: Mapping[ValueType, Kind] = {
+    ValueType.NUMBER: "number", ValueType.BOOL: "bool", ValueType.DATE: "date",
+}  # fmt: skip
 
 
 def contents(graph: PlanGraph) -> dict[str, Content]:
@@ -91,7 +94,11 @@ def _computed(step: Step, action: Action, kind: Kind, known: Mapping[str, Conten
         first, *others = (known[each.name] for each in step.references())
         return first if all(each == first for each in others) else Content(kind)
     traits = action.traits
-    if action.returns in _TYPES or ("counts" in traits and action.returns is not ValueType.LIST):
+    is_list = action.returns is ValueType.LIST
+    if "figures" in traits:  # of dates, one for each row
+        is_list |= any(known[r.name].is_list for r in step.references() if not r.is_context)
+    is_number = not traits.isdisjoint(("counts", "figures"))
+    if not is_list and (action.returns in _TYPES or is_number):
         return Content(_TYPES.get(action.returns, "number"))
     labels = action.labels
     if not traits.isdisjoint(("picks", "selects")):
@@ -100,7 +107,7 @@ def _computed(step: Step, action: Action, kind: Kind, known: Mapping[str, Conten
         return Content("label", labels)
     if "by_field" in traits and isinstance(name := step.arguments[1], String):
         labels = known.get(name.value, Content(kind)).labels  # a column is called as its step
-    return Content(kind, labels, is_list=action.returns is ValueType.LIST)
+    return Content(kind, labels, is_list=is_list)
 
 
 def _labels(step: Step, how: ByRow | None, known: Mapping[str, Content]) -> tuple[str, ...]:
@@ -124,7 +131,7 @@ def _kind(step: Step, action: Action, known: Mapping[str, Content]) -> Kind:
     kinds: set[Kind] = set()
     for i, argument in enumerate(step.arguments):
         # Actions on numbers and values compare with them; others may copy the reply that has one.
-        copies = action.is_native and action.parameter(i).reads not in ("number", "value")
+        copies = action.is_native and action.parameter(i).reads not in ("number", "value", "date")
         for item in items_of(argument):
             if isinstance(item, Reference) and not item.is_context:
                 has_reply = copies and (known[item.name].is_typed or is_joining(action))
@@ -138,7 +145,6 @@ def _kind(step: Step, action: Action, known: Mapping[str, Content]) -> Kind:
 # At run time
 
 UNDECIDED = "undecided"
-_DATE = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _BOUNDS = lazy_pattern(
     r"(?:an estimate|95 % interval)(?: for all)?[0-9,:]*(?: (?:[0-9,]+|of|to|rows:?))+"
 )
@@ -183,7 +189,7 @@ def _in_type(content: Content, value: Any, result: StepResult | None = None) -> 
             unit = f" {quantity.unit}" if quantity.unit and not currency else ""
             digits = format(abs(quantity.value), "f")
             return f"{about}{sign}{currency}{digits}{_SCALES[quantity.scale]}{unit}"
-        case "date", str() if _DATE.fullmatch(value):
+        case "date", str() if readings(value):  # in one of a few forms
             return value
         case "label", str() if value in content.labels or set(value.split("; ")) <= {
             *content.labels,

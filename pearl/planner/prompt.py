@@ -32,6 +32,8 @@ has several parts or one thing has to be found before another.
 or a list of those in square brackets. A string names no output and no step. Calls are not nested.
 - Give every action exactly the arguments of its signature, every step an output name of its own.
 - The answer is made of every output that no other step uses, so use up what does not belong to it.
+- A date or a time that has to be worked out takes a step for each date that the document states, then DATE_DIFF, \
+DATE_ADD or DATE_SUBTRACT; "years" is an age.
 {trying}{composing}- Reply with the plan alone."""
 
 _TRYING = """\

@@ -5,6 +5,7 @@ A step asks for one JSON object, whose schema follows from the type of the resul
     text    {"answer": "because of the storm", "quote": "The storm ..."}
     list    {"entries": ["a dog", "a cat"], "quotes": ["The dog saw a cat."]}
     number  {"value": "12 mg", "quote": "12 mg at night"}
+    date    {"value": "2 May 2021", "quote": "She left on 2 May 2021."}
     bool    {"quote": ["He turned back.", "She did not."], "verdict": "yes"}
 
 `null`, no entry and "not stated" say that the text does not state it. The plain form is read as well, in its
@@ -26,6 +27,7 @@ from functools import cache
 from textwrap import dedent
 from typing import Any, Literal, NamedTuple
 
+from pearl.documents.dates import not_stated, readings, states_date
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import (
     FOREIGN_SCALES,
@@ -114,6 +116,11 @@ _FORMS = {
         '{"value": "...", "quote": "..."}\n"value": one number in digits as the text has it, with its minus, '
         f'its unit and its scale, such as "million"; null if the text does not tell.\n{_QUOTE}',
     ),
+    ValueType.DATE: _Form(
+        "value", "a date",
+        '{"value": "...", "quote": "..."}\n"value": one date as the text has it, with its year, never one that you '
+        f"work out; null if the text does not tell.\n{_QUOTE}",
+    ),
     ValueType.BOOL: _Form(
         "verdict", "yes or no",
         f'{{"quote": "...", "verdict": "..."}}\n{_QUOTE}\n"verdict": "yes", "no", or "not stated" if the text does '
@@ -188,6 +195,8 @@ def _read(
     if wanted not in _READERS:
         return Reply("nothing" if says_not_stated(str(value)) else "found", value, quotes)
     shown = None if source is None else "\n".join((source, *quotes))
+    if shown is not None and wanted is ValueType.DATE and quotes:
+        shown = "\n".join(quotes)
     return Reply("found", _READERS[wanted](value, shown, given, stated is None), quotes)
 
 
@@ -445,6 +454,16 @@ def _amount(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
     return line
 
 
+def _date(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
+    """One date, month, quarter, week or year, which its quotes state, or the text if there are none."""
+    line = plain(value).strip().rstrip(".")
+    if not readings(line):
+        raise _UnclearError(f"it is not one date with its year: {_short(value)}")
+    if shown is not None and not states_date(shown, line):
+        raise _UnclearError(not_stated(line))
+    return line
+
+
 def _is_unit(word: str) -> bool:
     return (
         bool(unit_named(word))
@@ -469,6 +488,7 @@ def _truth(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
 
 _READERS: dict[ValueType, Callable[[Any, str | None, str, bool], Value]] = {
     ValueType.LIST: _entries, ValueType.NUMBER: _amount, ValueType.BOOL: _truth,
+    ValueType.DATE: _date,
 }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ PYTHON_TYPES: dict[ValueType, type | tuple[type, ...]] = {
     ValueType.TEXT: str,
     ValueType.NUMBER: (int, float),
     ValueType.BOOL: bool,
+    ValueType.DATE: str,
     ValueType.LIST: (list, Rows),
     ValueType.CONTEXT: str,
 }
@@ -118,9 +119,11 @@ def test_any_value_gives_the_declared_type_or_a_reason(name: str, data: st.DataO
     else:
         value = result.value if isinstance(result, Scalar) else result
         # A number is a text, too; declared as one, it would multiply the states of grammars.
-        is_number = name in ("count-of", "share-of", "first-found") and not isinstance(value, str)
-        assert is_number or isinstance(value, PYTHON_TYPES[action.returns])
-        assert is_number or isinstance(value, bool) == (action.returns is ValueType.BOOL)
+        of_numbers = ("count-of", "share-of", "first-found", "date-diff")
+        is_other = name in of_numbers and not isinstance(value, str)
+        is_other |= "figures" in action.traits and isinstance(value, Rows)
+        assert is_other or isinstance(value, PYTHON_TYPES[action.returns])
+        assert is_other or isinstance(value, bool) == (action.returns is ValueType.BOOL)
         assert isinstance(as_text(result), str)
         assert native.compute(action, given_) == result
     assert given_ == kept  # values belong to other steps, too

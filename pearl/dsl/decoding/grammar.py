@@ -86,6 +86,7 @@ _LETTERS: Mapping[ValueType, str] = {
     ValueType.TEXT: "v",
     ValueType.NUMBER: "n",
     ValueType.BOOL: "b",
+    ValueType.DATE: "d",
     ValueType.LIST: "l",
     ValueType.TABLE: "t",
     ValueType.PASSAGES: "p",
