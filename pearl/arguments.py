@@ -78,6 +78,7 @@ class SettingArguments(TypedDict, total=False):
     compose: Literal["auto", "off"]
     check: Literal["auto", "all", "off"]
     passes: int
+    looks: int
     items_per_call: int
     row_quotes: int
     max_item_tokens: int

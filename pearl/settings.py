@@ -250,6 +250,11 @@ class Deciding:
         "Times that an extraction reads a document: again for what is missing and for further entries of lists.",
         _PLAN, "reading", metavar="N", least=1,
     )] = 1
+    looks: Annotated[int, Setting(
+        "Times that a step which finds nothing in the passages it is shown looks again: at the next ranks, by "
+        "other words, in the periods before and after (marked); 0: never.",
+        _PLAN, "reading", metavar="N", least=0,
+    )] = 3
     items_per_call: Annotated[int, Setting(
         "Maximum rows per call.",
         _ROWS, "reading", metavar="N", least=1,

@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 
 from pearl.actions.groups import first_of
 from pearl.actions.values import Fetched, FetchedPassage, FoundRows, among_best
@@ -99,10 +100,13 @@ class SearchedDocument:
         """Build the index, which takes long for a long document."""
         _ = self.index
 
+    def every(self) -> Iterator[FetchedPassage]:
+        """Its passages in order."""
+        return (self._placed(Hit(passage, 0, 0.0)) for passage in self.index.passages)
+
     def first(self, n: int) -> tuple[FetchedPassage, ...]:
         """Its first passages, for a query without matches."""
-        n = min(n, len(self.index.passages))
-        return tuple(self._placed(Hit(self.index.passages[i], 0, 0.0)) for i in range(n))
+        return tuple(islice(self.every(), n))
 
     async def search(self, searcher: Searcher, queries: Sequence[str], k: int) -> Fetched:
         """The `k` passages that match best."""
@@ -136,7 +140,7 @@ def index_of(texts: Sequence[str]) -> Index:
     )
 
 
-async def order(searcher: Searcher, query: str, texts: Sequence[str]) -> list[int]:
+async def order(searcher: Searcher, query: str | Sequence[str], texts: Sequence[str]) -> list[int]:
     """The numbers of texts: the best matches first, then texts without a match in their order."""
     result = await searcher.search(index_of(texts), query, len(texts))
     first = [int(hit.passage.document) for hit in result.hits]

@@ -45,6 +45,9 @@ def outputs_for(wanted: ValueType) -> frozenset[ValueType]:
 ROWS = "ROWS"
 """The name of a parameter that takes rows, one by one."""
 
+PERIOD = "PERIOD"
+"""The name of a parameter that takes the period of a figure."""
+
 EACH = "EACH_"
 """`EACH_NAME(ROWS, ...)` is the library's `NAME(CTX, ...)` for each row."""
 

@@ -258,7 +258,7 @@ class Answer(ShownInNotebooks, Generic[T]):
         notes = (
             *self.document_notes,
             *found,
-            *(note for step in self.steps for note in step.composed_notes),
+            *(note for step in self.steps for note in step.notes),
         )
         return tuple(for_caller(note) for note in dict.fromkeys(notes) if not is_estimate(note))
 

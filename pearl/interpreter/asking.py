@@ -214,6 +214,11 @@ class Asker:
         """The name of the model."""
         return self._model.name
 
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether a prompt decides the replies: not those of a script."""
+        return self._model.reads_prompts
+
     async def over_pieces(
         self, step: Step, task: ActionTask, pieces: Sequence[ActionTask]
     ) -> TextReply:
@@ -261,7 +266,7 @@ class Asker:
                 n_calls = read.n_calls + second.n_calls
                 read = replace(second, usage=read.usage + second.usage, n_calls=n_calls)
         # A person writes scripted replies, and embedded ones are computed.
-        if is_unproven(read.reply, task.gives) and self._model.reads_prompts:
+        if is_unproven(read.reply, task.gives) and self.reads_prompts:
             read = replace(read, truncated=read.truncated or UNQUOTED)
         return replace(read, truncated=read.truncated or unstated_date(read.reply, task))
 

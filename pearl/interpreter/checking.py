@@ -241,7 +241,7 @@ def with_checks(result: StepResult, checked: Checked, note: str = "") -> StepRes
     """A result with the calls of the checker, and whether it failed."""
     checks = Checks(checked.by, why=checked.why, is_off=not checked.by)
     return replace(
-        result, checks=checks, composed_notes=(*checks.notes, *filter(None, [note])),
+        result, checks=checks, notes=(*checks.notes, *filter(None, [note])),
         n_calls=result.n_calls + checked.n_calls, usage=result.usage + checked.usage,
         truncated=result.truncated or checks.failure,
     )  # fmt: skip

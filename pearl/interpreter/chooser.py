@@ -215,7 +215,9 @@ async def _fit(
         fits = available_tokens is None or n_document <= available_tokens
         is_whole = limits.strategy == "full" or fits
         chosen = replace(limits, strategy="full" if is_whole else "retrieve", max_parts=None)
-        return await fit(text, Shown(chosen, query, searcher, corpus), available_tokens, n_document)
+        return await fit(
+            text, Shown(chosen, [query], searcher, corpus), available_tokens, n_document
+        )
 
     if most is None:
         return await show(None)

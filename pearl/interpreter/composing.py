@@ -93,7 +93,7 @@ def composed_result(
     why = next((part.why for part in parts if part.why), "") if state == "undecided" else ""
     return StepResult(
         step.output, action.name, labelled_text(parts), True, state=state, why=why,
-        composed_notes=(note,) if note else (), truncated=note,
+        notes=(note,) if note else (), truncated=note,
     )  # fmt: skip
 
 
@@ -171,7 +171,7 @@ async def compose_answer(
             notes.append(f"composed without all of the results: {'; '.join(cuts)}")
     return replace(
         result, is_native=False, n_calls=1 + checked.n_calls, usage=completion.usage + checked.usage,
-        composed_notes=tuple(notes), truncated=flaw, checks=checks,
+        notes=tuple(notes), truncated=flaw, checks=checks,
     )  # fmt: skip
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
 from math import ceil
 from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, get_args
 
 from pearl.actions.searching import SearchedDocument, order, with_tables
-from pearl.actions.values import Fetched
+from pearl.actions.values import Fetched, FetchedPassage
 from pearl.documents.document import AT_ONCE, heading
 from pearl.documents.passages import chunks
 from pearl.documents.tokens import Counter
@@ -89,9 +91,11 @@ class Shown:
     """The selection of a text for a prompt."""
 
     limits: ContextLimits
-    query: str
+    queries: Sequence[str]
     searcher: Searcher
     corpus: SearchedDocument | None = None
+    seen: Sequence[Span] | None = None
+    """Passages that are not shown again; None for the first search, which shows something in any case."""
 
     def count(self, text: str) -> int:
         """Tokens of a text."""
@@ -117,13 +121,13 @@ async def fit(text: str, how: Shown, budget: int | None, n_tokens: int) -> Conte
     if strategy == "retrieve" or (how.corpus is not None and strategy == "auto"):
         limit = min(budget or how.limits.max_retrieved, how.limits.max_retrieved)
         if how.corpus is not None:
-            return await _fetch(how.corpus, limit, how)
+            return await fetch(how.corpus, limit, how)
         return await _retrieve(text, limit, how)
     parts = await off_loop(len(text), partial(split, text, budget or n_tokens, how.count))
     most = how.limits.max_parts
     if most is None or len(parts) <= most:
         return Context("map-reduce", parts, 1.0)
-    best = (await order(how.searcher, how.query, parts))[:most]
+    best = (await order(how.searcher, how.queries, parts))[:most]
     shown = tuple(parts[i] for i in sorted(best))
     coverage = sum(map(len, shown)) / max(1, sum(map(len, parts)))
     return Context("map-reduce", shown, coverage)
@@ -145,7 +149,7 @@ async def fit_prompt(
         if room is None:
             return context
         texts = context.texts
-        too_many = await off_loop(sum(map(len, texts)), lambda: max(map(excess, texts)))  # noqa: B023
+        too_many = await off_loop(sum(map(len, texts)), lambda: max(map(excess, texts), default=0))  # noqa: B023
         if too_many <= 0:
             return context
         room -= too_many
@@ -169,31 +173,38 @@ async def _retrieve(text: str, limit: int, how: Shown) -> Context:
 
     passages = await off_loop(len(text), cut)
     texts = [text[each.span.start : each.span.end] for each in passages]
-    best = [passages[i] for i in await order(how.searcher, how.query, texts)]
+    best = [passages[i] for i in await order(how.searcher, how.queries, texts)]
     spans, shown = await off_loop(len(text), partial(_fitting, text, best, limit, how))
     coverage = _n_covered(spans) / max(1, len(text))
     return Context("retrieve", (shown,), coverage, spans=tuple(spans))
 
 
-async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
+async def fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
     """The best passages of a corpus that fit, each document under its name."""
     text = corpus.text
     n_most = max(MIN_FETCHED, limit // FETCHED_TOKENS)
     n_characters = len(corpus.document.text)
     await off_loop(n_characters, corpus.prepare)
-    fetched = await corpus.search(how.searcher, [how.query], n_most)
-    beside = await off_loop(len(text), partial(with_tables, fetched.hits, how.query, corpus))
-    candidates = tuple(beside) or corpus.first(n_most)  # like a single document without a match
+    fetched = await _searched(corpus, n_most, how)
+    new = unseen(fetched.hits, how.seen or ())
+    query = " ".join(how.queries)
+    beside = unseen(
+        await off_loop(len(text), partial(with_tables, new, query, corpus)), how.seen or ()
+    )
+    candidates = tuple(beside)
+    if not candidates and how.seen is not None:
+        return Context("retrieve", (), 0.0, replace(fetched, hits=()), ())
+    candidates = candidates or corpus.first(n_most)  # like a single document without a match
     matches: list[tuple[Span, str]] = []
     for hit in candidates:
         spans = [hit.span]
         if len(hit.text) > MAX_FETCHED_CHARACTERS:
             size = max(1, min(PASSAGE_TOKENS, limit // 2))
             cut = await off_loop(len(hit.text), partial(chunks, hit.text, size, how.count))
-            best = await order(how.searcher, how.query, [hit.text[c.start : c.end] for c in cut])
+            best = await order(how.searcher, how.queries, [hit.text[c.start : c.end] for c in cut])
             start = hit.span.start
             spans = [Span(start + cut[n].start, start + cut[n].end) for n in best[:BEST]]
-        matches += [(span, hit.document) for span in spans]
+        matches += [(span, hit.document if corpus.is_corpus else "") for span in spans]
     ranked = await off_loop(
         len(text),
         lambda: [_Ranked(s, how.count(text[s.start : s.end]), name) for s, name in matches],
@@ -207,6 +218,30 @@ async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
     coverage = _n_covered(shown_spans) / max(1, n_characters)
     fetched = replace(fetched, hits=hits)
     return Context("retrieve", (shown.lstrip("\n"),), coverage, fetched, tuple(shown_spans))
+
+
+async def _searched(corpus: SearchedDocument, n_most: int, how: Shown) -> Fetched:
+    """The best passages; of further searches, the best of each query in turn: most of them may find nothing."""
+    if how.seen is None:
+        return await corpus.search(how.searcher, how.queries, n_most)
+    n_most += len(how.seen)
+    found = [await corpus.search(how.searcher, [query], n_most) for query in how.queries]
+    in_turn = (hit for hits in zip_longest(*(each.hits for each in found)) for hit in hits if hit)
+    first: dict[Span, FetchedPassage] = {}
+    for hit in in_turn:
+        first.setdefault(hit.span, hit)
+    return replace(found[0], queries=tuple(how.queries), hits=tuple(first.values()))
+
+
+def unseen(hits: Sequence[FetchedPassage], seen: Sequence[Span]) -> list[FetchedPassage]:
+    """The passages that do not lie within spans in order."""
+    starts = [span.start for span in seen]
+
+    def is_new(span: Span) -> bool:
+        before = bisect_right(starts, span.start) - 1
+        return before < 0 or seen[before].end < span.end
+
+    return [hit for hit in hits if is_new(hit.span)]
 
 
 def _fitting(
@@ -282,6 +317,7 @@ class ContextLimits:
     items_per_call: int = 32
     max_reasks: int = 1
     passes: int = 1
+    looks: int = 3
     max_item_tokens: int = 64
     row_quotes: int = 200
     is_strict: bool = False

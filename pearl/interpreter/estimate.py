@@ -35,7 +35,13 @@ from pearl.interpreter.context import (
     awaited,
     fail_step,
 )
-from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
+from pearl.interpreter.requests import (
+    MARK_TOKENS,
+    MERGING_TOKENS,
+    PROMPT_MARGIN,
+    RequestBuilder,
+    chunk_size,
+)
 from pearl.interpreter.row_steps import (
     ITEM_TOKENS,
     MAX_BESIDE,
@@ -224,7 +230,7 @@ class CostEstimator:
             return self._of_table(step, action)
         else:
             task, _ = self._calls.task(step, self._texts)
-            costs = self._formed(task, self._ask(task))
+            costs = self._formed(task, self._ask(task)) + self._of_looks(step, task)
             most = self._counter.most(self._reply_tokens)
             self._texts[step.output] = self._unknown.new(most)
             if task.gives is ValueType.LIST:
@@ -232,6 +238,33 @@ class CostEstimator:
             self._values[step.output] = self._unknown.new(most + UNDECIDED_TOKENS)
             return costs
         return StepCosts()
+
+    def _of_looks(self, step: Step, task: ActionTask) -> StepCosts:
+        """Costs of looking again, if the step may find nothing in passages: a prompt for each look, and one for queries."""
+        # imported on use: few plans read passages
+        from pearl.interpreter.looking import NEAR_TOKENS, words_task
+
+        n, costs = self._calls.n_looks, StepCosts()
+        if not (n and task.document and self._may_look(step, task, task.document)):
+            return costs
+        frame = self._unknown.tokens(self._calls.request(replace(task, document="")).prompt)
+        most = frame.upper + NEAR_TOKENS + self._retrieved(None, Range(0, None))
+        prompt = Range(0, most).up_to(self._limits.prompt_tokens)
+        for _ in range(n):
+            costs += self._formed(task, self._costs(prompt, 0, 1)).or_nothing
+        words = words_task(task)
+        return costs + self._formed(words, self._costs(self._prompt(words), 0, 1)).or_nothing
+
+    def _may_look(self, step: Step, task: ActionTask, document: str) -> bool:
+        """Whether a step may be shown passages of the document, instead of all of it."""
+        search = self._calls.search_of(step, document)
+        if search is None or search[1]:
+            return search is not None
+        cap, strategy = self._limits.prompt_tokens, self._limits.strategy
+        prompt = self._unknown.tokens(self._calls.request(task).prompt, document).upper
+        is_cut = cap is not None and prompt + PROMPT_MARGIN + MERGING_TOKENS > cap
+        is_split = self._calls.is_split(document)
+        return strategy == "retrieve" or (is_cut and strategy != "full" and not is_split)
 
     def _of_composer(self, step: Step) -> StepCosts:
         """Costs of the last step: no call if fewer than two results are decided."""
@@ -846,13 +879,15 @@ class CostEstimator:
             least = min(counts) if length.least > available.most else 1
         return Range(least, max(1, n))
 
-    def _retrieved(self, document: str, available_tokens: Range) -> int:
-        """Maximum tokens of the passages that a step is shown."""
+    def _retrieved(self, document: str | None, available_tokens: Range) -> int:
+        """Maximum tokens of the passages that a step is shown of a document, or None, of any."""
         limit = self._limits.max_retrieved
         gap = self._counter.bounds(GAP)[1] + 2 * self._seam
         # Each passage has at least one token, and `GAP_TOKENS` for the gap before it.
         most = self._counter.most(limit) + gap * (limit // (1 + GAP_TOKENS) + 1)
         whole = PASSAGE_TOKENS + GAP_TOKENS
+        if document is None:
+            return most
         is_plain = self._calls.corpus(document) is None
         has_room = available_tokens.most is None or available_tokens.least >= whole
         if is_plain and not self._unknown.are_in(document) and limit >= whole and has_room:

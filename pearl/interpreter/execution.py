@@ -13,16 +13,19 @@ from typing import Literal
 from pearl.actions import by_search, native
 from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
 from pearl.actions.operators import DIRECT
+from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import EmptyListError, Value, as_text, behind
 from pearl.documents.document import Document
-from pearl.documents.evidence import StepReply, collect
-from pearl.documents.numbers import UnclearNumberError
-from pearl.documents.rows import Rows
+from pearl.documents.evidence import Evidence, StepReply, collect
+from pearl.documents.numbers import UnclearNumberError, find_quantity
+from pearl.documents.rows import Rows, shortened
+from pearl.documents.table.quantities import read_quantity
+from pearl.documents.units.record import below_headers
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import ListLiteral, Plan, Reference, Step, String
 from pearl.dsl.passes import Rewritten, rewrite_plan
-from pearl.dsl.signatures import CTX, NOTHING, Action, ActionLibrary, ValueType
+from pearl.dsl.signatures import CTX, NOTHING, PERIOD, Action, ActionLibrary, ValueType
 from pearl.errors import (
     BudgetError,
     ExecutionError,
@@ -43,13 +46,14 @@ from pearl.interpreter.checking import (
     with_checks,
 )
 from pearl.interpreter.composing import compose_answer, composed_result
-from pearl.interpreter.context import Context, ContextLimits, fail_step, off_loop
+from pearl.interpreter.context import Context, ContextLimits, fail_step, off_loop, unseen
 from pearl.interpreter.flows import as_input, contents
+from pearl.interpreter.looking import PERIODS, looks, of_other_period
 from pearl.interpreter.naming import named_rows
 from pearl.interpreter.parts import answer_parts, deciding_of, sources_of_part
-from pearl.interpreter.provenance import Sources, heads_of, sources_of
-from pearl.interpreter.requests import RequestBuilder
-from pearl.interpreter.results import StepResult, computed, void
+from pearl.interpreter.provenance import Sources, heads_of, merged, sources_of
+from pearl.interpreter.requests import RequestBuilder, query_of
+from pearl.interpreter.results import Look, StepResult, computed, void
 from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
 from pearl.llm import ActionTask, Model, Usage
 from pearl.llm.client import Role
@@ -177,7 +181,7 @@ class _Interpreter:
                 value="refused: the model did not carry out this step",
             )  # fmt: skip
         self._calls.finished(step)
-        if result.fetched is not None:
+        if result.fetched is not None and not result.looks:
             self._trace.append(retrieved(step.output, result.fetched))
         asker, row_asker = self._asker, self._row_asker
         askers = (asker, row_asker, asker.escalation, row_asker.escalation, asker.checker)
@@ -267,21 +271,121 @@ class _Interpreter:
         else:
             context, pieces = await self._calls.pieces(task, task.document)
             read = await self._asker.over_pieces(step, task, pieces)
-        result = StepResult(
-            step.output, action.name, read.reply.value, False, n_calls=read.n_calls,
-            usage=read.usage, shown=shown, reply=read.text, quotes=read.reply.quotes,
-            state=read.reply.state, why=read.reply.why, truncated=read.truncated,
-        )  # fmt: skip
-        if "claims" in action.traits and result.state == "found":
-            result = await self._with_checked_figure(step, task, read, result)
+        result = replace(await self._of_reply(step, task, read), shown=shown)
         if context is None:
             return result
         if shown is None and context.spans is not None:
             result = replace(result, sources=Sources(context.spans))
-        return replace(
+        result = replace(
             result, context=context.strategy, coverage=context.coverage if shown is None else None,
             fetched=context.fetched,
         )  # fmt: skip
+        search = self._calls.search_of(step, task.document or "")
+        if result.state != "nothing" or not self._calls.n_looks or search is None:
+            return result
+        view, name = search
+        queries, spans = [query_of(task)], context.spans or ()
+        if name and (fetched := before[name].fetched) is not None:
+            queries, spans = [*fetched.queries], self._calls.beside.get(step.output, ())
+            spans = spans or tuple(hit.span for hit in fetched.hits)
+        elif context.strategy != "retrieve":
+            return result
+        return await self._looked_again(step, task, view, result, queries, spans)
+
+    async def _of_reply(self, step: Step, task: ActionTask, read: TextReply) -> StepResult:
+        """The result that a reply gives."""
+        result = StepResult(
+            step.output, task.action.name, read.reply.value, False, n_calls=read.n_calls,
+            usage=read.usage, reply=read.text, quotes=read.reply.quotes,
+            state=read.reply.state, why=read.reply.why, truncated=read.truncated,
+        )  # fmt: skip
+        if "claims" in task.action.traits and result.state == "found":
+            return await self._with_checked_figure(step, task, read, result)
+        return result
+
+    async def _looked_again(
+        self, step: Step, task: ActionTask, view: SearchedDocument, first: StepResult, queries: Sequence[str],
+        shown: Sequence[Span],
+    ) -> StepResult:  # fmt: skip
+        """The result of a step that found nothing in the passages `shown`, after further searches."""
+        seen, tried, read, result = [*shown], list[Look](), list[TextReply](), first
+
+        def has_more() -> bool:
+            spans = merged(view.text, seen)
+            return any(unseen([each], spans) for each in view.every())
+
+        async for look, asked in looks(step, task, queries, self._asker, read, has_more):
+            if first.fetched is not None and not tried:
+                self._trace.append(retrieved(step.output, first.fetched))
+            known = () if look.by == PERIODS else seen  # asked for another figure, in any passage
+            found = await self._calls.further(asked, view, look.queries or queries, known)
+            if found.fetched is not None:
+                self._trace.append(retrieved(step.output, found.fetched, look.by))
+            if not found.texts:
+                tried.append(look)
+                continue
+            read.append(
+                await self._asker.read(step, "look", replace(asked, document=found.texts[0]))
+            )
+            other = await self._of_reply(step, asked, read[-1])
+            seen += found.spans or ()
+            tried.append(replace(look, n_passages=len(found.spans or ()), state=other.state))
+            if other.state == "found":
+                result = self._in_period(step, task, asked, other)
+                break
+            if result.state == "nothing":  # what is undecided might be the value
+                result = replace(other, truncated=result.truncated or other.truncated)
+        spans = merged(view.text, seen)
+        share = min(
+            1.0, sum(span.end - span.start for span in spans) / max(1, len(view.document.text))
+        )
+        return replace(
+            result, n_calls=first.n_calls + sum(each.n_calls for each in read), shown=first.shown,
+            usage=sum((each.usage for each in read), first.usage), looks=tuple(tried), fetched=first.fetched,
+            notes=(f"step '{step.output}' found nothing and looked again: {'; '.join(map(str, tried))}",) if tried else (),
+            sources=Sources(spans), context=first.context, coverage=None if first.coverage is None else share,
+        )  # fmt: skip
+
+    def _in_period(
+        self, step: Step, task: ActionTask, asked: ActionTask, result: StepResult
+    ) -> StepResult:
+        """A value that a further search found; one of another period says so, and no other step takes it."""
+        document = self._calls.document
+        passages, _ = collect([StepReply(step.output, result.reply)], document)
+        headings: list[str] = []  # of the cells of quoted rows that have the value
+        if (amount := find_quantity(result.text)) is not None:
+            for quoted in (each.span for each in passages):
+                part = self._calls.searched.part_at(quoted.start)
+                for start, end, cells in below_headers(document.text[part.start : part.end]):
+                    if part.start + start < quoted.end and quoted.start < part.start + end:
+                        read = {name: read_quantity(cell) for name, cell in cells.items()}
+                        headings += [
+                            name
+                            for name, each in read.items()
+                            if each and each.value == amount.value
+                        ]
+        quotes = " ".join(each.text for each in passages)
+        around = " ".join(headings), quotes, passage_of(document, passages)
+        other = of_other_period(task, asked, (*around, " ".join(self._heads(passages))))
+        if not other:
+            return result
+        wanted = dict(task.arguments).get(PERIOD) or " ".join(value for _, value in task.arguments)
+        told = f"asked for {shortened(wanted)}, found under {other}"
+        if not self._calls.is_last(step):
+            return replace(result, state="undecided", why=told, value=f"undecided: {told}")
+        value = f"{result.value} ({told})" if isinstance(result.value, str) else result.value
+        return replace(result, value=value, truncated=told)
+
+    def _heads(self, passages: Sequence[Evidence]) -> list[str]:
+        """The name, the metadata and the beginning of each document of passages, which name its company and its period."""
+        searched = self._calls.searched
+        return [
+            " | ".join(
+                [name, *searched.metadata_of(name).values(), searched.text_of(name)[:N_HEAD]]
+            )
+            for name in dict.fromkeys(each.source for each in passages)
+            if name in searched.names
+        ]
 
     def _with_sources(
         self, step: Step, result: StepResult, before: Mapping[str, StepResult]
@@ -349,20 +453,14 @@ class _Interpreter:
         self, step: Step, task: ActionTask, read: TextReply, result: StepResult
     ) -> StepResult:
         """A figure, unless the checker does not find it in its quotes; the documents of these name the company."""
-        document, searched = self._calls.document, self._calls.searched
+        document = self._calls.document
         passages, _ = collect([StepReply(step.output, read.text)], document)
         if not passages:
             return result
-        heads = [
-            " | ".join(
-                [name, *searched.metadata_of(name).values(), searched.text_of(name)[:N_HEAD]]
-            )
-            for name in dict.fromkeys(each.source for each in passages)
-            if name in searched.names
-        ]
         said = " ".join(value for _, value in task.arguments if value)
         claim = Claim(
-            f"{said}: {result.text}", "\n...\n".join([*heads, passage_of(document, passages)])
+            f"{said}: {result.text}",
+            "\n...\n".join([*self._heads(passages), passage_of(document, passages)]),
         )
         checked = await check_claims(self._asker, [claim], step=step)
         result = with_checks(result, checked)

@@ -166,7 +166,7 @@ class Reducer:
             state="undecided" if is_open else "found" if value else "nothing",
             why=flaw if is_open else "", truncated=flaw, deciding=deciding,
             misquoted=tuple(sorted(self._misquoted, key=lambda each: each.text)),
-            composed_notes=(*rows.notes, *sorted(self._notes)),
+            notes=(*rows.notes, *sorted(self._notes)),
         )  # fmt: skip
 
     async def _text(self, group: Group, parts: Sequence[ActionTask]) -> _Said:

@@ -24,6 +24,7 @@ from pearl.interpreter.context import (
     ContextLimits,
     ContextOverflowError,
     Shown,
+    fetch,
     fit,
     fit_prompt,
     off_loop,
@@ -36,6 +37,7 @@ from pearl.interpreter.prompt import (
     formed_messages,
     words_messages,
 )
+from pearl.interpreter.provenance import merged
 from pearl.llm import ActionTask, Message, Request
 from pearl.replies.not_stated import says_nothing
 from pearl.retrieval.search import Searcher
@@ -412,9 +414,8 @@ class RequestBuilder:
                     help="extraction reads the whole document: use --context auto, or a larger model",
                 )
             return Context("map-reduce", parts, 1.0)
-        query = " ".join([*(value for _, value in task.arguments), task.explanation])
         corpus = self.corpus(document)
-        shown = Shown(limits, query, self.searcher, corpus)
+        shown = Shown(limits, [query_of(task)], self.searcher, corpus)
         context = await fit(document, shown, available_tokens, n_tokens)
         view = self._of_text.get(document)
         if view is None or corpus is not None or context.spans is None:
@@ -437,6 +438,42 @@ class RequestBuilder:
                 return entries
             case String() | Number():
                 return argument.value
+
+    async def further(
+        self, task: ActionTask, view: SearchedDocument, queries: Sequence[str], seen: Sequence[Span]
+    ) -> Context:
+        """The passages that match queries best, without those that were shown, as many as fit the prompt."""
+        available = await off_loop(len(view.document.text), partial(self.available_tokens, task))
+        most = self.limits.max_retrieved
+        shown = Shown(self.limits, queries, self.searcher, view, merged(view.text, seen))
+        return await fit_prompt(
+            most if available is None else min(available, most),
+            lambda room: fetch(view, room or most, shown),
+            lambda text: self._excess(action_messages(replace(task, document=text)), text),
+        )
+
+    def search_of(self, step: Step, document: str) -> tuple[SearchedDocument, str] | None:
+        """What a step reads passages of: the document that it is given, or that of an earlier search, with its output."""
+        if (view := self._of_text.get(document)) is not None:
+            return view, ""
+        steps = {each.output: each for each in self.graph.steps}
+        action = self.graph.checked.action(step)
+        for i, argument in enumerate(step.arguments):
+            source = steps.get(argument.name) if isinstance(argument, Reference) else None
+            if source is not None and action.parameter(i).type is ValueType.CONTEXT:
+                is_search = self.graph.checked.action(source).searches
+                return next(((v, source.output) for v in self.read_by(source) if is_search), None)
+        return None
+
+    @property
+    def n_looks(self) -> int:
+        """How often a step looks again that finds nothing in passages: a share of a budget is for one prompt."""
+        return self.limits.looks if self.limits.max_prompt_tokens is None else 0
+
+    def is_last(self, step: Step) -> bool:
+        """Whether a result goes to no other step but the one that composes the answer."""
+        readers = (each for each in self.graph.steps if each is not self.graph.composer)
+        return all(step.output != r.name for each in readers for r in each.references())
 
     @property
     def may_wait(self) -> bool:
@@ -490,3 +527,8 @@ def chunk_size(available_tokens: int) -> int:
 def _contexts(step: Step) -> list[str]:
     """The document and the sources that a step reads, each once."""
     return list(dict.fromkeys(each.name for each in step.references() if each.is_context))
+
+
+def query_of(task: ActionTask) -> str:
+    """The query that the passages of a task are ranked by."""
+    return " ".join([*(value for _, value in task.arguments), task.explanation])

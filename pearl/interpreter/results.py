@@ -29,6 +29,27 @@ class Cited:
     columns: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A further search of a step, and what it found."""
+
+    by: str
+    queries: tuple[str, ...] = ()
+    """() for those of the first search."""
+    n_passages: int = 0
+    state: State = "nothing"
+
+    def __str__(self) -> str:
+        what = f" ({'; '.join(self.queries)})" if self.queries else ""
+        return f"{self.by}{what}: {self.state if self.n_passages else 'no further passage'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The look as JSON data."""
+        return {
+            "by": self.by, "queries": list(self.queries), "passages": self.n_passages, "state": self.state,
+        }  # fmt: skip
+
+
 MAX_TRACED_ROWS = 20  # Maximum rows of a value in a trace event
 
 MAX_SHOWN = 5
@@ -101,7 +122,9 @@ class StepResult:
     cited: Cited | None = field(default=None, repr=False)
     verdicts: Mapping[str, int] = field(default_factory=dict, repr=False)
     composed: tuple[tuple[str, tuple[Evidence, ...]], ...] = field(default=(), repr=False)
-    composed_notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    looks: tuple[Look, ...] = ()
+    """The further searches after nothing was found in the passages of the first one."""
     # Each an `AnswerPart`, whose module imports this one.
     parts: tuple[Any, ...] = field(default=(), repr=False)
     """The parts of the answer that it was composed from."""
@@ -165,6 +188,7 @@ class StepResult:
             "state": self.state,
             **({"why": self.why} if self.why else {}),
             **({"truncated": self.truncated} if self.truncated else {}),
+            **({"looks": [each.to_dict() for each in self.looks]} if self.looks else {}),
             **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
             **({} if self.cascade is None else {"cascade": self.cascade.to_dict()}),
             **({"checks": self.checks.to_dict()} if self.checks.verdicts else {}),

@@ -40,9 +40,10 @@ AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided", "re
 
 MAX_PASSAGES = 20  # Maximum passages in an event
 
-Purpose = Literal["step", "part", "combine", "again", "items", "choose", "check"]
+Purpose = Literal["step", "part", "combine", "again", "look", "items", "choose", "check"]
 """Why the model is called: for the result of a step, for one part of the document, to merge such results,
-again because the reply could not be parsed, about a batch of rows, to choose an option, or to check claims."""
+again because the reply could not be parsed, for a further look after nothing was found, about a batch of rows, to choose
+an option, or to check claims."""
 
 
 class EventBase(BaseModel):
@@ -249,6 +250,8 @@ class Retrieved(EventBase):
 
     event: Literal["retrieved"] = "retrieved"
     step: str
+    look: str = ""
+    """What a step looks at after it found nothing: the next ranks, other words, other periods; "" for its first search."""
     queries: tuple[str, ...]
     method: str
     k: int  # The number of passages requested
@@ -341,7 +344,7 @@ def constraint_refused(level: Level, error: ModelError) -> ConstraintRefused:
     )
 
 
-def retrieved(step: str, fetched: Fetched) -> Retrieved:
+def retrieved(step: str, fetched: Fetched, look: str = "") -> Retrieved:
     """The event of a search."""
     passages = tuple(
         FoundPassage(
@@ -351,7 +354,7 @@ def retrieved(step: str, fetched: Fetched) -> Retrieved:
         for hit in fetched.hits[:MAX_PASSAGES]
     )  # fmt: skip
     return Retrieved(
-        step=step, queries=fetched.queries, method=fetched.method, k=fetched.k,
+        step=step, look=look, queries=fetched.queries, method=fetched.method, k=fetched.k,
         n_hits=len(fetched.hits), passages=passages, notes=fetched.notes,
         duration_s=fetched.duration_s,
     )  # fmt: skip

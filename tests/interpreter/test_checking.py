@@ -188,7 +188,7 @@ def test_a_result_has_the_calls_of_its_checker(by: str, why: str, cut: str) -> N
     found = with_checks(result, Checked([], by, 1, why=why), "a note")
     failure = "meaning was not checked: it is down" if why == "it is down" else ""
     assert (found.n_calls, found.truncated) == (3, cut or failure)
-    assert found.composed_notes[-1] == "a note"
+    assert found.notes[-1] == "a note"
     assert (found.checks.by, found.checks.is_off) == (by, not by)
 
 

@@ -220,7 +220,7 @@ def mill(n: int) -> CorpusDocument:
 def test_prose_of_a_document_is_shown_with_its_table_that_matches(plan: str) -> None:
     document = Index.build(map(mill, range(4))).document("mills")
     model = Scripted(lambda request: "Nothing found.")
-    run(plan, document, model, domain="finance", window=8_000)
+    run(plan, document, model, domain="finance", window=8_000, looks=0)
     prompt = model.requests[-1].prompt
     for n in range(3):
         assert f"strike because of the pay in their mill {n}" in prompt

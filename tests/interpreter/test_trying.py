@@ -19,6 +19,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Task
 from pearl.runs.forecast import forecast
 from pearl.trace import Trace
+from pearl.view.answer_page import answer_page
 
 SENTENCE = "Turnover was 40 million in 2015."
 DOCUMENT = Document(f"{SENTENCE}\n\nThe mill has 12 looms.\n\nAda runs the mill.", "mill.txt")
@@ -81,6 +82,8 @@ def test_a_later_step_runs_only_if_needed() -> None:
         "not_needed",
     )
     assert Answer.from_json(answer.to_json()).steps[1].state == "not_needed"
+    page = answer_page(answer, DOCUMENT)
+    assert "; not needed</p>" in page
 
 
 def test_after_nothing_the_next_is_tried() -> None:

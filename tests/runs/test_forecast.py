@@ -170,7 +170,7 @@ def check(found: Forecast, model: Scripted, *, is_whole: bool) -> None:
 def test_forecast_of_first_steps_is_exact(context: str, n: int, *, tables: bool) -> None:
     text = story(n, tables=tables)
     model = Scripted(replies(80))
-    this = pearl(model, context=context, window=1_200, max_output_tokens=80)
+    this = pearl(model, context=context, window=1_200, max_output_tokens=80, looks=0)
     found = by_name(forecast(this, [task(PLAN, text)]))
     assert run(this, PLAN, text)
     steps = sent(model)
