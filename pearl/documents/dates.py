@@ -118,8 +118,7 @@ class Dates:
     periods: tuple[Period | None, ...]
     note: str = ""
     is_day_first: bool | None = None
-    is_certain: bool = False
-    """Whether some dates have one order of day and month, and none the other."""
+    is_certain: bool = False  # some dates have this order of day and month, and none the other
 
 
 @dataclass(slots=True)
@@ -182,12 +181,7 @@ def read_period(text: str, is_day_first: bool | None = None) -> tuple[Period | N
 
 
 def readings(text: str, is_day_first: bool | None = None) -> tuple[Period, ...]:
-    """What a text is as a date, month, quarter, week or year: two if day and month may be swapped, () for another text.
-
-    Example:
-        >>> [str(each.first) for each in readings("1/6/2023")], readings("by 1 June 2023")
-        (['2023-01-06', '2023-06-01'], ())
-    """
+    """What a text is as a date, month, quarter, week or year: two if day and month may be swapped, () for another text."""
     text = text.strip()
     orders = _Orders()
     both = (_period(year, 1, 12),) * 2 if (year := _of_year(text)) else _read(text, orders)

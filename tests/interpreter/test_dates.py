@@ -99,7 +99,7 @@ def test_a_date_that_python_adds_is_computed_and_typed() -> None:
     answer = run(plan, **given, ans=("Notice.", AGREEMENT))
     assert (answer.status, answer.steps[2].value) == ("answered", "2021-01-30")
     with_weeks = run(plan.replace('n, "days"', 'n, "weeks"'), **given, ans=("Notice.", AGREEMENT))
-    assert "'30 days' is not a number of weeks alone" in with_weeks.why
+    assert "'30 days' is not a whole number of weeks" in with_weeks.why
 
 
 def test_business_days_say_what_they_are() -> None:

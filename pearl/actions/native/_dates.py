@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from itertools import product
+from typing import NamedTuple
 
 from pearl.actions.columns import MAX_SHOWN
 from pearl.actions.native import Family
@@ -22,31 +23,13 @@ from pearl.documents.dates import (
     read_dates,
     readings,
     states_date,
-)
+)  # fmt: skip
 from pearl.documents.english import singular
 from pearl.documents.numbers import UnclearNumberError, quoted, read_number
 from pearl.documents.rows import Rows, shortened, unused_name
 from pearl.dsl.signatures import Parameter, ValueType
 
 PLUGINS = Family()
-
-
-@dataclass(frozen=True, slots=True)
-class _Date:
-    """What a text alone may mean; `flaw`: why it may be several days."""
-
-    text: str
-    periods: tuple[Period, ...]
-
-    @property
-    def ends(self) -> set[date]:
-        return {day for each in self.periods for day in (each.first, each.last)}
-
-    @property
-    def flaw(self) -> str:
-        if len(self.periods) > 1:
-            return f"the day and the month of {quoted(self.text)} may be swapped"
-        return f"{quoted(self.text)} is no single day"
 
 
 def _weekdays(day: int) -> int:
@@ -61,11 +44,9 @@ def _business_days(a: date, b: date) -> int:
 
 
 def _add_business_days(day: date, n: int) -> date:
-    if not n:
-        return day
     is_back = n < 0
     weeks, rest = divmod(_weekdays(day.toordinal() - is_back) + n - 1 + is_back, 5)
-    return date.fromordinal(7 * weeks + rest + 1)
+    return date.fromordinal(7 * weeks + rest + 1) if n else day
 
 
 def _add_months(day: date, n: int) -> date:
@@ -81,81 +62,77 @@ def _months(a: date, b: date) -> int:
     return n - (b < _add_months(a, n))
 
 
-_Functions = tuple[Callable[[date, date], int], Callable[[date, int], date]]
-_UNITS: dict[str, _Functions] = {
+_UNITS: dict[str, tuple[Callable[[date, date], int], Callable[[date, int], date]]] = {
     "days": (lambda a, b: (b - a).days, lambda day, n: day + timedelta(n)),
     "business days": (_business_days, _add_business_days),
     "weeks": (lambda a, b: int((b - a).days / 7), lambda day, n: day + timedelta(7 * n)),
     "months": (_months, _add_months),
     "years": (lambda a, b: int(_months(a, b) / 12), lambda day, n: _add_months(day, 12 * n)),
 }
-_NAMES = ", ".join(_UNITS)
-
-
-def _functions(unit: str) -> _Functions:
-    if unit not in _UNITS:
-        raise ValueError(f"unknown unit {quoted(unit)}; units are {_NAMES}")
-    return _UNITS[unit]
-
-
 _UNIT = Parameter("UNIT", choices=tuple(_UNITS))
-_NOTES = {"business days": ["business days are Monday to Friday, public holidays included"]}
+_A_AND_B = (Parameter("A", reads="date"), Parameter("B", reads="date"), _UNIT)
+_DATE_AND_N = (Parameter("DATE", reads="date"), Parameter("N", reads="figure"), _UNIT)
+
+
+class _Date(NamedTuple):
+    text: str
+    periods: tuple[Period, ...]
+
+    @property
+    def flaw(self) -> str:
+        if len(self.periods) > 1:
+            return f"the day and the month of {quoted(self.text)} may be swapped"
+        return f"{quoted(self.text)} is no single day"
 
 
 @PLUGINS.action(
-    "DATE_DIFF",
-    (
-        Parameter("A", reads="date"), Parameter("B", reads="date"), _UNIT,
-    ),
-    f"Return how many whole UNIT date B is after date A, below 0 if before: {_NAMES}; years of an age, too",
+    "DATE_DIFF", _A_AND_B,
+    f"Return how many whole UNIT date B is after date A, below 0 if before: {', '.join(_UNITS)}; years of an age, too",
     traits=("figures",),
 )  # fmt: skip
 def date_diff(a: Value, b: Value, unit: str) -> Value:
     """Count the whole units from one date to another; of rows, in each."""
-    count, _ = _functions(unit)
 
     def between(dates: Sequence[_Date]) -> int:
-        found = {count(*days) for days in product(*(each.ends for each in dates))}
+        ends = [{day for each in one.periods for day in (each.first, each.last)} for one in dates]
+        found = {_UNITS[unit][0](*days) for days in product(*ends)}
         if len(found) > 1:
-            flaw = next(each.flaw for each in dates if len(each.ends) > 1)
+            flaw = next(one.flaw for one, days in zip(dates, ends, strict=True) if len(days) > 1)
             raise UnclearNumberError(f"{flaw}: it may be {min(found):,} to {max(found):,} {unit}")
         return found.pop()
 
-    return _computed([a, b], unit, between, _NOTES.get(unit, []))
-
-
-_N_AFTER = (Parameter("DATE", reads="date"), Parameter("N", reads="figure"), _UNIT)
+    return _computed([a, b], unit, unit, between)
 
 
 @PLUGINS.action(
-    "DATE_ADD", _N_AFTER, "Return the date that is N UNIT after DATE",
+    "DATE_ADD", _DATE_AND_N, "Return the date that is N UNIT after DATE",
     returns=ValueType.DATE, traits=("figures",),
 )  # fmt: skip
 def date_add(when: Value, n: Value, unit: str, sign: int = 1) -> Value:
     """The date some units after another; of rows, in each."""
-    _, add = _functions(unit)
-    number = sign * _whole(n, unit)
 
     def later(dates: Sequence[_Date]) -> str:
-        (given,) = dates
+        ((text, periods),) = dates
+        number = sign * _whole(n, unit)
         try:
-            ends = [Period(*(add(day, number) for day in (each.first, each.last)))
-                    for each in given.periods]  # fmt: skip
+            first, last = (
+                _UNITS[unit][1](day, number) for day in (periods[0].first, periods[0].last)
+            )
         except (ValueError, OverflowError):
-            why = f"{number:,} {unit} from {quoted(given.text)} is outside the years 1 to 9999"
+            why = f"{number:,} {unit} from {quoted(text)} is outside the years 1 to 9999"
             raise UnclearNumberError(why) from None
         # Of a month, another month; but days are counted from a day.
-        part = next(each for each in DATE_PARTS if date_part(given.periods[0], each))
-        found = date_part(ends[0], part)
-        if len(ends) > 1 or found is None:
-            raise UnclearNumberError(f"{given.flaw}, and {unit} are counted from one")
+        part = next(each for each in DATE_PARTS if date_part(periods[0], each))
+        found = date_part(Period(first, last), part)
+        if len(periods) > 1 or found is None:
+            raise UnclearNumberError(f"{dates[0].flaw}, and {unit} are counted from one")
         return found
 
-    return _computed([when], "date", later, _NOTES.get(unit, []), [n])
+    return _computed([when], unit, "date", later, n)
 
 
 @PLUGINS.action(
-    "DATE_SUBTRACT", _N_AFTER, "Return the date that is N UNIT before DATE",
+    "DATE_SUBTRACT", _DATE_AND_N, "Return the date that is N UNIT before DATE",
     returns=ValueType.DATE, traits=("figures",),
 )  # fmt: skip
 def date_subtract(when: Value, n: Value, unit: str) -> Value:
@@ -165,26 +142,22 @@ def date_subtract(when: Value, n: Value, unit: str) -> Value:
 
 def _whole(value: Value, unit: str) -> int:
     """A whole number that is of a unit, or that names none."""
-    if isinstance(value, Rows) or (isinstance(value, Scalar) and value.rows.undecided):
-        raise UnclearNumberError(f"one number is needed, not {quoted(as_text(value))}")
-    text = as_text(value.value if isinstance(value, Scalar) else value)
+    text = _text(value)
     number = read_number(text)
-    words = {
-        singular(word)
-        for word in re.findall(r"[^\W\d_]+", text.casefold().replace("working", "business"))
-    }
-    if words and words != {singular(word) for word in unit.split()}:
-        raise UnclearNumberError(f"{quoted(text)} is not a number of {unit} alone")
-    if number != int(number):
-        raise UnclearNumberError(f"{number:g} is not a whole number of {unit}")
+    of = re.findall(r"[^\W\d_]+", text.casefold().replace("working", "business"))
+    if {*map(singular, of)} not in (set(), {*map(singular, unit.split())}) or number % 1:
+        raise UnclearNumberError(f"{quoted(text)} is not a whole number of {unit}")
     return int(number)
 
 
 def _computed(
-    dates: Sequence[Value], heading: str, compute: Callable[[Sequence[_Date]], int | str],
-    notes: Sequence[str], beside: Sequence[Value] = (),
+    dates: Sequence[Value], unit: str, heading: str,
+    compute: Callable[[Sequence[_Date]], int | str], *beside: Value,
 ) -> Value:  # fmt: skip
     """A value of single dates, or one for each row: where both dates are rows, these have to be the same ones."""
+    if unit not in _UNITS:
+        raise ValueError(f"unknown unit {quoted(unit)}; units are {', '.join(_UNITS)}")
+    notes = ["business days are Monday to Friday, public holidays included"] * ("busi" in unit)
     collections = [each for each in dates if isinstance(each, Rows)]
     if not collections:
         single = compute([_read(_text(each)) for each in dates])
@@ -195,24 +168,22 @@ def _computed(
     first = collections[0]
     if len({(len(each), *(row.key for row in each.every)) for each in collections}) > 1:
         raise ValueError("the dates are of different rows: take both with FIELD from the same rows")
-    columns = [_cells(each, len(first.every)) for each in dates]
-    heading, why, computed = unused_name(heading, first.names), list[str](), []
-    for row, cells in zip(first.every, zip(*columns, strict=True), strict=True):
-        value: int | str | None = None
+    columns = zip(*(_cells(each, len(first.every)) for each in dates), strict=True)
+    heading, computed = unused_name(heading, first.names), []
+    for row, cells in zip(first.every, columns, strict=True):
+        texts = [text for text, *_ in cells if text is not None]
+        value: int | str | None = "" if any(map(is_no_key, texts)) else None
         try:
-            if any(text is not None and is_no_key(text) for text, *_ in cells):
-                value = ""
-            elif all(text is not None for text, *_ in cells):
+            if value is None and len(texts) == len(cells):
                 value = compute([_read(text or "", *rest) for text, *rest in cells])
         except UnclearNumberError as error:
-            why.append(f"{shortened(row.text, 60)}: {error}")
+            notes.append(f"{shortened(row.text, 60)}: {error}")
         computed.append(row.with_column(heading, None if value is None else str(value)))
     n = len(first)
-    result = replace(
+    return replace(
         first, rows=tuple(computed[:n]), doubtful=tuple(computed[n:]), column=heading,
         is_answered=False, columns=(), totals=(), stated=None,
-    )  # fmt: skip
-    return result.noting(*notes, *why[:MAX_SHOWN])
+    ).noting(*notes[:MAX_SHOWN])  # fmt: skip
 
 
 def _cells(value: Value, n: int) -> list[tuple[str | None, bool | None, str | None]]:
@@ -225,8 +196,8 @@ def _cells(value: Value, n: int) -> list[tuple[str | None, bool | None, str | No
 
 
 def _text(value: Value) -> str:
-    if isinstance(value, Scalar) and value.rows.undecided:
-        raise UnclearNumberError(f"the date is undecided: {as_text(value)}")
+    if isinstance(value, Rows) or (isinstance(value, Scalar) and value.rows.undecided):
+        raise UnclearNumberError(f"one certain value is needed: {quoted(as_text(value))}")
     value = value.value if isinstance(value, Scalar) else value
     return value[0] if isinstance(value, list) and len(value) == 1 else as_text(value)
 

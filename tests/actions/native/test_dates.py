@@ -101,8 +101,11 @@ def test_dates_are_added(given: tuple[Value, ...], result: str) -> None:
         (("9999-12-31", 1, "days"), "outside the years 1 to 9999"),
         (("0001-01-01", -1, "months"), "outside the years 1 to 9999"),
         (("2021-03-01", 10**30, "years"), "outside the years 1 to 9999"),
-        (("2021-03-01", 2.5, "years"), "2.5 is not a whole number of years"),
-        (("2021-03-01", "10 days", "business days"), "'10 days' is not a number of business days"),
+        (("2021-03-01", 2.5, "years"), "'2.5' is not a whole number of years"),
+        (
+            ("2021-03-01", "10 days", "business days"),
+            "'10 days' is not a whole number of business days",
+        ),
         (("before 2 May 2021", 1, "days"), "no date stands alone in 'before 2 May 2021'"),
         (("2 May 2021 or 3 May 2021", 1, "days"), "2 dates stand in"),
         (("soon", 1, "days"), "no date stands in 'soon'"),
