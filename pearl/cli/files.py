@@ -203,7 +203,7 @@ def open_samples(
     """Yield samples and errors in the order of the data; `position` as in `Source`."""
     from pearl.data.domains import Source, read_samples
 
-    columns = dict(map(_column, settings["columns"]))
+    columns = named_values("--column", settings["columns"], "FIELD=COLUMN")
     source = Source(
         settings["data"], settings["split"], columns, settings["allow_outside"], position
     )
@@ -224,26 +224,16 @@ def open_samples(
         raise UsageError(f"no sample is in subset '{subset}'", help=help)
 
 
-def _column(said: str) -> tuple[str, str]:
-    field, equals, column = said.partition("=")
-    if not (field and equals and column):
-        raise UsageError(f"--column {said}: not FIELD=COLUMN", help="--column question=text")
-    return field.strip(), column.strip()
-
-
-def named_values(option: str, said: Sequence[str]) -> dict[str, str]:
-    """The values of an option that is NAME=VALUE, each name once."""
-    from pearl.dsl.binding import parameter_value
-
+def named_values(option: str, said: Sequence[str], form: str = "NAME=VALUE") -> dict[str, str]:
+    """The values of an option that is given for several names, each once."""
     values: dict[str, str] = {}
     for each in said:
-        name, equals, value = each.partition("=")
-        name = canonical_name(name.strip())
-        if not (name and equals):
-            raise UsageError(f"{option} {each}: not NAME=VALUE", help=f"{option} drug=warfarin")
+        name, equals, value = (part.strip() for part in each.partition("="))
+        if not (name and equals and value):
+            raise UsageError(f"{option} {each}: not {form}", help=f"{option} {form.lower()}")
         if name in values:
             raise UsageError(f"{option} gives '{name}' twice", help="give each name one value")
-        values[name] = parameter_value(name, value)
+        values[canonical_name(name)] = value
     return values
 
 

@@ -335,16 +335,13 @@ def argument_problems(
     yield from _range(step, action)
     for index, argument in enumerate(step.arguments):
         parameter = action.parameter(index)
-        if (
-            isinstance(argument, Reference)
-            and argument.name in given
-            and not _takes_text(parameter)
-        ):
+        is_given = isinstance(argument, Reference) and argument.name in given
+        if is_given and not _takes_text(parameter):
             yield Diagnostic(
                 "misplaced-parameter",
                 f"'{action.name}' takes no parameter of the plan as {parameter.name}",
                 argument.span,
-                help=f"write {parameter.name} into the plan: '{argument.name}' is a text, for texts, numbers and lists of them",
+                help=f"write {parameter.name} into the plan; a parameter stands for a text or a number, also in a list",
             )
             continue
         yield from _literal(argument, parameter, action)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -181,9 +182,9 @@ class Forecaster:
         self._n_tasks = self._n_unplanned = self._n_problems = 0
         self._problems: list[str] = []
         self._graph = lru_cache(maxsize=256)(
-            lambda plan, question, *parameters: (
+            lambda plan, question, values: (
                 rewrite_plan(
-                    build_graph(bind(pearl.compile(plan, question=question), dict(parameters)))
+                    build_graph(bind(pearl.compile(plan, question=question), json.loads(values)))
                 ).graph
             )
         )
@@ -201,9 +202,7 @@ class Forecaster:
             if unit.plan is None:
                 self._plan(unit.question or "", unit.kind)
             else:
-                self._run(
-                    self._graph(unit.plan, unit.question, *unit.parameters.items()), unit.document()
-                )
+                self._run(self._graph(*unit.planned), unit.document())
         except PearlError as error:
             self._n_problems += 1
             if len(self._problems) < 3:

@@ -54,11 +54,9 @@ class KeptPlans:
         for kept in await self._kept():
             pattern = re.escape(kept.question)
             for name in kept.parameters:
-                first, *again = pattern.split(re.escape(f"{{{name}}}"))
-                value = rf"(?P<{name}>\w(?:.{{0,{MAX_NAME - 2}}}\w)?)"
-                pattern = first + "".join(
-                    f"{(value, f'(?P={name})')[i > 0]}{part}" for i, part in enumerate(again)
-                )
+                value, mark = rf"\w(?:.{{0,{MAX_NAME - 2}}}\w)?", re.escape(f"{{{name}}}")
+                pattern = pattern.replace(mark, f"(?P<{name}>{value})", 1)
+                pattern = pattern.replace(mark, f"(?P={name})")
             found = re.fullmatch(pattern, " ".join(question.split()))
             values = found.groupdict() if found else {}
             if values.keys() != {*kept.parameters}:

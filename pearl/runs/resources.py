@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -64,14 +65,14 @@ class Resources:
         finally:
             self.n_loading -= 1
 
-    def plan(self, text: str, question: str | None, parameters: Mapping[str, str]) -> CheckedPlan:
-        """A plan with the values of its parameters, cached by its text and these."""
-        return self._plan(text, question, *parameters.items())[0]
+    def plan(self, text: str, question: str | None, values: str = "{}") -> CheckedPlan:
+        """Parse a plan, with values of its parameters as JSON; cached by all."""
+        return self._plan(text, question, values)[0]
 
-    def n_chained(self, text: str, question: str | None, parameters: Mapping[str, str]) -> int:
+    def n_chained(self, text: str, question: str | None, values: str = "{}") -> int:
         """Length of the longest chain of calls in a plan; 0 if it is invalid."""
         try:
-            return self._plan(text, question, *parameters.items())[1]
+            return self._plan(text, question, values)[1]
         except PearlError:
             return 0  # the unit will fail with this error
 
@@ -89,10 +90,8 @@ class Resources:
         made: Made = self._made[key]
         return made
 
-    def _read(
-        self, text: str, question: str | None, *parameters: tuple[str, str]
-    ) -> tuple[CheckedPlan, int]:
-        checked = bind(self.pearl.compile(text, question=question), dict(parameters))
+    def _read(self, text: str, question: str | None, values: str) -> tuple[CheckedPlan, int]:
+        checked = bind(self.pearl.compile(text, question=question), json.loads(values))
         return checked, max(n_following(build_graph(checked)))
 
     async def _load(self, key: Hashable, load: Callable[[], Document]) -> Document:

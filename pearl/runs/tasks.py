@@ -237,18 +237,11 @@ def read_tasks(info: RunInfo) -> list[Task]:
     except ValidationError as error:
         raise StoreError(f"the tasks of run {info.id} cannot be read: {reason(error)}") from None
     home = Path(info.folder)
-    return [
-        _over_file(
-            row.id,
-            str(home / row.path),
-            row.name,
-            row.question,
-            row.plan,
-            row.extra,
-            row.parameters,
-        )
-        for row in rows
-    ]
+    return [_over_file(**{**dict(row), "path": str(home / row.path)}) for row in rows]
+
+
+Values = Callable[["Sample"], Mapping[str, Any]]
+"""Gives the values of a plan's parameters for a sample."""
 
 
 def row_values(names: Collection[str], given: Mapping[str, str], sample: Sample) -> dict[str, Any]:
@@ -263,8 +256,7 @@ class DocumentTasks:
     change: Callable[[Task], Task] | None = None
 
     def __init__(
-        self, read: Callable[..., Iterable[Sample | DataError]], plan: str,
-        values: Callable[[Sample], Mapping[str, str]] = lambda sample: {},
+        self, read: Callable[..., Iterable[Sample | DataError]], plan: str, values: Values = lambda _: {},
     ) -> None:  # fmt: skip
         self._read = read
         self._plan = plan
@@ -317,15 +309,8 @@ class DocumentTasks:
 class CountedDocumentTasks(DocumentTasks):
     """`DocumentTasks` of which the number is known."""
 
-    def __init__(
-        self, read: Callable[..., Iterable[Sample | DataError]], plan: str,
-        values: Callable[[Sample], Mapping[str, str]] = lambda sample: {},
-    ) -> None:  # fmt: skip
-        super().__init__(read, plan, values)
-        self._n = len(self._n_samples) + self._n_failing
-
     def __len__(self) -> int:
-        return self._n
+        return len(self._n_samples) + self._n_failing
 
 
 def _document_key(document: Document | Path | StoredFile, values: Mapping[str, object]) -> bytes:
@@ -342,8 +327,7 @@ class StreamedTasks:
     change: Callable[[Task], Task] | None = None
 
     def __init__(
-        self, read: Callable[[], Iterable[Sample | DataError]], plan: str,
-        values: Callable[[Sample], Mapping[str, str]] = lambda sample: {},
+        self, read: Callable[[], Iterable[Sample | DataError]], plan: str, values: Values = lambda _: {},
     ) -> None:  # fmt: skip
         self._read = read
         self._plan = plan
@@ -400,16 +384,8 @@ def _tasks(
         text, digest = row.document, text_sha256(row.document)
         name = names.claim(digest, row.document_name or id, source.line)
         extra["document"] = name
-        yield Task(
-            id,
-            partial(from_text, text, name),
-            row.question,
-            plan,
-            None,
-            digest,
-            extra,
-            parameters=row.parameters,
-        )
+        task = Task(id, partial(from_text, text, name), row.question, plan, None, digest, extra)
+        yield replace(task, parameters=row.parameters)
     elif path is not None:
         extra["document"] = name = str(row.document_path)
         yield _over_file(id, str(path), name, row.question, plan, extra, row.parameters)

@@ -55,7 +55,8 @@ def test_a_text_is_given_and_shown(pearl: Terminal) -> None:
     ("args", "why"),
     [
         ([], "the plan's parameter 'drug' is not set: the drug that was stopped"),
-        (["--set", "drug="], "parameter 'drug' is empty"),
+        (["--set", "drug="], "--set drug=: not NAME=VALUE"),
+        (["--set", "drug=\u200b"], "parameter 'drug' is empty"),
         (["--set", "drug"], "--set drug: not NAME=VALUE"),
         (["--set", "drug=a", "--set", "dose=b"], "the plan has no parameter 'dose'"),
         (["--set", "drug=a", "--set", "drug=b"], "--set gives 'drug' twice"),
@@ -80,6 +81,9 @@ def test_columns_of_data_give_a_text_for_each_row(pearl: Terminal) -> None:
     assert len(told) == 3  # the same document with the same text is run once
     assert "rash" in found[1]["answer"]
     assert "'drug' is empty" in found[2]["error"]["message"]
+    Path("list.jsonl").write_text(json.dumps({"drug": ["a"], "document": LETTER}), "utf-8")
+    pearl("execute", "stopped.plan", "--data", "list.jsonl", *MODEL, "--out", "list_rows.jsonl", code=2)  # fmt: skip
+    assert "parameter 'drug' must be a text, not ['a']" in Path("list_rows.jsonl").read_text("utf-8")  # fmt: skip
     pearl("execute", "stopped.plan", "--data", "drugs.csv", "--set", "drug=aspirin", *MODEL, "--out", "all.jsonl")  # fmt: skip
     (row,) = [json.loads(line) for line in Path("all.jsonl").read_text("utf-8").splitlines()]
     assert row["parameters"] == {"drug": "aspirin"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -52,10 +52,9 @@ from pearl.errors.privacy import is_private
 
 if TYPE_CHECKING:
     from pearl.cli.work import Finished
-    from pearl.data.samples import Sample
     from pearl.runs.executors import Task
     from pearl.runs.session import Summary
-    from pearl.runs.tasks import DocumentTasks, TaskFile
+    from pearl.runs.tasks import DocumentTasks, TaskFile, Values
 
 
 @click.command(cls=Command)
@@ -132,12 +131,11 @@ def command(
     _refuse_other(plan, named)
     text, names, declared = _checked(plan, options)
     given, named_paths = named_values("--set", options["set"]), _sources(declared, sources)
+    values = partial(row_values, names, given)
     if not named and not named_paths and data is None:
         raise wrong
     if data is not None and is_address(address_of(data)):
-        streamed = StreamedTasks(
-            partial(open_samples, options), text, partial(row_values, names, given)
-        )
+        streamed = StreamedTasks(partial(open_samples, options), text, values)
         streamed.change = partial(sourced, named=named_paths)
         return _run(streamed, out, options, text)
     if data is None:
@@ -147,7 +145,6 @@ def command(
             sources=named_paths,
         )  # fmt: skip
         return _run(work, out, options, text)
-    values = partial(row_values, names, given)
     return _run(_data_tasks(text, values, options, named_paths), out, options, text)
 
 
@@ -252,21 +249,17 @@ _CHOOSE = ("limit", "subset", "columns")  # Options that need a file from its be
 
 
 def _data_tasks(
-    plan: str,
-    values: Callable[[Sample], Mapping[str, str]],
-    options: dict[str, Any],
-    sources: tuple[NamedSource, ...],
+    plan: str, values: Values, options: dict[str, Any], sources: tuple[NamedSource, ...]
 ) -> DocumentTasks:
     """A task for each document of the data, and a failing task for each invalid row."""
     from pearl.runs.tasks import CountedDocumentTasks, DocumentTasks
 
-    read = partial(open_samples, options)
-    if Path(options["data"]).is_fifo():  # can be read only once
+    read, is_pipe = partial(open_samples, options), Path(options["data"]).is_fifo()
+    if is_pipe:  # can be read only once
         read = partial(iter, list(read()))
-    elif not any(options[name] for name in _CHOOSE) and _estimated_rows(options["data"]) > _LARGE:
-        tasks = DocumentTasks(read, plan, values)
-    else:
-        tasks = CountedDocumentTasks(read, plan, values)
+    is_whole = not (is_pipe or any(options[name] for name in _CHOOSE))
+    is_large = is_whole and _estimated_rows(options["data"]) > _LARGE
+    tasks = (DocumentTasks if is_large else CountedDocumentTasks)(read, plan, values)
     tasks.change = partial(sourced, named=sources)
     return tasks
 

@@ -157,11 +157,8 @@ class Task(Unit):
     @property
     def depends_on(self) -> Sequence[str]:
         """Plan, question, parameters and extra fields."""
-        said = (
-            {**self.extra, "parameters": dict(self.parameters)} if self.parameters else self.extra
-        )
         try:
-            extra = json.dumps(said, sort_keys=True) if said else "{}"
+            extra = json.dumps([dict(self.extra), dict(self.parameters)], sort_keys=True)
         except TypeError as error:
             raise UsageError(
                 f"the extra of task '{self.id}' is not JSON data: {error}",
@@ -169,13 +166,14 @@ class Task(Unit):
             ) from None
         return self.plan or "", self.question or "", extra
 
+    @property
+    def planned(self) -> tuple[str, str | None, str]:
+        """Its plan, question, and parameters as JSON: the key of its checked plan."""
+        return self.plan or "", self.question, json.dumps(dict(self.parameters), default=str)
+
     def n_chained(self, resources: Resources) -> int:
         """Length of the longest chain of steps of its plan."""
-        return (
-            0
-            if self.plan is None
-            else resources.n_chained(self.plan, self.question, self.parameters)
-        )
+        return 0 if self.plan is None else resources.n_chained(*self.planned)
 
     async def perform(self, resources: Resources, trace: Trace) -> Answer:
         """Run the plan, writing it first if necessary."""
@@ -185,8 +183,7 @@ class Task(Unit):
         resources.on_loaded()
         if self.plan is None:
             return await resources.pearl.ask(self.question or "", document, trace=trace)
-        plan = resources.plan(self.plan, self.question, self.parameters)
-        return await resources.pearl.execute(plan, document, trace=trace)
+        return await resources.pearl.execute(resources.plan(*self.planned), document, trace=trace)
 
     def is_unsure(self, result: Answer) -> bool:
         """Whether the answer is missing or may be incomplete."""
