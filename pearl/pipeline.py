@@ -237,6 +237,7 @@ class Pearl:
         kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
         parameters: Mapping[str, str] | None = None,
+        sources: Mapping[str, SourceGiven] | None = None,
         trace: Trace | None = None,
     ) -> CheckedPlan:
         """Write a plan for a question.
@@ -247,6 +248,7 @@ class Pearl:
             kind: Kind of the document: a corpus can be searched, a table can be queried.
             rejected: Valid plans that gave no usable answer, and why.
             parameters: Texts of the question that the plan takes as parameters, by their names.
+            sources: As in `ask`, in place of a document; the planner sees their names, kinds, sizes and descriptions.
             trace: Records every attempt.
 
         Raises:
@@ -256,10 +258,11 @@ class Pearl:
         """
         values = {name: parameter_value(name, v) for name, v in (parameters or {}).items()}
         question = with_names(one_line(question), values) if values else question
+        read = await self._with_sources(None, sources) if sources else Document("", kind=kind)
         understood = await self.understand(question, history=history, trace=trace)
         plan = await self.planner.write(
-            understood.planned, self.calls(trace, "planner"),
-            kind=kind, rejected=rejected, parameters=values, trace=trace,
+            understood.planned, self.calls(trace, "planner"), kind=read.kind, rejected=rejected,
+            parameters=values, sources=read.sources, trace=trace,
         )  # fmt: skip
         return understood.filled(plan)
 
@@ -465,6 +468,11 @@ class Pearl:
         self, understood: Understood, document: Document, token_budget: int | None, trace: Trace
     ) -> Answer:
         planner, alone = self.clients["planner"], understood.question
+        if document.sources and self.fallback == "direct" and planner.is_small:
+            raise UsageError(
+                f"{planner.name} is too small to write plans, which sources need",
+                help="--planner-model names another model, --fallback none lets it",
+            )
         if self.fallback == "direct" and planner.is_small:
             trace.append(PlanFailed(n_attempts=0, fallback="direct"))
             answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
@@ -475,11 +483,12 @@ class Pearl:
             return replace(answer, document_notes=(note, *answer.document_notes))
         try:
             plan = await self.planner.write_shared(
-                understood.planned, self.calls(trace, "planner"), trace, kind=document.kind
-            )
+                understood.planned, self.calls(trace, "planner"), trace, kind=document.kind,
+                sources=document.sources,
+            )  # fmt: skip
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
-            if self.fallback is None:
+            if self.fallback is None or document.sources:
                 raise
             return await self.answer(alone, document, token_budget=token_budget, trace=trace)
         return await self.execute(

@@ -84,6 +84,10 @@ def without_search(library: ActionLibrary, own: ActionLibrary) -> ActionLibrary:
     return ActionLibrary(library.name, kept)
 
 
-def without_extraction(library: ActionLibrary) -> ActionLibrary:
-    """The actions in planning prompts: a schema makes the steps that extract, not a model."""
-    return ActionLibrary(library.name, [a for a in library.values() if not a.extracts])
+def for_planners(library: ActionLibrary, *, has_sources: bool) -> ActionLibrary:
+    """The actions in planning prompts: a schema makes the steps that extract, not a model, and only sources can be declined."""
+    kept = [
+        action for action in library.values()
+        if not action.extracts and (has_sources or "declines" not in action.traits)
+    ]  # fmt: skip
+    return ActionLibrary(library.name, kept)

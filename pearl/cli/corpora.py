@@ -78,6 +78,11 @@ def with_named(load: Callable[[], Document] | None, named: tuple[NamedSource, ..
     )
 
 
+def opened_sources(named: Iterable[NamedSource]) -> dict[str, tuple[Document, str]]:
+    """Sources as `Pearl` takes them."""
+    return {name: (_opened(path), about) for name, path, about in named}
+
+
 @cache
 def _opened(path: str) -> Document:
     """A source, opened once for all tasks."""

@@ -165,6 +165,10 @@ def kept_plan(
     given: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPlan, dict[str, str]] | None:
     """With --reuse-plans, the plan of a question with other values of its parameters, and the values, told on stderr."""
+    refuse(
+        (options["reuse_plans"] and options["sources"],
+         "--reuse-plans and --source cannot be combined", "pearl plan -o FILE --source ... keeps a plan in a file"),
+    )  # fmt: skip
     if not options["reuse_plans"]:
         return None
     from pearl.runs.kept_plans import KeptPlans

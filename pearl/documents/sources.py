@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from pearl.documents.document import Document, Source, heading
+from pearl.documents.document import Document, DocumentKind, Source, heading
 from pearl.dsl.literals import MAX_NAME, terminal
 from pearl.dsl.signatures import CTX
 from pearl.errors import UsageError
@@ -56,9 +56,15 @@ def with_sources(document: Document | None, sources: Iterable[Source]) -> Docume
     notes = dict.fromkeys(note for each in placed for note in each.document.notes)
     return Document(
         "".join(pieces), ", ".join(each.document.name if each.name == CTX else each.name for each in placed),
-        tuple(parts), tuple(pages), kind=document.kind if document else "corpus", ocr=tuple(ocr),
+        tuple(parts), tuple(pages), kind=_kind_of([each.document for each in placed]), ocr=tuple(ocr),
         notes=tuple(notes), sources=tuple(placed),
     )  # fmt: skip
+
+
+def _kind_of(documents: Sequence[Document]) -> DocumentKind:
+    """The kind of all together: passages are searched if one is a corpus."""
+    kinds: set[DocumentKind] = {each.kind for each in documents}
+    return kinds.pop() if len(kinds) == 1 else "corpus" if "corpus" in kinds else "document"
 
 
 def _renamed(document: Document, source: str) -> Document:

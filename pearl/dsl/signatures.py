@@ -66,6 +66,7 @@ Trait = Literal[
     "compares",  # judges rows beside each other
     "reduces",  # returns a text of all rows, or of each group
     "splits",  # takes texts apart
+    "declines",  # says that no source has the answer; for plans over sources only
     "claims",  # a model's reply is a claim about a passage
     "tries",  # returns the first of its arguments that found something; needs later ones only if none did before
 ]

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import count
 from pathlib import Path
 
-from pearl.actions.operators import with_operators, without_extraction, without_search
+from pearl.actions.operators import for_planners, with_operators, without_search
 from pearl.documents.document import DocumentKind
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action, ActionLibrary
@@ -79,7 +79,7 @@ class PlannerMaterial:
         self.bank = bank
         self.nearest = nearest
         self._home = home
-        self._whole: dict[DocumentKind, Shown] = {}
+        self._whole: dict[tuple[DocumentKind, bool], Shown] = {}
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
@@ -123,15 +123,20 @@ class PlannerMaterial:
     def _examples_of_one(self) -> tuple[Example, ...]:
         return callable_with(self.examples, self._of_one)
 
-    def actions_for(self, kind: DocumentKind = "document") -> ActionLibrary:
+    def actions_for(
+        self, kind: DocumentKind = "document", *, has_sources: bool = False
+    ) -> ActionLibrary:
         """The actions in the prompt; actions that search are for a corpus only."""
-        return without_extraction(self.actions if kind == "corpus" else self._of_one)
+        actions = self.actions if kind == "corpus" else self._of_one
+        return for_planners(actions, has_sources=has_sources)
 
     def shown(
         self,
         question: str,
         kind: DocumentKind = "document",
         fits: Callable[[Shown], bool] = lambda shown: True,
+        *,
+        has_sources: bool = False,
     ) -> Shown:
         """What the prompt of a question shows: all, the same for every question, or what is near to it.
 
@@ -139,13 +144,14 @@ class PlannerMaterial:
             question: The question.
             kind: Kind of the document.
             fits: Whether a prompt fits the window of the model.
+            has_sources: Whether the plan reads named sources.
         """
         bank = self.examples if kind == "corpus" else self._examples_of_one
-        shown = self._whole.get(kind) or Shown(
-            self.actions_for(kind), _varied(bank, N_EXAMPLES),
+        shown = self._whole.get((kind, has_sources)) or Shown(
+            self.actions_for(kind, has_sources=has_sources), _varied(bank, N_EXAMPLES),
             notes=(self.lacks,) if self.lacks else (),
         )  # fmt: skip
-        self._whole[kind] = shown
+        self._whole[kind, has_sources] = shown
         if self.nearest is None and fits(shown):
             return shown
         least = N_EXAMPLES if self.nearest is None else self.nearest
@@ -194,7 +200,10 @@ class PlannerMaterial:
             name for name in self.library if any(n.startswith(f"{name}_") for n in self.library)
         }
         called = Counter(name for each in self.examples for name in _called(each))
-        composing = {action.name for action in self.actions.values() if action.composes}
+        composing = {
+            action.name for action in self.actions.values()
+            if action.composes or "declines" in action.traits
+        }  # fmt: skip
         return frozenset(heads | composing | {name for name, n in called.items() if n > 1})
 
 

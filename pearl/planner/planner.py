@@ -10,7 +10,7 @@ from datetime import date
 from functools import partial
 
 from pearl.data.samples import Turn
-from pearl.documents.document import DocumentKind
+from pearl.documents.document import DocumentKind, Source
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan
 from pearl.errors import UsageError
 from pearl.llm import Model, PlanTask
@@ -18,7 +18,7 @@ from pearl.llm.client import Client
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.reply_limits import reply_limit
 from pearl.planner.material import PlannerMaterial, Shown
-from pearl.planner.prompt import Rejected, asked_on, plan_messages, rejection_messages
+from pearl.planner.prompt import Rejected, asked_on, plan_messages, rejection_messages, told_sources
 from pearl.planner.understanding import Understood, understand
 from pearl.planner.writer import MAX_REPAIRS, RepairLoop, composing, one_line
 from pearl.trace import Trace
@@ -89,6 +89,7 @@ class Planner:
         *,
         kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
+        sources: Sequence[Source] = (),
     ) -> Shown:
         """What the prompt of a question shows: what fits the window of the model, without its reply."""
         client, settings = self.client, self.settings
@@ -100,12 +101,16 @@ class Planner:
                 PlanTask(question, shown.library), client.window, settings.max_output_tokens,
                 max_steps=settings.max_steps,
             )  # fmt: skip
-            messages = plan_messages(question, shown, self.day, kind)
+            messages = plan_messages(question, shown, self.told(sources), kind)
             text = "\n\n".join(m.content for m in (*messages, *rejection_messages(rejected)))
             # No token is shorter than a byte.
             return len(text.encode()) <= room or client.counter.count(text) <= room
 
-        return self.material.shown(question, kind, fits)
+        return self.material.shown(question, kind, fits, has_sources=bool(sources))
+
+    def told(self, sources: Sequence[Source] = ()) -> str:
+        """What a prompt says of the sources and the day."""
+        return "\n\n".join(filter(None, (told_sources(sources), self.day)))
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -124,12 +129,13 @@ class Planner:
         kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
         parameters: Mapping[str, str] | None = None,
+        sources: Sequence[Source] = (),
         trace: Trace | None = None,
     ) -> CheckedPlan:
         """Plan a standalone question; a language model composes the answer."""
         settings = self.settings
         with self.client.breaker.running(), self._counted():
-            show = partial(self.shown, question, kind=kind, rejected=rejected)
+            show = partial(self.shown, question, kind=kind, rejected=rejected, sources=sources)
             # In a thread, because a small window has tokens counted, perhaps by a server.
             is_small = (self.client.window or _LARGE) < _LARGE
             shown = await asyncio.to_thread(show) if is_small else show()
@@ -138,7 +144,7 @@ class Planner:
                 question=question, shown=shown, model=model,
                 max_repairs=settings.max_repairs, max_steps=settings.max_steps,
                 max_output_tokens=settings.max_output_tokens, rejected=rejected,
-                day=self.day, kind=kind, parameters=parameters or {}, fallback=self.client.plan_fallback,
+                day=self.told(sources), kind=kind, parameters=parameters or {}, sources=sources, fallback=self.client.plan_fallback,
                 trace=trace, n_later=lambda: self._n_writing - 1,
             ).write()  # fmt: skip
         return composing(plan, question, settings.max_steps) if model.reads_prompts else plan
@@ -150,12 +156,15 @@ class Planner:
         trace: Trace,
         *,
         kind: DocumentKind = "document",
+        sources: Sequence[Source] = (),
     ) -> CheckedPlan:
         """Write a plan; callers with the same question share it."""
-        key = (question, kind)
+        key = (question, kind, told_sources(sources))
 
         async def write() -> CheckedPlan:
-            self._plans[key] = await self.write(question, model, kind=kind, trace=trace)
+            self._plans[key] = await self.write(
+                question, model, kind=kind, sources=sources, trace=trace
+            )
             return self._plans[key]
 
         return self._plans.get(key) or await self._writing.do(key, write)

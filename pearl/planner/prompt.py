@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Literal
 
-from pearl.documents.document import DocumentKind
+from pearl.documents.document import DocumentKind, Source
+from pearl.documents.rows import shortened
+from pearl.documents.table import table_rows
 from pearl.dsl.nodes import Declared, print_action, print_plan
 from pearl.dsl.signatures import Action
 from pearl.errors import Diagnostic, render_diagnostics
+from pearl.errors.escaping import counted
 from pearl.llm import Message
 from pearl.llm.messages import PLAN_ASKED
 from pearl.planner.material import Shown, is_on_rows
@@ -84,6 +88,13 @@ Parameters, whose texts are given when the plan is run; the question has their n
 Where the text matters, pass the name, without quotes and braces, as the output of an earlier step: alone, or beside a text \
 in a list, as ["the end of", {name}]. Only ANSWER takes the question with the braces."""
 
+_SOURCES = """\
+The plan is answered from these sources. Their names stand where a signature or a rule says CTX, and what is said of a \
+collection or a table holds for those that are one:
+{names}
+Read a source only for what its description says that it is about, as few of them as the question needs, and each in steps of its own; \
+the name is given without quotes. A question of which they have nothing is one step: answer = NO_SOURCE("<the question>")."""
+
 _EARLIER = "ANSWER_1 and the like stand for answers to earlier questions: copy them into strings as they are."
 
 
@@ -132,6 +143,32 @@ def asked_on(as_of: date | None, fiscal_year_end: tuple[int, int]) -> str:
         is_over = (as_of.month, as_of.day) > fiscal_year_end
         year = f", in fiscal {as_of.year + is_over} (fiscal years end on {month:02}-{day:02})"
     return _ASKED_ON.format(day=as_of.isoformat(), year=year)
+
+
+def told_sources(sources: Sequence[Source]) -> str:
+    """What a planner is told of the sources of its plan, of their text nothing; "" without any."""
+    if not sources:
+        return ""
+    rules = [_TABLE_RULES] if any(each.document.kind == "table" for each in sources) else []
+    names = "\n".join(f"- {each.name} : {_told(each)}" for each in sources)
+    return "\n\n".join([*rules, _SOURCES.format(names=names)])
+
+
+MAX_ABOUT = 300  # maximum characters of a description
+
+
+@lru_cache(maxsize=32)
+def _told(source: Source) -> str:
+    document = source.document
+    n = sum(len(table.rows) for table in table_rows(document)) if document.kind == "table" else 0
+    what = (
+        f"corpus of {counted(len(document.parts), 'document')}"
+        if document.kind == "corpus"
+        else document.kind
+    )
+    rows = f" of {counted(n, 'row')}" if n else ""
+    about = shortened(source.about, MAX_ABOUT)
+    return f"{what}{rows}, {len(document.text):,} characters{f': {about}' if about else ''}"
 
 
 def given_later(parameters: Sequence[Declared]) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 
 from pearl.actions import native
 from pearl.actions.operators import ANSWER
-from pearl.documents.document import DocumentKind
+from pearl.documents.document import DocumentKind, Source
 from pearl.documents.passages import terms
+from pearl.documents.rows import shortened
 from pearl.dsl.binding import values_left
 from pearl.dsl.checker import COUNTS_BEST, MAX_STEPS, CheckedPlan, check, compile_plan, mend_plan
 from pearl.dsl.decoding.constraint import Constraint
@@ -50,6 +51,7 @@ from pearl.llm.reply_limits import reply_limit
 from pearl.planner.examples import wording
 from pearl.planner.material import Shown, free_output
 from pearl.planner.prompt import (
+    MAX_ABOUT,
     Rejected,
     given_later,
     plan_messages,
@@ -65,7 +67,7 @@ def composing(plan: CheckedPlan, question: str, max_steps: int) -> CheckedPlan:
     steps = plan.plan.steps
     names: list[str] = list(plan.outputs)
     last = plan.action(steps[-1])
-    inputs = [a.name for a in steps[-1].arguments if isinstance(a, Reference) and a.name != CTX]
+    inputs = [a.name for a in steps[-1].arguments if isinstance(a, Reference) and not a.is_context]
     others = [name for name in names if name != steps[-1].output]
     if last.composes and others:  # it is given what it leaves out
         names, steps = [*inputs, *others], steps[:-1]
@@ -206,11 +208,23 @@ class Attempt:
 def unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
     """Diagnostics of a valid plan that never reads the document."""
     references = [reference for step in checked.plan.steps for reference in step.references()]
-    if any(reference.is_context for reference in references):
+    declines = any("declines" in checked.action(step).traits for step in checked.plan.steps)
+    if declines or any(reference.is_context for reference in references):
         return ()
     at = checked.plan.steps[0].action_span
     advice = "pass CTX to the step that finds the input of the others"
     return (Diagnostic("unread-document", "no step reads the document", at, help=advice),)
+
+
+def _without_ctx(checked: CheckedPlan, sources: Sequence[Source]) -> tuple[Diagnostic, ...]:
+    """An error for a plan over sources alone that reads another document."""
+    if not sources or any(each.name == CTX for each in sources):
+        return ()
+    names = " or ".join(each.name for each in sources)
+    return tuple(
+        Diagnostic("undefined-name", "there is no CTX, only sources", each.span, help=f"pass {names}")
+        for step in checked.plan.steps for each in step.references() if each.name == CTX
+    )[:1]  # fmt: skip
 
 
 def repeated(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
@@ -240,6 +254,7 @@ class RepairLoop:
     kind: DocumentKind = "document"
     parameters: Mapping[str, str] = field(default_factory=dict)
     """The values that the question has under their names, in braces."""
+    sources: Sequence[Source] = ()
     fallback: ConstraintFallback | None = None
     trace: Trace | None = None
     n_later: Callable[[], int] = int
@@ -251,6 +266,9 @@ class RepairLoop:
         self._n_calls = self._n_cached = 0
         self.library = self.shown.library
         self._declared = declared(self.parameters)
+        self._sources = [
+            Declared(s.name, shortened(s.about, MAX_ABOUT)) for s in self.sources if s.name != CTX
+        ]
 
     async def write(self) -> CheckedPlan:
         """Request a plan, then repairs while it has flaws."""
@@ -294,7 +312,7 @@ class RepairLoop:
             reading = read(completion.text, tolerant=True)
             text, fixed = mend_plan(
                 reading.text, self.library, max_steps=self.max_steps, question=self.question,
-                parameters=self._declared,
+                parameters=self._declared, sources=self._sources,
             )  # fmt: skip
             checked, problems = self._checked(text, completion.text)
             if checked is not None and not problems and round == 0 < self.max_repairs:
@@ -337,11 +355,12 @@ class RepairLoop:
         try:
             checked = compile_plan(
                 text, self.library, max_steps=self.max_steps, question=self.question,
-                parameters=self._declared,
+                parameters=self._declared, sources=self._sources,
             )  # fmt: skip
         except PlanError as error:
             return None, error.diagnostics
         problems = *values_left(checked, self.parameters), *unread(checked), *repeated(checked)
+        problems += _without_ctx(checked, self.sources)
         return checked, problems + not_meant(reply, checked, self.question)
 
     def _tell(self, **event: Any) -> None:
@@ -379,8 +398,9 @@ class RepairLoop:
         header = print_header(declared.values())
         known = self.library.extended(declared.values())
         constraint = steps_constraint(
-            known, max_steps=self._n_constrained, max_text=max_text, parameters=[*self.parameters]
-        )
+            known, max_steps=self._n_constrained, max_text=max_text, parameters=[*self.parameters],
+            contexts=[each.name for each in self.sources] or [CTX],
+        )  # fmt: skip
         second = await self._ask(steps_messages(messages, header), task, constraint, level)
         return replace(second, text=f"{header}\n\n{second.text}", usage=first.usage + second.usage)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
 from typing import Any
 
 from pearl.documents.digest import digest
-from pearl.documents.document import Document, DocumentKind
+from pearl.documents.document import Document, DocumentKind, Source
 from pearl.dsl.binding import bind
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.passes import rewrite_plan
@@ -200,7 +200,9 @@ class Forecaster:
             if unit.problem is not None or unit.document is None:
                 raise unit.problem or PearlError("the task has no document")
             if unit.plan is None:
-                self._plan(unit.question or "", unit.kind)
+                read = unit.document() if unit.has_sources else None
+                kind, sources = (read.kind, read.sources) if read else (unit.kind, ())
+                self._plan(unit.question or "", kind, sources)
             else:
                 self._run(self._graph(*unit.planned), unit.document())
         except PearlError as error:
@@ -306,15 +308,16 @@ class Forecaster:
             name = f"{OTHERS}{model and f' {model}'}"
         return self._steps.setdefault(name, self._new(name, price, role, model))
 
-    def _plan(self, question: str, kind: DocumentKind) -> None:
+    def _plan(self, question: str, kind: DocumentKind, sources: Sequence[Source]) -> None:
         """Add the estimate of planning; equal questions are planned once."""
         pearl = self._pearl
         asked = one_line(question)
-        shown = pearl.material.actions_for(kind)
-        material = pearl.planner.shown(asked, kind=kind)
-        messages = plan_messages(asked, material, pearl.planner.day, kind)
+        shown = pearl.material.actions_for(kind, has_sources=bool(sources))
+        material = pearl.planner.shown(asked, kind=kind, sources=sources)
+        told = pearl.planner.told(sources)
+        messages = plan_messages(asked, material, told, kind)
         self._n_unplanned += 1
-        if not self._is_new(digest(["question", question, kind])):
+        if not self._is_new(digest(["question", question, kind, told])):
             return
         # Under a grammar, new actions and steps are two replies.
         planner = pearl.clients["planner"]

@@ -85,7 +85,11 @@ def command(
         sources=named,
     )  # fmt: skip
     kinds = {task.kind for task in tasks}
-    found = kept_plan(options, question, kinds.pop()) if plan is None and len(kinds) == 1 else None
+    found = (
+        kept_plan({**options, "sources": sources}, question, kinds.pop())
+        if plan is None and len(kinds) == 1
+        else None
+    )
     if found is not None:
         plan = str(found[0])
         tasks = [replace(task, plan=plan, parameters=found[1]) for task in tasks]

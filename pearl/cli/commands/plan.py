@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.corpora import NamedSource, named_sources, opened_sources, source_option
 from pearl.cli.files import check_data, data_options, named_values, open_samples
 from pearl.cli.help import Command
 from pearl.cli.options import (
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     "--parameter parameters", str, "Take this text of QUESTION as a parameter of the plan.", metavar="NAME=VALUE", multiple=True,
 )  # fmt: skip
 @reuse_option
+@source_option
 @data_options
 @setting_options(stages=("calling", "drafting", "planning"))
 @option("--fresh", bool, "With --data, ignore stored replies.")
@@ -67,7 +69,7 @@ if TYPE_CHECKING:
 def command(question: str | None, **options: Any) -> int:
     """Write a plan for QUESTION, or for every question of --data.
 
-    The planner does not read the document. --corpus tells it that the plan is for many documents
+    The planner does not read the document; of each --source it sees the name, kind, size and description. --corpus tells it that the plan is for many documents
     (`pearl execute --together`), --table that it is for a table.
 
     The rows written for --data keep the fields of the samples: they are tasks for `pearl execute`. The
@@ -79,6 +81,8 @@ def command(question: str | None, **options: Any) -> int:
         ((question is None) == (data is None),
          "expected QUESTION or --data FILE", 'pearl plan "Why ...?" -o why.plan'),
         (data is None and fresh, "--fresh needs --data", "replies for one question are never stored"),
+        (data is not None and options["sources"],
+         "--source needs QUESTION", 'pearl plan "Which rule ...?" --source rules=rules/ -o rule.plan'),
         (data is not None and (options["parameters"] or options["reuse_plans"]),
          "--parameter and --reuse-plans need QUESTION", 'pearl plan "Why was warfarin stopped?" --parameter drug=warfarin'),
     )  # fmt: skip
@@ -90,14 +94,15 @@ def command(question: str | None, **options: Any) -> int:
         with written_store(options["store"]) as opened:
             replies = opened.fresh() if fresh else opened
             return asyncio.run(_many(options, replies, writer))
+    named = named_sources(options["sources"])
     values = named_values("--parameter", options["parameters"])
     found = kept_plan(options, question or "", options["kind"] or "document", values)
-    return asyncio.run(_one(question or "", options, writer, values, found and found[0]))
+    return asyncio.run(_one(question or "", options, writer, values, found and found[0], named))
 
 
 async def _one(
     question: str, options: dict[str, Any], writer: OutputWriter, values: dict[str, str],
-    checked: CheckedPlan | None,
+    checked: CheckedPlan | None, named: tuple[NamedSource, ...],
 ) -> int:  # fmt: skip
     from pearl.runs.kept_plans import KeptPlans
     from pearl.trace import Trace
@@ -113,8 +118,15 @@ async def _one(
             async with open_pearl(options) as pearl:
                 with Reporter(1) as reporter:
                     events = Trace("", partial(told_too(reporter, written), ""))
-                    checked = await pearl.plan(question, kind=kind, parameters=values, trace=events)
-                replies = stack.enter_context(reply_store(options["store"])) if values else None
+                    checked = await pearl.plan(
+                        question, kind=kind, parameters=values, sources=opened_sources(named),
+                        trace=events,
+                    )  # fmt: skip
+                replies = (
+                    stack.enter_context(reply_store(options["store"]))
+                    if values and not named
+                    else None
+                )
                 if replies is not None:
                     await KeptPlans(replies, pearl, kind).add(checked)
         row = to_json(_row(question, checked, events), indent=2)

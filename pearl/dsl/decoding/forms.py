@@ -268,10 +268,11 @@ def steps_constraint(
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
     parameters: Sequence[str] = (),
+    contexts: Sequence[str] = (CTX,),
 ) -> Constraint:
     """The steps of a valid plan, which calls actions of the library only."""
     grammar = indexed_grammar(
-        library, max_steps=max_steps, max_text=max_text, parameters=parameters
+        library, max_steps=max_steps, max_text=max_text, parameters=parameters, contexts=contexts
     )
     return Constraint("steps", grammar)
 

@@ -339,8 +339,6 @@ def _ways(
 
 _LABELS = '"[" LABEL (", " LABEL)+ "]"'
 
-_CONTEXT = f'"{CTX}"'
-
 _END = '") : " TEXT'
 
 # The first dash belongs to the heading: if it began both "- None" and a declaration, a lexer
@@ -399,9 +397,10 @@ def indexed_grammar(
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
     parameters: Sequence[str] = (),
+    contexts: Sequence[str] = (CTX,),
 ) -> str:
     """Valid plans: every sentence passes the checker with this library."""
-    rules = _Indexed(States(library.values(), max_steps), parameters)
+    rules = _Indexed(States(library.values(), max_steps), parameters, contexts)
     if not rules.lines:
         raise nothing_to_call(library)
     lines = [
@@ -455,9 +454,10 @@ def _joined(lines: Iterable[str], max_text: int | None = None) -> str:
 class _Indexed:
     """The rules of the indexed grammar, each generated once."""
 
-    def __init__(self, states: States, parameters: Sequence[str]) -> None:
+    def __init__(self, states: States, parameters: Sequence[str], contexts: Sequence[str]) -> None:
         self._states = states
         self._parameters = [f'"{name}"' for name in parameters]
+        self._contexts = [f'"{name}"' for name in contexts]
         self._calls = _CallRules(states.groups)
         self._made: dict[str, bool] = {}
         self._arguments: dict[tuple[Counts, Slot], str | None] = {}
@@ -498,7 +498,7 @@ class _Indexed:
         )
         if name not in self._made:
             item, items = self._name("i", counts), self._name("m", counts)
-            self._rule(name, _ways(slot, outputs, [_CONTEXT], item, items))
+            self._rule(name, _ways(slot, outputs, self._contexts, item, items))
             if has_items:
                 self._list(counts, item, items)
         return name if self._made[name] else None
@@ -506,7 +506,7 @@ class _Indexed:
     def _list(self, counts: Counts, item: str, items: str) -> None:
         if items not in self._made:
             outputs = self._outputs(self._states.present(counts))
-            self._rule(item, [_CONTEXT, *self._parameters, *outputs, "STRING", "NUMBER"])
+            self._rule(item, [*self._contexts, *self._parameters, *outputs, "STRING", "NUMBER"])
             self._rule(items, [_LIST.format(item=item)])
 
     def _outputs(self, present: Iterable[tuple[str, int]]) -> list[str]:
