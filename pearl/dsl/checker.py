@@ -610,14 +610,22 @@ def compile_plan(
     *,
     max_steps: int = MAX_STEPS,
     question: str | None = None,
-    sources: Iterable[Declared] = (),
+    sources: Sequence[Declared] = (),
     parameters: Sequence[Declared] = (),
 ) -> CheckedPlan:
-    """Parse and check a plan, which need not declare the given sources; parameters take the place of its own."""
+    """Parse and check a plan, which need not declare those of the given sources that it reads; parameters take the place of its own."""
     reading = _headed(read(text), question, sources, parameters)
     if reading.errors or reading.plan is None:
         raise PlanSyntaxError(reading.text, diagnose(reading, library, max_steps=max_steps))
-    return _checked(reading.plan, reading.text, library, max_steps)
+    checked = _checked(reading.plan, reading.text, library, max_steps)
+    if not sources:
+        return checked
+    taken = {reference.name for step in checked.plan.steps for reference in step.references()}
+    plan = replace(
+        checked.plan, sources=tuple(each for each in checked.plan.sources if each.name in taken)
+    )
+    notes = tuple(note for note in checked.notes if note.code != "unused-source")
+    return replace(checked, plan=plan, notes=notes)
 
 
 def _headed(
@@ -626,9 +634,8 @@ def _headed(
     """A reading whose plan has what is known without its text."""
     if (plan := reading.plan) is None:
         return reading
-    taken = {reference.name for step in plan.steps for reference in step.references()}
-    taken -= {each.name for each in plan.sources}
-    own = [each for each in sources if each.name in taken]
+    known = {each.name for each in plan.sources}
+    own = (each for each in sources if each.name not in known)
     plan = replace(
         plan, question=plan.question or question, sources=(*plan.sources, *own),
         parameters=tuple(parameters) or plan.parameters,
