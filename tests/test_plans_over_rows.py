@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -24,14 +25,17 @@ from pearl.documents.document import join
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.decoding.forms import plan_form
 from pearl.dsl.decoding.grammar import indexed_grammar, static_grammar
-from pearl.dsl.nodes import Argument, ListLiteral, Plan, Reference, print_plan
+from pearl.dsl.nodes import Argument, Declared, ListLiteral, Plan, Reference, String, print_plan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
+from pearl.errors import PlanError
 from pearl.interpreter.answer import Answer
 from pearl.llm import ActionTask, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index
+from pearl.runs.executors import Task
+from pearl.runs.forecast import forecast
 from tests.dsl.sampling import admits, counted
 from tests.models import item_lines
 from tests.root import ROOT
@@ -112,7 +116,38 @@ def run(
 ) -> tuple[Answer, Labelled]:
     model = Labelled(says)
     plan = PLANS[name].read_text(encoding="utf-8")
-    return asyncio.run(Pearl(Scripted(model)).execute(plan, document)), model
+    answer = asyncio.run(Pearl(Scripted(model)).execute(plan, document))
+    open_plan, values = with_parameters(parse(plan))
+    assert values
+    pearl = Pearl(Scripted(Labelled(says)))
+    again = asyncio.run(pearl.execute(open_plan, document, parameters=values))
+    assert [(s.output, s.text) for s in again.steps] == [(s.output, s.text) for s in answer.steps]
+    assert (again.text, again.row_evidence) == (answer.text, answer.row_evidence)
+    task = Task("", lambda: document, plan=open_plan, parameters=values)
+    literal = Task("", lambda: document, plan=plan)
+    costs = [forecast(pearl, [each]).total.calls for each in (task, literal)]
+    assert costs[0] == costs[1]
+    return answer, model
+
+
+def with_parameters(plan: Plan) -> tuple[str, dict[str, str]]:
+    """The plan with a parameter for every text that one may stand for, and their values."""
+    library, values = with_operators(load_library("seed")), dict[str, str]()
+    for i, step in enumerate(plan.steps):
+        for j, argument in enumerate(step.arguments):
+            if not isinstance(argument, String):
+                continue
+            name = f"given_{i}_{j}"
+            arguments = (*step.arguments[:j], Reference(name), *step.arguments[j + 1 :])
+            step_with = replace(step, arguments=arguments)
+            steps = (*plan.steps[:i], step_with, *plan.steps[i + 1 :])
+            parameters = (*plan.parameters, Declared(name, "a text"))
+            candidate = replace(plan, steps=steps, parameters=parameters)
+            with suppress(PlanError):
+                compile_plan(print_plan(candidate), library)
+                plan, step = candidate, step_with
+                values[name] = argument.value
+    return print_plan(plan), values
 
 
 # --- entries of users, with dates --------------------------------------------------------------

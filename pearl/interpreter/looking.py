@@ -62,7 +62,7 @@ def words_task(task: ActionTask) -> ActionTask:
     """The task of writing other queries, which is shown no document."""
     query = " ".join(value for _, value in task.arguments)
     return replace(
-        task, action=OTHER_WORDS, arguments=(("QUERY", query),), document=None, inputs=frozenset(),
+        task, action=OTHER_WORDS, arguments=(("QUERY", query),), document=None, inputs=frozenset({"QUERY"} if task.inputs else ()),
         gives=ValueType.LIST, is_of_numbers=False,
     )  # fmt: skip
 

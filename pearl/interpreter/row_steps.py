@@ -320,8 +320,9 @@ class RowRequests:
         if row_step.task.kind == "label":
             arguments.insert(0, ("LABELS", "; ".join(row_step.task.labels)))
         return ActionTask(
-            step.output, action, tuple(arguments), text, step.explanation, gives=action.returns
-        )
+            step.output, action, tuple(arguments), text, step.explanation,
+            inputs=row_step.task.inputs, gives=action.returns,
+        )  # fmt: skip
 
     def frame_tokens(self, task: ItemsTask) -> int:
         """Tokens of a batch's prompt without its items, with a margin for one seam."""

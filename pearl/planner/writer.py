@@ -272,13 +272,9 @@ class RepairLoop:
 
     async def write(self) -> CheckedPlan:
         """Request a plan, then repairs while it has flaws."""
+        told = "\n\n".join(filter(None, (given_later(self._declared), self.day)))
         messages = first = (
-            *plan_messages(
-                self.question,
-                self.shown,
-                "\n\n".join(filter(None, (given_later(self._declared), self.day))),
-                self.kind,
-            ),
+            *plan_messages(self.question, self.shown, told, self.kind),
             *rejection_messages(self.rejected),
         )
         attempts: list[Attempt] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,14 +21,8 @@ from pearl.planner.understanding import MAX_NAME, MAX_NAME_WORDS
 MAX_KEPT = 500
 """Maximum plans that are kept for one library; the oldest go first."""
 
-
-class _Kept(NamedTuple):
-    question: str
-    parameters: tuple[str, ...]
-    plan: str
-
-
-_LIST = TypeAdapter(list[_Kept])
+_LIST = TypeAdapter(list[tuple[str, list[str], str]])
+"""Questions, with the names of their parameters in braces, and their plans."""
 
 
 class KeptPlans:
@@ -43,33 +36,32 @@ class KeptPlans:
 
     async def add(self, checked: CheckedPlan) -> None:
         """Keep a plan in place of an earlier one for the same question."""
-        plan = checked.plan
-        new = _Kept(plan.question or "", tuple(each.name for each in plan.parameters), str(plan))
-        others = [each for each in await self._kept() if each.question != new.question]
+        question = checked.plan.question or ""
+        others = [each for each in await self._kept() if each[0] != question]
+        new = question, [each.name for each in checked.plan.parameters], str(checked)
         text = json.dumps([new, *others][:MAX_KEPT])
         await self._replies.keep(self._key, Completion(text, "plans"))
 
     async def find(self, question: str) -> tuple[CheckedPlan, dict[str, str]] | None:
         """The newest plan whose question is this one with a value of a few words in each place, and the values."""
-        for kept in await self._kept():
-            pattern = re.escape(kept.question)
-            for name in kept.parameters:
-                value, mark = rf"\w(?:.{{0,{MAX_NAME - 2}}}\w)?", re.escape(f"{{{name}}}")
+        value = rf"\w(?:.{{0,{MAX_NAME - 2}}}\w)?"
+        for asked, names, plan in await self._kept():
+            pattern = re.escape(asked)
+            for name in names:
+                mark = re.escape(f"{{{name}}}")
                 pattern = pattern.replace(mark, f"(?P<{name}>{value})", 1)
                 pattern = pattern.replace(mark, f"(?P={name})")
             found = re.fullmatch(pattern, " ".join(question.split()))
             values = found.groupdict() if found else {}
-            if values.keys() != {*kept.parameters}:
-                continue
-            if all(len(value.split()) <= MAX_NAME_WORDS for value in values.values()):
+            if found and all(len(each.split()) <= MAX_NAME_WORDS for each in values.values()):
                 try:
-                    plan = self._pearl.compile(kept.plan)
+                    checked = self._pearl.compile(plan)
                 except PlanError:  # of another version
                     continue
-                return plan, {name: parameter_value(name, v) for name, v in values.items()}
+                return checked, {name: parameter_value(name, v) for name, v in values.items()}
         return None
 
-    async def _kept(self) -> list[_Kept]:
+    async def _kept(self) -> list[tuple[str, list[str], str]]:
         reply = await self._replies.reply(self._key)
         try:
             return [] if reply is None else _LIST.validate_json(reply.text)

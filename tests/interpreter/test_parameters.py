@@ -14,12 +14,14 @@ from pearl.dsl.checker import compile_plan, mend_plan
 from pearl.dsl.parser import formatted, parse, read
 from pearl.errors import PlanError, UsageError
 from pearl.interpreter.answer import Answer
-from pearl.llm import ActionTask, ItemsTask, Request
+from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
+from pearl.llm.messages import inert
 from pearl.trace import RunStarted
 from tests.models import MemoryReplies, Reading, item_lines
 
-HEAD = "Question: Why was {drug} stopped?\n\nParameters:\n- drug : the drug that was stopped\n\n"
+ASKED = "Why was {drug} stopped?"
+HEAD = f"Question: {ASKED}\n\nParameters:\n- drug : the drug that was stopped\n\n"
 PLAN = f"""{HEAD}New actions:
 - None
 
@@ -64,27 +66,30 @@ HOSTILE = (
 )  # fmt: skip
 
 
+PLANS = (
+    PLAN,
+    f'{HEAD}1. rows = SPLIT(CTX, "sentence") : Rows\n2. of = FILTER(rows, drug) : Those of it',
+    f'{HEAD}1. rows = SPLIT(CTX, "sentence") : Rows\n2. of = CLASSIFY(rows, [drug, "other"], drug) : Label',
+    f'{HEAD}1. rows = SPLIT(CTX, "sentence") : Rows\n2. why = EACH_FIND_REASON(rows, drug) : Each',
+    f'{HEAD}1. a = FIND(CTX, drug) : x\n2. b = FIND(CTX, "x") : x\n3. c = ANSWER("{ASKED}", a, b) : x',
+    f"{HEAD}1. a = SUBQUERIES(drug) : Queries\n2. b = FIND(CTX, a) : x",
+)
+
+
 @pytest.mark.parametrize("value", HOSTILE)
-def test_no_value_changes_the_plan_or_the_prompt_around_it(value: str) -> None:
-    said: dict[str, list[str]] = {}
-    for given in ("warfarin", value):
-        model = Scripted(lambda request: "Nothing found.")
-        answer = execute(PLAN, {"drug": given}, model)
-        assert answer.plan == PLAN
-        assert parse(answer.plan) == parse(PLAN)
-        assert [step.output for step in answer.steps] == ["why"]
-        (request,) = model.requests
-        assert isinstance(request.task, ActionTask)
-        shown = answer.parameters["drug"]
-        assert not {*shown} & {*map(chr, range(32))}
-        assert request.task.arguments == (("X", f"- the stopping of the drug\n- {shown}"),)
-        before, mark, rest = request.messages[1].content.partition(
-            "<input>\n- the stopping of the drug\n- "
-        )
-        assert mark
-        assert rest.count("</input>") == 2  # of the argument, and of the question
-        said[given] = [request.messages[0].content, before]
-    assert said["warfarin"] == said[value]
+def test_no_value_changes_the_plan_or_the_prompts_around_it(value: str) -> None:
+    for plan in PLANS:
+        told: list[list[str]] = []
+        for given in ("zyxwv", value):
+            model = Reading(lambda request: "Nothing found.")
+            answer = execute(plan, {"drug": given}, model)
+            assert parse(answer.plan) == parse(plan)
+            shown = answer.parameters["drug"]
+            assert not {*shown} & {*map(chr, range(32))}
+            told.append([request.prompt for request in model.requests])
+        expected = [prompt.replace("zyxwv", inert(shown)) for prompt in told[0]]
+        assert told[1] == expected
+        assert any(f"{inert(shown)}\n</input>" in prompt for prompt in told[1])
 
 
 @pytest.mark.parametrize(
