@@ -254,15 +254,11 @@ def main() -> None:
     """Entry point of the `pearl` command."""
     # pydantic would look for its plug-ins in every installed package, which takes 20 ms.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    _open_streams()
-    sys.exit(run())
-
-
-def _open_streams() -> None:
-    """Give output that was closed, as of a daemon, to nobody; else the next file that is opened takes its number."""
+    # Give output that was closed, as of a daemon, to nobody; else the next file that is opened takes its number
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(number)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+    sys.exit(run())

@@ -357,7 +357,19 @@ class PlanSection:
             case "plan_failed":
                 self._part("plan").end("failed")
             case "run_started":
-                self._begin_run(event)
+                from pearl.dsl.nodes import print_step
+                from pearl.dsl.parser import read
+
+                for part in self.parts.values():
+                    if part.state == "running":
+                        part.end("done")
+                self.names = event.steps
+                self.current = Row(f"running the plan with {event.model}", since=monotonic())
+                # The rows of a screen: a line of text needs only the names of the steps.
+                plan = read(event.plan).plan if self.reads_plan else None
+                for number, step in enumerate(plan.steps if plan else (), start=1):
+                    inputs = tuple(each.name for each in step.references())
+                    self.steps[step.output] = Row(print_step(step, number)[:MAX_WORDS], inputs)
             case "step_started":
                 self.current = self._step(event.step, event.action)
                 self.current.begin()
@@ -370,21 +382,6 @@ class PlanSection:
                 row.end("failed")
             case "option_chosen":
                 self._end("choose", event.usage)
-
-    def _begin_run(self, event: RunStarted) -> None:
-        from pearl.dsl.nodes import print_step
-        from pearl.dsl.parser import read
-
-        for part in self.parts.values():
-            if part.state == "running":
-                part.end("done")
-        self.names = event.steps
-        self.current = Row(f"running the plan with {event.model}", since=monotonic())
-        # The rows of a screen: a line of text needs only the names of the steps.
-        plan = read(event.plan).plan if self.reads_plan else None
-        for number, step in enumerate(plan.steps if plan else (), start=1):
-            inputs = tuple(each.name for each in step.references())
-            self.steps[step.output] = Row(print_step(step, number)[:MAX_WORDS], inputs)
 
     def _step(self, output: str, action: str) -> Row:
         """The row of a step, added if only the rewritten plan has it."""

@@ -751,15 +751,7 @@ def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
         yield f"Price: {found.price} (US dollars per million tokens); the lower bounds assume cache hits."
     for model, price in found.prices.items():
         yield f"Price of {model}: {price or f'unknown; {table_help(model)}'}"
-    if over := _over(found, limits):
-        yield f"The limits may end the run early: {', '.join(over)}."
-    if found.n_problems:
-        yield f"{found.n_problems:,} cannot be run; the first: {found.problems[0]}"
-    yield "Retries of failed calls are not included."
-
-
-def _over(found: Forecast, limits: Mapping[str, float]) -> list[str]:
-    """The limits that the worst case exceeds."""
+    # The limits that the worst case exceeds
     total, cost = found.total, found.cost_usd
     tokens = total.input_tokens + total.output_tokens
     most = {
@@ -767,11 +759,15 @@ def _over(found: Forecast, limits: Mapping[str, float]) -> list[str]:
         "max_tokens": tokens.most,
         "max_calls": total.calls.most,
     }
-    return [
+    if over := [
         "--" + name.replace("_", "-")
         for name, limit in limits.items()
         if (worst := most[name]) is None or worst > limit
-    ]
+    ]:
+        yield f"The limits may end the run early: {', '.join(over)}."
+    if found.n_problems:
+        yield f"{found.n_problems:,} cannot be run; the first: {found.problems[0]}"
+    yield "Retries of failed calls are not included."
 
 
 def _shown(between: Range, show: Callable[[float], str]) -> str:

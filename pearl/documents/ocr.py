@@ -102,14 +102,6 @@ def _page(picture: Image, language: str, path: str) -> OcrPage:
         if folder is not None:
             kept = unsealed(key.encode(), (folder / f"{key}.json").read_bytes())
             return OcrPage(*json.loads(kept or b""))
-    page = _recognised(picture, language, path)
-    with suppress(OSError):
-        if folder is not None:
-            write_private(folder / f"{key}.json", sealed(key.encode(), json.dumps(page).encode()))
-    return page
-
-
-def _recognised(picture: Image, language: str, path: str) -> OcrPage:
     import pytesseract
 
     try:
@@ -139,4 +131,8 @@ def _recognised(picture: Image, language: str, path: str) -> OcrPage:
             words.append((len(text), len(text) + len(word), left, top, left + width, top + height))
             text += word
             total, before = total + float(confidence) / 100, line
-    return OcrPage(text, round(total / max(len(words), 1), 2), words)
+    page = OcrPage(text, round(total / max(len(words), 1), 2), words)
+    with suppress(OSError):
+        if folder is not None:
+            write_private(folder / f"{key}.json", sealed(key.encode(), json.dumps(page).encode()))
+    return page

@@ -94,7 +94,11 @@ async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
     """The result of one step."""
     if task.document is None:
         inputs = [value for name, value in task.arguments if name in task.inputs]
-        return _side_by_side(inputs or [value for _, value in task.arguments])
+        # The different replies; those without a quote only if no reply has one
+        replies = inputs or [value for _, value in task.arguments]
+        different = dict.fromkeys(reply.strip() for reply in replies if reply.strip())
+        quoted = [reply for reply in different if not reply.startswith(_NOTHING)]
+        return "\n\n".join(quoted or different) or _nothing("")
     index = ranker.index(task.document)
     query = by_action(task, index)
     if not task.arguments:
@@ -110,13 +114,6 @@ async def combine(task: ActionTask, parts: Sequence[str], ranker: SentenceRanker
         return parts[0]
     # Each quote is a paragraph, because quotes are not adjacent in the document.
     return await carry_out(replace(task, document=_block(quotes)), ranker)
-
-
-def _side_by_side(replies: list[str]) -> str:
-    """The different replies; those without a quote only if no reply has one."""
-    different = dict.fromkeys(reply.strip() for reply in replies if reply.strip())
-    quoted = [reply for reply in different if not reply.startswith(_NOTHING)]
-    return "\n\n".join(quoted or different) or _nothing("")
 
 
 async def _quote(ranker: SentenceRanker, index: SentenceIndex, query: SentenceQuery) -> str:

@@ -63,21 +63,7 @@ def why_hollow(text: str, request: Request) -> str:
     task = request.task
     if len(words) < MIN_SENTENCE or not isinstance(task, ActionTask):
         return ""
-    if _is_echo(words, request, task):
-        return "the reply repeats its instructions"
-    if len(words) < MIN_WORDS:
-        return ""
-    if MIN_TIMES * _period(words) <= len(words):
-        return "the reply is the same words over and over"
-    if len(words) >= MIN_COPIED and task.document and len(task.document) > 2 * len(text):
-        beginning = " ".join(task.document[: 2 * len(text)].split())
-        if beginning.startswith(" ".join(text.split())):
-            return "the reply is the beginning of the document"
-    return ""
-
-
-def _is_echo(words: list[str], request: Request, task: ActionTask) -> bool:
-    """Whether the reply to a step consists only of words of its instructions, not of the document or of earlier results."""
+    # Whether the reply to a step consists only of words of its instructions, not of the document or of earlier results
     inputs = [value for name, value in task.arguments if name in task.inputs]
     # Nor is a reply that the model repeats when it is asked again: the request quotes it.
     replies = [message.content for message in request.messages if message.role == "assistant"]
@@ -89,15 +75,11 @@ def _is_echo(words: list[str], request: Request, task: ActionTask) -> bool:
         for each in (*given, task.question):  # a part of a question may be an earlier answer
             instructions = instructions.replace(each, "\n|\n") if each else instructions
         is_echo = _has(instructions, words)
-    return is_echo and not any(_has(each, words) for each in given)
-
-
-def _has(text: str, words: list[str]) -> bool:
-    return f" {' '.join(words)} " in f" {' '.join(_words(text))} "
-
-
-def _period(words: Sequence[str]) -> int:
-    """The shortest distance by which words are their own repetition, by the failure function."""
+    if is_echo and not any(_has(each, words) for each in given):
+        return "the reply repeats its instructions"
+    if len(words) < MIN_WORDS:
+        return ""
+    # The shortest distance by which words are their own repetition, by the failure function
     borders = [0] * len(words)
     border = 0
     for i in range(1, len(words)):
@@ -105,7 +87,17 @@ def _period(words: Sequence[str]) -> int:
             border = borders[border - 1]
         border += words[i] == words[border]
         borders[i] = border
-    return len(words) - borders[-1]
+    if MIN_TIMES * (len(words) - borders[-1]) <= len(words):
+        return "the reply is the same words over and over"
+    if len(words) >= MIN_COPIED and task.document and len(task.document) > 2 * len(text):
+        beginning = " ".join(task.document[: 2 * len(text)].split())
+        if beginning.startswith(" ".join(text.split())):
+            return "the reply is the beginning of the document"
+    return ""
+
+
+def _has(text: str, words: list[str]) -> bool:
+    return f" {' '.join(words)} " in f" {' '.join(_words(text))} "
 
 
 def _words(text: str) -> list[str]:

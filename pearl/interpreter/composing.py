@@ -204,7 +204,7 @@ def _left_out(
         tally = part.tally
         if tally and tally.stated.not_stated and not are_said(tally.stated[1:3], part.output):
             yield f"{part.label}: {tally.text}", part.evidence
-        elif _is_number(part):
+        elif isinstance(part.value, int | float | Decimal) and not isinstance(part.value, bool):
             if not (any(part.value in own for own in numbers) or _is_said(_inserted(part), said)):
                 yield part.line, part.evidence
         elif part.is_decided and part.output in fell.difference(rows, *cited):
@@ -220,10 +220,6 @@ def _left_out(
                 f"{part.label}: {', '.join(names) if are_named else counted(len(names), 'row')}{more}",
                 (),
             )
-
-
-def _is_number(part: AnswerPart) -> bool:
-    return isinstance(part.value, int | float | Decimal) and not isinstance(part.value, bool)
 
 
 def _with_files(sentence: Sentence, items: Sequence[_Item], values: Collection[str]) -> Sentence:

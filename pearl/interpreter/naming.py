@@ -52,20 +52,16 @@ def named_rows(
         elif row.value != row.text:
             name = "" if is_brief or text == name else name
         elif passages:
-            text = _quoted(passages)
+            # Passages with their pages
+            said = []
+            for passage in passages:
+                page = f" ({shown_page('', passage.page)})" if passage.page else ""
+                said.append(f'"{shortened(passage.marked, MAX_PASSAGE)}"{page}')
+            text = " ".join(dict.fromkeys(said))
         elif is_brief and call.is_known:
             text = ""
         found.append(Named(name, text, passages))
     return found
-
-
-def _quoted(passages: Iterable[Evidence]) -> str:
-    """Passages with their pages."""
-    said = []
-    for passage in passages:
-        page = f" ({shown_page('', passage.page)})" if passage.page else ""
-        said.append(f'"{shortened(passage.marked, MAX_PASSAGE)}"{page}')
-    return " ".join(dict.fromkeys(said))
 
 
 class _Call(NamedTuple):

@@ -316,7 +316,15 @@ def begun(text: str, wanted: ValueType, kept: Callable[[str], str]) -> str:
     if not _BEGINS.match(text):
         return kept(text)
     if wanted is ValueType.LIST:
-        return _closed(text)
+        # A list that was cut off, up to its last whole entry or quote, as JSON
+        end = len(text)
+        for _ in range(_MAX_ENDS):
+            end = max(text.rfind('"', 0, end), text.rfind("}", 0, end))
+            for tail in ("]}", "}"):
+                with suppress(ValueError, RecursionError):
+                    json.loads(f"{text[text.index('{') : end + 1]}{tail}")
+                    return f"{text[: end + 1]}{tail}"
+        return ""
     start = _OPEN.match(text)
     if start is None:
         return ""
@@ -327,18 +335,6 @@ def begun(text: str, wanted: ValueType, kept: Callable[[str], str]) -> str:
     except ValueError:
         said = ""
     return json.dumps({_form(wanted).key: said}, ensure_ascii=False) if said else ""
-
-
-def _closed(text: str) -> str:
-    """A list that was cut off, up to its last whole entry or quote, as JSON."""
-    end = len(text)
-    for _ in range(_MAX_ENDS):
-        end = max(text.rfind('"', 0, end), text.rfind("}", 0, end))
-        for tail in ("]}", "}"):
-            with suppress(ValueError, RecursionError):
-                json.loads(f"{text[text.index('{') : end + 1]}{tail}")
-                return f"{text[: end + 1]}{tail}"
-    return ""
 
 
 _MAX_ENDS = 20

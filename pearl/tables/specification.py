@@ -379,23 +379,6 @@ _HINT = (
 
 def query_constraint(columns: Sequence[str]) -> Constraint:
     """The constraint for a table with these columns."""
-    schema = _schema(columns)
-
-    def text_of(value: Any) -> str:
-        require(value, schema)
-        return ordered_json(value, _ORDER)
-
-    return Constraint("query", schema_grammar(schema), JsonForm(schema, text_of, _HINT))
-
-
-_ORDER = (
-    "cannot", "select", "where", "group", "aggregate", "sort", "limit",
-    "function", "column", "op", "value", "all", "any", "no", "by", "descending", *SIGNS,
-)  # fmt: skip
-"""The fields of a query and its parts, in the order of writing."""
-
-
-def _schema(columns: Sequence[str]) -> dict[str, Any]:
     column = {"$ref": "#/$defs/column"}
     text = {"type": "string", "pattern": f"^{_TEXT}$"}
 
@@ -409,7 +392,7 @@ def _schema(columns: Sequence[str]) -> dict[str, Any]:
 
     where, arithmetic = {"$ref": "#/$defs/where"}, {"$ref": "#/$defs/arithmetic"}
     nothing = {"type": "null"}
-    return {
+    schema = {
         **closed(
             cannot={"anyOf": [text, nothing]},
             select=several(column),
@@ -443,6 +426,19 @@ def _schema(columns: Sequence[str]) -> dict[str, Any]:
             },
         },
     }
+
+    def text_of(value: Any) -> str:
+        require(value, schema)
+        return ordered_json(value, _ORDER)
+
+    return Constraint("query", schema_grammar(schema), JsonForm(schema, text_of, _HINT))
+
+
+_ORDER = (
+    "cannot", "select", "where", "group", "aggregate", "sort", "limit",
+    "function", "column", "op", "value", "all", "any", "no", "by", "descending", *SIGNS,
+)  # fmt: skip
+"""The fields of a query and its parts, in the order of writing."""
 
 
 _NUMBER = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}

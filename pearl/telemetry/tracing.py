@@ -134,7 +134,7 @@ class TaskSpans:
 
     def hear(self, event: Event) -> None:
         """Process an event; events come in the order of the trace."""
-        at = self._at(event.t_s)
+        at = self._began_ns + round(event.t_s * 1e9)
         self._end_ns = max(self._end_ns, at)
         match event:
             case ModelAttempted():
@@ -161,7 +161,13 @@ class TaskSpans:
             case ModelCalled() | CallFailed():
                 self._called(event, at)
             case Retrieved():
-                self._retrieved(event, at)
+                attributes = {
+                    **search_attributes(event),
+                    **self._content("input.value", "\n".join(event.queries)),
+                }
+                parent = self._span_of(event.step)
+                began_ns = at - round(event.duration_s * 1e9)
+                self._start("retrieval", parent, began_ns, attributes).end(at)
             case LookedUp():
                 self._span_of(event.step).set_attributes(
                     {"pearl.lookup.lines": event.n_lines, "pearl.lookup.repairs": event.n_repairs}
@@ -341,15 +347,6 @@ class TaskSpans:
             )  # fmt: skip
             self._attempted(attempted, at)
 
-    def _retrieved(self, event: Retrieved, at: int) -> None:
-        attributes = {
-            **search_attributes(event),
-            **self._content("input.value", "\n".join(event.queries)),
-        }
-        parent = self._span_of(event.step)
-        began_ns = at - round(event.duration_s * 1e9)
-        self._start("retrieval", parent, began_ns, attributes).end(at)
-
     def _start(
         self,
         name: str,
@@ -379,9 +376,6 @@ class TaskSpans:
 
     def _content(self, name: str, text: str) -> dict[str, AttributeValue]:
         return {name: text_of(text)} if self._has_content and text else {}
-
-    def _at(self, t_s: float) -> int:
-        return self._began_ns + round(t_s * 1e9)
 
 
 EventListener = Callable[[str, Event], None]  # Callback for the events of a task, with its id

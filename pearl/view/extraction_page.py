@@ -152,24 +152,8 @@ def extraction_page(
         counts["undecided in lists"] += sum(each.word == "undecided" for each in inner)
         counts["failed"] += bool(line.error)
         lines.append(line)
-    return render_page(
-        "extraction",
-        "Extraction",
-        script="extraction",
-        lines=lines,
-        fields=fields,
-        told=field_told,
-        n_rows_left=sum(1 for _ in rows),
-        facts=_facts(lines, len(fields), counts),
-        signs=[each for each in WORDS.values() if each[1] in words],
-        n_undecided=sum(line.is_undecided for line in lines),
-        has_sheets=n_sheets < MAX_SHEETS,
-        problems=[*dict.fromkeys(problems)][:20],
-    )
-
-
-def _facts(lines: Sequence[Line], n_fields: int, counts: Counter[str]) -> str:
-    """What the grid has, on one line; the states of the fields add up to their number."""
+    # What the grid has, on one line; the states of the fields add up to their number
+    n_fields = len(fields)
     n = (len(lines) - counts["failed"]) * n_fields
     apart = {name: counts[name] for name in ("not stated", "undecided")}
     states = {"with a value": n - sum(apart.values()), **apart}
@@ -182,7 +166,20 @@ def _facts(lines: Sequence[Line], n_fields: int, counts: Counter[str]) -> str:
         in_lists: counts["in lists"],
         f"{counts['undecided in lists']:,} of them undecided": counts["undecided in lists"],
     }
-    return " · ".join(fact for fact, n in facts.items() if n)
+    return render_page(
+        "extraction",
+        "Extraction",
+        script="extraction",
+        lines=lines,
+        fields=fields,
+        told=field_told,
+        n_rows_left=sum(1 for _ in rows),
+        facts=" · ".join(fact for fact, n in facts.items() if n),
+        signs=[each for each in WORDS.values() if each[1] in words],
+        n_undecided=sum(line.is_undecided for line in lines),
+        has_sheets=n_sheets < MAX_SHEETS,
+        problems=[*dict.fromkeys(problems)][:20],
+    )
 
 
 def _line(

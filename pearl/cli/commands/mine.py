@@ -56,7 +56,15 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
         raise UsageError("mine needs questions", help="--data FILE")
     keep_inputs([out], [data])
     samples, bad = read_data(options)
-    questions, n_doubles = _questions(samples)
+    # The distinct questions, and the number of duplicates
+    from pearl.mining.miner import Question
+
+    found: dict[str, Question] = {}
+    asked = [sample for sample in samples if sample.question]
+    for index, sample in enumerate(asked):
+        text = " ".join(sample.question.split())
+        found.setdefault(text, Question(sample.id, index, text))
+    questions, n_doubles = list(found.values()), len(asked) - len(found)
     report_left_out(bad)
     if not questions:
         raise DataError("the data has no question", path=data)
@@ -97,18 +105,6 @@ def _code(rows: Sequence[MinedRow], *, n_bad: int, is_over: bool) -> int:
         notice("no reply could be read as actions; --again repeats those questions")
         return 1
     return 1 if n_bad or failures else 0
-
-
-def _questions(samples: Sequence[Any]) -> tuple[list[Question], int]:
-    """The distinct questions, and the number of duplicates."""
-    from pearl.mining.miner import Question
-
-    found: dict[str, Question] = {}
-    asked = [sample for sample in samples if sample.question]
-    for index, sample in enumerate(asked):
-        text = " ".join(sample.question.split())
-        found.setdefault(text, Question(sample.id, index, text))
-    return list(found.values()), len(asked) - len(found)
 
 
 def _report(

@@ -60,7 +60,16 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     CORPUS is a folder, files, or rows with `id` and `text` (JSONL, CSV, Parquet). The search
     is by words, with --embeddings also by meaning. Exit code 1 if nothing matches.
     """
-    _check(corpus, query)
+    # Refuse a blank query, and arguments that are missing or in the wrong order
+    missing = [name for name in corpus if not _is_there(name)]
+    of = query if _is_there(query) else "CORPUS"
+    refuse(
+        (not corpus, "missing arguments: expected CORPUS and QUERY", f'pearl search {of} "what to look for"'),
+        (not query.strip(), "the query is blank", 'pearl search CORPUS "what to look for"'),
+        (missing and _is_there(query),
+         f"no corpus '{', '.join(missing)}', and the query '{query}' is a file or a folder",
+         "the corpus comes first: pearl search CORPUS QUERY"),
+    )  # fmt: skip
     method = options["method"] or ("hybrid" if options["embeddings"] else DEFAULT_METHOD)
     settings = SearchSettings(method, options["stem"] or "english")
     k = options["k"]
@@ -78,19 +87,6 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
         return 0
     notice("no passage matches the query" + (" and the filters" if options["filters"] else ""))
     return 1
-
-
-def _check(corpus: Sequence[str], query: str) -> None:
-    """Refuse a blank query, and arguments that are missing or in the wrong order."""
-    missing = [name for name in corpus if not _is_there(name)]
-    of = query if _is_there(query) else "CORPUS"
-    refuse(
-        (not corpus, "missing arguments: expected CORPUS and QUERY", f'pearl search {of} "what to look for"'),
-        (not query.strip(), "the query is blank", 'pearl search CORPUS "what to look for"'),
-        (missing and _is_there(query),
-         f"no corpus '{', '.join(missing)}', and the query '{query}' is a file or a folder",
-         "the corpus comes first: pearl search CORPUS QUERY"),
-    )  # fmt: skip
 
 
 def _is_there(name: str) -> bool:

@@ -196,7 +196,11 @@ class Verifier:
                 continue
             if not self._is_one_passage(spans):
                 continue
-            if not _are_long_enough(pieces):
+            # Whether the pieces of a quote are long enough for a match to be significant
+            are_long = (
+                n_words(p) > 1 or sum(map(str.isalnum, p)) >= MIN_PIECE_LETTERS for p in pieces
+            )
+            if not (all(are_long) and max(map(n_words, pieces)) >= MIN_LONGEST_WORDS):
                 yield Quote(wording, (), "short")
                 continue
             yield Quote(wording, spans, "elided")
@@ -272,9 +276,3 @@ def _divided(wording: str) -> list[list[str]]:
     pieces = [piece.strip() for piece in _OMISSION.split(wording)]
     pieces = [piece for piece in pieces if any(map(str.isalnum, piece))]
     return [[wording]] if pieces in ([], [wording]) else [[wording], pieces]
-
-
-def _are_long_enough(pieces: Sequence[str]) -> bool:
-    """Whether the pieces of a quote are long enough for a match to be significant."""
-    are_long = (n_words(p) > 1 or sum(map(str.isalnum, p)) >= MIN_PIECE_LETTERS for p in pieces)
-    return all(are_long) and max(map(n_words, pieces)) >= MIN_LONGEST_WORDS

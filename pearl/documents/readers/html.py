@@ -61,7 +61,20 @@ def read(data: bytes, path: str) -> ReaderText:
     left_out = {}
     if tree is not None:
         left_out = {"struck text": _drop_struck(tree), "hidden text": _drop_hidden(tree)}
-        _write_forms(tree)
+        # Write the values of a form as text: what is entered, chosen and ticked
+        for field in list(tree.iter("input", "select")):
+            kind = field.get("type", "text").lower()
+            if field.tag == "select":
+                options = list(field.iter("option"))
+                chosen = [option for option in options if "selected" in option.attrib]
+                for option in set(options) - set(
+                    chosen or options[: "multiple" not in field.attrib]
+                ):
+                    option.drop_tree()
+            elif kind in {"checkbox", "radio"}:
+                field.tail = f"{'[x]' if 'checked' in field.attrib else '[ ]'} {field.tail or ''}"
+            elif kind not in _OF_NO_TEXT and field.get("value", "").strip():
+                field.tail = f" {field.get('value')} {field.tail or ''}"
         for element in list(tree.iter("sup", "sub", "span", "msup", "msub", "msubsup", "mfrac")):
             tag, inner = str(element.tag), list(element)
             if tag == "mfrac" and len(inner) == 2:  # a half is not twelve
@@ -181,21 +194,6 @@ def _drop_hidden(tree: HtmlElement) -> int:
 
 
 _OF_NO_TEXT = frozenset({"hidden", "password", "submit", "button", "reset", "image", "file"})
-
-
-def _write_forms(tree: HtmlElement) -> None:
-    """Write the values of a form as text: what is entered, chosen and ticked."""
-    for field in list(tree.iter("input", "select")):
-        kind = field.get("type", "text").lower()
-        if field.tag == "select":
-            options = list(field.iter("option"))
-            chosen = [option for option in options if "selected" in option.attrib]
-            for option in set(options) - set(chosen or options[: "multiple" not in field.attrib]):
-                option.drop_tree()
-        elif kind in {"checkbox", "radio"}:
-            field.tail = f"{'[x]' if 'checked' in field.attrib else '[ ]'} {field.tail or ''}"
-        elif kind not in _OF_NO_TEXT and field.get("value", "").strip():
-            field.tail = f" {field.get('value')} {field.tail or ''}"
 
 
 def _move(element: HtmlElement, *, is_up: bool) -> None:

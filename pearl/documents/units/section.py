@@ -135,7 +135,11 @@ def _plain(text: str, start: int = 0) -> list[_Heading]:
         if heading:
             found.append(heading)
         is_below = heading is not None
-    found = _without_lists(text, _in_order(found))
+    # The headings, without lettered ones of which neither the letter before nor the one after is there
+    lettered = [each for each in found if _LETTER.match(each.title)]
+    neighbours = ((a, b) for a, b in pairwise(lettered) if ord(b.title[0]) - ord(a.title[0]) == 1)
+    dropped = {*lettered} - {each for pair in neighbours for each in pair}
+    found = _without_lists(text, [each for each in found if each not in dropped])
     found = sorted([*found, *_alone(text, start, found)])
     return sorted([*found, *_ends(text, found)])
 
@@ -165,14 +169,6 @@ def _fields(filled: Sequence[tuple[int, str, bool]]) -> set[int]:
     labels = [[filled[i][1].partition(":")[0] for i in block] for block in blocks]
     of_blocks = zip(blocks, labels, strict=True)
     return {i for block, names in of_blocks if not all(map(str.isupper, names)) for i in block}
-
-
-def _in_order(headings: Sequence[_Heading]) -> list[_Heading]:
-    """The headings, without lettered ones of which neither the letter before nor the one after is there."""
-    lettered = [each for each in headings if _LETTER.match(each.title)]
-    neighbours = ((a, b) for a, b in pairwise(lettered) if ord(b.title[0]) - ord(a.title[0]) == 1)
-    dropped = {*lettered} - {each for pair in neighbours for each in pair}
-    return [each for each in headings if each not in dropped]
 
 
 def _alone(text: str, start: int, headings: Sequence[_Heading]) -> list[_Heading]:

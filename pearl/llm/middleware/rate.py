@@ -432,7 +432,19 @@ class Limited(Wrapper):
             is_refused = error.kind == "rate_limited"
             self._n_answered += error.is_sent
             with self.lock:
-                self._on_error(error, sent)
+                now = monotonic()
+                ends_run = fatal_error(error)
+                if error.kind in ("transport", "deadline"):
+                    pause_s, gives_up = self.breaker.unanswered(error, now, self)
+                    self._paused_until = max(self._paused_until, now + pause_s)
+                    ends_run = ends_run or gives_up
+                else:
+                    self.breaker.answered(self)
+                if ends_run:
+                    self.breaker.throw(ends_run)
+                    raise ends_run from None
+                if error.kind == "rate_limited":
+                    self._learned.refuse(sent, now, error.retry_after_s or PAUSE_S)
             raise
         finally:
             # Any outcome but a rejection, even a cancelled call, shows that an outage is over.
@@ -487,21 +499,6 @@ class Limited(Wrapper):
         if not requests_s:
             return "", 0.0
         return ("the server" if self._learned.is_paused(now) else "the rate limit"), requests_s
-
-    def _on_error(self, error: ModelError, sent: Sent) -> None:
-        now = monotonic()
-        ends_run = fatal_error(error)
-        if error.kind in ("transport", "deadline"):
-            pause_s, gives_up = self.breaker.unanswered(error, now, self)
-            self._paused_until = max(self._paused_until, now + pause_s)
-            ends_run = ends_run or gives_up
-        else:
-            self.breaker.answered(self)
-        if ends_run:
-            self.breaker.throw(ends_run)
-            raise ends_run from None
-        if error.kind == "rate_limited":
-            self._learned.refuse(sent, now, error.retry_after_s or PAUSE_S)
 
 
 class LimitedBy(Wrapper):

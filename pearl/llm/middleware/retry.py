@@ -191,23 +191,20 @@ class Retries:
                 wait_s = self._wait_s(error, len(failures))
                 if deadline and asyncio.get_running_loop().time() + wait_s >= deadline:
                     raise
-            await self._sleep(wait_s, failures)
-
-    async def _sleep(self, wait_s: float, failures: list[ModelError]) -> None:
-        last = failures[-1]
-        most, n_failed, usage = self._most(last), int(last.is_sent), last.usage or Usage()
-        log(
-            WARNING,
-            "attempt %d of %d failed, the next is in %.1f s: %s",
-            len(failures),
-            most,
-            wait_s,
-            last.message,
-        )
-        for left_s in (wait_s - i * REPORT_S for i in range(max(1, ceil(wait_s / REPORT_S)))):
-            report(CallWait(last.message, left_s, len(failures), most, n_failed, usage))
-            n_failed, usage = 0, Usage()
-            await self._breaker.sleep(min(REPORT_S, left_s))
+            last = failures[-1]
+            most, n_failed, usage = self._most(last), int(last.is_sent), last.usage or Usage()
+            log(
+                WARNING,
+                "attempt %d of %d failed, the next is in %.1f s: %s",
+                len(failures),
+                most,
+                wait_s,
+                last.message,
+            )
+            for left_s in (wait_s - i * REPORT_S for i in range(max(1, ceil(wait_s / REPORT_S)))):
+                report(CallWait(last.message, left_s, len(failures), most, n_failed, usage))
+                n_failed, usage = 0, Usage()
+                await self._breaker.sleep(min(REPORT_S, left_s))
 
     def _most(self, error: ModelError) -> int:
         if error.kind == "refused":

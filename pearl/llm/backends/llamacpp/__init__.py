@@ -306,7 +306,17 @@ class LlamaCppModel:
                 return await client.complete(request)
             except ModelError as error:
                 if TOO_LONG in error.message:
-                    raise self._too_long(error) from None
+                    found = re.search(r"\((\d+) tokens\)", error.message)
+                    size = f"{int(found[1]):,} tokens" if found else "more tokens"
+                    trained = self._header.trained
+                    help = "shorten the prompt (--nearest 2, --context retrieve), or use a model with a larger window"
+                    if (self.window or 0) < trained:
+                        help = f"use --window {trained}, the training window, or shorten the prompt: --nearest 2"
+                    raise ModelError(
+                        f"the prompt has {size}; the window of {self._path.name} has {self.window:,}",
+                        kind="bad_request",
+                        help=help,
+                    ) from None
                 if error.kind != "transport" or not await worker.has_ended():
                     raise
             worker.stop()
@@ -358,21 +368,6 @@ class LlamaCppModel:
         if lack is not None and not has_gpu():
             message = f"{self._path} does not fit into memory: {lack[0]}"
             raise ModelError(message, kind="bad_request", help=lack[1])
-
-    def _too_long(self, error: ModelError) -> ModelError:
-        found = re.search(r"\((\d+) tokens\)", error.message)
-        size = f"{int(found[1]):,} tokens" if found else "more tokens"
-        trained = self._header.trained
-        help = "shorten the prompt (--nearest 2, --context retrieve), or use a model with a larger window"
-        if (self.window or 0) < trained:
-            help = (
-                f"use --window {trained}, the training window, or shorten the prompt: --nearest 2"
-            )
-        return ModelError(
-            f"the prompt has {size}; the window of {self._path.name} has {self.window:,}",
-            kind="bad_request",
-            help=help,
-        )
 
 
 ABILITIES = Abilities("PATH.gguf", LlamaCppModel.constrains, "llamacpp", tokenizes=True)

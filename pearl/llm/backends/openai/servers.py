@@ -205,17 +205,6 @@ def _accepted(schema: Schema) -> dict[str, Any]:
     return kept
 
 
-def _messages_usage(reported: Any) -> Usage:
-    """The usage of Messages: `input_tokens` counts neither what was read from the cache nor what was written."""
-    if isinstance(reported, dict):
-        parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-        try:
-            reported = {**reported, "input_tokens": sum(reported.get(name) or 0 for name in parts)}
-        except TypeError:  # a count that is no number: the usage is implausible
-            reported = {**reported, "input_tokens": "unreadable"}
-    return replies.read_usage(reported, "input_tokens", "output_tokens")
-
-
 def _read_messages(body: bytes, endpoint: Endpoint) -> Completion:
     """A reply of Messages, read as a chat completion."""
     reply = replies.read_as(_MessagesReply, body, endpoint, "message")
@@ -228,7 +217,15 @@ def _read_messages(body: bytes, endpoint: Endpoint) -> Completion:
     )
     choice = replies.ChatChoice(message=message, finish_reason=reply.stop_reason)
     chat = replies.ChatReply(choices=[choice], model=reply.model)
-    usage = _messages_usage(reply.usage)
+    # The usage of Messages: `input_tokens` counts neither what was read from the cache nor what was written
+    reported = reply.usage
+    if isinstance(reported, dict):
+        parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+        try:
+            reported = {**reported, "input_tokens": sum(reported.get(name) or 0 for name in parts)}
+        except TypeError:  # a count that is no number: the usage is implausible
+            reported = {**reported, "input_tokens": "unreadable"}
+    usage = replies.read_usage(reported, "input_tokens", "output_tokens")
     return replies.completion_of(chat, usage, endpoint)
 
 
