@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from pearl.llm.prices import Price
-    from pearl.trace import Event, ModelProgressed, ModelWaited, RunStarted, StepFinished
+    from pearl.trace import Event, ModelProgressed, ModelWaited, StepFinished
 
 FIRST_LINE_S = 10.0  # Seconds to the first line, and between lines, if stderr is not a terminal
 LINES_S = 60.0  # Maximum seconds between lines: a tenth of the duration so far, within these limits

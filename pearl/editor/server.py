@@ -24,18 +24,7 @@ from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import PositionCodec
 
 from pearl.dsl.signatures import ActionLibrary
-from pearl.editor.features import (
-    KnownActions,
-    NamePlace,
-    Suggestion,
-    complete,
-    definition,
-    findings,
-    fix_title,
-    fixed,
-    formatted,
-    hover,
-)
+from pearl.editor import features
 from pearl.editor.outline import Kind
 from pearl.errors import DataError, Diagnostic, PearlError, Span
 from pearl.plugins.version import __version__
@@ -74,7 +63,7 @@ class LineIndex:
 
 logger = logging.getLogger(__name__)
 
-ActionsFor = Callable[[Path, Mapping[str, str]], KnownActions]
+ActionsFor = Callable[[Path, Mapping[str, str]], features.KnownActions]
 """Folder of a project and options of the editor → the actions that its plans may call.
 
 Raises `PearlError` if they cannot be loaded.
@@ -84,7 +73,7 @@ PAUSE_S = 0.2  # Pause in typing before a text is checked
 
 MAX_FINDINGS = 1_000  # Maximum number of findings sent for a file
 
-_NOTHING = KnownActions(ActionLibrary("", ()))
+_NOTHING = features.KnownActions(ActionLibrary("", ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +137,7 @@ class EditorSession(LanguageServer):
         around = [folder for folder in folders if Path(path).is_relative_to(folder)]
         return max(around, key=lambda folder: len(folder.parts), default=Path(path).parent)
 
-    def known(self, file: OpenFile) -> KnownActions:
+    def known(self, file: OpenFile) -> features.KnownActions:
         """The actions of a file's project."""
         try:
             return self._actions_for(file.folder, self.options)
@@ -157,7 +146,7 @@ class EditorSession(LanguageServer):
         except (OSError, ValueError) as error:  # the library is no valid path, or cannot be read
             raise DataError(f"cannot be read: {error}", path=file.folder) from None
 
-    def known_or_none(self, file: OpenFile) -> KnownActions:
+    def known_or_none(self, file: OpenFile) -> features.KnownActions:
         """The actions of a project; no actions if they cannot be loaded, which the findings report."""
         try:
             return self.known(file)
@@ -175,7 +164,7 @@ class EditorSession(LanguageServer):
                 library = self.known(file).library
             except PearlError as error:
                 why = str(error)
-        return findings(file.text, file.kind, library), why
+        return features.findings(file.text, file.kind, library), why
 
     def check_soon(self, uri: str) -> None:
         """Check a file after a pause, instead of a check that still runs."""
@@ -296,12 +285,14 @@ def _on_file(
 def _completion(
     ls: EditorSession, file: OpenFile, params: lsp.CompletionParams
 ) -> lsp.CompletionList:
-    found = complete(file.text, file.index.offset(params.position), ls.known_or_none(file))
+    found = features.complete(file.text, file.index.offset(params.position), ls.known_or_none(file))
     items = [_item(ls, file, each, i) for i, each in enumerate(found[:MAX_SUGGESTIONS])]
     return lsp.CompletionList(is_incomplete=len(found) > MAX_SUGGESTIONS, items=items)
 
 
-def _item(ls: EditorSession, file: OpenFile, found: Suggestion, order: int) -> lsp.CompletionItem:
+def _item(
+    ls: EditorSession, file: OpenFile, found: features.Suggestion, order: int
+) -> lsp.CompletionItem:
     return lsp.CompletionItem(
         found.label,
         kind=_SUGGESTIONS[found.kind],
@@ -314,7 +305,7 @@ def _item(ls: EditorSession, file: OpenFile, found: Suggestion, order: int) -> l
 
 def _hover(ls: EditorSession, file: OpenFile, params: lsp.HoverParams) -> lsp.Hover | None:
     known = ls.known_or_none(file)
-    found = hover(file.text, file.index.offset(params.position), file.kind, known)
+    found = features.hover(file.text, file.index.offset(params.position), file.kind, known)
     if found is None:
         return None
     text = "\n\n".join(filter(None, (found.code, found.text)))
@@ -325,11 +316,11 @@ def _definition(
     ls: EditorSession, file: OpenFile, params: lsp.DefinitionParams
 ) -> lsp.Location | None:
     known = ls.known_or_none(file)
-    place = definition(file.text, file.index.offset(params.position), file.kind, known)
+    place = features.definition(file.text, file.index.offset(params.position), file.kind, known)
     return _location(ls, file, place) if place else None
 
 
-def _location(ls: EditorSession, file: OpenFile, place: NamePlace) -> lsp.Location | None:
+def _location(ls: EditorSession, file: OpenFile, place: features.NamePlace) -> lsp.Location | None:
     if place.path is None:
         return lsp.Location(file.uri, file.range(place.span))
     uri = from_fs_path(str(place.path))
@@ -353,7 +344,7 @@ async def _code_action(
     first, last = file.index.offset(params.range.start), file.index.offset(params.range.end)
     actions = [
         lsp.CodeAction(
-            fix_title(file.text, each, each.fix),
+            features.fix_title(file.text, each, each.fix),
             lsp.CodeActionKind.QuickFix,
             is_preferred=True,
             edit=lsp.WorkspaceEdit(
@@ -365,7 +356,7 @@ async def _code_action(
     ]
     wanted = params.context.only
     if found and (wanted is None or any(_FIX_ALL.value.startswith(each) for each in wanted)):
-        mended = fixed(file.text, file.kind, ls.known_or_none(file).library)
+        mended = features.fixed(file.text, file.kind, ls.known_or_none(file).library)
         edit = lsp.WorkspaceEdit(changes={file.uri: file.replaced(mended)})
         actions.append(
             lsp.CodeAction("Fix all errors that have one obvious fix", _FIX_ALL, edit=edit)
@@ -376,7 +367,7 @@ async def _code_action(
 def _formatting(
     ls: EditorSession, file: OpenFile, params: lsp.DocumentFormattingParams
 ) -> list[lsp.TextEdit] | None:
-    text = formatted(file.text, file.kind)
+    text = features.formatted(file.text, file.kind)
     return None if text is None else file.replaced(text)
 
 

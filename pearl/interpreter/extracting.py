@@ -46,20 +46,8 @@ from pearl.dsl.rules import broken_rule
 from pearl.errors import ModelError, Span
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
+from pearl.interpreter import checking
 from pearl.interpreter.asking import CUT_SHORT, Asker
-from pearl.interpreter.checking import (
-    CLAIM_TOKENS,
-    MAX_CLAIMS,
-    REFUSED,
-    Checked,
-    Verdict,
-    check_claims,
-    frame_costs,
-    length_of,
-    passage_of,
-    room_of,
-    with_checks,
-)
 from pearl.interpreter.checking import MAX_AROUND as CONTEXT
 from pearl.interpreter.checking import Claim as PassageClaim
 from pearl.interpreter.context import Context, ContextLimits, ContextOverflowError, off_loop
@@ -143,7 +131,7 @@ async def extract(
         if shown is not None else None,
         truncated=read.truncated if len(read.parts) > 1 or action.extracts_all else "",
     )  # fmt: skip
-    return with_checks(result, checked, note)
+    return checking.with_checks(result, checked, note)
 
 
 async def _read(step: Step, task: ActionTask, fields: tuple[Field, ...], asker: Asker) -> _Read:
@@ -1111,7 +1099,7 @@ _Path = tuple[str | int, ...]
 async def _with_meaning(
     step: Step, fields: Sequence[Field], records: Sequence[Record], spent: Usage, asker: Asker,
     names: Sequence[str] = ("",),
-) -> tuple[list[Record], Checked, str]:  # fmt: skip
+) -> tuple[list[Record], checking.Checked, str]:  # fmt: skip
     """The records without values that the checker does not find in their passages, and a note; `names` has what each is called."""
     document = asker.calls.document
     if asker.checker is None:
@@ -1121,20 +1109,22 @@ async def _with_meaning(
         make = partial(_within_share, fields, records, names, document)
         said = await off_loop(100 * sum(record.n_values for record in records), make)
     first, rest = _sample(said)
-    verdicts: dict[_Told, Verdict] = {}
-    checked = Checked([])
+    verdicts: dict[_Told, checking.Verdict] = {}
+    checked = checking.Checked([])
     while first:
         n_spent = (spent + checked.usage).n_input_tokens
         claims = [each.claim for each in first]
-        more = await check_claims(asker, claims, step=step, n_spent=n_spent)
+        more = await checking.check_claims(asker, claims, step=step, n_spent=n_spent)
         verdicts |= zip(first, more.verdicts, strict=True)
         checked = replace(
             more, verdicts=[], n_calls=checked.n_calls + more.n_calls, usage=checked.usage + more.usage,
             why=checked.why or more.why,
         )  # fmt: skip
-        refused = {s.of_list for s in first if verdicts[s] in REFUSED}
+        refused = {s.of_list for s in first if verdicts[s] in checking.REFUSED}
         first = [s for s in rest if s.of_list in refused and s not in verdicts]
-    at: dict[tuple[int, _Path], Verdict] = {(s.record, s.path): v for s, v in verdicts.items()}
+    at: dict[tuple[int, _Path], checking.Verdict] = {
+        (s.record, s.path): v for s, v in verdicts.items()
+    }
 
     def settled(
         i: int, at_fields: _Path, fields: Mapping[str, FieldResult]
@@ -1164,11 +1154,11 @@ async def _with_meaning(
     return meant, checked, note
 
 
-def _settled(result: FieldResult, verdict: Verdict, by: str) -> FieldResult:
+def _settled(result: FieldResult, verdict: checking.Verdict, by: str) -> FieldResult:
     """A value with what the checker says of it."""
     if result.state != "found" or not result.basis:
         return result
-    if why := REFUSED.get(verdict):
+    if why := checking.REFUSED.get(verdict):
         candidate = Candidate(result.value, result.evidence)
         return FieldResult("undecided", why=why, candidates=(candidate,), checked_by=by)
     if verdict == "not checked":
@@ -1184,10 +1174,10 @@ def _sample(said: Sequence[_Told]) -> tuple[list[_Told], list[_Told]]:
         if each.of_list is not None:
             lists.setdefault(each.of_list, []).append(each)
     later = {
-        each for entries in lists.values() if len(entries) > MAX_CLAIMS
+        each for entries in lists.values() if len(entries) > checking.MAX_CLAIMS
         for i, each in enumerate(entries)
         # evenly over the list
-        if i * MAX_CLAIMS // len(entries) == (i - 1) * MAX_CLAIMS // len(entries)
+        if i * checking.MAX_CLAIMS // len(entries) == (i - 1) * checking.MAX_CLAIMS // len(entries)
     }  # fmt: skip
     return [s for s in said if s not in later], [s for s in said if s in later]
 
@@ -1199,11 +1189,11 @@ def _within_share(
     fields: Sequence[Field], records: Sequence[Record], names: Sequence[str], document: Document
 ) -> list[_Told]:
     """The claims of records; if they are many, with fewer sentences around their quotes."""
-    room = room_of(len(document.text))
+    room = checking.room_of(len(document.text))
     said: list[_Told] = []
     for beside in ((1, 1), (1, 0), (0, 0)):
         said = list(_all_said(fields, records, names, document, beside))
-        if length_of(s.claim for s in said) <= room:
+        if checking.length_of(s.claim for s in said) <= room:
             break
     return said
 
@@ -1219,7 +1209,7 @@ def _all_said(
 
     def claim(text: str, results: Sequence[FieldResult]) -> PassageClaim:
         shown = [passage for result in results for passage in result.evidence[:MAX_SHOWN]]
-        return PassageClaim(" ".join(text.split()), passage_of(document, shown, beside))
+        return PassageClaim(" ".join(text.split()), checking.passage_of(document, shown, beside))
 
     for i, (record, name) in enumerate(zip(records, names, strict=True)):
         of = f" of {name}" if name else ""
@@ -1286,15 +1276,15 @@ def check_costs(
     n = n_replies * sum(not field.is_list for field in fields)
     if any(field.is_list for field in fields):
         n += n_replies * reply_tokens // ENTRY_TOKENS
-    around = counter.at_most("é" * 2 * CONTEXT * MAX_SHOWN) + CLAIM_TOKENS
+    around = counter.at_most("é" * 2 * CONTEXT * MAX_SHOWN) + checking.CLAIM_TOKENS
     if any(leaf.is_list for field in fields if field.is_list for leaf in field.fields):
         # what is around an entry of a list in a list
         around += counter.at_most("é" * (2 * CONTEXT + AROUND_ENTRY))
     # a list of more than MAX_CLAIMS entries takes a second round
-    n_requests = -(-n // MAX_CLAIMS) + 1 if n > MAX_CLAIMS else min(n, 1)
+    n_requests = -(-n // checking.MAX_CLAIMS) + 1 if n > checking.MAX_CLAIMS else min(n, 1)
     # every value is shown, and every quote at its places
     shown = (1 + MAX_SHOWN) * n_replies * counter.most(reply_tokens)
-    frame, replied = frame_costs(limits)
+    frame, replied = checking.frame_costs(limits)
     return n_requests, n * around + shown + n_requests * frame, n_requests * replied
 
 
@@ -1475,4 +1465,4 @@ async def _each_row(
         result, is_native=False, context="rows", coverage=asker.calls.coverage(rows),
         sources=Sources(is_by_row=True), n_calls=sum(each.n_calls for _, each in replies), usage=usage,
     )  # fmt: skip
-    return with_checks(result, checked, note)
+    return checking.with_checks(result, checked, note)

@@ -20,21 +20,8 @@ from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.interpreter.results import Cited, StepResult, computed, void
 from pearl.llm import LookupTask, Message, Request, Usage
 from pearl.llm.messages import inert
+from pearl.tables import lookup
 from pearl.tables.columns import DATE_PART
-from pearl.tables.lookup import (
-    MAX_FLAW,
-    MAX_REPAIRS,
-    FoundTable,
-    SeveralTablesError,
-    Turn,
-    UnansweredError,
-    declined,
-    look_up,
-    meant,
-    read_reply,
-    tables_of_document,
-    tables_of_rows,
-)
 from pearl.tables.running import Answer
 from pearl.tables.specification import QueryError, UndecidableError, columns_in, conditions
 from pearl.trace import LookedUp, Purpose
@@ -45,19 +32,24 @@ _SIZES = ((3, 3, 2), (2, 1, 1), (0, 0, 0))
 LINE = "line"  # The name of the value of a result line with several cells
 
 
-def tables_in(given: Value | SearchedDocument) -> tuple[FoundTable, ...]:
+def tables_in(given: Value | SearchedDocument) -> tuple[lookup.FoundTable, ...]:
     """The tables of a document, or the rows of an earlier step as one table."""
     if isinstance(given, SearchedDocument):
-        found = tables_of_document(given.document)
+        found = lookup.tables_of_document(given.document)
         return tuple(replace(each, rows=each.rows.moved(given.start)) for each in found)
-    return tables_of_rows(as_rows(given))
+    return lookup.tables_of_rows(as_rows(given))
 
 
 class TableQuestion:
     """A question about one table, and its requests."""
 
     def __init__(
-        self, output: str, action: Action, question: str, found: FoundTable, limits: ContextLimits
+        self,
+        output: str,
+        action: Action,
+        question: str,
+        found: lookup.FoundTable,
+        limits: ContextLimits,
     ) -> None:
         self.found = found
         self.question = question
@@ -89,7 +81,7 @@ class TableQuestion:
             help="use a model with a larger window, or select fewer columns",
         )
 
-    def request(self, turns: Sequence[Turn]) -> Request | None:
+    def request(self, turns: Sequence[lookup.Turn]) -> Request | None:
         """The request of a conversation; None if it does not fit."""
         messages = tuple(Message(role, inert(text)) for role, text in turns)
         request = Request(
@@ -113,12 +105,12 @@ async def read_table(
     )
 
     def prepared() -> TableQuestion:
-        found = meant(question, tables_in(given))
+        found = lookup.meant(question, tables_in(given))
         return TableQuestion(step.output, action, question, found, limits)
 
     usages: list[Usage] = []
 
-    async def reply(turns: Sequence[Turn]) -> str | None:
+    async def reply(turns: Sequence[lookup.Turn]) -> str | None:
         request = asked.request(turns)
         if request is None:
             return None
@@ -129,8 +121,8 @@ async def read_table(
 
     try:
         asked = await off_loop(length, prepared)
-        answer = await look_up(question, asked.found.lookup, reply, prompt=asked.prompt)
-    except (SeveralTablesError, UnansweredError) as error:
+        answer = await lookup.look_up(question, asked.found.lookup, reply, prompt=asked.prompt)
+    except (lookup.SeveralTablesError, lookup.UnansweredError) as error:
         result = void(step, action, str(error))
     else:
         value = await asyncio.to_thread(_value, answer, asked.found)
@@ -151,8 +143,8 @@ async def read_table(
 def _flaw(text: str) -> str | None:
     """Why a reply is not a query; None if it is one."""
     try:
-        if not declined(text):
-            read_reply(text)
+        if not lookup.declined(text):
+            lookup.read_reply(text)
     except UndecidableError:
         return None
     except QueryError as error:
@@ -160,7 +152,7 @@ def _flaw(text: str) -> str | None:
     return None
 
 
-def _value(answer: Answer, found: FoundTable) -> Value:
+def _value(answer: Answer, found: lookup.FoundTable) -> Value:
     """The lines of an answer as rows; one figure as a number with the rows behind it."""
     rows = (*found.rows.rows, *found.rows.totals)
     doubtful = (*(rows[i] for i in answer.undecided), *answer.doubtful)
@@ -212,7 +204,7 @@ def _figure(cell: str, unit: str, behind: Rows) -> Scalar:
         return Scalar(cell, behind)
 
 
-def _notes(answer: Answer, found: FoundTable) -> tuple[str, ...]:
+def _notes(answer: Answer, found: lookup.FoundTable) -> tuple[str, ...]:
     """The notes on an answer."""
     notes = [*found.rows.notes, f"query of the table: {answer.query.words}"]
     if answer.n_lines > len(answer.lines):
@@ -220,7 +212,7 @@ def _notes(answer: Answer, found: FoundTable) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*notes, *answer.notes)))
 
 
-def _cited(answer: Answer, found: FoundTable) -> Cited:
+def _cited(answer: Answer, found: lookup.FoundTable) -> Cited:
     query = answer.query
     used = [*query.select, *(one.column for one in conditions(query.where))]
     used += [one.column for one in query.aggregate if one.column]
@@ -257,14 +249,14 @@ def query_costs(
         n_rows = max(len(table.rows) for table in tables)
         if question is not None:
             try:
-                found = meant(question, tables)
-            except SeveralTablesError:  # no request is sent
+                found = lookup.meant(question, tables)
+            except lookup.SeveralTablesError:  # no request is sent
                 return StepCosts(), 0
             asked = TableQuestion(output, action, question, found, limits)
             first, hint = Range(*counter.bounds_with(asked.prompt, "")), asked.hint_tokens
-    n_calls = MAX_REPAIRS + 1
+    n_calls = lookup.MAX_REPAIRS + 1
     # Each repair adds the reply and its flaw to the prompt.
-    said = counter.at_most("é" * (2 * MAX_FLAW + FRAME_CHARACTERS))
+    said = counter.at_most("é" * (2 * lookup.MAX_FLAW + FRAME_CHARACTERS))
     added = counter.most(limits.reply_tokens) + said
     prompts = [
         Range(first.least, first.upper + hint + i * added).up_to(cap) for i in range(n_calls)

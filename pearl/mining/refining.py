@@ -20,21 +20,7 @@ from pearl.errors import DataError, ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Message, Model, RefineTask, Request
 from pearl.llm.reply_limits import reply_limit
-from pearl.mining.merging import (
-    Draft,
-    LibraryBudget,
-    LibraryEntry,
-    Losses,
-    Stage,
-    best,
-    by_name,
-    entry_of,
-    merge_by_rule,
-    merged,
-    prune_library,
-    shards,
-    without_clashes,
-)
+from pearl.mining import merging
 from pearl.mining.miner import DRAFTS_VERSION, MinedHeader, MinedRow
 from pearl.mining.refinement import DraftFate, RefinedAction, Refinement, Round, ShardRecord
 from pearl.plugins.extras import require_extra
@@ -50,7 +36,7 @@ class Drafts:
     """The contents of a file."""
 
     source: str
-    drafts: tuple[Draft, ...]
+    drafts: tuple[merging.Draft, ...]
     unread: tuple[str, ...] = ()
 
 
@@ -71,12 +57,12 @@ def read_drafts(text: str, source: str) -> Drafts:
     return found
 
 
-def _numbered(found: Iterable[tuple[str, str | None, bool]]) -> tuple[Draft, ...]:
+def _numbered(found: Iterable[tuple[str, str | None, bool]]) -> tuple[merging.Draft, ...]:
     """Numbered drafts, from tuples (text, question, is_seed)."""
-    drafts: list[Draft] = []
+    drafts: list[merging.Draft] = []
     for number, (text, question, is_seed) in enumerate(found):
         action, flaw = _draft_action(text)
-        drafts.append(Draft(number, text, action, question, is_seed, flaw or None))
+        drafts.append(merging.Draft(number, text, action, question, is_seed, flaw or None))
     return tuple(drafts)
 
 
@@ -288,12 +274,12 @@ async def refine_actions(
     require_extra("eval", "refining", "scipy")  # before any call
     settings = settings or RefineSettings()
     counter = counter or Counter.for_model(model.name)
-    budget = LibraryBudget(settings.max_actions, settings.max_tokens, counter.count)
+    budget = merging.LibraryBudget(settings.max_actions, settings.max_tokens, counter.count)
     refiner = _Refiner(model, settings, budget)
-    entries = [entry_of(draft, draft.action) for draft in found.drafts if draft.action]
-    entries = await refiner.merge(merge_by_rule(entries))
-    entries = without_clashes(entries, refiner.losses)
-    entries = prune_library(entries, budget, refiner.losses)
+    entries = [merging.entry_of(draft, draft.action) for draft in found.drafts if draft.action]
+    entries = await refiner.merge(merging.merge_by_rule(entries))
+    entries = merging.without_clashes(entries, refiner.losses)
+    entries = merging.prune_library(entries, budget, refiner.losses)
     if not entries:
         raise DataError(
             f"nothing remains of {len(found.drafts)} drafts",
@@ -317,7 +303,7 @@ async def refine_actions(
                 is_seed=entry.is_seed,
                 is_native=entry.action.is_native,
             )
-            for entry in by_name(entries)
+            for entry in merging.by_name(entries)
         ),
         drafts=tuple(_fates(found.drafts, entries, refiner.losses)),
         unread=found.unread,
@@ -331,18 +317,18 @@ class _Refiner:
 
     model: Model
     settings: RefineSettings
-    budget: LibraryBudget
-    losses: Losses = field(default_factory=dict)
+    budget: merging.LibraryBudget
+    losses: merging.Losses = field(default_factory=dict)
     rounds: list[Round] = field(default_factory=list)
 
-    async def merge(self, entries: list[LibraryEntry]) -> list[LibraryEntry]:
+    async def merge(self, entries: list[merging.LibraryEntry]) -> list[merging.LibraryEntry]:
         """Merge until the entries fit, a round merges none, or the rounds are over."""
         size = self.settings.shard_size
         if self.model.window:
             size = min(size, self.model.window // _TOKENS_EACH)
         for number in range(1, self.settings.max_rounds + 1):
             native = [entry for entry in entries if entry.action.is_native]
-            drafts = sorted((e for e in entries if not e.action.is_native), key=best)
+            drafts = sorted((e for e in entries if not e.action.is_native), key=merging.best)
             if self.budget.fits(entries) or len(drafts) < 2:
                 break
             wanted = max(
@@ -351,7 +337,7 @@ class _Refiner:
             results = await asyncio.gather(
                 *(
                     self._shard(shard, max(1, len(shard) * wanted // len(drafts)), number)
-                    for shard in shards(drafts, max(2, size))
+                    for shard in merging.shards(drafts, max(2, size))
                 )
             )
             if number == 1 and all(error for *_, error in results):
@@ -363,7 +349,7 @@ class _Refiner:
                 ) from error
             n_before = len(entries)
             merged_entries = (entry for kept, *_ in results for entry in kept)
-            entries = merge_by_rule([*native, *merged_entries])
+            entries = merging.merge_by_rule([*native, *merged_entries])
             records = tuple(record for _, record, _ in results)
             self.rounds.append(
                 Round(number=number, n_before=n_before, n_after=len(entries), shards=records)
@@ -373,8 +359,8 @@ class _Refiner:
         return entries
 
     async def _shard(
-        self, shard: list[LibraryEntry], max_actions: int, number: int
-    ) -> tuple[list[LibraryEntry], ShardRecord, ModelError | None]:
+        self, shard: list[merging.LibraryEntry], max_actions: int, number: int
+    ) -> tuple[list[merging.LibraryEntry], ShardRecord, ModelError | None]:
         """Merge the entries of one call; after an error they stay as they are."""
         drafts = tuple(entry.action for entry in shard)
         task = RefineTask(drafts, max_actions)
@@ -386,16 +372,16 @@ class _Refiner:
             failed = record(n_after=len(shard), status="failed", problems=(error.message,))
             return shard, failed, error
         reply = read_reply(completion.text, drafts)
-        stage = Stage("model", number)
+        stage = merging.Stage("model", number)
         left = dict(enumerate(shard, start=1))
         for draft, why in reply.drops:
             self.losses.update(dict.fromkeys(left.pop(draft).drafts, (stage, why)))
-        entries: list[LibraryEntry] = []
+        entries: list[merging.LibraryEntry] = []
         for action, numbers in reply.merges:
             group = [left.pop(draft) for draft in numbers]
             # A draft identical to the action is its representative.
-            group.sort(key=lambda entry: (entry.action != action, best(entry)))
-            entries.append(merged(group, stage, action))
+            group.sort(key=lambda entry: (entry.action != action, merging.best(entry)))
+            entries.append(merging.merged(group, stage, action))
         entries += left.values()
         done = record(
             n_after=len(entries),
@@ -408,7 +394,7 @@ class _Refiner:
 
 
 def _fates(
-    drafts: Iterable[Draft], entries: Sequence[LibraryEntry], losses: Losses
+    drafts: Iterable[merging.Draft], entries: Sequence[merging.LibraryEntry], losses: merging.Losses
 ) -> Iterator[DraftFate]:
     """The fate of every draft: malformed, in an entry, or in a dropped entry."""
     holders = {number: entry for entry in entries for number in entry.drafts}

@@ -37,16 +37,8 @@ from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.rate import LimiterStatus
 from pearl.llm.prices import PRICE_HELP, Price, Prices, read_prices, table_help
 from pearl.pipeline import Pearl
-from pearl.runs.executors import (
-    DEFAULT,
-    Execute,
-    Listener,
-    Offered,
-    Outcome,
-    Unit,
-    load_executor,
-    run_with,
-)
+from pearl.runs import executors
+from pearl.runs.executors import DEFAULT
 from pearl.runs.executors.local import each_kept
 from pearl.runs.executors.local import run as run_here
 from pearl.runs.identity import fingerprint
@@ -57,7 +49,7 @@ if TYPE_CHECKING:
     from pearl.runs.forecast import Forecast
     from pearl.telemetry.tracing import Telemetry
 
-U = TypeVar("U", bound=Unit)
+U = TypeVar("U", bound=executors.Unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +97,7 @@ RETRIED = ("undecided", "failed", "degraded")
 class Watcher:
     """Callbacks of a run."""
 
-    listener: Listener | None = None
+    listener: executors.Listener | None = None
     is_stopping: Callable[[], bool] = lambda: False
     on_begun: Callable[[Run], None] = lambda run: None
     on_known: Callable[[bytes], None] = lambda key: None
@@ -124,8 +116,8 @@ class Summary:
     n_unfinished: int = 0
     n_unsure: int = 0
     statuses: dict[str, int] = field(default_factory=dict)
-    first_failure: Outcome[Any] | None = None
-    last: Outcome[Any] | None = None
+    first_failure: executors.Outcome[Any] | None = None
+    last: executors.Outcome[Any] | None = None
     error: PearlError | None = None
     limits: LimiterStatus | None = None
 
@@ -134,7 +126,7 @@ class Summary:
         """Rows of the run, earlier ones included."""
         return sum(self.statuses.values())
 
-    def add(self, outcome: Outcome[Any]) -> None:
+    def add(self, outcome: executors.Outcome[Any]) -> None:
         """Count an outcome."""
         self.n_done += 1
         self.last = outcome
@@ -154,11 +146,13 @@ class Summary:
 class SessionRun:
     """A running run: iterate over its outcomes in the order of the tasks, or await it."""
 
-    def __init__(self, work: AsyncGenerator[Outcome[Any], None], summary: Summary) -> None:
+    def __init__(
+        self, work: AsyncGenerator[executors.Outcome[Any], None], summary: Summary
+    ) -> None:
         self.summary = summary
         self._work = work
 
-    def __aiter__(self) -> AsyncIterator[Outcome[Any]]:
+    def __aiter__(self) -> AsyncIterator[executors.Outcome[Any]]:
         return self._work
 
     async def aclose(self) -> None:
@@ -195,12 +189,12 @@ async def run_recorded(
     units: Iterable[tuple[int, U]],
     run: RowStore,
     *,
-    execute: Execute = run_here,
-    listener: Listener | None = None,
+    execute: executors.Execute = run_here,
+    listener: executors.Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
     on_known: Callable[[bytes], None] = lambda key: None,
     has: Callable[[bytes], bool] | None = None,
-) -> AsyncGenerator[Outcome[U], None]:
+) -> AsyncGenerator[executors.Outcome[U], None]:
     """Run the units without a row; each row is on disk when its outcome is yielded."""
     # By identity and not by order: an executor that stops gives no outcome for some units.
     taken: dict[Hashable, deque[tuple[int, bytes]]] = {}
@@ -210,7 +204,7 @@ async def run_recorded(
             taken.setdefault(_named(unit), deque()).append((place, key))
             yield unit
 
-    async def keep(outcome: Outcome[U]) -> None:
+    async def keep(outcome: executors.Outcome[U]) -> None:
         unit = outcome.unit
         name = _named(unit)
         place, key = taken[name].popleft()
@@ -258,7 +252,7 @@ def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U
         yield place, unit, key
 
 
-def _named(unit: Unit) -> Hashable:
+def _named(unit: executors.Unit) -> Hashable:
     """The identity of a unit; an executor may return an equal one."""
     return type(unit), unit.id, unit.source, *unit.depends_on
 
@@ -363,8 +357,8 @@ class Session:
             "max_time_s": None if max_minutes is None else max_minutes * 60,
         }
         self._executor = executor
-        self._plugin = load_executor(executor)
-        self._batches: Offered = {}
+        self._plugin = executors.load_executor(executor)
+        self._batches: executors.Offered = {}
         if batch_threshold is not None:
             self._batches["batch_threshold"] = batch_threshold
         if self._batches and executor != "batch":
@@ -386,7 +380,7 @@ class Session:
 
     def forecast(
         self,
-        tasks: Iterable[Unit],
+        tasks: Iterable[executors.Unit],
         asked: RunSpec | None = None,
         *,
         id: str | None = None,
@@ -416,7 +410,7 @@ class Session:
 
     def run(
         self,
-        tasks: Iterable[Unit],
+        tasks: Iterable[executors.Unit],
         asked: RunSpec | None = None,
         *,
         id: str | None = None,
@@ -452,7 +446,7 @@ class Session:
     def retry(
         self,
         run_id: str,
-        tasks: Iterable[Unit] | None = None,
+        tasks: Iterable[executors.Unit] | None = None,
         *,
         states: Collection[str] = RETRIED,
         rows: Collection[str] = (),
@@ -469,7 +463,7 @@ class Session:
     def resume(
         self,
         run_id: str,
-        tasks: Iterable[Unit] | None = None,
+        tasks: Iterable[executors.Unit] | None = None,
         *,
         watcher: Watcher | None = None,
         retry: Callable[[Mapping[str, Any]], bool] | None = None,
@@ -526,11 +520,11 @@ class Session:
                 if row is not None:
                     yield unit, row
 
-    def count(self, units: Iterable[Unit]) -> int:
+    def count(self, units: Iterable[executors.Unit]) -> int:
         """The number of units in this session's shard."""
         return sum(1 for _ in self._numbered(enumerate(units)))
 
-    def spec(self, tasks: Iterable[Unit], asked: RunSpec | None = None) -> RunSpec:
+    def spec(self, tasks: Iterable[executors.Unit], asked: RunSpec | None = None) -> RunSpec:
         """The identity of a run: its work, and the settings of the `Pearl` that decide results."""
         if asked is None:
             # Without the text of documents: if it changes, the run is the same with other rows.
@@ -544,7 +538,7 @@ class Session:
 
     async def _work(
         self,
-        tasks: Iterable[Unit],
+        tasks: Iterable[executors.Unit],
         asked: RunSpec | None,
         id: str | None,
         watcher: Watcher,
@@ -553,7 +547,7 @@ class Session:
         into: RowStore | None,
         *,
         is_retry: bool,
-    ) -> AsyncGenerator[Outcome[Any], None]:
+    ) -> AsyncGenerator[executors.Outcome[Any], None]:
         with ExitStack() as stack:
             store = stack.enter_context(self._opened(watcher))
             pearl, execute = self._equipped(store, watcher, is_fresh=redo is not None)
@@ -629,7 +623,7 @@ class Session:
 
     def _equipped(
         self, store: Store | None, watcher: Watcher, *, is_fresh: bool
-    ) -> tuple[Pearl, Execute]:
+    ) -> tuple[Pearl, executors.Execute]:
         """The `Pearl` with the store's replies and within the budget, and the executor."""
         client = self._pearl.client
         has_limits = any(limit is not None for limit in self._limits.values())
@@ -652,7 +646,7 @@ class Session:
                     prices=self._prices,
                     **self._limits,  # type: ignore[arg-type]
                 )
-        offered: Offered = {
+        offered: executors.Offered = {
             **self._batches,
             "on_progress": lambda progress: watcher.on_notice(str(progress)),
             "on_trouble": lambda error, wait_s: watcher.on_notice(
@@ -668,7 +662,7 @@ class Session:
             client.settings, model=client.model, counter=client.counter, replies=replies,
             budget=budget,
         )  # fmt: skip
-        return self._pearl.asking(own), run_with(self._plugin, **offered)
+        return self._pearl.asking(own), executors.run_with(self._plugin, **offered)
 
     def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:
         """The tasks; as a list if they are an iterator and have to be iterated twice."""

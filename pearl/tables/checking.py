@@ -12,35 +12,23 @@ from pearl.documents.english import singular
 from pearl.documents.table import base_name
 from pearl.documents.table.quantities import is_year
 from pearl.errors import did_you_mean
+from pearl.tables import specification
 from pearl.tables.columns import DATE_PART, TypedColumn, fold, number_in, read_moment
 from pearl.tables.query_table import QueryTable
-from pearl.tables.specification import (
-    SIGNS,
-    AllOf,
-    AnyOf,
-    Arithmetic,
-    Column,
-    Condition,
-    Not,
-    Query,
-    QueryError,
-    UndecidableError,
-    Where,
-)
 
 _SHOWN = 12  # maximum names of columns in a message
 _NEAREST = 3  # similar values in a message
 _VALUES_SHOWN = 6  # maximum values of a column in a message
 _ELSE = (
     "arithmetic of columns is {"
-    + "|".join(f'"{name}"' for name in SIGNS)
+    + "|".join(f'"{name}"' for name in specification.SIGNS)
     + ": [columns and numbers]}; "
     'if no column has what is asked, {"cannot": reason}'
 )
 _NAMES = {"text": "texts", "number": "numbers", "date": "dates", "hours": "opening hours"}
 
 
-def check(query: Query, table: QueryTable) -> Query:
+def check(query: specification.Query, table: QueryTable) -> specification.Query:
     """The query with the table's own names of columns."""
     return _Checker(table).query(query)
 
@@ -50,7 +38,7 @@ class _Checker:
         self.table = table
         self.flaws: list[tuple[str, str]] = []  # a message, and the column it is about, if any
 
-    def query(self, query: Query) -> Query:
+    def query(self, query: specification.Query) -> specification.Query:
         select = tuple(dict.fromkeys(self.column(name) for name in query.select))
         where = query.where and self.where(query.where)
         group = tuple(dict.fromkeys(self.name(name) for name in query.group))
@@ -72,16 +60,16 @@ class _Checker:
         )
         if self.flaws:
             column = next((name for _, name in self.flaws if name), "")
-            raise QueryError("\n".join(message for message, _ in self.flaws), column)
+            raise specification.QueryError("\n".join(message for message, _ in self.flaws), column)
         return checked.model_copy(update={"sort": sort})
 
-    def column(self, column: Column) -> Column:
+    def column(self, column: specification.Column) -> specification.Column:
         """A column with the table's own names; the columns of a formula must be numbers."""
-        if not isinstance(column, Arithmetic):
+        if not isinstance(column, specification.Arithmetic):
             return self.name(column)
         operands = []
         for one in column.operands:
-            if isinstance(one, str | Arithmetic):
+            if isinstance(one, str | specification.Arithmetic):
                 one = self.column(one)
             found = self.table.column(one) if isinstance(one, str) else None
             if found and found.kind != "number":
@@ -96,7 +84,7 @@ class _Checker:
         """The table's own name for a column."""
         found = self._name(name)
         if found in self.table.twins:
-            raise UndecidableError(
+            raise specification.UndecidableError(
                 f"the table has several columns called '{base_name(found)}' with different values"
             )
         return found
@@ -133,25 +121,25 @@ class _Checker:
         )
         return name
 
-    def where(self, where: Where) -> Where:
+    def where(self, where: specification.Where) -> specification.Where:
         match where:
-            case AllOf():
-                return AllOf(all=tuple(map(self.where, where.all)))
-            case AnyOf():
-                return AnyOf(any=tuple(map(self.where, where.any)))
-            case Not():
-                return Not(no=self.where(where.no))
-            case Condition():
+            case specification.AllOf():
+                return specification.AllOf(all=tuple(map(self.where, where.all)))
+            case specification.AnyOf():
+                return specification.AnyOf(any=tuple(map(self.where, where.any)))
+            case specification.Not():
+                return specification.Not(no=self.where(where.no))
+            case specification.Condition():
                 return self.condition(where)
 
-    def condition(self, one: Condition) -> Condition:
+    def condition(self, one: specification.Condition) -> specification.Condition:
         name = self.column(one.column)
         if column := not self.flaws and self.table.column(name):
             flaws = (_value_flaw(column, one.op, value) for value in one.value)
             self.flaws += [(flaw, str(name)) for flaw in flaws if flaw]
         return one.model_copy(update={"column": name})
 
-    def figure(self, function: str, name: Column) -> Column:
+    def figure(self, function: str, name: specification.Column) -> specification.Column:
         name = self.column(name)
         column = None if self.flaws else self.table.column(name)
         kinds = {"sum": ("number",), "mean": ("number",), "min": ("number", "date"),
@@ -161,7 +149,9 @@ class _Checker:
             self.flaws.append((f"{message} and has {_some(column.values)}", str(name)))
         return name
 
-    def sorted_by(self, by: Column, query: Query, figures: dict[str, str]) -> Column:
+    def sorted_by(
+        self, by: specification.Column, query: specification.Query, figures: dict[str, str]
+    ) -> specification.Column:
         if not query.aggregate:
             shown = {fold(str(one)): one for one in query.select}
             return shown.get(fold(str(by))) or self.column(by)

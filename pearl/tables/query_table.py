@@ -7,15 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 
-from pearl.actions.arithmetic.evaluation import (
-    PERCENT,
-    POINTS,
-    RATIO,
-    Amount,
-    Result,
-    evaluate,
-    plain,
-)
+from pearl.actions.arithmetic import evaluation
 from pearl.actions.arithmetic.program import (
     DivisionByZeroError,
     MagnitudeError,
@@ -41,7 +33,7 @@ def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> Typ
     if n_scales > 1 and any(step.operation == "divide" for step in steps):
         raise UndecidableError(f"{arithmetic}: the columns are written in different scales")
     program = Program(tuple(steps))
-    results: dict[tuple[str | None, ...], Result | None] = {}
+    results: dict[tuple[str | None, ...], evaluation.Result | None] = {}
     rows = list(zip(*(column.cells for column in columns.values()), strict=True))
     n_by_zero = 0
     for row in dict.fromkeys(rows):
@@ -52,7 +44,7 @@ def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> Typ
         }
         try:
             is_whole = len(amounts) == len(columns)
-            results[row] = evaluate(program, names=amounts) if is_whole else None
+            results[row] = evaluation.evaluate(program, names=amounts) if is_whole else None
         except UnfitUnitsError as error:
             raise UndecidableError(f"{arithmetic}: {error}") from None
         except (DivisionByZeroError, MagnitudeError):
@@ -60,7 +52,7 @@ def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> Typ
             n_by_zero += rows.count(row)
     unit, scale = next(((one.unit, one.scale or 0) for one in results.values() if one), ("", 0))
     number_of = {row: _number(one) for row, one in results.items() if one}
-    text_of = {row: plain(Decimal(repr(number))) for row, number in number_of.items()}
+    text_of = {row: evaluation.plain(Decimal(repr(number))) for row, number in number_of.items()}
     # A row with none of the numbers has no value; one that lacks some is undecided.
     text_of |= {
         row: "" for row in results if all(cell is not None and is_blank(cell) for cell in row)
@@ -73,21 +65,21 @@ def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> Typ
     parsed = {text_of[row]: number for row, number in number_of.items()}
     return TypedColumn(
         str(arithmetic), "number", cells, list(parsed), parsed,
-        {RATIO: "", POINTS: PERCENT}.get(unit, unit), scale, notes=tuple(dict.fromkeys(notes)),
+        {evaluation.RATIO: "", evaluation.POINTS: evaluation.PERCENT}.get(unit, unit), scale, notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
 
 
-def _number(result: Result) -> int | float:
+def _number(result: evaluation.Result) -> int | float:
     value = Decimal(result.value)
-    value = value.scaleb(2) if result.unit == PERCENT else value
+    value = value.scaleb(2) if result.unit == evaluation.PERCENT else value
     return int(value) if value == value.to_integral_value() else float(value)
 
 
-def _amount(number: int | float, column: TypedColumn) -> Amount:
+def _amount(number: int | float, column: TypedColumn) -> evaluation.Amount:
     value = Decimal(repr(number))
-    if column.unit == PERCENT:
-        return Amount(value.scaleb(-2), PERCENT)
-    return Amount(value, column.unit, column.scale)
+    if column.unit == evaluation.PERCENT:
+        return evaluation.Amount(value.scaleb(-2), evaluation.PERCENT)
+    return evaluation.Amount(value, column.unit, column.scale)
 
 
 def _steps(arithmetic: Arithmetic, names: dict[str, str]) -> list[Step]:

@@ -29,21 +29,7 @@ from pearl.errors.escaping import to_json
 from pearl.llm import Usage
 from pearl.plugins.extras import require_extra
 from pearl.plugins.version import __version__
-from pearl.telemetry.conventions import (
-    SCHEMA_URL,
-    AttributeValue,
-    argument_data,
-    attempt_attributes,
-    call_attributes,
-    captures_content,
-    error_type,
-    is_computed,
-    named,
-    openinference,
-    result_attributes,
-    search_attributes,
-    text_of,
-)
+from pearl.telemetry import conventions
 from pearl.trace import (
     CallFailed,
     Event,
@@ -125,8 +111,10 @@ class TaskSpans:
             "invoke_workflow pearl",
             start_time=self._began_ns,
             attributes={
-                **named(operation="invoke_workflow", workflow="pearl", conversation=run_id or None),
-                **openinference("CHAIN"),
+                **conventions.named(
+                    operation="invoke_workflow", workflow="pearl", conversation=run_id or None
+                ),
+                **conventions.openinference("CHAIN"),
                 **({"pearl.run.id": run_id} if run_id else {}),
                 **self._content("pearl.task.id", id),
             },
@@ -162,7 +150,7 @@ class TaskSpans:
                 self._called(event, at)
             case Retrieved():
                 attributes = {
-                    **search_attributes(event),
+                    **conventions.search_attributes(event),
                     **self._content("input.value", "\n".join(event.queries)),
                 }
                 parent = self._span_of(event.step)
@@ -188,7 +176,7 @@ class TaskSpans:
         self, error: BaseException | None = None, *, status: str = "", answer: str = ""
     ) -> None:
         """End all open spans."""
-        kind = error_type(error)
+        kind = conventions.error_type(error)
         stopped_by = "cancelled" if status == "interrupted" else kind
         if self._planning is not None:
             failed_by = stopped_by if self._plan is _NO_PLAN else None
@@ -220,7 +208,7 @@ class TaskSpans:
             self._usage += event.usage
             planning.usage += event.usage
             planning.n_written += 1
-            planning.is_asked |= not is_computed(event.model)
+            planning.is_asked |= not conventions.is_computed(event.model)
             planning.span.set_attributes(self._content("output.value", event.reply))
             if event.usage != Usage():
                 began_ns = self._began_ns if planning.n_written == 1 else planning.end_ns
@@ -235,9 +223,9 @@ class TaskSpans:
         if planning is None:
             if self._replayed_with is not None:
                 began_ns = self._began_ns
-            told = named(operation="plan", agent="pearl")
+            told = conventions.named(operation="plan", agent="pearl")
             span = self._start(
-                "plan pearl", self._root, began_ns, {**told, **openinference("AGENT")}
+                "plan pearl", self._root, began_ns, {**told, **conventions.openinference("AGENT")}
             )
             planning = self._planning = _Planning(span, began_ns)
         return planning
@@ -264,8 +252,10 @@ class TaskSpans:
         new = {action.name for action in self._plan.new_actions if action != DIRECT}
         action = NEW_ACTION if event.action in new and not self._has_content else event.action
         attributes: dict[str, Any] = {
-            **named(operation="execute_tool", tool=action, tool_type="function", tool_call=node),
-            **openinference("TOOL"),
+            **conventions.named(
+                operation="execute_tool", tool=action, tool_type="function", tool_call=node
+            ),
+            **conventions.openinference("TOOL"),
             "pearl.step.id": node,
             "pearl.step.deps": [self._node(parent) for parent in parents],
             "graph.node.id": node,
@@ -273,8 +263,10 @@ class TaskSpans:
         if parents:
             attributes["graph.node.parent_id"] = self._node(parents[0])
         if self._has_content and step is not None:
-            arguments = text_of(to_json([argument_data(argument) for argument in step.arguments]))
-            attributes |= named(tool_arguments=arguments)
+            arguments = conventions.text_of(
+                to_json([conventions.argument_data(argument) for argument in step.arguments])
+            )
+            attributes |= conventions.named(tool_arguments=arguments)
             attributes |= {"input.value": arguments, "pearl.step.output": event.step}
         done = [span for parent in parents if (span := self._done.get(parent))]
         links = [Link(span.get_span_context()) for span in done[1:]]
@@ -285,9 +277,9 @@ class TaskSpans:
         step = self._steps.pop(event.step, None)
         if step is None:
             return
-        step.span.set_attributes(result_attributes(event, step.n_sent, step.n_kept))
+        step.span.set_attributes(conventions.result_attributes(event, step.n_sent, step.n_kept))
         if self._has_content:
-            result = named(tool_result=text_of(event.value))
+            result = conventions.named(tool_result=conventions.text_of(event.value))
             step.span.set_attributes({**result, **self._content("output.value", event.value)})
         step.span.end(at)
         self._done[event.step] = step.span
@@ -302,11 +294,11 @@ class TaskSpans:
         self._usage += event.usage
         step = self._steps.get(event.step)
         is_kept = isinstance(event, ModelCalled) and event.is_remembered
-        if step is not None and not is_computed(event.model):
+        if step is not None and not conventions.is_computed(event.model):
             step.n_kept += is_kept
             step.n_sent += not is_kept
             step.failed_by = event.kind if isinstance(event, CallFailed) else None
-        if not is_kept and not is_computed(event.model):
+        if not is_kept and not conventions.is_computed(event.model):
             error = event.kind if isinstance(event, CallFailed) else None
             self._replay(event, at, round(event.duration_s * 1e9), step=event.step, error=error)
 
@@ -320,10 +312,10 @@ class TaskSpans:
             parent = planning.span
         else:
             parent = self._span_of(event.step)
-        name, attributes = call_attributes(event.model, event.replied_by, event.usage)
+        name, attributes = conventions.call_attributes(event.model, event.replied_by, event.usage)
         is_replayed = self._replayed_with is not None  # without its prompt and reply
         has_content = self._has_content and not is_replayed
-        attributes |= attempt_attributes(event, has_content=has_content)
+        attributes |= conventions.attempt_attributes(event, has_content=has_content)
         is_remote = event.server or is_replayed
         kind = SpanKind.CLIENT if is_remote else SpanKind.INTERNAL
         span = self._start(f"chat {name}", parent, began_ns, attributes, kind=kind)
@@ -362,8 +354,8 @@ class TaskSpans:
         )
 
     def _fail(self, span: Span, kind: str, message: str) -> None:
-        span.set_attributes(named(error=kind))
-        told = text_of(message) if self._has_content and message else None
+        span.set_attributes(conventions.named(error=kind))
+        told = conventions.text_of(message) if self._has_content and message else None
         span.set_status(Status(StatusCode.ERROR, told))
 
     def _span_of(self, step: str) -> Span:
@@ -374,8 +366,8 @@ class TaskSpans:
         """The id of a step in the graph: its number in the plan, because its name is content."""
         return str([*self._nodes].index(output) + 1 if output in self._nodes else 0)
 
-    def _content(self, name: str, text: str) -> dict[str, AttributeValue]:
-        return {name: text_of(text)} if self._has_content and text else {}
+    def _content(self, name: str, text: str) -> dict[str, conventions.AttributeValue]:
+        return {name: conventions.text_of(text)} if self._has_content and text else {}
 
 
 EventListener = Callable[[str, Event], None]  # Callback for the events of a task, with its id
@@ -410,10 +402,10 @@ class Telemetry:
         require_extra("telemetry", "telemetry", "opentelemetry")
         from opentelemetry.trace import get_tracer_provider
 
-        self.has_content = captures_content() if content is None else content
+        self.has_content = conventions.captures_content() if content is None else content
         self._on_trouble = on_trouble or (lambda line: warnings.warn(line, stacklevel=2))
         self._tracer = (provider or get_tracer_provider()).get_tracer(
-            "pearl", __version__, schema_url=SCHEMA_URL
+            "pearl", __version__, schema_url=conventions.SCHEMA_URL
         )
         self._is_over = False
 

@@ -17,20 +17,9 @@ from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
 from pearl.llm.prices import read_prices
 from pearl.trace import RunFinished, Spent, spent
+from pearl.view import panel
 from pearl.view.markdown import rendered
 from pearl.view.page import bars, draw_plan, n_at_once, render_page
-from pearl.view.panel import (
-    MAX_CELL,
-    Cell,
-    Line,
-    Mark,
-    Piece,
-    Table,
-    chunked,
-    files_of,
-    make_table,
-    shown_cell,
-)
 from pearl.view.result import Place, Result, ShownStep, read_result
 from pearl.view.sheets import sheets_of
 from pearl.view.sources import ResultRecord, record_of_answer
@@ -76,7 +65,7 @@ def result_page(record: ResultRecord) -> str:
     has_end = result.error or any(isinstance(event, RunFinished) for event in record.events)
     if record.events and not has_end:
         problems.insert(0, "Its trace has no end: the run was killed, failed, or is still running.")
-    files = files_of(record.document, list(marks.values())) if record.document else []
+    files = panel.files_of(record.document, list(marks.values())) if record.document else []
     sheets = sheets_of(record.document, record.files, [*marks.values()], problems)
     boxed = {number for pages in sheets.values() for sheet in pages for number in sheet.begins}
     first = min((file.numbers[0] for file in files if file.numbers), default=0)
@@ -141,7 +130,7 @@ def result_page(record: ResultRecord) -> str:
     )
 
 
-def _marks(result: Result, document: Document | None, problems: list[str]) -> dict[int, Mark]:
+def _marks(result: Result, document: Document | None, problems: list[str]) -> dict[int, panel.Mark]:
     """The mark of every piece of evidence that the document surely has."""
     if document is None:
         if result.document:
@@ -155,7 +144,7 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> di
             "The document has changed since the run; marks that no longer fit are not shown."
         )
     starts = dict(reversed(document.parts))  # the first part of a name counts
-    marks: dict[int, Mark] = {}
+    marks: dict[int, panel.Mark] = {}
     n_lost = 0
     for place in result.places:
         if place.span is None:
@@ -166,7 +155,7 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> di
             is_same or document.text[span.start : span.end] == place.text
         ):
             cells = tuple(Span(at + c.start, at + c.end) for _, c in place.cells if c)
-            marks[place.number] = Mark(place.number, span, cells, place.is_row)
+            marks[place.number] = panel.Mark(place.number, span, cells, place.is_row)
         else:
             n_lost += 1
     if n_lost and result.started is None:
@@ -198,7 +187,7 @@ def _is_table(result: Result, rows: Sequence[Place]) -> bool:
     )
 
 
-def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
+def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[panel.Table]:
     """The rows behind an answer as a table: the first of them, and the others."""
     if not rows:
         return []
@@ -221,26 +210,26 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
     lines = []
     for row in sorted(rows, key=lambda row: row.note == "undecided"):
         cited = {name for name, _ in row.cells}
-        cells = [shown_cell(row.source)] if has_files else []
-        cells += [shown_cell(str(row.page or ""))] if has_pages else []
+        cells = [panel.shown_cell(row.source)] if has_files else []
+        cells += [panel.shown_cell(str(row.page or ""))] if has_pages else []
         for name in names:
             text = row.text if name == TEXT_COLUMN else row.fields.get(name, "")
-            is_lit = name in cited and 0 < len(text) <= MAX_CELL
+            is_lit = name in cited and 0 < len(text) <= panel.MAX_CELL
             lit = [(row.number, Span(0, len(text)))] if is_lit else ()
-            cell = shown_cell(text, lit)
+            cell = panel.shown_cell(text, lit)
             n_left -= len(cell.whole)
             cells.append(cell if n_left > 0 else replace(cell, whole=""))
         if len(folded) > 1:
             others = "\n".join(f"{name}: {row.fields[name]}" for name in folded if row.fields.get(name))  # fmt: skip
             n_left -= len(others)
-            cells.append(Cell([Piece(f"{len(folded)}")], others if n_left > 0 else ""))
-        lines.append(Line((row.number,), cells, row.note))
+            cells.append(panel.Cell([panel.Piece(f"{len(folded)}")], others if n_left > 0 else ""))
+        lines.append(panel.Line((row.number,), cells, row.note))
     before = [*(["file"] if has_files else []), *(["page"] if has_pages else [])]
     shown = [*before, *names, *(["others"] if len(folded) > 1 else [])]
-    whole = make_table(shown, lines)
+    whole = panel.make_table(shown, lines)
     return [
         replace(whole, chunks=[lines[:FIRST_ROWS]]),
-        replace(whole, chunks=chunked(lines[FIRST_ROWS:])),
+        replace(whole, chunks=panel.chunked(lines[FIRST_ROWS:])),
     ]
 
 
@@ -255,7 +244,7 @@ def _used(row: Place, names: Sequence[str], plan: Plan | None) -> list[str]:
         for name in names[1:]
         if name in cited or name.lower() in told or row.fields.get(name, "") not in row.text
     ]
-    long = [name for name in names if len(row.fields.get(name, "")) > MAX_CELL]
+    long = [name for name in names if len(row.fields.get(name, "")) > panel.MAX_CELL]
     used += long[:1]  # what the rows were judged by
     return list(dict.fromkeys([names[0], *used]))
 

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli import writing
 from pearl.cli.corpora import document_tasks, together_option
 from pearl.cli.help import Command
 from pearl.cli.options import (
@@ -28,15 +29,6 @@ from pearl.cli.options import (
 from pearl.cli.output import print_answer, print_evidence, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import notice
-from pearl.cli.writing import (
-    STDOUT,
-    GrowingFile,
-    OutputWriter,
-    is_plain,
-    new_file,
-    told_too,
-    unwritable,
-)
 from pearl.errors import BudgetError, DataError, PausedError, PearlError, UsageError, suggest
 from pearl.errors.escaping import counted, escaped, to_json
 
@@ -85,12 +77,12 @@ def command(
     if not documents:
         raise UsageError("no document", help="name one: pearl chat story.txt")
     path = out or continued
-    if "-" in documents or path in STDOUT[1:]:
+    if "-" in documents or path in writing.STDOUT[1:]:
         raise UsageError(
             "questions are read from stdin, and answers go to stdout",
             help="name files: pearl chat story.txt -o talk.jsonl",
         )
-    writer = OutputWriter(is_forced=options["force"])
+    writer = writing.OutputWriter(is_forced=options["force"])
     if out is None or continued is None or Path(out).resolve() != Path(continued).resolve():
         writer.check(out)
     trace = options["trace"]
@@ -107,7 +99,7 @@ def command(
             text = read_input(continued)
             conversation = Conversation.from_jsonl(text, pearl, document, path=continued)
         file = stack.enter_context(writer.open(None))
-        events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
+        events = stack.enter_context(writing.GrowingFile(writer, trace)) if trace else None
         runner = stack.enter_context(asyncio.Runner())
         opened = AsyncExitStack()
         runner.run(opened.enter_async_context(model_opened(own, options)))
@@ -184,14 +176,14 @@ class KeptFile:
                 before is not None and path.is_file() and path.read_bytes() != before.encode()
             )
         except OSError as error:
-            raise unwritable(self._path, error) from None
+            raise writing.unwritable(self._path, error) from None
         if is_changed:
             raise DataError(
                 "another program has written to the file, so this conversation is no longer saved there",
                 path=path, help="/save FILE saves it elsewhere",
             )  # fmt: skip
-        with new_file(self._path) as file:
-            file.write(text if is_plain(self._path) else text.removeprefix(before or ""))
+        with writing.new_file(self._path) as file:
+            file.write(text if writing.is_plain(self._path) else text.removeprefix(before or ""))
         self._text = text
 
 
@@ -203,11 +195,11 @@ class Chat:
     session: Session
     runner: asyncio.Runner
     out: IO[str]
-    writer: OutputWriter
+    writer: writing.OutputWriter
     as_json: bool = False
     verbose: bool = False
     kept: KeptFile | None = None
-    events: GrowingFile | None = None
+    events: writing.GrowingFile | None = None
 
     def __post_init__(self) -> None:
         self._messages = sys.stderr if self.as_json else self.out  # of commands
@@ -284,7 +276,7 @@ class Chat:
                 raise
 
         reporter = Reporter(1, price=self.session.only_price)
-        tell = partial(told_too(reporter, self.events), id)
+        tell = partial(writing.told_too(reporter, self.events), id)
         telemetry = self.session.telemetry
         tracing = telemetry.tracing(id, tell) if telemetry else nullcontext(Trace(id, tell))
         try:

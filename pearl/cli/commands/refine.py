@@ -35,15 +35,7 @@ from pearl.dsl.nodes import print_plan
 from pearl.errors import DataError, UsageError
 from pearl.errors.escaping import escaped
 from pearl.llm import Usage
-from pearl.mining.curator import (
-    CurateUnit,
-    CurationHeader,
-    CurationRow,
-    choose_bank,
-    curate_units,
-    curated,
-    trainable,
-)
+from pearl.mining import curator
 from pearl.planner.examples import Example, read_bank, wording
 from pearl.runs.identity import run_config
 
@@ -175,17 +167,17 @@ def fewshot(out: str, retries: int, max_examples: int, held_out: str | None, **o
     good = _good(samples, held_out, options)
     folder = _folder(out, is_made=not options["dry_run"])
 
-    def prepare(pearl: Pearl) -> Work[CurateUnit]:
+    def prepare(pearl: Pearl) -> Work[curator.CurateUnit]:
         if folder.is_dir():
             read_bank(folder)  # raises, before anything is written, if a person broke a plan
         name = Path(options["data"]).name
-        header = CurationHeader(**run_config(pearl), data=name, retries=retries)
-        units = tuple(curate_units(good, retries))
+        header = curator.CurationHeader(**run_config(pearl), data=name, retries=retries)
+        units = tuple(curator.curate_units(good, retries))
         return Work(units, {"retries": retries}, {"bank": str(folder.resolve())}, header)
 
-    def finish(ran: Finished[CurateUnit]) -> int:
-        rows = [curated(row, unit) for unit, row in ran.kept(ran.work.units)]
-        bank = choose_bank(rows, max_examples)
+    def finish(ran: Finished[curator.CurateUnit]) -> int:
+        rows = [curator.curated(row, unit) for unit, row in ran.kept(ran.work.units)]
+        bank = curator.choose_bank(rows, max_examples)
         own = [*_earlier(folder), *rows]
         with ran.writer.open(str(folder / JOURNAL)) as file:
             write_journal(file, ran.work.header, rows)
@@ -203,7 +195,7 @@ JOURNAL = "curation.jsonl"
 def _good(
     samples: Sequence[Sample], held_out: str | None, options: dict[str, Any]
 ) -> Sequence[Sample]:
-    fit = good = trainable(samples)
+    fit = good = curator.trainable(samples)
     if held_out is not None:
         asked = _wordings(held_out, options)
         good = [sample for sample in fit if wording(sample.question) not in asked]
@@ -222,10 +214,10 @@ def _good(
     return good
 
 
-def _earlier(folder: Path) -> list[CurationRow]:
+def _earlier(folder: Path) -> list[curator.CurationRow]:
     """The rows of the last written bank; none if its journal is missing or unreadable."""
     try:
-        return read_journal(folder / JOURNAL, CurationHeader, CurationRow)[1]
+        return read_journal(folder / JOURNAL, curator.CurationHeader, curator.CurationRow)[1]
     except DataError:
         return []
 
@@ -252,9 +244,9 @@ def _folder(out: str, *, is_made: bool) -> Path:
     return folder
 
 
-def _write(folder: Path, bank: Sequence[Example], rows: Iterable[CurationRow]) -> int:
+def _write(folder: Path, bank: Sequence[Example], rows: Iterable[curator.CurationRow]) -> int:
     """Replace plan files of earlier runs, by their text in the journal; count those that a person wrote, which stay."""
-    own = {_text(example) for example in choose_bank(rows, sys.maxsize)}
+    own = {_text(example) for example in curator.choose_bank(rows, sys.maxsize)}
     by_hand: set[tuple[str, ...]] = set()
     n_by_hand = 0
     for path in sorted(folder.glob("*.plan")):
@@ -282,7 +274,9 @@ def _text(example: Example) -> str:
     return f"{print_plan(example.plan)}\n"
 
 
-def _tell(rows: list[CurationRow], n_left_out: int, n_examples: int, n_by_hand: int) -> None:
+def _tell(
+    rows: list[curator.CurationRow], n_left_out: int, n_examples: int, n_by_hand: int
+) -> None:
     counts = Counter(row.outcome for row in rows)
     first = sum(row.outcome == "kept" and len(row.tries) == 1 for row in rows)
     usage = sum((row.usage for row in rows), Usage())

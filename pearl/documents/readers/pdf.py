@@ -14,19 +14,12 @@ from importlib.util import find_spec
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
+from pearl.documents import pdf_tables
 from pearl.documents.document import check_size, page_ranges
 from pearl.documents.ocr import read_pages
 from pearl.documents.pdf_forms import left_out
 from pearl.documents.pdf_layers import HIDDEN, hidden_characters, hidden_layers
-from pearl.documents.pdf_tables import (
-    Block,
-    Place,
-    find_grids,
-    has_rules,
-    page_blocks,
-    places,
-    rendered,
-)
+from pearl.documents.pdf_tables import has_rules, places
 from pearl.documents.pdf_text import BLANKS, PageText, page_text, plain_text
 from pearl.documents.readers import OPTIONS, ReaderText, not_read
 from pearl.errors import DataError
@@ -153,14 +146,14 @@ def _put_tables(
     texts: list[str], numbers: Sequence[int], data: bytes, document: PdfDocument
 ) -> set[int]:
     """Put ruled tables into the texts of pages; the pages that go on with a table of the page before."""
-    pages: list[list[Block]] = [[] for _ in texts]
-    for number, grids in find_grids(data, numbers):
+    pages: list[list[pdf_tables.Block]] = [[] for _ in texts]
+    for number, grids in pdf_tables.find_grids(data, numbers):
         with closing(document[number]) as page, closing(page.get_textpage()) as layer:
-            pages[number] = page_blocks(page_text(layer), layer, grids)
+            pages[number] = pdf_tables.page_blocks(page_text(layer), layer, grids)
     found = places(pages)
     for number, (blocks, place) in enumerate(zip(pages, found, strict=True)):
         if any(block.grid for block in blocks):
-            texts[number] = rendered(blocks, place)[0]
+            texts[number] = pdf_tables.rendered(blocks, place)[0]
     return {number for number, place in enumerate(found) if place.is_continued}
 
 
@@ -272,11 +265,11 @@ def _text_like(text: str, data: bytes, number: int, layer: PdfTextPage) -> PageT
     own = page_text(layer)
     if OPTIONS.get().pdf_tables == "off" or _visible(own.text) == _visible(text):
         return own
-    for _, grids in find_grids(data, [number]):
-        blocks = page_blocks(own, layer, grids)
+    for _, grids in pdf_tables.find_grids(data, [number]):
+        blocks = pdf_tables.page_blocks(own, layer, grids)
         # How tables run over page breaks depends on the pages around it.
         for place in product((False, True), repeat=3) if any(b.grid for b in blocks) else ():
-            with_tables = rendered(blocks, Place(*place))
+            with_tables = pdf_tables.rendered(blocks, pdf_tables.Place(*place))
             if _visible(with_tables[0]) == _visible(text):
                 return PageText(*with_tables, own.boxes)
     return own

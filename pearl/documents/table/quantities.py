@@ -11,20 +11,10 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 
+from pearl.documents import numbers
 from pearl.documents.dates import read_dates
 from pearl.documents.english import SCALES
-from pearl.documents.numbers import (
-    CURRENCY_UNITS,
-    MAX_DIGITS,
-    MONEY,
-    RAISED,
-    SHARES,
-    Quantity,
-    UnclearNumberError,
-    find_quantity,
-    plain,
-    quantity,
-)
+from pearl.documents.numbers import MONEY, RAISED, quantity
 from pearl.errors.patterns import lazy_pattern
 
 MAX_LENGTH = 60  # maximum characters of a numeric cell
@@ -49,23 +39,23 @@ def is_blank(text: str) -> bool:
     return " ".join(text.split()).casefold() in _BLANKS
 
 
-def read_quantity(text: str, *, decimal: str = "") -> Quantity | None:
+def read_quantity(text: str, *, decimal: str = "") -> numbers.Quantity | None:
     """The number in a cell; None if it has none, or an ambiguous one."""
     text = text.strip()
     if not text or len(text) > MAX_LENGTH:
         return None
-    if text.isascii() and text.isdecimal() and text[0] != "0" and len(text) <= MAX_DIGITS:
-        return Quantity(Decimal(text))  # fast path for most cells of long tables
+    if text.isascii() and text.isdecimal() and text[0] != "0" and len(text) <= numbers.MAX_DIGITS:
+        return numbers.Quantity(Decimal(text))  # fast path for most cells of long tables
     text = _FOOTNOTE.sub("", text)
     if restated := _RESTATED.fullmatch(text):
         twice = _restated(restated, decimal)
         if twice is not None:
             return twice
     if below_zero := _SMALL_IN_BRACKETS.fullmatch(text):
-        return Quantity(-Decimal(below_zero[1]))
+        return numbers.Quantity(-Decimal(below_zero[1]))
     if _CODE.fullmatch(text) or _ASIDE.match(text):
         return None
-    return find_quantity(text, decimal=decimal)
+    return numbers.find_quantity(text, decimal=decimal)
 
 
 def scale_of(text: str) -> int | None:
@@ -77,7 +67,7 @@ def scale_of(text: str) -> int | None:
 _NAMED_SCALE = lazy_pattern(rf"\b((?:{'|'.join(SCALES)})s?)\b", re.I)
 
 
-def _restated(match: re.Match[str], decimal: str) -> Quantity | None:
+def _restated(match: re.Match[str], decimal: str) -> numbers.Quantity | None:
     """`27 ( 27 % )`: one number twice, the second time without its sign."""
     first = read_quantity(match["first"], decimal=decimal)
     again = read_quantity(match["again"] + match["percent"], decimal=decimal)
@@ -85,7 +75,7 @@ def _restated(match: re.Match[str], decimal: str) -> Quantity | None:
         return None
     if first.unit and again.unit and first.unit != again.unit:
         return None
-    return Quantity(first.value, first.unit or again.unit, first.scale or again.scale)
+    return numbers.Quantity(first.value, first.unit or again.unit, first.scale or again.scale)
 
 
 _YEAR = lazy_pattern(r"(?:19|20)[0-9]{2}")
@@ -103,7 +93,7 @@ _RAISED_MARK = lazy_pattern(rf"(?<=[0-9]{{2}})(?<!\b10)[{RAISED}]{{1,2}}(?=[^0-9
 _BRACKETS = lazy_pattern(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
 
 
-def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantity | None]:
+def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[numbers.Quantity | None]:
     """The numbers of a column's cells, each with the scale of the column where it has none, but not its unit; a column of dates has none."""
     filled = [cell for cell in cells if not is_blank(cell)]
     read = read_quantities(cells)
@@ -112,8 +102,8 @@ def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantit
     if 2 * sum(quantity is not None for quantity in read) > len(filled):
         scale = scale_of(name) or scale
         return [
-            Quantity(each.value, each.unit, scale)
-            if each and not each.scale and each.unit in ("", *CURRENCY_UNITS)
+            numbers.Quantity(each.value, each.unit, scale)
+            if each and not each.scale and each.unit in ("", *numbers.CURRENCY_UNITS)
             else each
             for each in read
         ]
@@ -126,15 +116,15 @@ def is_year(text: str) -> bool:
     return _YEAR.fullmatch(text.strip()) is not None
 
 
-def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
+def read_quantities(cells: Sequence[str]) -> list[numbers.Quantity | None]:
     """The number of each cell, using the notation of the other cells."""
     return _read(cells)[0]
 
 
-def _read(cells: Sequence[str]) -> tuple[list[Quantity | None], str]:
+def _read(cells: Sequence[str]) -> tuple[list[numbers.Quantity | None], str]:
     """The number of each cell, and the mark of decimals that the cells show; `.,` if they differ."""
     different = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
-    plain_cells = [cell if cell.isascii() else plain(cell) for cell in different]
+    plain_cells = [cell if cell.isascii() else numbers.plain(cell) for cell in different]
     is_point = any(_BOTH.search(cell) or _DECIMAL.search(cell) for cell in plain_cells)
     n_commas = sum(_DECIMAL_COMMA.search(cell) is not None for cell in plain_cells)
     is_comma = n_commas > 1 or (n_commas == 1 and any(map(_CERTAIN_COMMA.search, plain_cells)))
@@ -154,11 +144,11 @@ def _read(cells: Sequence[str]) -> tuple[list[Quantity | None], str]:
     return [read.get(cell) for cell in cells], decimal
 
 
-def read_numbers(values: Sequence[str]) -> list[Quantity | None]:
+def read_numbers(values: Sequence[str]) -> list[numbers.Quantity | None]:
     """The number of each value: those of cells, and those of short texts such as `about 5 (est.)`."""
     read, decimal = _read(values)
     return [
-        found or find_quantity(value, decimal=decimal)
+        found or numbers.find_quantity(value, decimal=decimal)
         for value, found in zip(values, read, strict=True)
     ]
 
@@ -171,9 +161,9 @@ def numbers_of(items: Sequence[str]) -> list[Decimal]:
         for item, found in zip(items, in_column, strict=True)
     ]
     units = {each.unit: item for each, item in zip(read, items, strict=True)}
-    if not units.keys() & SHARES.keys():
+    if not units.keys() & numbers.SHARES.keys():
         units.pop("", None)  # numbers without a unit take that of the others
     if len(units) > 1:
         one, other, *_ = (f"'{item[:60]}'" for item in units.values())
-        raise UnclearNumberError(f"numbers in different units: {one} and {other}")
+        raise numbers.UnclearNumberError(f"numbers in different units: {one} and {other}")
     return [each.number for each in read]

@@ -25,16 +25,8 @@ from pearl.errors.privacy import is_private
 from pearl.plugins.files import content_cache
 from pearl.plugins.persistence import WriteLock
 from pearl.plugins.version import __version__
-from pearl.retrieval.corpus import Cutting, cut
-from pearl.retrieval.corpus.sources import (
-    DIGEST,
-    CorpusFiles,
-    Entry,
-    New,
-    SourceFile,
-    find_files,
-    read_source,
-)
+from pearl.retrieval.corpus import Cutting, cut, sources
+from pearl.retrieval.corpus.sources import DIGEST
 from pearl.retrieval.index.contents import Contents, ContentsBuilder, arranged
 from pearl.retrieval.index.folder import DamagedError, IndexFolder, Record, Stamp, State
 from pearl.retrieval.queries import analyzer
@@ -113,7 +105,7 @@ def open_state(
 ) -> Opened:
     """The index of a corpus; arguments and errors as of `pearl.retrieval.index.Index.open`."""
     began = time.monotonic()
-    found = find_files(named, without)
+    found = sources.find_files(named, without)
     notes = list(found.notes)
     folder = _place(named, cutting, stem, at)
     state = None if is_fresh or folder is None else _read(folder, notes)
@@ -207,7 +199,7 @@ def stamp_of(path: str | Path) -> Stamp:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _stamp(file: SourceFile) -> Stamp:
+def _stamp(file: sources.SourceFile) -> Stamp:
     try:
         stamp = stamp_of(file.path)
     except OSError:
@@ -219,7 +211,7 @@ def _is_same(before: Stamp | None, now: Stamp) -> bool:
     return before == now != _UNSURE
 
 
-def _n_changed_files(state: State, found: CorpusFiles) -> int:
+def _n_changed_files(state: State, found: sources.CorpusFiles) -> int:
     """The number of files that are new, gone or may have changed, by their stamps."""
     before = {record.label: record.stamp for record in state.records}
     now = {file.label: _stamp(file) for file in found.files}
@@ -246,7 +238,9 @@ class _Update:
         self.documents = array("q")
         self.records: list[Record] = []
 
-    def run(self, found: CorpusFiles, progress: IndexProgress | None) -> tuple[State, Changes]:
+    def run(
+        self, found: sources.CorpusFiles, progress: IndexProgress | None
+    ) -> tuple[State, Changes]:
         """Bring the index up to date."""
         for n_files, file in enumerate(found.files):
 
@@ -273,7 +267,7 @@ class _Update:
         # Vectors of unchanged passages come from the cache of the embedder, by content.
         return self._folder.write(State(arranged(self._parts, documents), records)), changes
 
-    def _add_file(self, file: SourceFile, report: Callable[[], None]) -> None:
+    def _add_file(self, file: sources.SourceFile, report: Callable[[], None]) -> None:
         """Take the documents of an unchanged file from the index, and read any other file."""
         stamp = _stamp(file)
         before, documents = self._before.get(file.label, (None, range(0)))
@@ -285,7 +279,7 @@ class _Update:
         problems: list[str] = []
         try:
             for entry in _entries(file, self._known):
-                if isinstance(entry, New):
+                if isinstance(entry, sources.New):
                     self.documents.append(self._add(entry))
                     if len(self.documents) % _REPORTED_EVERY == 0:
                         report()
@@ -303,7 +297,7 @@ class _Update:
         n = len(self.documents) - n_before
         self.records.append(Record(file.label, stamp, n, n_left_out, tuple(problems)))
 
-    def _add(self, new: New) -> int:
+    def _add(self, new: sources.New) -> int:
         self._builder.add(new.document, cut(new.document, self._cutting), new.digest)
         self._n += 1
         if self._builder.n_bytes >= MAX_BYTES:
@@ -312,10 +306,10 @@ class _Update:
         return self._n - 1
 
 
-def _entries(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
+def _entries(file: sources.SourceFile, known: Mapping[bytes, int]) -> Iterator[sources.Entry]:
     """The entries of a file; an error of the system is an error of the file."""
     try:
-        yield from read_source(file, known)
+        yield from sources.read_source(file, known)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=file.label) from None
 

@@ -31,19 +31,7 @@ from pearl.plugins.persistence import (
     to_store_error,
     version_of,
 )
-from pearl.runs.store.database import (
-    CURRENT,
-    StoreWriter,
-    create_database,
-    decoded,
-    is_done,
-    open_existing,
-    packed_reply,
-    packed_trace,
-    unpacked,
-    unpacked_reply,
-    unpacked_trace,
-)
+from pearl.runs.store import database
 from pearl.runs.store.database import FILE as FILE
 from pearl.runs.store.database import VERSION as VERSION
 from pearl.runs.store.runs import COLUMNS, LOCAL, info_of, insert_run, is_id, new_id
@@ -142,7 +130,7 @@ class Run:
         """Store the outcome of a task; returns when it is on the disk."""
         data = sealed(key, json_bytes(row))
         id = task_id.encode("utf-8", "backslashreplace").decode()
-        events = None if trace is None else packed_trace(trace)
+        events = None if trace is None else database.packed_trace(trace)
         values = (self.id, key, seq, id, str(row.get("status")), data, events)
 
         def work(connection: sqlite3.Connection) -> None:
@@ -185,7 +173,7 @@ class Store:
         self,
         folder: Path,
         connection: sqlite3.Connection,
-        writer: StoreWriter | None,
+        writer: database.StoreWriter | None,
         warnings: tuple[str, ...] = (),
     ) -> None:
         self.folder = folder
@@ -205,13 +193,13 @@ class Store:
         path = folder / FILE
         try:
             if read_only:
-                connection = open_existing(path)
+                connection = database.open_existing(path)
                 warnings: tuple[str, ...] = ()
-                if version_of(connection) != CURRENT:
+                if version_of(connection) != database.CURRENT:
                     connection.close()
                     with cls._opened(folder, path) as converted:
                         warnings = converted.warnings
-                    connection = open_existing(path)
+                    connection = database.open_existing(path)
                 return cls(folder, connection, None, warnings)
             make_private(folder)
             return cls._opened(folder, path)
@@ -225,11 +213,11 @@ class Store:
         lock = WriteLock(folder / "write.lock", LOCAL)
         try:
             with lock.held():
-                connection, warnings = create_database(path)
+                connection, warnings = database.create_database(path)
         except BaseException:
             lock.close()
             raise
-        writer = StoreWriter(path, connection, lock)
+        writer = database.StoreWriter(path, connection, lock)
         try:
             return cls(folder, connect(path, "ro"), writer, warnings)
         except BaseException:
@@ -237,7 +225,7 @@ class Store:
             raise
 
     @property
-    def writer(self) -> StoreWriter:
+    def writer(self) -> database.StoreWriter:
         """The thread that writes."""
         if self._writer is None:
             raise StoreError("the store was opened read-only", path=self.folder)
@@ -278,7 +266,7 @@ class Store:
         )
         if not rows:
             return None
-        completion = unpacked_reply(key, rows[0][0])
+        completion = database.unpacked_reply(key, rows[0][0])
         if completion is None:
             self.n_bad_replies += 1
         return completion
@@ -290,7 +278,7 @@ class Store:
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
         """Keep replies by key in one commit: all or none."""
         now = time.time()
-        rows = [(key, packed_reply(key, reply), now) for key, reply in completions.items()]
+        rows = [(key, database.packed_reply(key, reply), now) for key, reply in completions.items()]
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany(_KEEP, rows)
@@ -317,7 +305,7 @@ class Store:
             return False
         # Parsing would double the time, and is seldom needed.
         is_plain = b'"failed"' not in data and b'"unfinished"' not in data
-        return is_plain or is_done(unpacked(data) or {"status": "failed"})
+        return is_plain or database.is_done(database.unpacked(data) or {"status": "failed"})
 
     def _recorded(self, run_id: str, key: bytes) -> object:
         # As for replies: a damaged index leads to other rows.
@@ -339,7 +327,7 @@ class Store:
     def traces(self, run_id: str) -> Iterator[str]:
         """The traces of a run as JSON lines, in the order of its rows."""
         for page in self._pages(run_id, "trace"):
-            yield from (unpacked_trace(trace) for (trace,) in page)
+            yield from (database.unpacked_trace(trace) for (trace,) in page)
 
     def outcomes(self, run_id: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
         """The rows of a run with their row ids, for `with_trace`; None for a damaged row."""
@@ -349,14 +337,18 @@ class Store:
     def with_trace(self, rowid: int) -> tuple[dict[str, Any] | None, str]:
         """A row by its row id, and its trace as JSON lines; None if the row was removed."""
         found = self.all("SELECT key, row, trace FROM results WHERE rowid = ?", (rowid,))
-        return (self._whole(*found[0][:2]), unpacked_trace(found[0][2])) if found else (None, "")
+        return (
+            (self._whole(*found[0][:2]), database.unpacked_trace(found[0][2]))
+            if found
+            else (None, "")
+        )
 
     def tally(self, run_id: str) -> dict[str, int]:
         """The number of rows of a run by status."""
         found = self.all(
             "SELECT status, count(*) FROM results WHERE run_id = ? GROUP BY status", (run_id,)
         )
-        return dict(Counter({decoded(status): n for status, n in found}))
+        return dict(Counter({database.decoded(status): n for status, n in found}))
 
     def usage(self, run_id: str) -> Usage:
         """Tokens of all usable replies of a run."""
@@ -391,7 +383,9 @@ class Store:
 
     def run(self, name: str) -> RunInfo:
         """The run whose id starts with a prefix, with or without the day."""
-        ids = [decoded(id) for (id,) in self.all("SELECT id FROM runs ORDER BY created DESC")]
+        ids = [
+            database.decoded(id) for (id,) in self.all("SELECT id FROM runs ORDER BY created DESC")
+        ]
         close = [id for id in ids if id.startswith(name) or id.partition("-")[2].startswith(name)]
         if name in ids:
             close = [name]
@@ -430,7 +424,7 @@ class Store:
             yield [row[2:] for row in found]
 
     def _whole(self, key: object, data: object) -> dict[str, Any] | None:
-        row = unpacked(unsealed(key, data)) if isinstance(key, bytes) else None
+        row = database.unpacked(unsealed(key, data)) if isinstance(key, bytes) else None
         if row is None:
             self.n_bad_rows += 1
         return row

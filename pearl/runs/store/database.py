@@ -22,15 +22,7 @@ from pearl.errors import StoreError
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Usage
 from pearl.llm.flaws import is_blank
-from pearl.plugins.persistence import (
-    FAILURES,
-    OPERATIONAL_ERRORS,
-    WriteLock,
-    connect,
-    create_private,
-    to_store_error,
-    version_of,
-)
+from pearl.plugins import persistence
 
 FILE = "store.db"
 
@@ -81,8 +73,8 @@ def create_database(
     path: Path, *, vfs: str | None = None
 ) -> tuple[sqlite3.Connection, tuple[str, ...]]:
     """The connection that writes, and warnings; creates or converts the tables if needed."""
-    create_private(path)
-    connection = connect(path, "rw", vfs=vfs)
+    persistence.create_private(path)
+    connection = persistence.connect(path, "rw", vfs=vfs)
     try:
         version = _version(connection, path)
         if version is None:
@@ -110,7 +102,7 @@ def _copied(connection: sqlite3.Connection, path: Path, version: int) -> Path:
     """A copy of the database, with its key, before it is converted."""
     copy = path.with_name(f"{path.name}.version-{version}")
     copy.unlink(missing_ok=True)  # of a conversion that did not end
-    create_private(copy)
+    persistence.create_private(copy)
     try:
         connection.execute("VACUUM INTO ?", (str(copy),))
     except BaseException:
@@ -123,7 +115,7 @@ def _logged(connection: sqlite3.Connection, path: Path) -> tuple[str, ...]:
     """Turn the write-ahead log on."""
     try:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-    except OPERATIONAL_ERRORS as error:
+    except persistence.OPERATIONAL_ERRORS as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in (
             sqlite3.SQLITE_FULL,
             sqlite3.SQLITE_READONLY,
@@ -150,18 +142,18 @@ def open_existing(path: Path) -> sqlite3.Connection:
     """A connection that reads an existing store; it may be of an older version."""
     if not path.is_file():
         raise StoreError("no store here", path=path.parent, help="name its folder with --store")
-    connection = connect(path, "ro")
+    connection = persistence.connect(path, "ro")
     try:
         try:
             version = _version(connection, path)
-        except OPERATIONAL_ERRORS:
+        except persistence.OPERATIONAL_ERRORS:
             # On a read-only disk SQLite cannot use the write-ahead log. Without a log the file alone is
             # complete.
             log = path.with_name(f"{path.name}-wal")
             if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
                 raise
             connection.close()
-            connection = connect(path, "immutable")
+            connection = persistence.connect(path, "immutable")
             version = _version(connection, path)
         if version is None:
             raise StoreError("the store is empty", path=path, help="run a command with it first")
@@ -173,7 +165,7 @@ def open_existing(path: Path) -> sqlite3.Connection:
 
 def _version(connection: sqlite3.Connection, path: Path) -> int | None:
     """The version of the tables; None if the file is empty."""
-    found = version_of(connection)
+    found = persistence.version_of(connection)
     if found is None:
         return None
     application, version = found
@@ -281,7 +273,9 @@ class _Write:
 class StoreWriter:
     """A thread that writes to the store."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: WriteLock) -> None:
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, lock: persistence.WriteLock
+    ) -> None:
         self._path = path
         self._connection = connection
         self._lock = lock
@@ -362,8 +356,8 @@ class StoreWriter:
                     if self._connection.in_transaction:
                         self._connection.execute("ROLLBACK")
                     raise
-        except FAILURES as error:
-            raise to_store_error(error, self._path) from None
+        except persistence.FAILURES as error:
+            raise persistence.to_store_error(error, self._path) from None
         # Writing to a removed file succeeds, and the data is lost.
         if _place(self._path) != self._place:
             raise StoreError(
@@ -376,7 +370,7 @@ class StoreWriter:
     def _end(self) -> None:
         # The last connection to close moves the log into the file, and no other process may write then.
         # If that fails the log stays, and the next process that opens the store reads it.
-        with suppress(StoreError, *FAILURES), self._lock.held():
+        with suppress(StoreError, *persistence.FAILURES), self._lock.held():
             self._connection.close()
         self._lock.close()
 

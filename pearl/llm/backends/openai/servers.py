@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pearl import plugins
 from pearl.dsl.decoding.constraint import Constraint, Form
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import Completion, ConstrainBy, PrefixCaching, Usage
+from pearl.llm import Completion, ConstrainBy, PrefixCaching
 from pearl.llm.backends.openai import replies
 from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, bearer
 from pearl.llm.backends.openai.replies import Listed, read_completion
