@@ -110,7 +110,7 @@ def command(
          "--together needs a plan and documents", "pearl execute why.plan reports --together"),
         (tasks is not None and options["set"],
          "--set and --tasks cannot be combined", "give the rows a field 'parameters': {\"drug\": \"warfarin\"}"),
-        (tasks is not None and options["sources"] and _is_said("sources"),
+        (tasks is not None and sources and _is_said("sources"),
          "--source needs a plan", "pearl execute why.plan --source rules=rules/"),
     )  # fmt: skip
     check_data(options)
