@@ -101,7 +101,7 @@ class Oracle:
         if task.kind == "yes_no":
             is_same = first.mood == (others[0].mood if others else "positive")
             return "no" if is_same == ("opposite" in dict(task.arguments)["X"]) else "yes"
-        return str(first.score) if task.kind == "rating" else first.mood
+        return str(first.score) if "5" in task.labels else first.mood
 
 
 def _plan(film: str, *steps: str) -> str:
@@ -115,7 +115,7 @@ def _plan(film: str, *steps: str) -> str:
 _POSITIVE = 'good = FILTER(texts, "the review is clearly positive") : The positive ones'
 _FIVE = ("five = LIMIT(good, 5) : Five of them", 'ans = FIELD(five, "reviewId") : Which')
 _MOOD = 'mood = CLASSIFY(texts, ["positive", "negative"], "the sentiment of the review") : Label each'
-_SCORE = 'score = RATE(texts, "how much the reviewer liked the film", 1, 5) : From 1 to 5'
+_SCORE = 'score = CLASSIFY(texts, ["1", "2", "3", "4", "5"], "how much the reviewer liked the film, 5 the most") : From 1 to 5'
 _BOTH = ('a = FIELD(pairs, "reviewId") : The first of each pair', 'b = FIELD(pairs, "reviewId (2)") : The second',
          "ans = SHOW(a, b) : Both")
 
@@ -151,7 +151,8 @@ QUESTIONS: tuple[tuple[str, str, Gold], ...] = (
     ("How many positive reviews has the film?", _plan(ONE, _POSITIVE, "ans = COUNT(good) : How many"),
      lambda made: len(_of(made, ONE, "positive"))),
     ("Which share of its reviews is positive?",
-     _plan(ONE, _MOOD, 'ans = SHARE_OF(mood, "mood", "positive") : The share'),
+     _plan(ONE, _MOOD, 'good = WHERE(mood, "mood", "is", "positive") : The positive ones',
+           "ans = SHARE(good, mood) : The share"),
      lambda made: len(_of(made, ONE, "positive")) / len(_of(made, ONE))),
     ("Ten pairs of reviews of a film with the same sentiment", _plan(TWO, *_ten_pairs("the same")),
      lambda made: _pairs(made, same=True)[:10]),
@@ -163,13 +164,13 @@ QUESTIONS: tuple[tuple[str, str, Gold], ...] = (
            'pairs = JOIN(good, bad, "id") : Every two of them', *_BOTH),
      lambda made: {frozenset(pair) for pair in _pairs(made, same=False)}),
     ("How many reviews of the film are positive, how many negative?",
-     _plan(ONE, _MOOD, 'ans = COUNT_BY(mood, "mood") : How many of each'),
+     _plan(ONE, _MOOD, 'ans = GROUP(mood, "mood") : How many of each'),
      lambda made: {mood: str(len(_of(made, ONE, mood))) for mood in ("positive", "negative")}),
     ("How much did each reviewer like the film, from 1 to 5?",
      _plan(TWO, _SCORE, 'which = FIELD(score, "reviewId") : Which review', "ans = SHOW(which, score) : Both"),
      lambda made: [(one.number, str(one.score)) for one in _of(made, TWO)]),
     ("Rank the films by the mean score of their reviews",
-     _plan("", _SCORE, 'means = MEAN_BY(score, "id", "score") : The mean of each film',
+     _plan("", _SCORE, 'means = AGGREGATE(score, "id", "mean", "score") : The mean of each film',
            'ans = SORT(means, "mean", "descending") : The best first'),
      _means),
 )

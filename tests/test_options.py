@@ -40,7 +40,7 @@ New actions:
 1. a = LOOK(CTX, "hull") : f
 2. b = LOOK(CTX, "boat") : g
 3. rows = SPLIT(CTX, "sentence") : h
-4. some = SAMPLE(rows, 8) : i
+4. some = LIMIT(rows, 8) : i
 5. kept = FILTER(some, [a, b]) : j
 6. said = MAP(kept, "the colour") : k
 7. sail = LOOK(said, "sail") : l

@@ -198,7 +198,7 @@ def test_a_plan_is_a_text_a_path_or_checked_and_errors_name_it(tmp_path: Path) -
 PLANS = {
     "story.txt": '1. why = FIND_REASON(CTX, "the boat") : Find it\n2. all = LIST_ALL(CTX, "names") : List',
     "patients.csv": '1. r = SPLIT(CTX, "record") : Rows\n2. old = FILTER(r, "old") : Old\n3. n = COUNT(old) : Count',
-    "visit.txt": '1. r = SPLIT(CTX, "sentence") : Rows\n2. k = CLASSIFY(r, ["a", "b"], "k") : Which\n3. t = COUNT_BY(k, "k") : Table',
+    "visit.txt": '1. r = SPLIT(CTX, "sentence") : Rows\n2. k = CLASSIFY(r, ["a", "b"], "k") : Which\n3. t = GROUP(k, "k") : Table',
 }
 
 

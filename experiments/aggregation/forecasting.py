@@ -76,7 +76,7 @@ def _plan(window: Window, draw: random.Random) -> tuple[str, bool]:
     n_model_steps = 0
     for _ in range(draw.randint(1, 4)):
         label, rows = draw.choice(window.labels), f"s{len(steps)}"
-        match draw.choice(["filter", "classify", "where", "sample"]):
+        match draw.choice(["filter", "classify", "where", "limit"]):
             case "filter":
                 steps.append(f'FILTER({rows}, "it asks for this: {label}")')
                 n_model_steps += 1
@@ -88,7 +88,7 @@ def _plan(window: Window, draw: random.Random) -> tuple[str, bool]:
             case "where":
                 steps.append(f'WHERE({rows}, "Date", "after", "2022-{draw.randint(1, 12):02}-01")')
             case _:
-                steps.append(f"SAMPLE({rows}, {draw.randint(1, 200)})")
+                steps.append(f"LIMIT({rows}, {draw.randint(1, 200)})")
     steps.append(f"COUNT(s{len(steps)})")
     lines = (f"{i}. s{i} = {step} : Step {i}" for i, step in enumerate(steps, start=1))
     return "New actions:\n- None\n\n" + "\n".join(lines) + "\n", n_model_steps == 1

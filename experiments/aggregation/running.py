@@ -87,23 +87,30 @@ def _answer(query: Query, rows: str, steps: _Steps) -> None:
     field = {"label": "label", "user": "User", "date": "Date"}[query.of]
     match query.ask:
         case "most" | "least" | "second":
-            counts = steps.add("counts", f"COUNT_BY({rows}, {_quoted(field)})", "Count each")
-            call = {"most": "MOST({})", "least": "LEAST({})", "second": "NTH({}, 2)"}[query.ask]
-            steps.add("ans", call.format(counts), "The one asked for")
+            counts = steps.add("counts", f"GROUP({rows}, {_quoted(field)})", "Count each")
+            rank = {"most": 1, "least": -1, "second": 2}[query.ask]
+            steps.add("ans", f'NTH({counts}, "count", {rank})', "The one asked for")
         case "count" | "compare":
-            counts = steps.add("counts", f"COUNT_BY({rows}, {_quoted(field)})", "Count each")
-            one = _count_of(counts, query.label, "ans" if query.ask == "count" else "one", steps)
+            one = _count_of(
+                rows, field, query.label, "ans" if query.ask == "count" else "one", steps
+            )
             if query.ask == "compare":
-                other = _count_of(counts, query.other, "other", steps)
+                other = _count_of(rows, field, query.other, "other", steps)
                 steps.add("ans", f"RELATION({one}, {other})", "More, less or the same")
         case "dates_seen":
             days = steps.add("days", f"GROUP({rows}, {_quoted(field)})", "The entries of each date")
-            exact = steps.add("exact", f'HAVING({days}, "is", {query.n})', "Those seen so often")
+            exact = steps.add(
+                "exact", f'WHERE({days}, "count", "is", {query.n})', "Those seen so often"
+            )
             steps.add("ans", f"COUNT({exact})", "How many")
         case "shares":
             day = query.day.isoformat()
             parts = [
-                steps.add(output, f'SHARE_OF({side}, "label", {_quoted(query.label)})', "Its share")
+                steps.add(
+                    output,
+                    f"SHARE({_where(side, 'label', 'is', query.label, 'part', steps)}, {side})",
+                    "Its share",
+                )
                 for output, side in (
                     ("one", _where(rows, "Date", "before", day, "early", steps)),
                     ("other", _where(rows, "Date", "after", day, "late", steps)),
@@ -114,17 +121,20 @@ def _answer(query: Query, rows: str, steps: _Steps) -> None:
             _months(query, rows, steps)
 
 
-def _count_of(counts: str, label: str, output: str, steps: _Steps) -> str:
-    return steps.add(output, f"COUNT_OF({counts}, {_quoted(label)})", f"How many are {label}")
+def _count_of(rows: str, field: str, value: str, output: str, steps: _Steps) -> str:
+    those = _where(rows, field, "is", value, "those", steps)
+    return steps.add(output, f"COUNT({those})", f"How many are {value}")
 
 
 def _months(query: Query, rows: str, steps: _Steps) -> None:
     if query.ask != "months_top":
         rows = _where(rows, "label", "in", (query.label, query.other), "both", steps)
     tops = steps.add(
-        "tops", f'MOST_BY({rows}, "Date by month")', "The most frequent label of each month"
+        "tops",
+        f'AGGREGATE({rows}, "Date by month", "mode", "label")',
+        "The most frequent label of each month",
     )
-    months = _where(tops, "label", "is", query.label, "months", steps)
+    months = _where(tops, "mode", "is", query.label, "months", steps)
     if query.ask == "first_month":
         names = steps.add("names", f'FIELD({months}, "Date by month")', "Their months")
         order = steps.add("order", f'SORT({names}, "text", "ascending")', "Earliest first")
@@ -163,7 +173,7 @@ def _having(condition: Condition, rows: str, steps: _Steps) -> str:
         return users
     operator = "is" if condition.is_exact else "at least"
     return steps.add(
-        "enough", f'HAVING({users}, "{operator}", {condition.n})', "Those with so many"
+        "enough", f'WHERE({users}, "count", "{operator}", {condition.n})', "Those with so many"
     )
 
 

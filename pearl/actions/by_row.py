@@ -2,8 +2,7 @@
 
 A plug-in has `ACTION`, an `Action` whose first parameter is `ROWS`; `KIND`, the form of the reply to
 an item; `READING`, the same action for one text that is too long to be an item; and `collect`, which
-turns the replies into rows. It may have `select`, which takes the first K of those rows, and `QUERY`,
-the name of the parameter by which rows are ranked; or `Over`, made of the rows and the other arguments, whose
+turns the replies into rows. It may have `Over`, made of the rows and the other arguments, whose
 `pairs` the model judges in place of the rows and whose `collect` takes the replies. Any other action with
 `ROWS` as its first parameter is a `MAP` with its own definition, and `EACH_NAME(ROWS, ...)` carries out
 `NAME(CTX, ...)` for each row.
@@ -18,9 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pearl import plugins
 from pearl.actions.columns import stem
-from pearl.actions.groups import first_of
 from pearl.actions.resolving import VERDICTS, Resolution
-from pearl.actions.values import among_best
 from pearl.documents.rows import Row, Rows, Stated
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary, Parameter, Trait, ValueType
@@ -71,17 +68,6 @@ def by_row(action: Action) -> ByRow:
     return mapping
 
 
-def query_of(how: ByRow) -> str:
-    """The name of the parameter that rows are ranked by; "" if they are not."""
-    return getattr(how, "QUERY", "")
-
-
-def selected(how: ByRow, rows: Rows, k: int) -> Rows:
-    """The first K rows of a result, if the action has a parameter K."""
-    select: Callable[[Rows, int], Rows] | None = getattr(how, "select", None)
-    return rows if select is None else select(rows, k)
-
-
 def each_of(action: Action, library: ActionLibrary) -> Action | None:
     """The library's action that `EACH_NAME` carries out for each row; None for other actions."""
     is_each = action.name.startswith(EACH)
@@ -106,7 +92,13 @@ def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
     )
     unasked = tuple(row.with_column(column, None) for row in rows.doubtful)
     return replace(
-        rows, rows=answered, doubtful=unasked, column=column, is_answered=True, totals=()
+        rows,
+        rows=answered,
+        doubtful=unasked,
+        column=column,
+        is_answered=True,
+        shows_possible=False,
+        totals=(),
     )
 
 
@@ -133,29 +125,6 @@ def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> R
     return replace(kept, stated=Stated(n_yes, n_yes + n_no, n_unstated))
 
 
-def _collect_rerank(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Order the rows by their scores, which become a field; rows with equal scores keep their order.
-
-    Example:
-        >>> from pearl.documents.rows import Row
-        >>> found = _collect_rerank(Rows((Row("a"), Row("b"), Row("c"))), ["7", None, "9"], "best")
-        >>> found.values, [row.value for row in found.doubtful]
-        (['c', 'a'], ['b'])
-    """
-    pairs = [(row, reply) for row, reply in zip(rows, replies, strict=True) if reply is not None]
-    scored = [row.with_fields({column: reply}) for row, reply in pairs]
-    order = sorted(range(len(pairs)), key=lambda i: -float(pairs[i][1]))
-    unread = (row for row, reply in zip(rows, replies, strict=True) if reply is None)
-    return rows.where((scored[i] for i in order), unread).reordered()
-
-
-def _select_rerank(rows: Rows, k: int) -> Rows:
-    """The first K of these rows; undecided rows may come before any of them."""
-    first, doubtful = first_of([(row, True) for row in rows], len(rows.doubtful), k)
-    best = replace(rows, rows=first, doubtful=(*doubtful, *rows.doubtful), sample=None)
-    return best.noting(among_best(k)) if len(rows) > k else best
-
-
 def _collect_top(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
     """Order the rows by their rank, a number from 1; rows without a rank are left out.
 
@@ -173,12 +142,6 @@ def _collect_top(rows: Rows, replies: Sequence[str | None], column: str) -> Rows
 _LIST = ValueType.LIST
 _ROWS, _CONTEXT, _X = Parameter.named("ROWS"), Parameter.named("CTX"), Parameter("X")
 _K = Parameter("K", ValueType.TEXT, "number")
-MAX_RATINGS = 1_000
-"""Maximum number of whole ratings from the lowest to the highest."""
-_RANGE = (
-    Parameter("LOW", ValueType.TEXT, "number", least=-MAX_RATINGS),
-    Parameter("HIGH", ValueType.TEXT, "number", least=-MAX_RATINGS),
-)
 
 
 def _plugin(
@@ -214,21 +177,6 @@ PLUGINS: dict[str, Any] = {
         "line", with_column, "MAP", (_X,),
         "Return X of each of ROWS, on its own, as one short line",
         Action("READ", (_CONTEXT, _X), "Return X of CTX as one short line"),
-    ),
-    "rate": _plugin(
-        "rating", with_column, "RATE", (_X, *_RANGE),
-        'Rate each of ROWS, on its own, from LOW to HIGH by "X"',
-        Action("RATE_ONE", (_CONTEXT, _X, *_RANGE), 'Rate CTX from LOW to HIGH by "X" and return the number',
-               returns=ValueType.NUMBER),
-    ),
-    "rerank": _plugin(
-        "rating", _collect_rerank, "RERANK", (Parameter("QUERY"), _K),
-        "Rate each of ROWS, on its own, from 0 to 10 by how well it answers QUERY, and return the best K, "
-        "the best first",
-        Action("RATE_ANSWER", (_CONTEXT, Parameter("QUERY")),
-               "Rate from 0 to 10 how well CTX answers QUERY and return the number",
-               returns=ValueType.NUMBER),
-        QUERY="QUERY", select=_select_rerank,
     ),
     "reduce": _plugin(
         "line", with_column, "REDUCE", (_X,),

@@ -13,11 +13,19 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from pearl.actions.values import Scalar, Value, as_text, coerce
-from pearl.documents.comparisons import ORDERED, Kind, Verdict, Wanted, are_mostly, comparison
+from pearl.documents.comparisons import (
+    ORDERED,
+    Kind,
+    Verdict,
+    Wanted,
+    are_mostly,
+    comparison,
+    is_no_key,
+)
 from pearl.documents.dates import DATE_PARTS, date_part, read_dates, read_period
 from pearl.documents.english import singular
 from pearl.documents.numbers import UnclearNumberError
-from pearl.documents.rows import TEXT_COLUMN, Rows
+from pearl.documents.rows import TEXT_COLUMN, Rows, Stated
 from pearl.dsl.signatures import ValueType
 from pearl.errors.patterns import lazy_pattern
 
@@ -97,7 +105,7 @@ def _found(rows: Rows, names: tuple[str, ...], name: str, kind: Kind | None) -> 
         fitting = [each for each in names if f" {stem(each)}".endswith(f" {words}")]
         if len(fitting) > 1:
             raise ValueError(f"'{name}' may mean any of the fields {_listed(fitting)}")
-    if kind and not fitting:
+    if kind and not fitting and name != "count":  # these rows are no groups
         why = f"of {kind}s"
         fitting = [
             each for each in names if are_mostly(kind, [row.fields.get(each, "") for row in rows])
@@ -162,8 +170,8 @@ def wanted_by(x: Value, *, is_list: bool) -> Wanted:
 
 def judge(
     rows: Rows, name: str, operator: str, x: Value
-) -> tuple[list[Verdict], tuple[str, ...], int]:
-    """Compare a column of rows with a value: a verdict for each row, doubtful ones included, notes, and how many are empty.
+) -> tuple[list[Verdict], tuple[str, ...], Stated | None]:
+    """Compare a column of rows with a value: a verdict for each row, doubtful ones included, notes, and how many state it.
 
     An empty value is never before, after, at least or at most anything. Values that should be dates
     or numbers and are not, and numbers in another unit, are undecided.
@@ -185,8 +193,20 @@ def judge(
         n_empty = sum(counts[value] for value in different if not value.strip())
         notes += [f"values of {column.name} that cannot be compared: {n_open:,}"] if n_open else []
         notes += [f"rows without {column.name}: {n_empty:,}"] if n_empty else []
+    sure = [(value, verdicts[value]) for value in column.values[: len(rows)] if value is not None]
+    is_plain = kind or (rows.is_answered and column.name == rows.column)
+    without = [is_met for value, is_met in sure
+               if not value.strip() or (not is_plain and is_no_key(value))]  # fmt: skip
+    stated: Stated | None = None
+    # Of what a model selected, it was not asked about the other rows.
+    is_of_all = rows.stated is None or bool(rows.stated.field) or column.name == rows.column
+    if kind or (operator in ("is", "in") and is_of_all and True not in without):
+        n_met = sum(is_met is True for _, is_met in sure)
+        stated = Stated(n_met, len(sure) - len(without), len(without), name)
+        if n_met == len(rows) and rows.stated and rows.stated[::3] == stated[::3]:
+            stated = rows.stated  # these rows were selected by the same condition
     return (
         [verdicts[value] for value in column.values],
         tuple(filter(None, (*column.notes, *notes))),
-        sum(value is not None and not value.strip() for value in column.values[: len(rows)]),
+        stated,
     )

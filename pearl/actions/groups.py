@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
-from pearl.actions.columns import Column
+from pearl.actions.columns import Column, read_column
 from pearl.actions.values import MAY_CHANGE, Scalar
-from pearl.documents.comparisons import is_no_key, spelling_of
-from pearl.documents.numbers import read_number
+from pearl.documents.comparisons import BLANK, is_no_key, sort_keys, spelling_of
 from pearl.documents.rows import EMPTY, Row, Rows, Stated, shortened
 
 MAX_SPELLINGS = 3  # maximum pairs of spellings in a note
 
 
 def group(rows: Rows, column: Column) -> Rows:
-    """One row for each key, in order of first occurrence, with the rows that have it as members."""
+    """One row for each key, in order of first occurrence, with the rows that have it as members and their number."""
     members: dict[str, list[Row]] = {}
     possible: dict[str, list[Row]] = {}
     unread: list[Row] = []
-    name = column.name
+    name, size = column.name, size_field(column.name)
     n_without = 0
     is_reply = rows.is_answered and name == rows.column
     for i, (row, key) in enumerate(zip(rows.every, column.values, strict=True)):
@@ -31,26 +29,21 @@ def group(rows: Rows, column: Column) -> Rows:
             n_without += 1
         else:
             (members if i < len(rows) else possible).setdefault(spelling_of(key), []).append(row)
-    sure = (
-        Row(key, {name: key}, members=tuple(each), possible=tuple(possible.get(key, ())))
-        for key, each in members.items()
-    )
-    unsure = (
-        Row(key, {name: key}, possible=tuple(each))
-        for key, each in possible.items()
-        if key not in members
-    )
-    keyless = (Row(None, {name: None}, row.spans, row.text, possible=(row,)) for row in unread)
-    n_with = sum(map(len, members.values()))
+
+    def one(key: str) -> Row:
+        own, others = members.get(key, ()), possible.get(key, ())
+        count = None if others or unread else str(len(own))
+        return Row(key, {name: key, size: count}, members=tuple(own), possible=tuple(others))
+
+    keys = {name: None, size: None}
+    keyless = (Row(None, keys, row.spans, row.text, possible=(row,)) for row in unread)
     groups = Rows(
-        tuple(sure),
-        name,
-        (*unsure, *keyless),
-        rows.notes,
-        sample=rows.sample,
-        n_unread=rows.n_unread,
-        stated=Stated(-1, n_with, n_without, name),  # how many groups there are is another number
-    )
+        tuple(map(one, members)), name,
+        (*(one(key) for key in possible if key not in members), *keyless),
+        rows.notes, shows_possible=True, n_unread=rows.n_unread,
+        # How many groups there are is another number.
+        stated=Stated(-1, sum(map(len, members.values())), n_without, name),
+    )  # fmt: skip
     without = [f"rows without {name}, which are in no group: {n_without:,}"] if n_without else []
     return groups.noting(
         *column.notes,
@@ -59,26 +52,23 @@ def group(rows: Rows, column: Column) -> Rows:
     )
 
 
-def counted(groups: Rows) -> Rows:
-    """Show the sizes of groups, also as a field `count`."""
-    name = "count" if groups.column != "count" else "rows"
-    rows = tuple(row.with_fields({name: str(len(row.members))}) for row in groups)
-    return replace(groups, rows=rows, shows_possible=True)
+def size_field(name: str) -> str:
+    """The field of groups by a field that has their sizes; undecided rows leave a size undecided."""
+    return "count" if name != "count" else "rows"
 
 
-def are_groups(rows: Rows) -> bool:
-    """Whether any row has members or possible members."""
-    return any(row.members or row.possible for row in rows.every)
-
-
-def n_of_any(groups: Rows) -> int:
-    """The number of rows that may belong to any group, because their key is undecided."""
-    return sum(max(1, len(row.possible)) for row in groups.doubtful if row.value is None)
-
-
-def size_range(row: Row, n_any: int) -> tuple[int, int]:
-    """The minimum and the maximum number of rows of a group."""
-    return len(row.members), len(row.members) + len(row.possible) + n_any
+def sizes(rows: Rows, name: str) -> list[tuple[int, int]] | None:
+    """The minimum and the maximum size of each group; None if it is another field that is meant."""
+    if not rows.shows_possible or read_column(rows, name).name != size_field(rows.column):
+        return None
+    # Rows whose key is undecided may belong to any group.
+    n_any = sum(max(1, len(row.possible)) for row in rows.doubtful if row.value is None)
+    return [
+        (len(row.members), len(row.members) + len(row.possible) + n_any)
+        if row.value is not None
+        else (0, n_any)
+        for row in rows.every
+    ]
 
 
 def spelling_note(keys: Iterable[str], name: str, what: str) -> list[str]:
@@ -98,80 +88,61 @@ NONE = "none"  # the result for an empty ranking
 
 
 class RankedEntry(NamedTuple):
-    """An entry of a ranking, with the bounds of its score over all values of undecided rows."""
+    """A row, its score, and the bounds of this over all values of undecided rows."""
 
-    name: str
     row: Row
     score: float
     low: float
     high: float
 
 
-def ranking(
-    rows: Rows, *, least_first: bool = False
-) -> tuple[Rows, list[RankedEntry], list[RankedEntry]]:
-    """Rank groups by size, rows by a model's ratings, other rows by how often their value occurs.
-
-    Returns the ranked rows, their entries in order, and entries whose rank is unknown. Equal
-    entries are in order of first occurrence. If the least comes first, scores are negated.
-    """
-    sure, unsure = _rated(rows) or ([], [])
-    if not sure:
-        if rows.is_answered or not are_groups(rows):
-            rows = group(rows, Column(rows.column, [row.value for row in rows.every]))
-        n_any = n_of_any(rows)
-        sure, unsure = (
-            [
-                RankedEntry(row.value or EMPTY, row, low, max(1, low), high)
-                for row in some
-                for low, high in [size_range(row, n_any)]
-            ]
-            # A group keeps its place without a name; doubtful rows without one count in `n_any`.
-            for some in (rows.rows, [row for row in rows.doubtful if row.value is not None])
-        )
-        if n_any:
-            unsure.append(RankedEntry("", Row(None), 1, 1, n_any))
-    if least_first:
-        sure, unsure = (
-            [e._replace(score=-e.score, low=-e.high, high=-e.low) for e in some]
-            for some in (sure, unsure)
-        )
-    return rows, sorted(sure, key=lambda entry: -entry.score), unsure
+def _entries(
+    rows: Rows, name: str, bounds: Sequence[tuple[int, int]] | None
+) -> tuple[list[RankedEntry], list[str]]:
+    """The rows that have a rank by a field, or may have one, and notes; rows without a value have none."""
+    every = rows.every
+    if bounds is not None:
+        # A doubtful group is one only with a row.
+        pairs = zip(every, bounds, strict=True)
+        return [RankedEntry(row, low, max(1, low), high) for row, (low, high) in pairs], []
+    column = read_column(rows, name)
+    keys, notes = sort_keys(column.values, column.name)
+    places = {key: i for i, key in enumerate(sorted({*keys.values()} - {None, BLANK}))}
+    entries = []
+    for row, value in zip(every, column.values, strict=True):
+        if (key := keys[value]) is None:
+            entries.append(RankedEntry(row, math.nan, -math.inf, math.inf))
+        elif key != BLANK:
+            entries.append(RankedEntry(row, *[places[key]] * 3))
+    if n_blank := len(every) - len(entries):
+        notes.append(f"rows without {column.name}, which have no rank: {n_blank:,}")
+    return entries, [*column.notes, *notes]
 
 
-def _rated(rows: Rows) -> tuple[list[RankedEntry], list[RankedEntry]] | None:
-    """Entries scored by a model's reply about each row, if the replies are numbers."""
-    if not (rows.is_answered and rows.values):
-        return None
-    try:
-        sure, unsure = (
-            [
-                RankedEntry(shortened(row.text) or row.value or EMPTY, row, score, score, score)
-                for row in some
-                if row.value is not None
-                for score in [read_number(row.value)]
-            ]
-            for some in (rows.rows, rows.doubtful)
-        )
-    except ValueError:
-        return None
-    unread = (row for row in rows.undecided if row.value is None)
-    return sure, [*unsure, *(RankedEntry("", row, 0, -math.inf, math.inf) for row in unread)]
-
-
-def place(rows: Rows, k: int, *, least_first: bool = False) -> Scalar:
-    """Return the entries that share a place in the ranking."""
-    rows, order, unsure = ranking(rows, least_first=least_first)
-    if k > len(order):
+def place(rows: Rows, name: str, k: int) -> Scalar:
+    """The rows that share rank K by a field, the largest first; of a negative K, the smallest first."""
+    bounds = sizes(rows, name)
+    entries, notes = _entries(rows, name, bounds)
+    rows = rows.noting(*notes)
+    if k < 0:
+        entries = [e._replace(score=-e.score, low=-e.high, high=-e.low) for e in entries]
+    doubtful = {*map(id, rows.doubtful)}
+    sure = [e for e in entries if id(e.row) not in doubtful and not math.isnan(e.score)]
+    order = sorted(sure, key=lambda entry: -entry.score)
+    unsure = [e for e in entries if id(e.row) in doubtful or math.isnan(e.score)]
+    of_groups = (row for each in rows for row in each.possible if bounds is not None)
+    undecided = (*of_groups, *(entry.row for entry in unsure))
+    if abs(k) > len(order):
         there = f"there are only {len(order):,}" if order else "there is nothing to rank"
-        return Scalar(NONE, rows.where(()).noting(there))
-    score = order[k - 1].score
+        none = Rows((), rows.column, undecided, rows.notes, n_unread=rows.n_unread)
+        return Scalar(NONE, none.noting(there))
+    score = order[abs(k) - 1].score
     before = [entry for entry in order if entry.score > score]
     tied = [entry for entry in order if entry.score == score]
     after = [*(entry for entry in order if entry.score < score), *unsure]
 
     def keeps(n: int) -> bool:
-        """Whether the tied entries keep the place with every possible score, and with `n` rows more for any of them."""
+        """Whether the tied entries keep the rank with every possible score, and with `n` rows more for any of them."""
         return (
             (len(tied) == 1 or (not n and all(entry.low == entry.high for entry in tied)))
             and min((e.low for e in before), default=math.inf) > max(e.high for e in tied) + n
@@ -179,26 +150,25 @@ def place(rows: Rows, k: int, *, least_first: bool = False) -> Scalar:
         )
 
     is_certain = keeps(0)
-    undecided = (
-        *(row for row in rows if row.value is None),
-        *(row for each in rows for row in each.possible),
-        *rows.doubtful,
-    )
-    named = tuple(entry.row for entry in tied)
     behind = Rows(
-        named, rows.column, () if is_certain else undecided, rows.notes,
+        tuple(entry.row for entry in tied), rows.column, () if is_certain else undecided, rows.notes,
         is_answered=rows.is_answered,
     )  # fmt: skip
     if is_certain and undecided:
         behind = behind.noting(f"{len(undecided):,} undecided rows cannot change it")
-    name = "; ".join(entry.name for entry in tied)
-    if not (rows.stated and rows.stated.field == rows.column and are_groups(rows)):
-        return Scalar(name, behind)
+    # By their own value, rows are ranked under their text.
+    is_own = read_column(rows, name).name == rows.column or rows.are_figures
+    text = "; ".join(
+        (is_own and shortened(entry.row.text)) or entry.row.value or shortened(entry.row.text) or EMPTY
+        for entry in tied
+    )  # fmt: skip
+    if rows.stated is None or bounds is None:
+        return Scalar(text, behind)
     stated, n = rows.stated._replace(value=len(tied[0].row.members)), rows.stated.not_stated
     if not keeps(n):
         told = f"{stated.value:,} to {stated.value + n:,} of {stated.of + n:,}"
-        behind = behind.noting(f"{MAY_CHANGE} '{shortened(name)}', which has {told}")
-    return Scalar(name, behind, stated=stated if len(tied) == 1 else None)
+        behind = behind.noting(f"{MAY_CHANGE} '{shortened(text)}', which has {told}")
+    return Scalar(text, behind, stated=stated if len(tied) == 1 else None)
 
 
 def first_of(

@@ -65,10 +65,7 @@ def operators() -> ActionLibrary:
 @cache
 def _of_search() -> frozenset[str]:
     """Names of the operators for corpora, which search, rank for a query, or write queries."""
-    ranked = (
-        name for name, action in by_row.known().items() if by_row.query_of(by_row.by_row(action))
-    )
-    return frozenset({*by_search.known(), *ranked, SUBQUERIES.name})
+    return frozenset({*by_search.known(), SUBQUERIES.name})
 
 
 def with_operators(library: ActionLibrary) -> ActionLibrary:

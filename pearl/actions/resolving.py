@@ -128,7 +128,7 @@ class Resolution:
         n = len(self._rows)
         return replace(
             self._rows, rows=tuple(named[:n]), doubtful=tuple(named[n:]), column=column,
-            is_answered=True, totals=(),
+            is_answered=True, shows_possible=False, totals=(),
         )  # fmt: skip
 
     def _notes(

@@ -178,7 +178,7 @@ async def best_rows(searcher: Searcher, rows: Rows, queries: Sequence[str], k: i
     ranked = [(_ranked(every[i], hit), i < len(rows)) for i, hit in zip(places, hits, strict=True)]
     unread = tuple(every[i] for i, text in enumerate(texts) if text is None)
     first, doubtful = first_of(ranked, len(unread), k)
-    kept = replace(rows, rows=first, doubtful=(*doubtful, *unread), sample=None).reordered()
+    kept = replace(rows, rows=first, doubtful=(*doubtful, *unread)).reordered()
     kept = kept.noting(*result.notes, *([among_best(k, queries)] if len(ranked) > k else []))
     spent = time.monotonic() - began
     return FoundRows(

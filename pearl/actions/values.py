@@ -5,7 +5,6 @@ List entries that differ only in case and blanks are equal.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,10 +16,6 @@ from pearl.documents.rows import Row, Rows, Stated, shortened, without_duplicate
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
-
-SAMPLED = "an estimate"  # the beginning of notes on samples
-INTERVAL = "95 % interval"  # the beginning of notes on intervals
-
 
 MAY_CHANGE = "what rows do not state may change"  # the beginning of notes that degrade an answer
 
@@ -40,38 +35,7 @@ def among_best(k: int, queries: Sequence[str] = ()) -> str:
 
 def is_estimate(note: str) -> bool:
     """Whether a note marks a result as partial, so that it is always shown with the result."""
-    return note.startswith((SAMPLED, INTERVAL, AMONG))
-
-
-def wilson(n_found: int, n_drawn: int) -> tuple[float, float]:
-    """The score interval of a share, at a confidence of 95 %.
-
-    Source:
-        Wilson, Journal of the American Statistical Association 22 (1927).
-    """
-    from statistics import NormalDist  # imported on use: takes 10 ms
-
-    z = NormalDist().inv_cdf(0.975)
-    share, square = n_found / n_drawn, z**2 / n_drawn
-    middle = share + square / 2
-    half = z * math.sqrt(share * (1 - share) / n_drawn + square / (4 * n_drawn))
-    low = 0.0 if n_found == 0 else (middle - half) / (1 + square)
-    high = 1.0 if n_found == n_drawn else (middle + half) / (1 + square)
-    return low, high
-
-
-def sample_note(sample: tuple[int, int], low: int, high: int) -> str:
-    """The note on all rows that a count in a sample implies.
-
-    Example:
-        >>> sample_note((100, 1000), 10, 10)
-        '95 % interval for all 1,000 rows: 55 to 174'
-    """
-    n_drawn, n_all = sample
-    # From the rows found to these plus all rows that were not drawn.
-    least = max(low, math.floor(wilson(low, n_drawn)[0] * n_all + 0.5))
-    most = min(high + n_all - n_drawn, math.floor(wilson(high, n_drawn)[1] * n_all + 0.5))
-    return f"{INTERVAL} for all {n_all:,} rows: {least:,} to {most:,}"
+    return note.startswith(AMONG)
 
 
 FLOAT_DIGITS = 15  # significant digits that a float keeps, and that its text has
@@ -133,13 +97,6 @@ def behind(values: Iterable[object]) -> Rows | None:
         n_unread=sum(each.n_unread for each in given),
         stated=None,
     )
-
-
-def bounded(value: int, rows: Rows, low: int, high: int, stated: Stated | None = None) -> Scalar:
-    """A number of rows, with an interval for all if the rows are a part of a sample."""
-    if rows.sample and value <= rows.sample[0] and not any(row.members for row in rows):
-        rows = rows.noting(sample_note(rows.sample, low, min(high, rows.sample[0])))
-    return Scalar(value, rows, low=low, high=high, stated=stated)
 
 
 def coerce(value: Value, wanted: ValueType) -> Value:

@@ -439,10 +439,11 @@ def is_bound(text: str) -> bool:
     return _BOUND.search(text) is not None
 
 
-def whole_number(number: int | float, name: str, *, least: int) -> int:
-    """Convert to a whole number, or raise ValueError."""
-    if number != int(number) or number < least:
-        raise ValueError(f"{name} has to be a whole number from {least}, not {number:g}")
+def whole_number(number: int | float, name: str, *, least: int | None) -> int:
+    """Convert to a whole number, of any sign but not 0 if there is no least one, or raise ValueError."""
+    if number != int(number) or (not number if least is None else number < least):
+        what = "other than 0" if least is None else f"from {least}"
+        raise ValueError(f"{name} has to be a whole number {what}, not {number:g}")
     return int(number)
 
 

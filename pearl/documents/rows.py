@@ -92,7 +92,6 @@ class Rows(Sequence[Row]):
     notes: tuple[str, ...] = ()
     is_answered: bool = False
     shows_possible: bool = False
-    sample: tuple[int, int] | None = None
     is_in_order: bool | None = False
     sorted_by: str = ""
     n_unread: int = 0

@@ -332,7 +332,6 @@ def argument_problems(
             fix=Fix(Span(at, at), f"{CTX}, " if n else CTX) if is_clear else None,
         )
         return
-    yield from _range(step, action)
     for index, argument in enumerate(step.arguments):
         parameter = action.parameter(index)
         is_given = isinstance(argument, Reference) and argument.name in given
@@ -373,26 +372,6 @@ def _meant(
     type = ValueType.CONTEXT if name == CTX else assigned.get(str(name))
     is_meant = type is not None and _fits(Reference(str(name)), type, parameter)
     return Fix(argument.span, str(name)) if is_meant else None
-
-
-def _range(step: Step, action: Action) -> Iterator[Diagnostic]:
-    """The error in a range whose lower end is not below its upper end."""
-    ends = {
-        parameter.name: argument
-        for parameter, argument in zip(action.parameters, step.arguments, strict=False)
-        if parameter.reads
-    }
-    match ends.get("LOW"), ends.get("HIGH"):
-        case Number(low) as first, Number(high) as last if low >= high:
-            yield Diagnostic(
-                "bad-range",
-                f"'{action.name}' takes numbers from LOW to HIGH, not from {low} to {high}",
-                first.span,
-                help="write the lower number first: 1, 5",
-                fix=Fix(
-                    Span(first.span.start, last.span.end), f"{high}, {low}"
-                ) if low > high else None,
-            )  # fmt: skip
 
 
 def fitting_names(

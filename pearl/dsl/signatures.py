@@ -84,8 +84,8 @@ class Parameter:
         "results", "fields", "entry_fields",
     ] = ""  # fmt: skip
     choices: tuple[str, ...] = ()
-    least: int = field(default=1, compare=False)
-    """The least of a number of rows."""
+    least: int | None = field(default=1, compare=False)
+    """The least of a number of rows; None for any number but 0."""
 
     @classmethod
     def named(cls, name: str) -> Parameter:

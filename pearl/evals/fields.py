@@ -19,13 +19,13 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from pearl.actions.values import wilson
 from pearl.data.rows import Row, read_file
 from pearl.documents.dates import find_dates
 from pearl.documents.evidence import normalise
 from pearl.dsl.fields import ENTRY, Field
 from pearl.errors import DataError, PearlError
 from pearl.evals.stats import Interval
+from pearl.runs.reviewing import wilson
 
 if TYPE_CHECKING:
     import numpy as np

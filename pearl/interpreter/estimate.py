@@ -13,6 +13,7 @@ from math import ceil, inf, prod
 from pearl.actions import by_search, native
 from pearl.actions.by_row import by_row, shown_text
 from pearl.actions.columns import read_column
+from pearl.actions.groups import size_field
 from pearl.actions.resolving import MAX_PAIRS, MAX_PARTNERS
 from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import EmptyListError, Value, as_rows, as_text, number_of
@@ -477,7 +478,7 @@ class CostEstimator:
         """The rows that a native action over possible rows may return."""
         first, traits = given[0], action.traits
         by_columns = not traits.isdisjoint(("by_field", "condition"))
-        if not is_open and first.rows is not None and by_columns and "counts" not in traits:
+        if not is_open and first.rows is not None and by_columns:
             known = self._computed(action, first, values)
             if known is not None:
                 return known
@@ -516,7 +517,10 @@ class CostEstimator:
         tokens = self._tokens(result)
         if result.column in first.unknown:  # a model will write these values
             tokens += len(result) * (first.answer_tokens + 4 * self._seam)
-        return replace(first, rows=result, n=len(result), tokens=tokens)
+        unknown = first.unknown
+        if "groups" in action.traits and not first.is_certain:
+            unknown |= {size_field(result.column)}
+        return replace(first, rows=result, n=len(result), tokens=tokens, unknown=unknown)
 
     def _tokens(self, rows: Rows) -> float:
         """Maximum tokens of the text of rows."""
@@ -659,9 +663,6 @@ class CostEstimator:
         task, unknown = row_step.task, given.unknown | {step.output}
         if task.kind == "pick":
             return replace(given, n=min(given.n, task.n_picks), is_certain=False)
-        if row_step.k:
-            n = min(given.n, row_step.k)
-            return replace(given, n=n, is_certain=False, unknown=unknown)
         if task.kind == "yes_no":
             return replace(given, is_certain=False)
         most = items_limit(replace(task, items=("",)), self._counter, self._limits.max_item_tokens)

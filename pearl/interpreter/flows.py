@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pearl.actions.by_row import ByRow, by_row, query_of
+from pearl.actions.by_row import ByRow, by_row
 from pearl.actions.groups import NONE
 from pearl.actions.native import is_joining
 from pearl.actions.values import Scalar, Value, as_text
@@ -101,7 +101,10 @@ def _computed(step: Step, action: Action, kind: Kind, known: Mapping[str, Conten
     if not is_list and (action.returns in _TYPES or is_number):
         return Content(_TYPES.get(action.returns, "number"))
     labels = action.labels
-    if not traits.isdisjoint(("picks", "selects")):
+    rows = step.arguments[0]
+    # By their own value, rows are ranked under their text.
+    by_own = isinstance(rows, Reference) and String(rows.name) in step.arguments
+    if "selects" in traits or ("picks" in traits and not by_own):
         labels = _labels(step, None, known)
     if labels and action.returns is ValueType.TEXT:
         return Content("label", labels)
@@ -120,8 +123,6 @@ def _labels(step: Step, how: ByRow | None, known: Mapping[str, Content]) -> tupl
         # Rows with numbers as labels are ranked by them, and named by their text.
         is_closed = len(written) == len(items) and not any(c.isdigit() for c in "".join(written))
         return tuple(written) if is_closed else ()
-    if how is not None and how.KIND == "rating" and not query_of(how):
-        return ()
     rows = step.arguments[0]
     return known[rows.name].labels if isinstance(rows, Reference) and rows.name in known else ()
 
@@ -145,9 +146,6 @@ def _kind(step: Step, action: Action, known: Mapping[str, Content]) -> Kind:
 # At run time
 
 UNDECIDED = "undecided"
-_BOUNDS = lazy_pattern(
-    r"(?:an estimate|95 % interval)(?: for all)?[0-9,:]*(?: (?:[0-9,]+|of|to|rows:?))+"
-)
 _ABOUT = lazy_pattern(r"about|around|approx|circa|ca\.|roughly", re.I)
 _SCALES = {0: "", **{power: f" {word}" for word, power in SCALES.items()}}
 
@@ -163,9 +161,8 @@ def as_input(content: Content, result: StepResult, *, is_reply: bool) -> Value:
     if result.state == "nothing" and not is_of_rows:
         return NOTHING
     if isinstance(value, Scalar) and content.is_typed:
-        notes = tuple(note for note in value.rows.notes if _BOUNDS.fullmatch(note))
         shown = _in_type(content, value.value)
-        return replace(value, value=shown, rows=replace(value.rows, notes=notes))
+        return replace(value, value=shown, rows=replace(value.rows, notes=()))
     return _in_type(content, value, result) if content.is_typed else value
 
 

@@ -16,7 +16,6 @@ from pearl.planner.extraction import QUESTION
 from pearl.replies.items import (
     MAX_QUOTE_WORDS,
     NOT_STATED,
-    RATINGS,
     ItemKind,
     echoes,
     label_line,
@@ -97,9 +96,8 @@ _ITEM_VALUES: Mapping[ItemKind, tuple[str, str, str]] = {
     "yes_no": (f'"yes", "no", or "{NOT_STATED}" where the item does not say', '"yes"', '"no"'),
     "label": ("one of these labels, word for word:", '"..."', '"..."'),
     "line": ("the result, short, or null where the item says nothing of it", '"..."', "null"),
-    "rating": ("a whole number from {0}, not at all, to {1}, as much as can be", "{1}", "{0}"),
 }
-"""The value of an item in a reply, and two examples; of ratings, from the lowest and the highest."""
+"""The value of an item in a reply, and two examples."""
 
 _DECIDES = f"what decides it: up to {MAX_QUOTE_WORDS} words in a row, copied from the item, or null if no words do."
 
@@ -187,8 +185,7 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
             )
         )
     else:
-        ends = task.labels[:1] + task.labels[-1:] or RATINGS
-        value, one, other = (part.format(*ends) for part in _ITEM_VALUES[task.kind])
+        value, one, other = _ITEM_VALUES[task.kind]
         key, words, more = "its number", "", ""
         if task.is_echoed:
             which = echoes(task.items).which

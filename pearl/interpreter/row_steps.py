@@ -12,21 +12,16 @@ from math import ceil
 from typing import Any
 
 from pearl.actions.by_row import (
-    MAX_RATINGS,
     ByRow,
     by_row,
     each_of,
-    query_of,
     reading,
-    selected,
     shown_text,
 )
 from pearl.actions.columns import judge
-from pearl.actions.searching import placed
 from pearl.actions.values import (
     AMONG,
     MAY_CHANGE,
-    Fetched,
     Value,
     as_rows,
     as_text,
@@ -71,7 +66,6 @@ from pearl.llm.middleware.caching import ItemCache
 from pearl.llm.reply_limits import reply_limit
 from pearl.replies.items import (
     NOT_STATED,
-    RATINGS,
     ItemReplies,
     end_keys,
     form_flaw,
@@ -88,15 +82,6 @@ ITEM_TOKENS = 24
 """Tokens reserved for the tags around an item, and for the seams of its text."""
 
 
-def _ratings(low: int | float, high: int | float) -> tuple[str, ...]:
-    """The whole numbers from the lowest to the highest rating."""
-    least = whole_number(low, "LOW", least=-MAX_RATINGS)
-    most = whole_number(high, "HIGH", least=least + 1)
-    if most - least > MAX_RATINGS:
-        raise ValueError(f"HIGH has to be at most {MAX_RATINGS:,} more than LOW")
-    return tuple(map(str, range(least, most + 1)))
-
-
 @dataclass(frozen=True, slots=True)
 class RowStep:
     """A step that is carried out row by row."""
@@ -106,7 +91,6 @@ class RowStep:
     how: ByRow
     reading: Action
     is_each: bool
-    k: int = 0
     instruction: str = ""
     is_over: bool = False
     """Whether the model judges what the action makes of the rows, and not the rows."""
@@ -178,7 +162,7 @@ MAX_BESIDE = 2 * MAX_HEAD + (1 + MAX_KEYS) * MAX_NAME
 
 
 def claimed_kinds(check: str) -> tuple[str, ...]:
-    """The kinds of decisions about rows that a checker is asked about; ratings are not."""
+    """The kinds of decisions about rows that a checker is asked about."""
     return ("yes_no", "label", "line") if check == "all" else ("yes_no",)
 
 
@@ -196,17 +180,14 @@ class RowRequests:
         first, *values = self._builder.values(step, earlier)
         how = by_row(action)
         labels: tuple[str, ...] = ()
-        k = 0
+        n_picks = 0
         arguments: list[tuple[str, str]] = []
         inputs: set[str] = set()
-        ends: list[int | float] = []  # the lowest and the highest rating
         for i, value in enumerate(values, start=1):
             parameter = action.parameter(i)
-            if parameter.reads == "number" and parameter.name == "K":
-                k = whole_number(number_of(value), parameter.name, least=1)
-                continue
             if parameter.reads == "number":
-                ends.append(number_of(value))
+                n_picks = whole_number(number_of(value), parameter.name, least=1)
+                continue
             if how.KIND == "label" and parameter.name == "LABELS":
                 labels = tuple(without_repeats(as_rows(value).values))
             else:
@@ -216,9 +197,6 @@ class RowRequests:
         labels = labels or getattr(how, "LABELS", ())
         if how.KIND == "label" and not labels:
             raise ValueError("the list of labels is empty")
-        if how.KIND == "rating" and ends:
-            labels = _ratings(*ends)
-        n_picks = k if how.KIND == "pick" else 0
         task = ItemsTask(
             step.output, getattr(how, "ITEM", action), tuple(arguments), (), how.KIND, labels, n_picks,
             inputs=frozenset(inputs),
@@ -230,10 +208,10 @@ class RowRequests:
         if action != how.ACTION:  # built-in definitions mention only rows and labels
             said.append(action.definition)
         is_over = hasattr(how, "Over")
-        taken = frozenset[str]() if k or is_over else self._taken(step, task)
+        taken = frozenset[str]() if is_over else self._taken(step, task)
         needed = self._builder.graph.needed_rows.get(step.output)
         row_step = RowStep(
-            rows, task, how, reading(action, library), is_each, k, " ".join(said),
+            rows, task, how, reading(action, library), is_each, " ".join(said),
             is_over, needed.n if needed and taken else None, taken,
         )  # fmt: skip
         return self.quoted(row_step, rows)
@@ -256,8 +234,6 @@ class RowRequests:
         if not needed.wheres:
             return frozenset({"yes"} if task.kind == "yes_no" else ())
         replies = task.labels
-        if task.kind == "rating":
-            replies = replies or tuple(str(i) for i in range(RATINGS[0], RATINGS[1] + 1))
         taken = set(replies)
         for where in needed.wheres:
             given = {name.name: Rows(()) for name in where.references()}
@@ -342,7 +318,7 @@ UNREADABLE: frozenset[ModelErrorKind] = frozenset(
 _QUOTE = "\n> "
 """Stands between a kept reply and its quote; a reply is one line."""
 
-NOT_BLANK = ("yes_no", "label", "rating")
+NOT_BLANK = ("yes_no", "label")
 """Kinds of decision for which a blank reply is none."""
 
 
@@ -405,8 +381,7 @@ class RowReader:
             if n := replies.count(NOT_STATED):
                 unstated = f", {n:,} of them {NOT_STATED}"
             replies = [None if reply == NOT_STATED else reply for reply in replies]
-        how = self._row_step.how
-        result = selected(how, how.collect(rows, replies, self._step.output), self._row_step.k)
+        result = self._row_step.how.collect(rows, replies, self._step.output)
         by: dict[str, str] = {}  # values that another model decided
         if self._by_other and self._asker.escalation is not None:
             by = dict.fromkeys(self._by_other, self._asker.escalation.name)
@@ -433,7 +408,6 @@ class RowReader:
             reply="\n\n".join(self._replies), truncated=self._flaw or flaw,
             state="undecided" if n_undecided else "found" if result else "nothing",
             why=rows_undecided(result, len(rows)), verdicts=verdicts,
-            fetched=self._ranked(result),
             # A line about one row may repeat the text of another row in its batch.
             sources=Sources(is_by_row=(task.kind != "line" and not self._row_step.is_over) or self._row_step.is_each),
             cascade=account,
@@ -445,7 +419,7 @@ class RowReader:
     async def _with_meaning(self, found: dict[str, str | None]) -> tuple[Checked, str]:
         """Ask the checker whether passages say what was decided by them, else it is undecided; and a note on what was not asked.
 
-        For a "no" a row seldom has words, and no passage states a rating.
+        For a "no" a row seldom has words.
         """
         kind, limits, rows = self._row_step.task.kind, self._limits, self._row_step.rows
         if (
@@ -541,18 +515,6 @@ class RowReader:
             return found, tuple(misquoted)
 
         return await off_loop(sum(len(row.text) for row, _ in pairs), find)
-
-    def _ranked(self, rows: Rows) -> Fetched | None:
-        """The rows of a result as they were ranked for the step's query, if it has one."""
-        name = query_of(self._row_step.how)
-        if not name:
-            return None
-        query = dict(self._row_step.task.arguments).get(name, "")
-        hits = (
-            placed(row, i, float(row.fields[self._step.output] or 0))
-            for i, row in enumerate(rows, 1)
-        )
-        return Fetched((query,), "model", self._row_step.k, tuple(hits))
 
     @property
     def _is_strict(self) -> bool:

@@ -18,7 +18,7 @@ from pearl.llm import (
     StandaloneTask,
     Task,
 )
-from pearl.replies.items import MAX_ITEM_TOKENS, NOT_STATED, RATINGS, label_line
+from pearl.replies.items import MAX_ITEM_TOKENS, NOT_STATED, label_line
 
 REASONING_TOKENS = 4_096  # For hidden reasoning
 READING_TOKENS = 4_096  # For the reply to a step, or the merged reply to its parts
@@ -71,8 +71,6 @@ def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_IT
             values: tuple[str, ...] = ("yes", "no", NOT_STATED)
         case "label":
             values = tuple(map(label_line, task.labels))
-        case "rating":
-            values = task.labels or tuple(map(str, RATINGS))
         case "pick":
             number = counter.count(str(len(task.items))) + 1
             return PICKS_TOKENS + task.n_picks * (number + QUOTE_TOKENS * task.is_quoted)

@@ -54,20 +54,20 @@ _ROW_RULES = """\
 How to count, select, group or compare the entries of a document:
 - Begin with SPLIT; what it returns goes where ROWS stands, or in place of CTX. \
 EACH_NAME(ROWS, X) carries out NAME(CTX, X) for each row.
-- CLASSIFY, MAP, RATE, RESOLVE and a new action NAME(ROWS, X) add a field with the name of their output to each \
+- CLASSIFY, MAP, RESOLVE and a new action NAME(ROWS, X) add a field with the name of their output to each \
 row: after 2. topic = CLASSIFY(rows, ["a", "b"], "the topic") come WHERE(topic, "topic", "is", "a") and \
-COUNT_BY(topic, "topic").
+GROUP(topic, "topic"). To rate rows, CLASSIFY them with "1" to "5".
 - WHERE selects by what is written in a field (date, user, name), before FILTER, CLASSIFY or MAP judge \
 what has to be understood. RESOLVE comes before GROUP where names may be written in several ways.
 - LOOKUP(CTX, QUESTION) is for tables: it selects, sorts, counts and adds up by their columns.
-- Never ask for a count: COUNT, COUNT_BY, COUNT_OF, SHARE_OF and MOST compute it."""
+- Never ask for a count: COUNT, GROUP and SHARE compute it; the largest group is NTH(groups, "count", 1)."""
 
 _CORPUS_RULES = """\
 CTX is a collection of documents that may be too long to be read whole:
 - RETRIEVE(CTX, QUERY, K) gives the K passages that match best, with a field Document each; they go where \
 ROWS stands, or in place of CTX. An action with CTX itself is shown the passages that match its arguments.
 - A query has the words that a passage would use. A question of several parts takes a list of queries, or \
-SUBQUERIES. Where words alone do not tell which are right, RETRIEVE some 50 and RERANK them.
+SUBQUERIES. Where words alone do not tell which are right, RETRIEVE some 50 and take the TOP of them.
 - RETRIEVE leaves out all but K: to count, add up or list "all", begin with SPLIT(CTX, "document") or "paragraph", \
 then WHERE and FILTER."""
 

@@ -31,7 +31,7 @@ from pearl.replies.json_objects import unique_json
 from pearl.replies.not_stated import says_not_stated, says_nothing
 from pearl.replies.typed import FENCE
 
-ItemKind = Literal["yes_no", "label", "line", "rating", "pick"]
+ItemKind = Literal["yes_no", "label", "line", "pick"]
 """The question about every item; `pick` chooses among them."""
 
 MAX_QUOTE_WORDS = 6
@@ -39,7 +39,6 @@ MAX_QUOTE_WORDS = 6
 _MAX_QUOTE = 96
 _QUOTE_KEY = lazy_pattern(r"q([0-9]{1,7})")
 MAX_ITEM_TOKENS = 64  # Maximum tokens of a free line about one item
-RATINGS = (0, 10)  # The smallest and the largest rating, unless a step names others
 _CHARACTERS_A_TOKEN = 4
 NOT_STATED = "not stated"  # The third verdict on a condition: the item does not decide it
 
@@ -366,7 +365,7 @@ def items_constraint(
     one: dict[str, Any] = {"enum": list(allowed)}
     most = {} if max_text is None else {"maxLength": max_text}
     text = {"anyOf": [{"type": "string", **most}, {"type": "null"}]}
-    if kind in ("rating", "pick"):
+    if kind == "pick":
         value = " | ".join(map(literal_rule, allowed))
         one = {"type": "integer", "enum": list(map(int, allowed))}
     elif kind == "line":
@@ -426,8 +425,6 @@ def form_flaw(text: str, constraint: Constraint) -> str | None:
 
 def _allowed(n: int, kind: ItemKind, labels: Sequence[str]) -> tuple[str, ...]:
     """The values that are allowed, on one line each; any text for `line`."""
-    if kind == "rating" and not labels:
-        return tuple(map(str, range(RATINGS[0], RATINGS[1] + 1)))
     numbers = map(str, range(1, n + 1))
     own = {"yes_no": ("yes", "no", NOT_STATED), "pick": tuple(numbers), "line": ()}
     return own.get(kind) or tuple(dict.fromkeys(map(label_line, labels)))

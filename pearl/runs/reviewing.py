@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from pearl.actions.values import wilson
 from pearl.documents.digest import digest
 from pearl.dsl.fields import Field
 from pearl.runs.decisions import Decision, in_force, seen
@@ -124,6 +124,23 @@ def queue(
         return [item for item in items if item.kind in kinds]
     decided = [item for item in items if item.result["state"] != UNDECIDED]
     return sorted(decided, key=lambda item: item.rank(seed))[:n_sampled]
+
+
+def wilson(n_found: int, n_drawn: int) -> tuple[float, float]:
+    """The score interval of a share, at a confidence of 95 %.
+
+    Source:
+        Wilson, Journal of the American Statistical Association 22 (1927).
+    """
+    from statistics import NormalDist  # imported on use: takes 10 ms
+
+    z = NormalDist().inv_cdf(0.975)
+    share, square = n_found / n_drawn, z**2 / n_drawn
+    middle = share + square / 2
+    half = z * math.sqrt(share * (1 - share) / n_drawn + square / (4 * n_drawn))
+    low = 0.0 if n_found == 0 else (middle - half) / (1 + square)
+    high = 1.0 if n_found == n_drawn else (middle + half) / (1 + square)
+    return low, high
 
 
 def report(items: Iterable[Item], decisions: Sequence[Decision]) -> dict[str, Any]:

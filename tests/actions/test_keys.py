@@ -8,7 +8,7 @@ from tests.actions.test_totals import run
 
 SIDES = ('a = WHERE(rows, "side", "is", "a")', 'b = WHERE(rows, "side", "is", "b")')
 JOIN = (*SIDES, 'both = JOIN(a, b, "city")', "n = COUNT(both)")
-GROUPS = ('groups = COUNT_BY(rows, "city")', "n = COUNT(groups)")
+GROUPS = ('groups = GROUP(rows, "city")', "n = COUNT(groups)")
 MISSING = ["NULL", "null", "NaN", "nan", "n/a", "N/A", "-", "--", "—", ""]
 NAMES = ["none", "NA", "Nil", "unknown", "N"]
 ALIKE = [
@@ -35,7 +35,7 @@ def test_a_sign_for_a_missing_value_is_no_key(key: str) -> None:
     grouped = run(table(key, key), *GROUPS)
     assert grouped.text == "0"
     assert "rows without city, which are in no group: 2" in grouped.notes
-    most = run(table(key, "Bonn"), 'all = COUNT_BY(rows, "city")', "n = MOST(all)")
+    most = run(table(key, "Bonn"), 'all = GROUP(rows, "city")', 'n = NTH(all, "count", 1)')
     assert most.text == "Bonn: 1 of the 1 rows that state their city; 1 does not state it"
 
 

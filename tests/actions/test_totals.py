@@ -131,7 +131,7 @@ def test_a_total_is_found_by_its_name_alone(total: int) -> None:
         (('few = WHERE(rows, "amount", "at least", "30")', 'n = FIELD(few, "city")'), "- Kiel"),
         (('few = WHERE(rows, "city", "contains", "l")', "n = COUNT(few)"), "2"),
         (('cells = FIELD(rows, "amount")', "n = MAX(cells)"), "30"),
-        (('all = COUNT_BY(rows, "city")', "n = COUNT(all)"), "3"),
+        (('all = GROUP(rows, "city")', "n = COUNT(all)"), "3"),
         (('all = JOIN(rows, rows, "amount")', "n = COUNT(all)"), "0"),
     ],
 )  # fmt: skip

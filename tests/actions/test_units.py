@@ -10,7 +10,7 @@ ACTIONS = {
     "SUM": SUM,
     "MAX": ('cells = FIELD(rows, "amount")', "n = MAX(cells)"),
     "MIN": ('cells = FIELD(rows, "amount")', "n = MIN(cells)"),
-    "SUM_BY": ('n = SUM_BY(rows, "all", "amount")',),
+    "AGGREGATE": ('n = AGGREGATE(rows, "all", "sum", "amount")',),
     "SORT": ('sorted = SORT(rows, "amount", "descending")', "n = LIMIT(sorted, 1)"),
     "WHERE": ('some = WHERE(rows, "amount", "at least", "7 {unit}")', "n = COUNT(some)"),
 }
@@ -59,7 +59,7 @@ def test_one_unit_is_answered(unit: str, cells: list[str], action: str) -> None:
     assert answer.status == "answered"
 
 
-@pytest.mark.parametrize("action", ["SUM", "MAX", "MIN", "SUM_BY"])
+@pytest.mark.parametrize("action", ["SUM", "MAX", "MIN", "AGGREGATE"])
 def test_dates_are_no_numbers(action: str) -> None:
     for cells in (["Jan 2024", "Feb 2024"], ["Jan 2024", "Jan 2025"]):
         assert run(table(cells), *ACTIONS[action]).status == "undecided"

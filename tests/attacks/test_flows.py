@@ -92,7 +92,7 @@ class Plans:
         x, rows, number = self.topic(), self.any("rows"), self.any("number")
         labelled, other, more = self.any("labelled"), self.any(), self.any("rows")
         field = self.draw.choice(("Day", "Mood", "Said", "text", *self.made["labelled"]))
-        average = self.draw.choice(("MEAN_BY", "SUM_BY", "MIN_BY", "MAX_BY"))
+        figure = self.draw.choice(("mean", "sum", "min", "max"))
         labels = ", ".join(f'"{mood}"' for mood in MOODS)
         calls = [
             ("rows", 'SPLIT(CTX, "line")'), ("number", f"HOW_MANY(CTX, {x})"),
@@ -101,25 +101,25 @@ class Plans:
         ]  # fmt: skip
         if rows:
             calls += [
-                ("rows", f"FILTER({rows}, {x})"), ("rows", f"MAP({rows}, {x})"), ("rows", f"RATE({rows}, {x}, 0, 10)"),
-                ("rows", f"TOP({rows}, {x}, 2)"), ("rows", f"RERANK({rows}, {x}, 2)"), ("number", f"COUNT({rows})"),
+                ("rows", f"FILTER({rows}, {x})"), ("rows", f"MAP({rows}, {x})"), ("rows", f'CLASSIFY({rows}, ["1", "2", "3"], {x})'),
+                ("rows", f"TOP({rows}, {x}, 2)"), ("number", f"COUNT({rows})"),
                 ("labelled", f"CLASSIFY({rows}, [{labels}], {x})"), ("rows", f'FIELD({rows}, "text")'),
-                ("other", f"MOST({rows})"), ("other", f"FIRST({rows})"), ("rows", f"SAMPLE({rows}, 3)"),
+                ("other", f'NTH({rows}, "{field}", 1)'), ("other", f"FIRST({rows})"),
                 ("rows", f"UNIQUE({rows})"), ("other", f"FIND({rows}, {x})"), ("number", f"HOW_MANY({rows}, {x})"),
-                ("rows", f'LOOKUP({rows}, "Which are calm?")'), ("other", f"LAST({rows})"), ("other", f"NTH({rows}, 2)"),
+                ("rows", f'LOOKUP({rows}, "Which are calm?")'), ("other", f"LAST({rows})"), ("other", f'NTH({rows}, "count", -2)'),
                 ("rows", f"UNION({rows}, {more})"), ("rows", f"INTERSECT({rows}, {more})"), ("rows", f"LIMIT({rows}, 2)"),
                 ("rows", f"DIFFERENCE({rows}, {more})"), ("rows", f"SHOW({rows}, {more})"),
                 ("rows", f'SORT({rows}, "{field}", "ascending")'), ("rows", f'GROUP({rows}, "{field}")'),
-                ("rows", f'{average}({rows}, "{field}", "Day")'), ("rows", f'MOST_BY({rows}, "{field}", "Said")'),
-                ("rows", f'JOIN({rows}, {more}, "{field}")'), ("rows", f"PAIRS({rows}, {more})"), ("rows", f"NEAR({rows}, {more}, 1)"),
+                ("rows", f'AGGREGATE({rows}, "{field}", "{figure}", "Day")'), ("rows", f'AGGREGATE({rows}, "{field}", "mode", "Said")'),
+                ("rows", f'JOIN({rows}, {more}, "{field}")'), ("rows", f"PAIRS({rows}, {more})"),
                 ("rows", f'EXTRACT_ALL({rows}, "age: number?, mood: str?")'), ("number", f"MAX({rows})"),
-                ("other", f'SHARE_OF({rows}, "{field}", {other})'),
+                ("other", f"SHARE({rows}, {more})"),
             ]  # fmt: skip
         if labelled:
             calls += [
-                ("rows", f'COUNT_BY({labelled}, "{labelled}")'), ("other", f"LEAST({labelled})"),
-                ("number", f'COUNT_OF({labelled}, "calm")'), ("rows", f'WHERE({labelled}, "{labelled}", "is", "calm")'),
-                ("labelled", f"RANKED({labelled})"), ("rows", f'HAVING({labelled}, "at least", 1)'),
+                ("labelled", f'GROUP({labelled}, "{labelled}")'), ("other", f'NTH({labelled}, "{labelled}", -1)'),
+                ("rows", f'WHERE({labelled}, "{labelled}", "is", "calm")'), ("other", f'NTH({labelled}, "count", 1)'),
+                ("labelled", f'SORT({labelled}, "count", "descending")'), ("labelled", f'WHERE({labelled}, "count", "at least", 1)'),
             ]  # fmt: skip
         if number:
             calls += [("number", f"SUM([{number}, 2])"), ("other", f"RELATION({number}, 3)"),

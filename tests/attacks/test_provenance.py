@@ -85,22 +85,19 @@ class Drawn:
             (f'WHERE({one}, "n", "at most", "{draw.randint(0, 5)}")', True),
             (f'WHERE({one}, "text", "contains", {text})', True),
             (f'FIELD({one}, "{draw.choice(("item", "Item", "n", "text", "Document"))}")', True),
-            (f"SAMPLE({one}, 2)", True),
             (f'GROUP({one}, "{draw.choice(("item", "n", "Document"))}")', True),
-            (f'COUNT_BY({one}, "n")', True),
-            (f"RANKED({one})", True), (f"UNIQUE({one})", True), (f'SORT({one}, "n", "ascending")', True), (f"LIMIT({one}, 2)", True), (f'MEAN_BY({one}, "item", "n")', True),
-            *((f'{way}_BY({one}, "item", "n")', True) for way in ("SUM", "MIN", "MAX", "MOST")),
-            (f'HAVING({one}, "at least", 1)', True), (f"RATE({one}, {text}, 0, 9)", True),
-            *((f"{way}({one})", False) for way in ("LAST", "LEAST", "MAX", "MIN", "SUM")), (f"NTH({one}, 2)", False),
-            (f'COUNT_OF({one}, "tea")', False), (f'SHARE_OF({one}, "item", {text})', False), (f"RELATION({text}, {one})", False),
-            (f"MOST({one})", False), (f"FIRST({one})", False), (f"COUNT({one})", False),
+            (f"UNIQUE({one})", True), (f'SORT({one}, "n", "ascending")', True), (f"LIMIT({one}, 2)", True), (f'WHERE({one}, "count", "at least", 1)', True),
+            *((f'AGGREGATE({one}, "item", "{way}", "n")', True) for way in ("mean", "sum", "min", "max", "mode")),
+            *((f"{way}({one})", False) for way in ("LAST", "MAX", "MIN", "SUM")),
+            *((f'NTH({one}, "{name}", {k})', False) for name in ("n", "count", "item") for k in (1, -1, 2)),
+            (f"SHARE({one}, {two})", False), (f"RELATION({text}, {one})", False), (f"FIRST({one})", False), (f"COUNT({one})", False),
             (f"CONCAT({one}, {text})", False), (f"SHOW({one}, {two})", True),
             (f"UNION({one}, {two})", True), (f"DIFFERENCE({one}, {two})", True),
             (f"INTERSECT({one}, {two})", True), (f"PAIRS({one}, {two})", True),
-            (f'JOIN({one}, {two}, "n")', True), (f"NEAR({one}, {two}, 1)", True),
+            (f'JOIN({one}, {two}, "n")', True),
             (f"FILTER({one}, {text})", True), (f'MAP({one}, "its kind")', True),
             (f'CLASSIFY({one}, {draw.choice([LABELS, two])}, "its kind")', True),
-            (f"TOP({one}, {text}, 2)", True), (f"RERANK({one}, {text}, 2)", True),
+            (f"TOP({one}, {text}, 2)", True),
             (f"EACH_SUMMARIZE({one})", True), (f"EACH_FIND({one}, {text})", True),
             (f'EACH_EXTRACT({one}, "item: str, n: int")', True),
             (f'EXTRACT({given}, "item: str, n: int")', False),
@@ -109,10 +106,8 @@ class Drawn:
             (f"FIND({given}, {text})", False), (f"LIST_ALL({given}, {text})", False),
             (f"COMPARE({given}, {text}, {one})", False), *[(f"SUMMARIZE({given})", False)] * 3,
         ]  # fmt: skip
-        if any("JOIN" in step or "NEAR" in step or "PAIRS" in step for step in self.steps):
-            ways = [
-                way for way in ways if way[0][:4] not in ("PAIR", "JOIN", "NEAR")
-            ]  # of millions
+        if any("JOIN" in step or "PAIRS" in step for step in self.steps):
+            ways = [way for way in ways if way[0][:4] not in ("PAIR", "JOIN")]  # of millions
         call, is_rows = draw.choice(ways)
         self.steps.append(f"{len(self.steps) + 1}. {name} = {call} : Step")
         (self.rows if is_rows else self.texts).append(name)
@@ -252,7 +247,7 @@ PLANS: Sequence[tuple[str, dict[str, list[str] | None], bool]] = (
      {"a.csv": ["boat,port\noak,Bergen", "ash,Bergen"]}, True),
     (ROWS + '2. v = FILTER(r, "the elm") : Rows\n3. w = FIELD(v, "port") : Ports\n4. x = FIND(w, "it") : Say',
      {"b.csv": ["boat,port\nelm,Narvik"]}, True),
-    (ROWS + '2. v = MAP(r, "its age") : Batch\n3. w = SAMPLE(v, 1) : Rows',
+    (ROWS + '2. v = MAP(r, "its age") : Batch\n3. w = LIMIT(v, 1) : Rows',
      {"a.csv": None, "b.csv": None}, True),
     (ROWS + '2. v = EACH_FIND(r, "its age") : Alone\n3. w = WHERE(v, "port", "is", "Oslo") : Rows',
      {"a.csv": ["boat,port", "tea,Oslo"]}, True),

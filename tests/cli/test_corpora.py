@@ -222,7 +222,7 @@ def test_the_rows_of_two_files_are_joined_added_up_and_sorted(
 2. orders = WHERE(rows, "Document", "contains", "orders.csv") : The orders
 3. customers = WHERE(rows, "Document", "contains", "customers.csv") : The customers
 4. pairs = JOIN(orders, customers, "customer") : Each order with its customer
-5. sums = SUM_BY(pairs, "name", "amount") : The sum of each
+5. sums = AGGREGATE(pairs, "name", "sum", "amount") : The sum of each
 6. ans = SORT(sums, "sum", "descending") : The largest first
 """)
     asked = ("execute", "join.plan", "orders.csv", "customers.csv", "--together", "--json")

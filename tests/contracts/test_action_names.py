@@ -22,8 +22,13 @@ def uses(path: Path) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pearl.actions")
         for alias in node.names
     }
+    shown = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.keyword) and node.arg == "metavar"
+    }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and node.value in NAMES:
+        if isinstance(node, ast.Constant) and node.value in NAMES and id(node) not in shown:
             yield f"{path}:{node.lineno}: {node.value}"
         for one in (node.left, *node.comparators) if isinstance(node, ast.Compare) else ():
             match one:

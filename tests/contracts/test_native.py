@@ -75,7 +75,7 @@ collections: st.SearchStrategy[Value] = st.builds(
 )  # fmt: skip
 
 groups = st.builds(
-    lambda rows: native.compute(native.known()["COUNT_BY"], [rows, "User"]), collections
+    lambda rows: native.compute(native.known()["GROUP"], [rows, "User"]), collections
 )
 
 numbers_of_rows = st.builds(
@@ -119,8 +119,7 @@ def test_any_value_gives_the_declared_type_or_a_reason(name: str, data: st.DataO
     else:
         value = result.value if isinstance(result, Scalar) else result
         # A number is a text, too; declared as one, it would multiply the states of grammars.
-        of_numbers = ("count-of", "share-of", "first-found", "date-diff")
-        is_other = name in of_numbers and not isinstance(value, str)
+        is_other = name in ("share", "first-found", "date-diff") and not isinstance(value, str)
         is_other |= "figures" in action.traits and isinstance(value, Rows)
         assert is_other or isinstance(value, PYTHON_TYPES[action.returns])
         assert is_other or isinstance(value, bool) == (action.returns is ValueType.BOOL)

@@ -331,10 +331,10 @@ SEARCHING = with_operators(LIBRARY)
     [
         ["n = COUNT(found)"],
         ["kept = FILTER(found, \"it is sold\")", "n = COUNT(kept)"],
-        ["kept = WHERE(found, \"Document\", \"is\", \"a\")", "n = COUNT_BY(kept, \"Document\")"],
-        ["again = RETRIEVE(found, \"y\", 2)", "n = SHARE_OF(again, \"Document\", \"a\")"],
+        ["kept = WHERE(found, \"Document\", \"is\", \"a\")", "n = GROUP(kept, \"Document\")"],
+        ["again = RETRIEVE(found, \"y\", 2)", "n = SHARE(again, found)"],
         ["rows = SPLIT(CTX, \"line\")", "few = LIMIT(rows, 3)", "kept = FIELD(few, \"text\")", "n = COUNT(kept)"],
-        ["best = RERANK(found, \"y\", 2)", "label = CLASSIFY(best, [\"a\", \"b\"], \"kind\")", "n = MOST(label)"],
+        ["best = TOP(found, \"y\", 2)", "label = CLASSIFY(best, [\"a\", \"b\"], \"kind\")", "n = NTH(label, \"label\", 1)"],
     ],
 )  # fmt: skip
 def test_a_count_of_what_a_search_gave_is_noted(steps: list[str]) -> None:

@@ -174,7 +174,6 @@ MODEL_STEPS = {
     "CLASSIFY": 'CLASSIFY(rows, ["calm", "angry"], "the mood")',
     "FILTER": 'FILTER(rows, "is about the boat")',
     "MAP": 'MAP(rows, "the thing")',
-    "RATE": 'RATE(rows, "how loud it is", 0, 10)',
     "OWN": "HARM(rows)",
 }
 HEADER = "New actions:\n- HARM(ROWS) : Name the harm\n\n"
@@ -293,7 +292,7 @@ def test_it_goes_before_all_model_steps_it_follows() -> None:
 2. boat = FILTER(rows, "is about the boat") : Which
 3. mood = CLASSIFY(boat, ["calm", "angry"], "the mood") : Mood
 4. hers = WHERE(mood, "Who", "is", "Ada") : Hers
-5. ans = COUNT_BY(hers, "mood") : Count"""
+5. ans = GROUP(hers, "mood") : Count"""
     graph = build_graph(pearl(Scripted(Digest())).compile(text))
     after = rewrite_plan(graph)
     of = {step.output: step for step in after.graph.steps}
@@ -306,7 +305,7 @@ def test_it_goes_before_all_model_steps_it_follows() -> None:
 
 def test_a_run_asks_less_and_its_answer_follows_the_plan_as_written() -> None:
     text = "\n".join(f"Who: {'Ada' if i < 4 else 'Nils'} || Said: thing {i}" for i in range(40))
-    plan = plan_of(MODEL_STEPS["CLASSIFY"], '"Who", "is", "Ada"', 'COUNT_BY(found, "mood")')
+    plan = plan_of(MODEL_STEPS["CLASSIFY"], '"Who", "is", "Ada"', 'GROUP(found, "mood")')
     oracle, trace = Digest(), Trace()
     answer = asyncio.run(pearl(Scripted(oracle)).execute(plan, Document(text), trace=trace))
     assert len(oracle.asked) == 4

@@ -52,7 +52,7 @@ def test_every_bank_shows_rows_and_what_a_model_says_of_them() -> None:
         if "SPLIT" in called:
             used.setdefault(path.parent.name, set()).update(called)
     for called in used.values():
-        assert {"FILTER", "CLASSIFY", "COUNT_BY"} & called
+        assert {"FILTER", "CLASSIFY", "GROUP"} & called
     assert set(used) == {path.parent.name for path in PLANS}
     assert len(set().union(*used.values()) & set(operators())) >= 12
 

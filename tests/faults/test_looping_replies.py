@@ -71,7 +71,6 @@ READERS: dict[str, Callable[[str], object]] = {
     "extracted": partial(read_extracted, fields=FIELDS),
     **{f"typed {kind}": partial(read_reply, wanted=kind, source=STORY) for kind in ValueType},
     "labels": partial(read_items, n=40, kind="label", labels=("yes", "no")),
-    "ratings": partial(read_items, n=40, kind="rating"),
     "picks": partial(read_items, n=40, kind="pick", n_picks=2),
     "composed": partial(
         read_composed, items=("a boat",), values={"n": (0, "3")}, question="How many?"

@@ -182,7 +182,10 @@ ROW_STEPS: dict[str, tuple[str, tuple[str, ...]]] = {
         'CLASSIFY(rows, ["cough", "fever", "rash", "no symptom"], "the symptom")',
         SYMPTOMS,
     ),
-    "rating": ('RATE(rows, "the patient is ill", 0, 10)', ("4", "0", "7", "3", "5", "9")),
+    "rating": (
+        'CLASSIFY(rows, ["0", "3", "4", "5", "7", "9"], "how ill the patient is")',
+        ("4", "0", "7", "3", "5", "9"),
+    ),
     "line": ('MAP(rows, "the symptom")', SYMPTOMS),
 }
 

@@ -29,7 +29,7 @@ KEPT = """\
 LABELLED = """\
 1. reviews = SPLIT(CTX, "line") : One row a review
 2. tone = CLASSIFY(reviews, ["good", "bad"], "the tone") : Of each
-3. per = COUNT_BY(tone, "tone") : How many of each"""
+3. per = GROUP(tone, "tone") : How many of each"""
 
 
 def reviews(n: int = 2_000) -> Document:

@@ -61,10 +61,8 @@ def test_an_item_cannot_end_itself_or_begin_another(items: list[str]) -> None:
 @pytest.mark.parametrize("counter", [Counter()])
 @pytest.mark.parametrize("n", [1, 32, 100])
 def test_no_reply_of_the_form_is_longer_than_its_limit(counter: Counter, n: int) -> None:
-    for kind in ("yes_no", "label", "rating", "pick", "line"):
+    for kind in ("yes_no", "label", "pick", "line"):
         labels = ("a", "description and abstract concept", "human being")
-        if kind == "rating":
-            labels = tuple(map(str, range(-20, 101)))
         task = replace(TASK, items=("x",) * n, kind=kind, labels=labels, n_picks=1)
         constraint = items_constraint(n, kind, labels, n_picks=1, max_item_tokens=20)
         most = items_limit(task, counter, 20)

@@ -230,13 +230,13 @@ COLOURS = """1. cars = SPLIT(CTX, "record") : Rows
 @pytest.mark.parametrize(
     ("colours", "step", "text", "why"),
     [
-        ("r r r r b - - -", 'MOST(groups)', "red: 4 of the 5 cars that state their colour; 3 do not state it", "'red', which has 4 to 7 of 8"),
-        ("r r r r r b - - -", 'MOST(groups)', "red: 5 of the 6 cars that state their colour; 3 do not state it", ""),
-        ("r r b b - - -", 'COUNT_OF(groups, "red")', "2 of the 4 cars that state their colour; 3 do not state it", ""),
-        ("r r b b - - -", 'COUNT_BY(cars, "colour")', "- red: 2\n- blue: 2\n(of the 4 cars that state their colour; 3 do not state it)", ""),
-        ("r b - -", 'SHARE_OF(cars, "colour", "red")', "0.25: 1 of the 2 cars that state their colour; 2 do not state it", ""),
-        ("r r b -", 'HAVING(groups, "at least", 2)', "- red", "which of 1 groups"),
-        ("r r b b", 'MOST(groups)', "red; blue", ""),
+        ("r r r r b - - -", 'NTH(groups, "count", 1)', "red: 4 of the 5 cars that state their colour; 3 do not state it", "'red', which has 4 to 7 of 8"),
+        ("r r r r r b - - -", 'NTH(groups, "count", 1)', "red: 5 of the 6 cars that state their colour; 3 do not state it", ""),
+        ("r r b b - - -", 'COUNT(reds)', "2 of the 4 cars that state their colour; 3 do not state it", ""),
+        ("r r b b - - -", 'GROUP(cars, "colour")', "- red: 2\n- blue: 2\n(of the 4 cars that state their colour; 3 do not state it)", ""),
+        ("r b - -", 'SHARE(reds, cars)', "0.25: 1 of the 2 cars that state their colour; 2 do not state it", ""),
+        ("r r b -", 'WHERE(groups, "count", "at least", 2)', "- red: 2\n(of the 3 cars that state their colour; 1 does not state it)", "which of 1 groups"),
+        ("r r b b", 'NTH(groups, "count", 1)', "red; blue", ""),
     ],
 )  # fmt: skip
 def test_groups_and_shares_say_of_what_they_are(
@@ -246,7 +246,8 @@ def test_groups_and_shares_say_of_what_they_are(
     rows = [f"c{i},{names[c]}" for i, c in enumerate(colours.split())]
     table = Document("\n".join(["id,colour", *rows]), "t.csv")
     groups = '2. groups = GROUP(cars, "colour") : Groups\n' * ("groups" in step)
-    plan = f"{COLOURS}{groups}3. found = {step} : Found"
+    groups += '3. reds = WHERE(cars, "colour", "is", "red") : Reds\n' * ("reds" in step)
+    plan = f"{COLOURS}{groups}4. found = {step} : Found"
     answer = asyncio.run(Pearl().execute(plan, table))
     assert answer.text == text
     assert answer.status == ("degraded" if why else "answered")
@@ -256,7 +257,8 @@ def test_groups_and_shares_say_of_what_they_are(
 def test_values_that_are_not_stated_are_in_no_group() -> None:
     plan = """1. files = SPLIT(CTX, "document") : Rows
 2. laws = MAP(files, "the law") : Law of each
-3. most = MOST(laws) : The most frequent"""
+3. groups = GROUP(laws, "laws") : Files of each
+4. most = NTH(groups, "count", 1) : The most frequent"""
     names = ["Bavaria", "Bavaria", "Bavaria", "Ohio", ""]
     document = join([Document(f"File {i}. {name}", f"{i}.txt") for i, name in enumerate(names)])
 

@@ -65,9 +65,7 @@ class Plans:
             (f'CLASSIFY({one}, ["fruit", "root", "something else"], "its kind")', "labelled"),
             (f'FILTER({one}, "it is a fruit")', "rows"),
             (f'MAP({one}, "its colour")', "rows"),
-            (f'RATE({one}, "how sweet it is", 0, 10)', "rows"),
             (f'TOP({one}, "how sweet it is", {draw.randint(1, 5)})', "rows"),
-            (f'RERANK({one}, "what is sweet", {draw.randint(1, 5)})', "rows"),
             (f'RETRIEVE(CTX, "apple and beet", {draw.randint(1, 40)})', "rows"),
             (f'RETRIEVE({one}, ["carrot", "egg"], {draw.randint(1, 5)})', "rows"),
             (f"RETRIEVE(CTX, {one}, {draw.randint(1, 40)})", "rows"),
@@ -76,9 +74,11 @@ class Plans:
             (f"LIMIT({one}, {draw.randint(1, 9)})", "rows"),
             (f"LIMIT({one}, {draw.randint(1, 9)})", "rows"),
             (f'SORT({one}, "User", "descending")', "rows"),
-            (f'SUM_BY({one}, "Item", "User")', "rows"),
+            (f'AGGREGATE({one}, "Item", "sum", "User")', "rows"),
             (f'GROUP({one}, "User")', "groups"),
-            (f'COUNT_BY({one}, "User")', "groups"),
+            (f'AGGREGATE({one}, "User", "mode", "Item")', "rows"),
+            (f'NTH({one}, "User", {draw.choice((1, -1))})', "other"),
+            (f"SHARE({one}, {two})", "other"),
             (f"COUNT({one})", "other"),
             (f"SHOW({one}, {two})", "other"),
             (f"UNION({one}, {two})", "rows"),
@@ -91,10 +91,13 @@ class Plans:
         if self.labelled:
             label = draw.choice(self.labelled)
             ways += [(f'WHERE({label}, "{label}", "is", "fruit")', "rows")] * 2
-            ways += [(f'COUNT_BY({label}, "{label}")', "groups")]
+            ways += [(f'GROUP({label}, "{label}")', "groups")]
         if self.counted:
             group = draw.choice(self.counted)
-            ways += [(f'HAVING({group}, "at least", 2)', "rows"), (f"MOST({group})", "other")]
+            ways += [
+                (f'WHERE({group}, "count", "at least", 2)', "rows"),
+                (f'NTH({group}, "count", 1)', "other"),
+            ]
         call, kind = draw.choice(ways)
         self.steps.append(f"{len(self.steps) + 1}. {name} = {call} : Step {name}")
         if kind in ("rows", "labelled"):
@@ -208,7 +211,8 @@ def test_calls_are_exact_where_the_model_is_held_to_a_grammar(
     plan = """\
 1. rows = SPLIT(CTX, "entry") : Rows
 2. label = CLASSIFY(rows, ["fruit", "root", "something else"], "its kind") : Labels
-3. n = COUNT_OF(label, "fruit") : How many"""
+3. fruits = WHERE(label, "label", "is", "fruit") : Those
+4. n = COUNT(fruits) : How many"""
     model = Held(oracle(1, 0.0)._reply)
     this = Pearl(model)
     found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])

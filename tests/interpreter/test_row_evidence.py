@@ -50,7 +50,7 @@ def test_pairs_are_backed_by_the_rows_of_both() -> None:
 
 
 def test_rows_that_may_belong_to_a_group_are_shown_with_its_size() -> None:
-    answer = run('fruits = WHERE(label, "label", "is", "fruit")', 'ans = COUNT_BY(fruits, "User")')
+    answer = run('fruits = WHERE(label, "label", "is", "fruit")', 'ans = GROUP(fruits, "User")')
     assert "(2 undecided)" in answer.text
     assert [(row.fields["Item"], row.is_decided) for row in answer.row_evidence] == [
         ("apple", True), ("egg", False), ("egg two", False), ("pear", True),

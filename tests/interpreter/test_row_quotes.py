@@ -34,7 +34,7 @@ FORMS = {
     "filter": ('FILTER(files, "it is governed by a law of Europe or America")', "yes"),
     "classify": ('CLASSIFY(files, ["north", "south"], "where")', "north"),
     "map": ('MAP(files, "the law")', "a law"),
-    "rate": ('RATE(files, "how far away", 0, 9)', 7),
+    "rate": ('CLASSIFY(files, ["1", "7"], "how far away")', "7"),
 }
 
 
@@ -178,7 +178,7 @@ def test_a_comparison_of_files_names_them_and_has_a_quote_for_each_cell() -> Non
     plan = f"""{SPLIT}2. law = {FORMS["map"][0]} : Law
 3. far = {FORMS["rate"][0]} : Distance
 4. table = SHOW(files, law, far) : Side by side"""
-    reader = model(7)
+    reader = model("7")
     answer = asyncio.run(Pearl(reader).execute(plan, FILES))
     assert answer.markdown.splitlines()[0] == "| Document | law | far |"
     assert answer.markdown.splitlines()[2:] == [
@@ -194,7 +194,7 @@ def test_a_comparison_of_files_names_them_and_has_a_quote_for_each_cell() -> Non
 
 @pytest.mark.parametrize(
     ("kind", "check", "n_claims"),
-    [("filter", "auto", 3), ("filter", "off", 0), ("classify", "auto", 0), ("classify", "all", 3), ("map", "all", 3), ("rate", "all", 0)],
+    [("filter", "auto", 3), ("filter", "off", 0), ("classify", "auto", 0), ("classify", "all", 3), ("map", "all", 3), ("rate", "all", 3)],
 )  # fmt: skip
 def test_the_checker_is_asked_whether_passages_say_what_they_decided(
     kind: str, check: str, n_claims: int

@@ -155,46 +155,6 @@ def test_of_a_passage_that_is_longer_than_the_window_the_best_chunks_are_shown()
     assert "the bees of Ada" in (task.document or "")
 
 
-ROWS = "Salt.\n\nIron and salt.\n\nThe lamp.\n\nSalt again."
-RERANKED = """\
-1. found = RETRIEVE(CTX, "salt", 9) : Find them
-2. best = RERANK(found, "Where is the salt?", 2) : The best of them"""
-
-
-def test_the_model_rates_rows_for_a_query_and_the_best_come_first() -> None:
-    ratings = {"Salt.": 3, "Iron and salt.": 9, "Salt again.": 9}
-
-    def reply(request: Request) -> str:
-        assert isinstance(request.task, ItemsTask)
-        assert dict(request.task.arguments) == {"QUERY": "Where is the salt?"}
-        return item_lines(request, lambda item: str(ratings[item]))
-
-    model = Scripted(reply)
-    answer, trace = run(RERANKED, from_text(ROWS, "a.txt"), model)
-    rows = answer.steps[1].rows
-    assert rows is not None
-    assert set(rows.values) == {"Iron and salt.", "Salt again."}
-    assert [row.fields["best"] for row in rows] == ["9", "9"]
-    ranks = [row.fields["rank"] or "" for row in rows]
-    assert ranks == sorted(ranks), "with equal ratings they keep their order"
-    assert rows.notes == ("among the 2 that match best; more match",)
-    assert [event.method for event in searches(trace)] == ["bm25", "model"]
-    assert {dict(row.ranks)["best"] for row in answer.row_evidence} == {1, 2}
-
-
-def test_a_row_that_stays_without_rating_may_be_among_the_best() -> None:
-    def reply(request: Request) -> str:
-        assert isinstance(request.task, ItemsTask)
-        return item_lines(request, {"Salt.": "3", "Iron and salt.": "9"}.get) or "none"
-
-    answer, _ = run(RERANKED, from_text(ROWS, "a.txt"), Scripted(reply))
-    rows = answer.steps[1].rows
-    assert rows is not None
-    assert rows.values == ["Iron and salt."]
-    assert {row.value for row in rows.doubtful} == {"Salt.", "Salt again."}
-    assert answer.status == "undecided"
-
-
 # --- tables beside prose ----------------------------------------------------------------------
 
 ROWS_OF_MILL = "\n".join(f"| rent of year {n} | {n} |" for n in range(1_000, 1_400))

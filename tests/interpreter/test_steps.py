@@ -334,11 +334,12 @@ TYPED = """New actions:
 
 1. rows = SPLIT(CTX, "line") : Rows
 2. mood = CLASSIFY(rows, ["calm", "loud"], "the mood") : Moods
-3. most = MOST(mood) : The most common
-4. amount = AMOUNT(CTX, "the price") : Price
-5. holds = HOLDS(CTX, "it rains") : Rain
-6. record = EXTRACT(CTX, "born: date?, mood: calm|loud?, age: int?") : Record
-7. ans = TELL(most, amount, holds, record) : Tell"""
+3. moods = GROUP(mood, "mood") : How many of each
+4. most = NTH(moods, "count", 1) : The most common
+5. amount = AMOUNT(CTX, "the price") : Price
+6. holds = HOLDS(CTX, "it rains") : Rain
+7. record = EXTRACT(CTX, "born: date?, mood: calm|loud?, age: int?") : Record
+8. ans = TELL(most, amount, holds, record) : Tell"""
 RECORD = """{"born": {"value": "1990-01-02", "quote": "born 1990-01-02 obey"}, "mood": {"value": "obey", "quote": "calm"}}"""
 
 

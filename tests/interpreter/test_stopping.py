@@ -159,8 +159,8 @@ CONDITIONS = {
     "CLASSIFY": ('CLASSIFY(rows, ["sweet", "sour"], "its taste")', [("is", '"sweet"')], 16),
     "not a label": ('CLASSIFY(rows, ["sweet", "sour"], "its taste")', [("is not", '"sour"')], 16),
     "one of two labels": ('CLASSIFY(rows, ["sweet", "sour", "salty"], "its taste")', [("in", '["sweet", "salty"]')], 16),
-    "RATE": ('RATE(rows, "how sweet it is", 0, 10)', [("at least", "7")], 16),
-    "RATE in a range": ('RATE(rows, "how sweet it is", 1, 9)', [("after", "6"), ("at most", "8")], 16),
+    "rated": ('CLASSIFY(rows, ["2", "5", "7"], "how sweet it is")', [("at least", "7")], 16),
+    "rated in a range": ('CLASSIFY(rows, ["2", "5", "7", "9"], "how sweet it is")', [("after", "6"), ("at most", "8")], 16),
     "a label that is nowhere": ('CLASSIFY(rows, ["sweet", "sour"], "its taste")', [("is", '"hot"')], 400),
 }  # fmt: skip
 
@@ -173,7 +173,7 @@ def test_it_stops_behind_a_condition_on_replies(name: str) -> None:
         source = f"some{i - 1}" if i else "how"
         steps.append(f'some{i} = WHERE({source}, "how", "{operator}", {value})')
     steps.append(f"ans = LIMIT(some{len(conditions) - 1}, 5)")
-    sweet, other = ("7", "2") if action.startswith("RATE") else ("sweet", "sour")
+    sweet, other = ("7", "2") if name.startswith("rated") else ("sweet", "sour")
 
     def asked(*more: str) -> tuple[Answer, Judge]:
         judge = Judge(lambda i: sweet if i % 3 == 0 else other)

@@ -47,7 +47,7 @@ answer = ANSWER("Which have the source, and which are of Bavaria?", kept, home) 
     "how many and which": """kept = FILTER(files, "source") : Those with the source
 n = COUNT(kept) : How many have the source
 answer = ANSWER("How many have the source, and which?", n, kept) : Answer""",
-    "how many of each": 'law = CLASSIFY(files, ["Bavaria", "Ohio", "Peru", "Wales", "none"], "law") : Law\nkept = COUNT_BY(law, "law") : Files of each',
+    "how many of each": 'law = CLASSIFY(files, ["Bavaria", "Ohio", "Peru", "Wales", "none"], "law") : Law\nkept = GROUP(law, "law") : Files of each',
     "more or less": """kept = FILTER(files, "source") : Those with the source
 home = FILTER(files, "Bavaria") : Those of Bavaria
 n = COUNT(kept) : Those

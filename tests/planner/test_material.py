@@ -26,7 +26,7 @@ QUESTIONS = [
     "How does Marcia feel about her husband at the end?",
 ]
 PLAN = 'New actions:\n- None\n\n1. ans = FIND(CTX, "it") : Find it'
-SEARCHING = {"RETRIEVE", "RERANK", "LOOKUP", "SPLIT"}
+SEARCHING = {"RETRIEVE", "LOOKUP", "SPLIT"}
 ASKED = "Write the plan for this question."
 
 

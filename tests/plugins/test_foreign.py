@@ -53,7 +53,8 @@ New actions:
 OF_ROWS = """\
 1. halves = SPLIT(CTX, "mine") : Cut in two
 2. tagged = TAG(halves, "it is about a boat") : Say of each
-3. n = COUNT_OF(tagged, "yes") : How many
+3. those = WHERE(tagged, "tagged", "is", "yes") : Those
+4. n = COUNT(those) : How many
 """
 
 

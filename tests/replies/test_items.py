@@ -83,8 +83,6 @@ def test_a_reply_is_of_the_form_or_undecided(text: str, values: Values, why: str
         }),
         ("label", ("Yes!", "Yes?"), {"Yes!": "Yes!", "yes": None, "YES?": "Yes?"}),
         ("label", ("a\n b", "clear", "unclear"), {"a  b": "a\n b", "unclear": "unclear"}),
-        ("rating", (), {"7": "7", 7: "7", 0: "0", 11: None, -3: None, 7.5: None, "7-8": None, "seven": None, True: None}),
-        ("rating", ("-2", "-1", "0", "1"), {-2: "-2", "1": "1", 2: None, "−1": None, "1 (good)": None}),
         ("yes_no", (), {"Yes.": "yes", "not stated": "not stated", "n": None, "yes, mostly": None, "yеs": None, 1: None}),
         ("line", (), {
             None: "Nothing found.", "Nothing found.": "Nothing found.", "Not stated.": "Nothing found.",
@@ -113,8 +111,7 @@ def test_a_value_is_one_of_the_form_but_for_marks_around_it(
         ('{"1":"ham","2":"human"', "label", ("ham", None, None)),
         ('{"1":"ham","2":"human","3":"hu', "label", ("ham", "human", None)),
         ('{"1":"ham","2":"hu, hu","3":"hu, h', "line", ("ham", "hu, hu", None)),
-        ('{"1":7,"2":1', "rating", ("7", None, None)),
-        ('{"', "rating", NONE),
+        ('{"', "label", NONE),
         ("1: ham\n2: human", "label", ("ham", None, None)),
         ("1: a\n2: the man wa", "line", ("a", None, None)),
     ],
@@ -122,14 +119,13 @@ def test_a_value_is_one_of_the_form_but_for_marks_around_it(
 def test_of_a_reply_that_is_cut_off_the_whole_values_count(
     text: str, kind: ItemKind, values: Values
 ) -> None:
-    labels = () if kind == "rating" else LABELS
-    assert read_items(text, 3, kind, labels, is_cut=True).values == values
+    assert read_items(text, 3, kind, LABELS, is_cut=True).values == values
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "value"),
     [
-        ("dusk", "label", "dusk"), ("**Dusk.**", "label", "dusk"), ("7", "rating", "7"), ("Yes", "yes_no", "yes"),
+        ("dusk", "label", "dusk"), ("**Dusk.**", "label", "dusk"), ("Yes", "yes_no", "yes"),
         ("dusk or dawn", "label", None), ("dusk", "line", None), ("1: dusk", "line", "dusk"),
     ],
 )  # fmt: skip
@@ -239,8 +235,7 @@ def test_choices_are_read_whole_or_not_at_all(text: str, values: Values) -> None
 @given(text=st.text('0123456789:{}[]"<>item yesno\n,.-*`', max_size=200))
 def test_any_text_is_read(text: str) -> None:
     for kind in get_args(ItemKind):
-        labels = () if kind == "rating" else ["yes", "no"]
-        assert len(read_items(text, 4, kind, labels, 2).values) == 4
+        assert len(read_items(text, 4, kind, ["yes", "no"], 2).values) == 4
 
 
 # ---------------------------------------------------------------------------------------------
@@ -248,7 +243,7 @@ def test_any_text_is_read(text: str) -> None:
 
 HARD = ('say "no"', "a\\b", "naïve ☃ 漢字", "two\nlines", "a/b|c (d) [e]{1,2}", "<item 3>", "x", "xx")  # fmt: skip
 CASES: list[tuple[ItemKind, tuple[str, ...]]] = [
-    ("yes_no", ()), ("label", ("spam", "ham")), ("label", HARD), ("rating", ()), ("rating", ("-1", "0", "1")), ("line", ()), ("pick", ()),
+    ("yes_no", ()), ("label", ("spam", "ham")), ("label", HARD), ("label", ("-1", "0", "1")), ("line", ()), ("pick", ()),
 ]  # fmt: skip
 
 

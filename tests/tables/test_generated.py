@@ -199,7 +199,7 @@ class Question:
         return "\n".join(f"{i}. {step}" for i, step in enumerate(self.steps, 1))
 
 
-ACTIONS = {"sum": "SUM", "max": "MAX", "min": "MIN", "mean": ""}  # only groups have MEAN_BY
+ACTIONS = {"sum": "SUM", "max": "MAX", "min": "MIN", "mean": ""}  # only groups have a mean
 WORDS = {"count": "", "sum": "total", "max": "highest", "min": "lowest", "mean": "average"}
 
 
@@ -293,7 +293,8 @@ def asked(table: Table, seed: int) -> Question:
         query |= {"group": ["City"], "aggregate": {"function": function}}
         if of:
             query["aggregate"]["column"] = name
-        steps.append(f'all = {function.upper()}_BY({last}, "City"{of}) : Each')
+        grouped = f'AGGREGATE({last}, "City", "{function}"{of})' if of else f'GROUP({last}, "City")'
+        steps.append(f"all = {grouped} : Each")
         by_city = {each: [i for i in rows if columns["City"][i] == each] for each in CITIES}
         figures = {
             each: figure(function, table.numbers(those)) if of else Decimal(len(those))

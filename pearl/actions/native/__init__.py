@@ -38,7 +38,6 @@ from pearl.actions.values import (
     as_rows,
     as_text,
     behind,
-    bounded,
 )
 from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row, Rows, Stated, without_duplicates
@@ -175,7 +174,8 @@ def compute(action: Action, values: Sequence[Value]) -> Value:
         # Whether a row counts does not depend on its other cells, or on who else is of its group.
         given = replace(given, columns=(), shows_possible=False)
         stated = given.stated if given.stated and given.stated.value == result else None
-        return bounded(result, given, *bounds(given), stated)
+        low, high = bounds(given)
+        return Scalar(result, given, low=low, high=high, stated=stated)
     return Scalar(result, given, is_marked=is_joining(action))
 
 
@@ -265,7 +265,7 @@ def _over_rows(
         unsure += islice(places.get(text, ()), max(0, n))
     is_order_known = not any(each.undecided for each in collections)
     found = replace(
-        collections[0], rows=tuple(sure), doubtful=(*unsure, *unread), notes=(), sample=None,
+        collections[0], rows=tuple(sure), doubtful=(*unsure, *unread), notes=(),
         is_in_order=False if is_order_known else None, n_unread=sum(each.n_unread for each in collections),
         stated=None,
     )  # fmt: skip

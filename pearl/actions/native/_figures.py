@@ -1,14 +1,14 @@
-"""Native actions that compute a number for each group of rows."""
+"""The native action that computes a figure of each group of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal, Inexact, localcontext
 from fractions import Fraction
 
-from pearl.actions.columns import MAX_SHOWN, read_column
-from pearl.actions.groups import group
+from pearl.actions.columns import MAX_SHOWN, Column, read_column
+from pearl.actions.groups import NONE, group, place, size_field
 from pearl.actions.native import Family
 from pearl.actions.values import Value, as_text, written_out
 from pearl.documents.comparisons import amounts_of
@@ -18,68 +18,104 @@ from pearl.dsl.signatures import Parameter, ValueType
 
 PLUGINS = Family()
 
-Figure = Callable[[Sequence[Fraction]], Fraction]
+_FIGURES: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
+    "mean": lambda numbers: sum(numbers, Fraction()) / len(numbers),
+    "sum": lambda numbers: sum(numbers, Fraction()),
+    "min": min,
+    "max": max,
+}
+MODE = "mode"
 
 
-def _add(name: str, definition: str, figure: Figure) -> None:
-    """Add the native action that computes a figure."""
-
-    @PLUGINS.action(
-        f"{name.upper()}_BY", (Parameter.named("ROWS"), Parameter("NAME"), Parameter("FIELD")),
-        definition, returns=ValueType.LIST, traits=["figures", "sums_up"],
-    )  # fmt: skip
-    def run(rows: Rows, key: str, field: str) -> Value:
-        return _by(rows, key, field, name, figure)
-
-
-def _by(rows: Rows, key: str, field: str, name: str, figure: Figure) -> Rows:
+@PLUGINS.action(
+    "AGGREGATE",
+    (Parameter.named("ROWS"), Parameter("FIELD"), Parameter("FIGURE", choices=(*_FIGURES, MODE)), Parameter("OF")),
+    "Return one row for each value of FIELD in ROWS, with the FIGURE of their field OF as a field of this name: "
+    f"{', '.join(_FIGURES)} of numbers, or the {MODE}, their most frequent value",
+    returns=ValueType.LIST, traits=["figures", "sums_up"],
+)  # fmt: skip
+def aggregate(rows: Rows, key: str, figure: str, of: str) -> Value:
     """Group rows and compute the figure of each group; undecided if an undecided row may change it."""
-    keys, cells = read_column(rows, key), read_column(rows, field, "number")
-    amounts, unit = amounts_of(
-        [cell for cell in dict.fromkeys(cells.values) if cell and cell.strip()]
+    if figure not in (*_FIGURES, MODE):
+        raise ValueError(f"unknown figure '{figure}'; figures are {', '.join((*_FIGURES, MODE))}")
+    keys, cells = (
+        read_column(rows, key),
+        read_column(rows, of, None if figure == MODE else "number"),
     )
-    if amounts and not any(amount is not None for amount in amounts.values()):
-        raise UnclearNumberError(f"no value of '{cells.name}' is a number that can be read")
-    numbers: dict[int, Fraction | None] = {}  # of the rows with a cell, by their identity
-    for row, cell in zip(rows.every, cells.values, strict=True):
-        amount = None if cell is None else amounts.get(cell)
-        if cell is None or cell.strip():
-            numbers[id(row)] = None if amount is None else Fraction(amount)
     groups = group(rows, keys)
-    of_any = [row for each in groups.doubtful if each.value is None for row in each.possible]
-    heading = unused_name(name, (groups.column,))
-    notes = [
-        *cells.notes,
-        *([f"numbers of {cells.name} are in: {shortened(unit, 40)}"] if unit else []),
-    ]
+    of_any = tuple(row for each in groups.doubtful if each.value is None for row in each.possible)
+    heading = unused_name(figure, (groups.column, size_field(groups.column)))
+    value_of = dict(zip(map(id, rows.every), cells.values, strict=True))
+    n_blank = sum(value is not None and not value.strip() for value in cells.values)
+    notes = list(cells.notes)
+    compute = (
+        _mode(rows, cells, value_of) if figure == MODE else _number(figure, cells, value_of, notes)
+    )
 
     def computed(each: Row, *, is_sure: bool) -> Row:
-        own = [numbers[id(row)] for row in each.members if id(row) in numbers]
-        known = [number for number in own if number is not None]
-        possible = [numbers[id(row)] for row in (*each.possible, *of_any) if id(row) in numbers]
-        result = figure(known) if known else None
-        n_open = len(own) - len(known) + sum(
-            result is None or number is None or figure([result, number]) != result for number in possible
-        )  # fmt: skip
-        text = "" if result is None else _written(result)
+        text, n_open, n_decided = compute(each.members, (*each.possible, *of_any))
         if n_open and is_sure:
-            decided = f"{name} of its {len(known):,} decided rows: {text or 'none'}"
+            decided = f"{figure} of its {n_decided:,} decided rows: {text or 'none'}"
             notes.append(f"{shortened(each.value or EMPTY, 60)}: {decided}; {n_open:,} undecided")
-        value = None if n_open or not is_sure else text
-        shown = each.with_column(heading, value)
+        shown = each.with_column(heading, None if n_open or not is_sure else text)
         return shown._replace(text=each.value or "")
 
     sure = tuple(computed(row, is_sure=True) for row in groups)
     doubtful = tuple(computed(row, is_sure=False) for row in groups.doubtful)
     if len(notes) > MAX_SHOWN:
         notes[MAX_SHOWN:] = [f"... and {len(notes) - MAX_SHOWN:,} more undecided groups"]
-    if n_blank := len(rows.every) - len(numbers):
+    if n_blank:
         notes.append(f"rows without {cells.name}, which are left out: {n_blank:,}")
     result = replace(
-        groups, rows=sure, doubtful=doubtful, column=heading, is_answered=True,
+        groups, rows=sure, doubtful=doubtful, column=heading, is_answered=True, shows_possible=False,
         columns=(groups.column, heading),
     )  # fmt: skip
     return result.noting(*notes)
+
+
+Compute = Callable[[Sequence[Row], Sequence[Row]], tuple[str, int, int]]
+"""Rows of a group, and those that may be → the figure of its decided rows, how many may change it, how many are decided."""
+
+
+def _number(
+    name: str, cells: Column, value_of: Mapping[int, str | None], notes: list[str]
+) -> Compute:
+    figure = _FIGURES[name]
+    amounts, unit = amounts_of(
+        [cell for cell in dict.fromkeys(cells.values) if cell and cell.strip()]
+    )
+    if amounts and not any(amount is not None for amount in amounts.values()):
+        raise UnclearNumberError(f"no value of '{cells.name}' is a number that can be read")
+    notes += [f"numbers of {cells.name} are in: {shortened(unit, 40)}"] if unit else []
+
+    def numbers(rows: Sequence[Row]) -> list[Fraction | None]:
+        """The numbers of the rows with a value; None for one that is undecided."""
+        own = [value for row in rows if (value := value_of[id(row)]) is None or value.strip()]
+        read = [None if value is None else amounts[value] for value in own]
+        return [None if number is None else Fraction(number) for number in read]
+
+    def compute(members: Sequence[Row], others: Sequence[Row]) -> tuple[str, int, int]:
+        own = numbers(members)
+        known = [number for number in own if number is not None]
+        result = figure(known) if known else None
+        n_open = len(own) - len(known) + sum(
+            result is None or number is None or figure([result, number]) != result for number in numbers(others)
+        )  # fmt: skip
+        return "" if result is None else _written(result), n_open, len(known)
+
+    return compute
+
+
+def _mode(rows: Rows, cells: Column, value_of: Mapping[int, str | None]) -> Compute:
+    def compute(members: Sequence[Row], others: Sequence[Row]) -> tuple[str, int, int]:
+        own = replace(rows, rows=tuple(members), doubtful=tuple(others))
+        column = replace(cells, values=[value_of[id(row)] for row in own.every])
+        values = group(own, column)
+        first = place(values, size_field(values.column), 1)
+        text = "" if first.value == NONE and not first.rows.rows else str(first.value)
+        return text, len(first.rows.undecided), sum(len(row.members) for row in values)
+
+    return compute
 
 
 def _written(number: Fraction) -> str:
@@ -90,10 +126,3 @@ def _written(number: Fraction) -> str:
         context.clear_flags()  # of earlier computations
         exact = Decimal(number.numerator) / number.denominator
         return as_text(float(number) if context.flags[Inexact] else written_out(exact.normalize()))
-
-
-_add("mean", "Return one row for each value of the field NAME in ROWS, with the mean of their numbers in "
-     "FIELD as the field mean", lambda numbers: sum(numbers, Fraction()) / len(numbers))  # fmt: skip
-_add("sum", "As MEAN_BY, with the sum as the field sum", lambda numbers: sum(numbers, Fraction()))
-_add("min", "As MEAN_BY, with the smallest number as the field min", min)
-_add("max", "As MEAN_BY, with the largest number as the field max", max)

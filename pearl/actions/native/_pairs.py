@@ -12,8 +12,7 @@ from pearl.actions.groups import spelling_note
 from pearl.actions.native import Family
 from pearl.actions.values import Value
 from pearl.documents.comparisons import are_mostly, is_no_key, plain_numbers, spelling_of
-from pearl.documents.numbers import read_number, whole_number
-from pearl.documents.passages import terms
+from pearl.documents.numbers import read_number
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import Parameter, ValueType
 from pearl.errors.patterns import lazy_pattern
@@ -146,9 +145,9 @@ def _in_order(keys: Iterable[str]) -> list[str]:
     (
         Parameter("A", ValueType.LIST, "rows"),
         Parameter("B", ValueType.LIST, "rows"),
-        Parameter("NAME"),
+        Parameter("FIELD"),
     ),
-    "Return every pair of a row of A and a row of B that have the same value in the field NAME",
+    "Return every pair of a row of A and a row of B that have the same value in FIELD",
     returns=ValueType.LIST, traits=["multiplies"],
 )  # fmt: skip
 def join(a: Rows, b: Rows, name: str) -> Value:
@@ -230,46 +229,3 @@ def _join_notes(
             f"{left.name}: {len(both):,} {what} in several rows of A and of B, which makes {n_pairs:,} pairs"
         )
     return notes
-
-
-@PLUGINS.action(
-    "NEAR",
-    (
-        Parameter("A", ValueType.LIST, "rows"),
-        Parameter("B", ValueType.LIST, "rows"),
-        Parameter("K", reads="number"),
-    ),
-    "Return each row of A with those K rows of B that have most words in common with it, as pairs",
-    returns=ValueType.LIST, traits=["multiplies"],
-)  # fmt: skip
-def near(a: Rows, b: Rows, k: int | float) -> Value:
-    """Pair rows with the K best by BM25 that share a word; no row with itself, no pair twice."""
-    n_best = whole_number(k, "K", least=1)
-    lefts, rights = (
-        [(row, i < len(rows)) for i, row in enumerate(rows.every) if row.value is not None]
-        for rows in (a, b)
-    )
-    check_n_pairs(len(lefts) * min(n_best, len(rights)))
-    from pearl.retrieval.methods.bm25 import TermRanker  # on use: `pearl check` ranks nothing
-
-    index = TermRanker([_words(row) for row, _ in rights])
-    n_unsure = sum(not is_sure for _, is_sure in rights)
-    result = _Pairs(a, b)
-    for row, is_sure in lefts:
-        n_before = n_sure_before = 0
-        # One more: the row itself may be among them.
-        for i in index.best(_words(row), n_best + n_unsure + 1):
-            other, is_other_sure = rights[i]
-            if identity(row) == identity(other):
-                continue
-            if n_sure_before >= n_best:
-                break
-            is_in = is_sure and is_other_sure and n_before < n_best
-            result.add(row, other, is_sure=is_in)
-            n_before += 1
-            n_sure_before += is_other_sure
-    return result.rows(_unread(a), _unread(b))
-
-
-def _words(row: Row) -> list[str]:
-    return list(terms(row.value or "", drop_stop_words=True))

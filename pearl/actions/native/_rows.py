@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import random
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
 from pearl.actions.columns import judge, read_column
-from pearl.actions.groups import are_groups, first_of, n_of_any, size_range
+from pearl.actions.groups import first_of, sizes
 from pearl.actions.native import Family
-from pearl.actions.native._groups import having
-from pearl.actions.values import (
-    INTERVAL,
-    SAMPLED,
-    EmptyListError,
-    Scalar,
-    Value,
-    as_text,
-    behind,
-    wilson,
+from pearl.actions.values import MAY_CHANGE, Scalar, Value, argument, as_text, behind
+from pearl.documents.comparisons import (
+    BLANK,
+    OPERATORS,
+    ORDERED,
+    Verdict,
+    is_no_key,
+    negated,
+    placed,
+    sort_keys,
 )
-from pearl.documents.comparisons import BLANK, OPERATORS, ORDERED, is_no_key, sort_keys
-from pearl.documents.digest import text_sha256
-from pearl.documents.numbers import UnclearNumberError, read_number, whole_number
-from pearl.documents.rows import DOCUMENT, TEXT_COLUMN, Row, Rows, Stated, unused_name
+from pearl.documents.numbers import UnclearNumberError, whole_number
+from pearl.documents.rows import DOCUMENT, TEXT_COLUMN, Row, Rows, unused_name
 from pearl.documents.table.quantities import numbers_of
 from pearl.documents.table.totals import names_total
 from pearl.dsl.signatures import Parameter, ValueType
@@ -32,8 +30,8 @@ PLUGINS = Family()
 
 
 @PLUGINS.action(
-    "FIELD", (Parameter.named("ROWS"), Parameter("NAME")),
-    'Return the same rows with their field NAME as their value, or all that they read for "text"',
+    "FIELD", (Parameter.named("ROWS"), Parameter("FIELD")),
+    'Return the same rows with their FIELD as their value, or all that they read for "text"',
     returns=ValueType.LIST, traits=["by_field"],
 )  # fmt: skip
 def field(rows: Rows, name: str) -> Value:
@@ -49,7 +47,7 @@ def field(rows: Rows, name: str) -> Value:
     )
     return replace(
         rows, rows=valued[:n], doubtful=valued[n:], column=column.name, is_answered=False,
-        columns=(), totals=_field_of(rows, name),
+        shows_possible=False, columns=(), totals=_field_of(rows, name),
     ).noting(*column.notes, *without)  # fmt: skip
 
 
@@ -65,22 +63,22 @@ def _field_of(rows: Rows, name: str) -> tuple[Row, ...]:
     "WHERE",
     (
         Parameter.named("ROWS"),
-        Parameter("NAME"),
+        Parameter("FIELD"),
         Parameter("OP", choices=OPERATORS),
         Parameter("X", reads="value"),
     ),
-    f"Return those ROWS whose field NAME compares with X as OP says: {', '.join(OPERATORS)}",
+    f"Return those ROWS whose FIELD compares with X as OP says: {', '.join(OPERATORS)}",
     returns=ValueType.LIST, traits=["selects", "condition"],
 )  # fmt: skip
 def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
     """Select rows; undecided ones become doubtful. A total is selected only by its name."""
-    if name == "count" and rows.shows_possible and are_groups(rows):
-        return having(rows, operator, read_number(as_text(x)))
+    if (bounds := sizes(rows, name)) is not None:
+        return _of_size(rows, bounds, operator, argument(x, Parameter("X", reads="number")))
     meant, totals = _totals(rows, name, operator, x)
     if meant:
         keys = {row.key for row in meant}
         rows = replace(rows, doubtful=tuple(row for row in rows.doubtful if row.key not in keys))
-    verdicts, notes, n_empty = judge(rows, name, operator, x)
+    verdicts, notes, stated = judge(rows, name, operator, x)
     judged, n = list(zip(rows.every, verdicts, strict=True)), len(rows)
     found = [*(row for row, verdict in judged[:n] if verdict), *meant]
     if meant and rows.is_in_order:
@@ -93,8 +91,42 @@ def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
             *(row for row, verdict in judged[n:] if verdict is not False),
         ),
         totals=totals,
-        stated=Stated(len(found), n - n_empty, n_empty, name) if operator in ORDERED else None,
+        # Of groups, how many rows state their key is another number.
+        stated=rows.stated if rows.shows_possible else stated and stated._replace(value=len(found)),
     ).noting(*notes)
+
+
+def _of_size(rows: Rows, bounds: Sequence[tuple[int, int]], operator: str, n: int | float) -> Rows:
+    """The groups of a size; those that undecided rows might select or not are doubtful."""
+    n_without = rows.stated.not_stated if rows.stated else 0
+    verdicts = [_meets(operator, ends, n) for ends in bounds]
+    # A row that does not state its key may belong to any group.
+    may_change = sum(
+        is_met is not None and is_met != _meets(operator, (low, high + n_without), n)
+        for is_met, (low, high) in zip(verdicts, bounds, strict=True)
+    )
+    told = (
+        f"{MAY_CHANGE} which of {may_change:,} groups there are: {n_without:,} rows are in no group"
+    )
+    judged, n_sure = list(zip(rows.every, verdicts, strict=True)), len(rows)
+    return replace(
+        rows,
+        rows=tuple(row for row, is_met in judged[:n_sure] if is_met),
+        doubtful=(
+            *(row for row, is_met in judged[:n_sure] if is_met is None),
+            *(row for row, is_met in judged[n_sure:] if row.value is None or is_met is not False),
+        ),
+    ).noting(*[told] * bool(may_change))
+
+
+def _meets(operator: str, ends: tuple[int, int], n: int | float) -> Verdict:
+    """Whether a size between two ends meets a condition."""
+    if operator in ORDERED:
+        return placed(operator, ends, (n, n))
+    if operator not in ("is", "is not"):
+        raise ValueError(f"the size of a group is a number, which '{operator}' does not compare")
+    is_same = ends == (n, n) if ends[0] == ends[1] or not ends[0] <= n <= ends[1] else None
+    return is_same if operator == "is" else negated(is_same)
 
 
 def _totals(
@@ -120,29 +152,6 @@ def _totals(
 
 
 @PLUGINS.action(
-    "SAMPLE", (Parameter.named("ROWS"), Parameter("N", reads="number")),
-    "Return N of ROWS, drawn at random; what is computed from them is an estimate",
-    returns=ValueType.LIST, traits=["selects"],
-)  # fmt: skip
-def sample(rows: Rows, n: int | float) -> Value:
-    """Draw without replacement, in the rows' order; the same rows always give the same sample."""
-    size = whole_number(n, "N", least=1)
-    every = rows.every
-    if size >= len(every):
-        return rows
-    seed = text_sha256("\x1f".join(row.text or row.value or "" for row in every))
-    drawn = sorted(random.Random(seed).sample(range(len(every)), size))
-    n_sure = len(rows)
-    return replace(
-        rows,
-        rows=tuple(every[i] for i in drawn if i < n_sure),
-        doubtful=tuple(every[i] for i in drawn if i >= n_sure),
-        sample=(size, len(every)),
-        totals=(),
-    ).noting(f"{SAMPLED}: {size:,} of {len(every):,} rows")
-
-
-@PLUGINS.action(
     "LIMIT", (Parameter.named("ROWS"), Parameter("N", reads="number")),
     "Return the first N of ROWS; a FILTER before it reads no more rows than that takes",
     returns=ValueType.LIST, traits=["selects", "first"],
@@ -150,15 +159,22 @@ def sample(rows: Rows, n: int | float) -> Value:
 def limit(rows: Rows, n: int | float) -> Value:
     """Take the first rows; those before which an undecided row may stand are doubtful."""
     size = whole_number(n, "N", least=1)
-    if rows.sorted_by and rows.rows and not rows.shows_possible:
+    bounds = sizes(rows, rows.sorted_by) if rows.sorted_by else None
+    if rows.sorted_by and rows.rows and bounds is None:
         first = read_column(rows, rows.sorted_by).values[0]
         if first is not None and is_no_key(first):  # rows without a value are the last ones
             return rows.where((), rows.rows).noting(f"no row has a value of {rows.sorted_by}")
     if size >= len(rows.every):
         return rows
     judged = [(row, i < len(rows)) for i, row in enumerate(rows.every)]
-    if rows.shows_possible and rows.sorted_by == "count":
-        sure, doubtful = (rows.rows[:size], ()) if _is_settled(rows, size) else ((), rows.every)
+    if bounds is not None:
+        rest, first_ends = bounds[size:], bounds[:size]
+        least, most = min(low for low, _ in first_ends), max(high for _, high in first_ends)
+        # No undecided row can change which groups come first.
+        is_settled = len(rows) >= size and (
+            all(least >= high for _, high in rest) or all(most <= low for low, _ in rest)
+        )
+        sure, doubtful = (rows.rows[:size], ()) if is_settled else ((), rows.every)
     elif rows.is_in_order:
         judged.sort(key=lambda one: (one[0].spans[0], one[1]))
         sure, doubtful = first_of(judged, 0, size)
@@ -167,7 +183,7 @@ def limit(rows: Rows, n: int | float) -> Value:
     else:  # an undecided row may stand before any other
         sure, doubtful = first_of(judged[: len(rows)], len(rows.doubtful), size)
         doubtful = (*doubtful, *rows.doubtful)
-    result = replace(rows, rows=sure, doubtful=doubtful, sample=None, totals=())
+    result = replace(rows, rows=sure, doubtful=doubtful, totals=())
     if not rows.n_unread:
         result = result.noting(f"the first {size:,} of {len(rows.every):,} rows")
     if n_equal := _n_equal_after(rows, size):
@@ -177,24 +193,12 @@ def limit(rows: Rows, n: int | float) -> Value:
     return result
 
 
-def _is_settled(groups: Rows, size: int) -> bool:
-    """Whether no undecided row can change which groups come first by their sizes."""
-    n_any = n_of_any(groups)
-    sizes = [size_range(row, n_any) for row in groups.every if row.value is not None]
-    first, rest = sizes[:size], sizes[size:]
-    rest += [(0, n_any)] * (n_any > 0)  # the rows without a key may be a group of their own
-    if not rest or len(groups) < size:
-        return not groups.doubtful
-    (least, most), (least_left, most_left) = (
-        (min(low for low, _ in some), max(high for _, high in some)) for some in (first, rest)
-    )
-    return least >= most_left or most <= least_left
-
-
 def _n_equal_after(rows: Rows, size: int) -> int:
     """The number of sorted rows after the first ones with the same value as the last of these."""
     if not rows.sorted_by or len(rows) <= size:
         return 0
+    if (bounds := sizes(rows, rows.sorted_by)) is not None:
+        return sum(ends == bounds[size - 1] for ends in bounds[size : len(rows)])
     values = read_column(rows, rows.sorted_by).values[: len(rows)]
     keys, _ = sort_keys(values, rows.sorted_by)
     return sum(keys[value] == keys[values[size - 1]] for value in values[size:])
@@ -204,8 +208,8 @@ ORDERS = ("ascending", "descending")
 
 
 @PLUGINS.action(
-    "SORT", (Parameter.named("ROWS"), Parameter("NAME"), Parameter("ORDER", choices=ORDERS)),
-    f'Return ROWS by their field NAME ("text" for a list), {" or ".join(ORDERS)}',
+    "SORT", (Parameter.named("ROWS"), Parameter("FIELD"), Parameter("ORDER", choices=ORDERS)),
+    f'Return ROWS by their FIELD ("text" for a list, "count" for the sizes of groups), {" or ".join(ORDERS)}',
     returns=ValueType.LIST, traits=["selects"],
 )  # fmt: skip
 def sort(rows: Rows, name: str, order: str) -> Value:
@@ -213,6 +217,8 @@ def sort(rows: Rows, name: str, order: str) -> Value:
     if order not in ORDERS:
         raise ValueError(f"unknown order '{order}'; orders are {', '.join(ORDERS)}")
     column = read_column(rows, name)
+    if (bounds := sizes(rows, name)) is not None:
+        column = replace(column, values=[str(low) for low, _ in bounds])
     keys, notes = sort_keys(column.values, column.name)
     keyed = [(row, keys[value], i < len(rows))
              for i, (row, value) in enumerate(zip(rows.every, column.values, strict=True))]  # fmt: skip
@@ -229,35 +235,6 @@ def sort(rows: Rows, name: str, order: str) -> Value:
         notes.append(f"rows without {column.name}, which are last: {n_blank:,}")
     result = replace(rows, rows=sure, doubtful=doubtful).reordered(by=column.name)
     return result.noting(*column.notes, *notes)
-
-
-@PLUGINS.action(
-    "SHARE_OF", (Parameter.named("ROWS"), Parameter("NAME"), Parameter("X", reads="value")),
-    "Return which share of ROWS has the value X in the field NAME, a number from 0 to 1",
-    traits=["counts"],
-)  # fmt: skip
-def share_of(rows: Rows, name: str, x: Value) -> Value:
-    """The share among decided rows; for several values, the share of rows that have any of them."""
-    verdicts, notes, n_empty = judge(rows, name, "in" if isinstance(x, list | Rows) else "is", x)
-    n = len(rows)
-    sure, unsure = verdicts[:n], verdicts[n:]
-    n_found, n_read = sure.count(True), n - sure.count(None)
-    if not verdicts:
-        raise EmptyListError("there are no rows to take a share of")
-    if not n_read:
-        raise UnclearNumberError("no row is decided, so there is no share")
-    # Each doubtful row counts for the bound that it can change.
-    n_not, n_may = (len(unsure) - unsure.count(each) for each in (True, False))
-    low = n_found / (n + n_not)
-    high = (n_found + sure.count(None) + n_may) / (n + n_may)
-    matching = tuple(row for row, verdict in zip(rows, sure, strict=True) if verdict)
-    undecided = (row for row, verdict in zip(rows, sure, strict=True) if verdict is None)
-    behind = replace(rows, rows=matching, doubtful=(*undecided, *rows.doubtful)).noting(*notes)
-    if rows.sample:
-        least, most = wilson(n_found, n_read)
-        behind = behind.noting(f"{INTERVAL} of the share: {least:.3f} to {most:.3f}")
-    stated = Stated(n_found, n_read - n_empty, n_empty, name)
-    return Scalar(n_found / n_read, behind, low=low, high=high, stated=stated)
 
 
 @PLUGINS.action(

@@ -77,16 +77,17 @@ def test_check_reads_action_files_and_stdin(pearl: Terminal) -> None:
 
 COUNTED = """1. rows = SPLIT(CTX, "line") : Lines
 2. mood = CLASSIFY(rows, ["calm", "loud"], "the mood") : Label each
-3. most = MOST(mood) : The most common
-4. n = COUNT(rows) : How many
-5. due = EXTRACT(CTX, "due: date") : When
-6. why = FIND_REASON(CTX, ["why people are", most, n, due]) : Why
+3. moods = GROUP(mood, "mood") : How many of each
+4. most = NTH(moods, "count", 1) : The most common
+5. n = COUNT(rows) : How many
+6. due = EXTRACT(CTX, "due: date") : When
+7. why = FIND_REASON(CTX, ["why people are", most, n, due]) : Why
 """
 
 
 def test_check_shows_which_results_enter_later_prompts_as_text(pearl: Terminal) -> None:
     Path("a.plan").write_text(COUNTED, encoding="utf-8")
-    Path("b.plan").write_text(f"{COUNTED}7. sum = SIMPLIFY(why) : Say it\n", encoding="utf-8")
+    Path("b.plan").write_text(f"{COUNTED}8. sum = SIMPLIFY(why) : Say it\n", encoding="utf-8")
     library = Path("own.actions")
     library.write_text("FIND_REASON(CTX, X) : Find why X\nSIMPLIFY(X) : Simplify X\n", "utf-8")
     reports = json.loads(
@@ -99,13 +100,14 @@ def test_check_shows_which_results_enter_later_prompts_as_text(pearl: Terminal) 
         True,
         False,
         False,
+        False,
         True,
         True,
     ]
     crossings = [[c["type"] for c in step["crossings"]] for step in text["steps"]]
-    assert crossings == [[], [], [], [], [], ["Label", "Number", "Date"], ["Text"]]
+    assert crossings == [[], [], [], [], [], [], ["Label", "Number", "Date"], ["Text"]]
     assert [step["reads_document"] for step in text["steps"]][-2:] == [True, False]
-    assert "step 6 -> step 7 (Text)" in pearl(
+    assert "step 7 -> step 8 (Text)" in pearl(
         "check", "b.plan", "--flows", "--library", str(library)
     )
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pearl.actions import native
-from pearl.actions.values import Scalar, Value
+from pearl.actions.values import Value
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import Span
 
-ACTION = native.known()["MOST_BY"]
 LIBRARY = ActionLibrary("native", native.known().values())
 
 
@@ -26,7 +25,7 @@ def rows(
 
 
 def most_by(given_rows: Rows, name: str = "Date") -> Rows:
-    found = native.compute(ACTION, [given_rows, name])
+    found = native.compute(LIBRARY["AGGREGATE"], [given_rows, name, "mode", "label"])
     assert isinstance(found, Rows)
     return found
 
@@ -45,7 +44,7 @@ def test_months_by_their_most_frequent_label() -> None:
         ("2024-03", "b"),
     ]
     assert [len(row.members) for row in tops] == [3, 2, 1]
-    where = native.compute(LIBRARY["WHERE"], [tops, "label", "is", "b"])
+    where = native.compute(LIBRARY["WHERE"], [tops, "mode", "is", "b"])
     assert isinstance(where, Rows)
     assert [row.fields["Date by month"] for row in where] == ["2024-03"]  # a tie is not the most
     count: Value = native.compute(LIBRARY["COUNT"], [where])
@@ -79,17 +78,3 @@ def test_a_row_without_a_key_may_belong_to_any() -> None:
     other = Row("b", {"Date": None, "label": "b"}, (Span(91, 92),), "row 91")
     found = most_by(Rows((*given_rows.rows, unknown, other), "label", is_answered=True))
     assert [row.value for row in found] == [None, "b"]
-
-
-def test_a_largest_group_without_a_name_leaves_the_ranking_undecided() -> None:
-    tops = most_by(rows(("x", None), ("x", None), ("x", None), ("y", "a"), ("y", "a")))
-    assert [row.value for row in tops] == [None, "a"]
-    largest = native.compute(native.known()["MOST"], [tops])
-    second = native.compute(native.known()["NTH"], [tops, 2])
-    assert isinstance(largest, Scalar)
-    assert largest.rows.undecided
-    assert isinstance(second, Scalar)
-    assert (second.value, len(second.rows.undecided)) == ("a", 0)
-    in_order = native.compute(native.known()["RANKED"], [tops])
-    assert isinstance(in_order, Rows)
-    assert [row.value for row in in_order] == [None, "a"]
