@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from pearl.dsl.signatures import Action, Parameter, ValueType
@@ -148,11 +147,7 @@ def item_lines(request: Request, say: Callable[[str], str | None]) -> str:
     """A reply about items in the form that is asked for; items of which nothing is said are left out."""
     task = request.task
     assert isinstance(task, ItemsTask)
-    values: list[str | int | None] = [say(item) for item in task.items]
-    if task.kind == "rating":
-        values = [
-            int(v) if v is not None and re.fullmatch("-?[0-9]+", str(v)) else v for v in values
-        ]
+    values = [say(item) for item in task.items]
     return written(task.items, values, is_echoed=task.is_echoed, is_quoted=task.is_quoted)
 
 

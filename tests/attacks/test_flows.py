@@ -138,8 +138,8 @@ def obey(draw: random.Random, request: Request) -> str:
     task = request.task
     if isinstance(task, ItemsTask):
         choices = {
-            "yes_no": ("yes", "no", f"yes, {word}"), "label": (*MOODS, f"calm, {word}"),
-            "rating": ("3", f"7 {word}"), "line": (word,), "pick": ("1",),
+            "yes_no": ("yes", "no", f"yes, {word}"), "label": task.labels if "1" in task.labels else (*MOODS, f"calm, {word}"),
+            "line": (word,), "pick": ("1",),
         }[task.kind]  # fmt: skip
         if task.kind == "pick":
             return "\n".join(map(str, range(1, task.n_picks + 1)))

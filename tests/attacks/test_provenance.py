@@ -119,7 +119,7 @@ class Drawn:
         if isinstance(task, ItemsTask):
             if task.kind == "pick":
                 return "\n".join(map(str, draw.sample(range(1, len(task.items) + 1), task.n_picks)))
-            values = {"yes_no": ("yes", "no"), "label": task.labels, "rating": ("0", "7"),
+            values = {"yes_no": ("yes", "no"), "label": task.labels,
                       "line": (" ".join(markers[:30]) or "x",)}  # fmt: skip
             return item_lines(request, lambda item: draw.choice(values[task.kind]))
         if isinstance(task, LookupTask):

@@ -120,7 +120,7 @@ def oracle(seed: int, fault: float) -> Scripted:
             picks = draw.sample(range(1, len(task.items) + 1), task.n_picks)
             return json.dumps({"items": picks})
         values = {
-            "yes_no": ("yes", "no"), "label": LABELS, "rating": ("0", "7"),
+            "yes_no": ("yes", "no"), "label": LABELS,
             "line": ("red", "green and " * 8, "Nothing found."),
         }[task.kind]  # fmt: skip
         return item_lines(
