@@ -8,7 +8,7 @@ endif
 VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
 
-.PHONY: setup demo models fmt check test faults attacks suites test-all test-wheel test-extras test-docs test-ray test-browser goldens bench supply docs picture
+.PHONY: setup demo models fmt check test faults attacks suites test-all test-wheel test-extras test-docs test-ray test-browser goldens bench supply docs figures picture
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.installed
@@ -102,8 +102,14 @@ docs: $(VENV)-docs/.installed
 	$(BIN)/python docs/make_cli_page.py
 	$(BIN)/python docs/make_plan_page.py
 	$(BIN)/python docs/make_reliability_page.py
+	$(BIN)/python docs/make_figures_page.py
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/python -m mkdocs build --quiet --config-file docs/site/mkdocs.yml
 	@echo "the site: out/site/index.html"
+
+# Figures of docs/figures.md: runs what can run here, renews the values of docs/figures.toml and makes the page. CHECK=1 only compares, and
+# fails where a figure is stale: before a release, by hand. ONLY="Retrieval" takes one section, DATA the folder of the data sets.
+figures: setup
+	$(BIN)/python docs/make_figures_page.py $(if $(CHECK),--check,--run) $(if $(ONLY),--only "$(ONLY)") $(if $(DATA),--data "$(DATA)")
 
 # The pictures of the docs, anew, after a change that pages are meant to show.
 picture: $(VENV)-browser/.installed

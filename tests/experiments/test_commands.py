@@ -43,6 +43,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "prompts.py": [["--data", "quality.jsonl", *TRACES, "--actions", "mine.actions"]],
     "oolong.py": [["--windows", "2", "--seed", "2", "--entries", "200", "--p", "1", "--pairs"]],
     "bench/cascade.py": [["--seeds", "2", "--rows", "200"]],
+    "bench/index.py": [["--rows", "300"]],
     "bench/plan_reading.py": [[]],
     "bench/plan_scaling.py": [["2000"]],
     "bench/quotes.py": [["--quick"]],
