@@ -266,8 +266,10 @@ def page_ranges(numbers: Iterable[int]) -> str:
     return f"page{'s' * (len(runs) != 1 or len(runs[0]) > 1)} {shown}"
 
 
-def join(documents: Iterable[Document], name: str = "documents") -> Document:
-    """Concatenate documents, each under a heading line with its name; tables make a table."""
+def join(
+    documents: Iterable[Document], name: str = "documents", *, is_flat: bool = False
+) -> Document:
+    """Concatenate documents, each under a heading line with its name; if `is_flat`, joined files have theirs already; tables make a table."""
     pieces: list[str] = []
     parts: list[tuple[str, int]] = []
     pages: list[tuple[str, int]] = []
@@ -277,9 +279,11 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
     at = 0
     for document in documents:
         kinds.add(document.kind)
-        title = heading(document.name) if pieces else heading(document.name).lstrip("\n")
+        own = [] if is_flat and document.parts else [document.name]
+        title = heading(*own) if own else "\n\n"
+        title = title if pieces else title.lstrip("\n")
         at += len(title)
-        parts.append((document.name, at))
+        parts += [(part, at) for part in own]
         parts += [(part, at + start) for part, start in document.parts]
         pages += [(page, at + start) for page, start in document.pages]
         ocr += [(at + start, at + end, mean) for start, end, mean in document.ocr]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from pearl.documents.document import Document, DocumentKind, Source, heading
+from pearl.documents.document import Document, DocumentKind, Source, heading, join
 from pearl.dsl.literals import MAX_NAME, terminal
 from pearl.dsl.signatures import CTX
 from pearl.errors import UsageError
@@ -36,35 +36,16 @@ def with_sources(document: Document | None, sources: Iterable[Source]) -> Docume
         if (twice := texts.setdefault(document_of.text, name)) != name:
             raise UsageError(f"'{twice}' and '{name}' have the same text", help="give it once")
     given += [each._replace(document=_renamed(each.document, each.name)) for each in named]
-    pieces: list[str] = []
-    parts: list[tuple[str, int]] = []
-    pages: list[tuple[str, int]] = []
-    ocr: list[tuple[int, int, float]] = []
-    placed: list[Source] = []
-    at = 0
-    for source in given:
-        own = source.document
-        title = "" if own.parts or not pieces else heading(own.name)
-        title = "\n\n" if own.parts and pieces else title  # its text begins with a heading
-        at += len(title)
-        placed.append(source._replace(start=at))
-        parts += [(name, at + start) for name, start in own.parts or [(own.name, 0)]]
-        pages += [(page, at + start) for page, start in own.pages]
-        ocr += [(at + start, at + end, mean) for start, end, mean in own.ocr]
-        at += len(own.text)
-        pieces += [title, own.text]
-    notes = dict.fromkeys(note for each in placed for note in each.document.notes)
-    return Document(
-        "".join(pieces), ", ".join(each.document.name if each.name == CTX else each.name for each in placed),
-        tuple(parts), tuple(pages), kind=_kind_of([each.document for each in placed]), ocr=tuple(ocr),
-        notes=tuple(notes), sources=tuple(placed),
-    )  # fmt: skip
-
-
-def _kind_of(documents: Sequence[Document]) -> DocumentKind:
-    """The kind of all together: passages are searched if one is a corpus."""
-    kinds: set[DocumentKind] = {each.kind for each in documents}
-    return kinds.pop() if len(kinds) == 1 else "corpus" if "corpus" in kinds else "document"
+    names = [each.document.name if each.name == CTX else each.name for each in given]
+    joined = join((each.document for each in given), ", ".join(names), is_flat=True)
+    at, placed = 0, list[Source]()
+    for each in given:
+        own = each.document.parts or (("", 0),)
+        placed.append(each._replace(start=joined.parts[at][1] - own[0][1]))
+        at += len(own)
+    kinds: set[DocumentKind] = {each.document.kind for each in given}
+    kind = kinds.pop() if len(kinds) == 1 else "corpus" if "corpus" in kinds else "document"
+    return replace(joined, kind=kind, sources=tuple(placed))
 
 
 def _renamed(document: Document, source: str) -> Document:
