@@ -45,8 +45,10 @@ class Parts:
 
         self._folder = folder
         self._shard = f"{shard.replace('/', '-of-')}-" if shard else ""
-        outputs = dict.fromkeys(step.output for step in parse(plan).steps)
-        self._columns: dict[str, Cell] = columns_of(outputs, ("record", *PASSED_ON))
+        parsed = parse(plan)
+        outputs = dict.fromkeys(step.output for step in parsed.steps)
+        given = ["parameters"] if parsed.parameters else []
+        self._columns: dict[str, Cell] = columns_of(outputs, ("record", *given, *PASSED_ON))
         work = json.dumps({**settings, "plan": text_sha256(plan)}, sort_keys=True)
         self._work = json.loads(work)
         self._fields = fields_of_plan(plan)

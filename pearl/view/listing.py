@@ -106,12 +106,13 @@ def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
         ['a', 'failed', '', '', '', '', None, None, None, None, None, None, None, 'DataError', '', None, {}]
     """
     usage, error = _mapping(row.get("usage")), _mapping(row.get("error"))
+    given = Untrusted(_mapping(row.get("parameters")), []).pairs
     model = text_of(row.get("model"), SHORT)
     tokens_in, tokens_out = map(number_of, (usage.get("input_tokens"), usage.get("output_tokens")))
     return [
         text_of(id_of(row), SHORT),
         text_of(row.get("status"), 40) or "unknown",
-        text_of(row.get("question"), LONG),
+        text_of(row.get("question"), LONG) + (f" ({text_of(given, LONG)})" if given else ""),
         plain(text_of(row.get("answer"), LONG)),
         text_of(row.get("document"), SHORT),
         model,

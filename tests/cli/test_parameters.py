@@ -46,6 +46,11 @@ def test_a_text_is_given_and_shown(pearl: Terminal) -> None:
     row = pearl.json("execute", "stopped.plan", "letter.txt", "--set", "drug=aspirin", *MODEL)
     assert (row["parameters"], row["question"]) == ({"drug": "aspirin"}, "Why was aspirin stopped?")
     assert "rash" in row["answer"]
+    page = ("execute", "stopped.plan", "letter.txt", "--set", "drug=<b>x", "--page", "p.html", "--trace", "t.jsonl")  # fmt: skip
+    pearl(*page, "--model", "extractive", "--store", "store")
+    pearl("view", "t.jsonl", "-o", "t.html")
+    for name in ("p.html", "t.html"):
+        assert "drug = &lt;b&gt;x" in Path(name).read_text("utf-8")
     assert "1 task" in pearl(
         "execute", "stopped.plan", "letter.txt", "--set", "drug=x", "--dry-run"
     )
@@ -80,6 +85,8 @@ def test_columns_of_data_give_a_text_for_each_row(pearl: Terminal) -> None:
     assert told[2][1] == "failed"
     assert len(told) == 3  # the same document with the same text is run once
     assert "rash" in found[1]["answer"]
+    pearl("view", "rows.jsonl", "-o", "rows.html")
+    assert "Why was aspirin stopped? (drug = aspirin)" in Path("rows.html").read_text("utf-8")
     assert "'drug' is empty" in found[2]["error"]["message"]
     Path("list.jsonl").write_text(json.dumps({"drug": ["a"], "document": LETTER}), "utf-8")
     pearl("execute", "stopped.plan", "--data", "list.jsonl", *MODEL, "--out", "list_rows.jsonl", code=2)  # fmt: skip
