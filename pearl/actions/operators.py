@@ -10,8 +10,7 @@ from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueTyp
 LOOKUP = Action(
     "LOOKUP",
     (Parameter(CTX, ValueType.CONTEXT, "table"), Parameter("QUESTION")),
-    "Answer QUESTION by a query of the table that CTX is: the rows that it asks for, or counts, sums, "
-    "means and other figures of them",
+    "Answer QUESTION by a query of the table that CTX is: the rows that it asks for, or figures of them",
 )
 """It returns a text, which may hold rows: the query decides the form of the result."""
 

@@ -14,6 +14,7 @@ from pearl.dsl.checker import check
 from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
+from pearl.planner.material import is_on_rows
 from pearl.plugins.files import find_data, read_data
 
 ROOT = find_data("fewshot")
@@ -43,6 +44,12 @@ def test_no_question_is_asked_twice() -> None:
     questions = [parse(path.read_text(encoding="utf-8")).question for path in PLANS]
     assert len(PLANS) >= 20
     assert len(set(questions)) == len(questions)
+
+
+def test_every_action_on_rows_is_in_an_example() -> None:
+    plans = [parse(path.read_text(encoding="utf-8")) for path in PLANS]
+    called = {step.action for plan in plans for step in plan.steps}
+    assert {name for name, action in operators().items() if is_on_rows(action)} <= called
 
 
 def test_every_bank_shows_rows_and_what_a_model_says_of_them() -> None:

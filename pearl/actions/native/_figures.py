@@ -31,7 +31,7 @@ MODE = "mode"
     "AGGREGATE",
     (Parameter.named("ROWS"), Parameter("FIELD"), Parameter("FIGURE", choices=(*_FIGURES, MODE)), Parameter("OF")),
     "Return one row for each value of FIELD in ROWS, with the FIGURE of their field OF as a field of this name: "
-    f"{', '.join(_FIGURES)} of numbers, or the {MODE}, their most frequent value",
+    f"{', '.join(_FIGURES)}, or {MODE}, the most frequent value",
     returns=ValueType.LIST, traits=["figures", "sums_up"],
 )  # fmt: skip
 def aggregate(rows: Rows, key: str, figure: str, of: str) -> Value:

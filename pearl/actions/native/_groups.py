@@ -20,8 +20,7 @@ _ROWS_AND_FIELD = (Parameter.named("ROWS"), Parameter("FIELD"))
 
 @PLUGINS.action(
     "GROUP", _ROWS_AND_FIELD,
-    "Return one row for each value of FIELD in ROWS, with the rows that have it as members and their number as "
-    "the field count",
+    "Return one row for each value of FIELD in ROWS, with its rows as members and their number as the field count",
     returns=ValueType.LIST, traits=["groups", "by_field", "counts"],
 )  # fmt: skip
 def group_by(rows: Rows, name: str) -> Value:
@@ -35,8 +34,7 @@ def group_by(rows: Rows, name: str) -> Value:
 
 @PLUGINS.action(
     "NTH", (*_ROWS_AND_FIELD, Parameter("K", reads="number", least=None)),
-    "Return what has rank K of ROWS by FIELD, the largest first; -1 is the last, and of groups the field count "
-    "is their size",
+    "Return what is on rank K of ROWS by FIELD, of groups by count, the largest first; -1 is the last",
     traits=["picks", "sums_up"],
 )  # fmt: skip
 def nth(rows: Rows, name: str, k: int | float) -> Value:
@@ -46,7 +44,7 @@ def nth(rows: Rows, name: str, k: int | float) -> Value:
 
 @PLUGINS.action(
     "SHARE", (Parameter("PART", ValueType.LIST, "rows"), Parameter("WHOLE", ValueType.LIST, "rows")),
-    "Return the share that the rows or entries of PART are of those of WHOLE, a number from 0 to 1",
+    "Return the share of WHOLE that PART is, both rows or lists, from 0 to 1",
     traits=["counts"],
 )  # fmt: skip
 def share(part: Rows, whole: Rows) -> Value:

@@ -90,7 +90,7 @@ def check_n_pairs(n: int) -> None:
 
 @PLUGINS.action(
     "PAIRS", (Parameter("A", ValueType.LIST, "rows"), Parameter("B", ValueType.LIST, "rows")),
-    "Return every pair of two different values, one of A and one of B, the lower first, each once",
+    "Return every pair of two different values, one of A and one of B, each once",
     returns=ValueType.LIST, traits=["multiplies"],
 )  # fmt: skip
 def pairs(a: Rows, b: Rows) -> Value:

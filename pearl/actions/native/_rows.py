@@ -209,7 +209,7 @@ ORDERS = ("ascending", "descending")
 
 @PLUGINS.action(
     "SORT", (Parameter.named("ROWS"), Parameter("FIELD"), Parameter("ORDER", choices=ORDERS)),
-    f'Return ROWS by their FIELD ("text" for a list, "count" for the sizes of groups), {" or ".join(ORDERS)}',
+    f'Return ROWS by their FIELD ("text" for a list, "count" for groups), {" or ".join(ORDERS)}',
     returns=ValueType.LIST, traits=["selects"],
 )  # fmt: skip
 def sort(rows: Rows, name: str, order: str) -> Value:
