@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from pearl.actions.library import load_library, read_actions
 from pearl.actions.operators import with_operators
 from pearl.dsl.binding import values_left
 from pearl.dsl.checker import MAX_STEPS, compile_plan, diagnose
+from pearl.dsl.nodes import print_step
 from pearl.dsl.parser import read
 from pearl.errors import Diagnostic, render_diagnostics
 from pearl.planner.writer import not_meant, repeated, unread
@@ -34,6 +35,23 @@ This page is made by `make docs` from the [grammar](../grammars/plan.lark) and f
 In the notation of [Lark](https://lark-parser.readthedocs.io/en/stable/grammar.html). `plan` is what a model writes, `file` a
 plan with its question, `library_action` a line of an action file. Long classes of letters are shortened to `…`.
 """
+FORGIVEN = """\
+## What is forgiven
+
+The strict reader (`pearl check`, `pearl fmt`, `pearl execute`) takes exactly the grammar, with line breaks of any system. Plans of models go through the tolerant
+reader, which mends what can have one meaning only, and records it in the trace; `pearl check --fix` mends the same in files. Below each step are other ways to write it:
+"""
+BEYOND = """\
+A call over several lines is one step, two steps on a line are two, and a call in a call becomes a step, `ans_1`. A name that is given a value (`topic = "x"`) is
+replaced by it. `"why " + who` is [an output in a string](#reference-in-string). Control characters in strings become escapes. New actions are
+mended likewise; missing, bold, repeated or misplaced headings, `None` without a dash, blank lines, code fences, and text around the plan are put right. Of several plans
+the last counts; if they differ, or the reply takes its plan back, the planner asks again (`unclear-plan`).
+
+What only the library and the other steps can tell is mended by `pearl check --fix` and the planner: a name that differs by case, underscores or one letter; arguments with
+names of parameters (`FIND(CTX, query="x")`); the document left out, or in quotes; `step2` or `#2` for an output.
+
+Not mended: strings, lists and calls that are not closed, words without quotes, unknown escapes, outputs of two words, loops and conditions, numbers such as `1e5`, a missing colon.
+"""
 DIAGNOSTICS = f"""\
 ## Diagnostics
 
@@ -54,12 +72,28 @@ def page() -> str:
         [
             HEAD,
             f"```lark\n{_grammar()}```\n",
+            FORGIVEN,
+            "```text example",
+            *_forgiven(),
+            "```\n",
+            BEYOND,
             DIAGNOSTICS,
             *(_section(code, found[code]) for code in errors),
             "## Notes\n\nNotes never stop a plan.\n",
             *(_section(code, found[code]) for code in notes),
         ]
     )
+
+
+def _forgiven() -> Iterator[str]:
+    """Steps that the strict reader refuses, under what the tolerant one makes of them."""
+    meant: dict[str, list[str]] = {}
+    for written in ENTRIES["leniency"]["written"]:
+        step = read(written, tolerant=True).plan.steps[0]
+        meant.setdefault(print_step(step, 1), []).append(written)
+    for step, forms in meant.items():
+        yield step
+        yield from (f"    {form}" for form in forms)
 
 
 def findings(entry: dict[str, Any]) -> Sequence[Diagnostic]:

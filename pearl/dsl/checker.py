@@ -423,6 +423,11 @@ def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterat
             message = f"label '{twice}' is repeated; it is taken once"
             advice = "write each label once"
             yield Diagnostic("repeated-label", message, argument.span, "note", help=advice)
+    if parameter.reads == "date" and not isinstance(argument, Reference):
+        written = print_argument(argument)
+        if isinstance(argument, ListLiteral) or not any(map(str.isdigit, written)):
+            advice = 'write a date, "2021-03-12", or take the output of a step that finds it'
+            yield Diagnostic("no-date", f"{short(written)} is no date", argument.span, help=advice)
     if parameter.reads in ("fields", "entry_fields"):
         yield from _fields_problems(argument, parameter, action)
 

@@ -15,7 +15,7 @@ from pearl.actions.by_row import ByRow, by_row
 from pearl.actions.groups import NONE
 from pearl.actions.native import is_joining
 from pearl.actions.values import Scalar, Value, as_text
-from pearl.documents.dates import readings
+from pearl.documents.dates import DATE_PARTS, date_part, readings
 from pearl.documents.english import SCALES
 from pearl.documents.numbers import CURRENCIES, find_quantity
 from pearl.documents.rows import EMPTY, Rows
@@ -186,8 +186,9 @@ def _in_type(content: Content, value: Any, result: StepResult | None = None) -> 
             unit = f" {quantity.unit}" if quantity.unit and not currency else ""
             digits = format(abs(quantity.value), "f")
             return f"{about}{sign}{currency}{digits}{_SCALES[quantity.scale]}{unit}"
-        case "date", str() if readings(value):  # in one of a few forms
-            return value
+        case "date", str() if found := readings(value):
+            keys = (date_part(found[0], part) for part in DATE_PARTS)
+            return value if len(found) > 1 else next(filter(None, keys))
         case "label", str() if value in content.labels or set(value.split("; ")) <= {
             *content.labels,
             NONE,

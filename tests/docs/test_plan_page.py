@@ -14,6 +14,7 @@ import pytest
 
 from pearl.actions.library import read_actions
 from pearl.dsl.checker import compile_plan
+from pearl.dsl.parser import read
 from tests.root import ROOT
 
 
@@ -87,3 +88,9 @@ def test_the_mended_text_is_valid(code: str) -> None:
         assert read_actions(entry["mended"])[1] == []
     elif "mended" in entry:
         compile_plan(entry["mended"], MAKER.LIBRARY)
+
+
+@pytest.mark.parametrize("written", MAKER.ENTRIES["leniency"]["written"])
+def test_what_is_forgiven_is_an_error_for_the_strict_reader(written: str) -> None:
+    assert read(written, tolerant=True).notes
+    assert read(written).errors

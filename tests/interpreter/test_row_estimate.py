@@ -60,6 +60,9 @@ class Plans:
         one, two = draw.choice(self.rows), draw.choice(self.rows)
         ways = [
             (f'FIELD({one}, "Item")', "rows"),
+            (f'FIELD({one}, "Date")', "rows"),
+            (f'DATE_DIFF({one}, "2023-06-01", "business days")', "rows"),
+            (f'DATE_ADD({one}, 2, "months")', "rows"),
             (f'WHERE({one}, "User", "at most", "{draw.randint(1, 9)}")', "rows"),
             (f'WHERE({one}, "Date", "before", "2023-0{draw.randint(2, 9)}-01")', "rows"),
             (f'CLASSIFY({one}, ["fruit", "root", "something else"], "its kind")', "labelled"),
