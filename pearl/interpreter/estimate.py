@@ -84,8 +84,11 @@ class Placeholders:
         if len(pieces) == 1:
             return Range(*self._counter.bounds_with(text, part))
         least, most = self._counter.bounds("".join(pieces[::2]), part)
-        # `bounds` does not account for the seams on both sides.
-        return Range(least, most + sum(self._most[m] + 2 * self._seam for m in pieces[1::2]))
+        # `bounds` does not account for the seams on both sides, and a list leaves out entries that are nothing.
+        return Range(
+            max(0, least - BULLET_TOKENS * (len(pieces) // 2)),
+            most + sum(self._most[m] + 2 * self._seam for m in pieces[1::2]),
+        )
 
     def widest(self, text: str) -> float:
         """Maximum tokens of a text in any context."""
@@ -116,6 +119,8 @@ class PossibleRows:
             return None
         return row_step.texts(self.rows)
 
+
+BULLET_TOKENS = 3  # of an entry without its text
 
 SEAM_TOKENS = 8
 """Maximum tokens of the separators in a computed text."""

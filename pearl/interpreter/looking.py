@@ -124,4 +124,5 @@ def of_other_period(asked: ActionTask, shown: ActionTask, texts: Iterable[str]) 
         return " or ".join(map(str, sorted({*read} & {*found}) or read))
     if not wanted or {*wanted} & {*found}:
         return ""
-    return ", ".join(map(str, found)) or "no period that its passage names"
+    is_figure = PERIOD in dict(asked.arguments)
+    return ", ".join(map(str, found)) or "no period that its passage names" * is_figure

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 from unicodedata import normalize
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from pearl.dsl.nodes import (
@@ -137,13 +138,16 @@ def valid_plans(draw: st.DrawFn, library: ActionLibrary) -> Plan:
         action = draw(st.sampled_from(known))
         n = action.min_arity + (draw(st.integers(0, 2)) if action.is_variadic else 0)
         earlier = [CTX, *(step.output for step in steps)]
+        if not steps and "tries" in action.traits:
+            continue
         given: list[Argument] = [
-            Reference(draw(st.sampled_from(earlier)))
-            if action.parameter(i).type is ValueType.CONTEXT
+            Reference(draw(st.sampled_from(earlier["tries" in action.traits :])))
+            if action.parameter(i).type is ValueType.CONTEXT or "tries" in action.traits
             else _argument(draw, earlier)
             for i in range(n)
         ]
         steps.append(Step(output, action.name, tuple(given), draw(texts())))
+    assume(steps)
     return Plan(tuple(steps), tuple(own), draw(_QUESTIONS))
 
 

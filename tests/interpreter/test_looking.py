@@ -259,3 +259,26 @@ def test_a_spent_budget_ends_the_looks_and_a_new_one_goes_on_there() -> None:
         asyncio.run(work(2))
     assert asyncio.run(work(2)).text == "31.5 million dollars"
     assert asked == [2, 2]  # four in all: two readings, the words, the reading that finds it
+
+
+def test_a_step_looks_again_in_the_source_that_it_reads() -> None:
+    """Places are those of the source, and nothing of another one is shown."""
+    plan = (
+        "Sources:\n- first : other wages\n- second : wages\n\nNew actions:\n- None\n\n"
+        + ASKED.replace("CTX", "second")
+    )
+    other = Index.build([CorpusDocument("other.txt", "\n\n".join([*OTHERS, SENTENCE, SENTENCE]))])
+    sources = {"first": other.document("first"), "second": corpus(SENTENCE)}
+    model = finding(SENTENCE)
+
+    async def work() -> Answer:
+        async with Pearl(model, library="finance", check="off", **WINDOW) as pearl:
+            return await pearl.execute(plan, None, sources=sources)
+
+    answer = asyncio.run(work())
+    assert (answer.text, answer.status) == ("31.5 million dollars", "answered")
+    assert [(e.source, e.text) for e in answer.evidence] == [("second: part1.txt", SENTENCE)]
+    assert not any("other.txt" in request.prompt for request in model.requests)
+    assert {each["document"] for each in answer.provenance["sources"]} <= {
+        "second: part0.txt", "second: part1.txt"
+    }  # fmt: skip
