@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -70,22 +70,13 @@ def source_identity(named: Iterable[NamedSource], store: Path | None = None) -> 
     ).hex()  # fmt: skip
 
 
-def with_named(load: Callable[[], Document] | None, named: tuple[NamedSource, ...]) -> Document:
-    """The document of a task, if it has one, with sources."""
-    return with_sources(
-        None if load is None else load(),
-        (Source(name, _opened(path), about) for name, path, about in named),
-    )
+def opened_sources(named: Iterable[NamedSource], identity: str) -> list[Source]:
+    """Sources, each opened once for all tasks."""
+    return [Source(name, _opened(path, identity), about) for name, path, about in named]
 
 
-def opened_sources(named: Iterable[NamedSource]) -> dict[str, tuple[Document, str]]:
-    """Sources as `Pearl` takes them."""
-    return {name: (_opened(path), about) for name, path, about in named}
-
-
-@cache
-def _opened(path: str) -> Document:
-    """A source, opened once for all tasks."""
+@lru_cache(maxsize=16)
+def _opened(path: str, identity: str) -> Document:
     return corpus_document([path]) if _is_folder(path) else load(path)
 
 
@@ -93,14 +84,25 @@ def _is_folder(path: str) -> bool:
     return not is_file(path) and is_corpus([path])
 
 
-def sourced(task: Task, named: tuple[NamedSource, ...]) -> Task:
-    """A task whose document has sources."""
-    if not named or task.problem is not None:
-        return task
-    source = digest((task.source, source_identity(named))).hex()
-    source = source if task.source or task.document is None else ""
-    load = partial(with_named, task.document, named)
-    return replace(task, document=load, source=source, has_sources=True)
+def sourced(named: tuple[NamedSource, ...]) -> Callable[[Task], Task]:
+    """A function that gives the document of a task sources."""
+    identity = source_identity(named)
+
+    def change(task: Task) -> Task:
+        if not named or task.problem is not None:
+            return task
+        is_known = task.source or task.document is None
+        source = digest((task.source, identity)).hex() if is_known else ""
+        load = partial(_with_sources, task.document, named, identity)
+        return replace(task, document=load, source=source, has_sources=True)
+
+    return change
+
+
+def _with_sources(
+    load: Callable[[], Document] | None, named: tuple[NamedSource, ...], identity: str
+) -> Document:
+    return with_sources(load() if load else None, opened_sources(named, identity))
 
 
 def corpus_options(command: Any) -> Any:
@@ -194,12 +196,13 @@ def document_tasks(
     from pearl.runs.executors import Task
     from pearl.runs.tasks import over_files
 
+    change = sourced(sources)
     for _, path, _ in sources:
         keep_inputs(outs, _files_of([path]) if _is_folder(path) else [path])
     if not named:
         id = ", ".join(name for name, _, _ in sources) if is_named else ""
         task = Task(id, None, question, plan, parameters=parameters or {})
-        return [sourced(task, sources)]
+        return [change(task)]
     if not (together and is_corpus(named)):
         found = found_documents(named)
         keep_inputs(outs, found)
@@ -207,7 +210,7 @@ def document_tasks(
             found, question=question, plan=plan, parameters=parameters, is_named=is_named
         )
         return [
-            sourced(_read_once(task) if name == "-" else task, sources)
+            change(_read_once(task) if name == "-" else task)
             for name, task in zip(found, tasks, strict=True)
         ]
     keep_inputs(outs, _files_of(named))
@@ -216,7 +219,7 @@ def document_tasks(
     load = partial(corpus_document, tuple(named))
     source = corpus_identity(named)
     task = Task(id, load, question, plan, source=source, kind="corpus", parameters=parameters or {})
-    return [sourced(_read_once(task) if "-" in named else task, sources)]
+    return [change(_read_once(task) if "-" in named else task)]
 
 
 def _files_of(named: Sequence[str]) -> list[str]:

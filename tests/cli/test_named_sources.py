@@ -120,3 +120,34 @@ def test_a_loop_of_links_ends_and_no_file_is_read_twice(pearl: Terminal) -> None
     Path("reports/self.txt").symlink_to("self.txt")
     shown = pearl("execute", "c.plan", *GIVEN)
     assert "How many reports: 10" in shown
+
+
+def test_a_question_is_planned_over_sources_and_the_plan_is_kept(pearl: Terminal) -> None:
+    plan = '1. rule = FIND(rules, "fee refunded cancelled") : Find the rule'
+    refused = '1. answer = NO_SOURCE("Why?") : No source has it'
+    rules = [
+        {"match": "Question: Which rule.*- rules : corpus of 10 documents, .*: the rules\n", "reply": plan},
+        {"match": "Question: Why", "reply": refused},
+        {"match": "Assistance dogs.*fee refunded", "reply": f"> {SUBJECTS['refunds']}"},
+    ]  # fmt: skip
+    for rule in rules:
+        rule["match"] = f"(?s){rule['match']}"
+    Path("rules.json").write_text(json.dumps(rules))
+    model = ("--model", "scripted:rules.json", "--check", "off")
+    pearl("plan", "Which rule is on refunds?", *GIVEN, "-o", "kept.plan", *model[:2])
+    kept = Path("kept.plan").read_text()
+    assert "\n\nSources:\n- rules : the rules\n\nNew actions:\n" in kept
+    answer = pearl.json("ask", "Which rule is on refunds?", *GIVEN, *model)
+    assert answer["plan"].strip() == kept.strip()
+    again = pearl.json("execute", "kept.plan", "--source", "rules=rules", *model)
+    keys = ("answer", "evidence")
+    assert [again[key] for key in keys] == [answer[key] for key in keys]
+    assert [each["source"] for each in answer["evidence"]] == ["rules: refunds.md"]
+    none = pearl.json("ask", "Why?", *GIVEN, *model)
+    assert none["status"] == "nothing_found"
+    alone = pearl.json("ask", "Which rule?", "story.txt", "--dry-run", *model)
+    costs = pearl.json("ask", "Which rule?", *GIVEN, "--dry-run", *model)
+    least = [each["total"]["input_tokens"]["least"] for each in (alone, costs)]
+    assert least[1] > least[0] + 100
+    pearl("ask", "Which rule?", *GIVEN, "--reuse-plans", *model, code=2)
+    assert "--reuse-plans and --source cannot be combined" in pearl.talk

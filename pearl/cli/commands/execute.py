@@ -136,7 +136,7 @@ def command(
         raise wrong
     if data is not None and is_address(address_of(data)):
         streamed = StreamedTasks(partial(open_samples, options), text, values)
-        streamed.change = partial(sourced, named=named_paths)
+        streamed.change = sourced(named_paths)
         return _run(streamed, out, options, text)
     if data is None:
         is_named = not is_printed or options["as_lines"]
@@ -260,7 +260,7 @@ def _data_tasks(
     is_whole = not (is_pipe or any(options[name] for name in _CHOOSE))
     is_large = is_whole and _estimated_rows(options["data"]) > _LARGE
     tasks = (DocumentTasks if is_large else CountedDocumentTasks)(read, plan, values)
-    tasks.change = partial(sourced, named=sources)
+    tasks.change = sourced(sources)
     return tasks
 
 

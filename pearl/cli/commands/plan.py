@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.corpora import NamedSource, named_sources, opened_sources, source_option
+from pearl.cli.corpora import (
+    NamedSource,
+    named_sources,
+    opened_sources,
+    source_identity,
+    source_option,
+)
 from pearl.cli.files import check_data, data_options, named_values, open_samples
 from pearl.cli.help import Command
 from pearl.cli.options import (
@@ -114,13 +120,14 @@ async def _one(
         file = stack.enter_context(writer.open(options["out"]))
         events = Trace()
         if checked is None:
+            opened = opened_sources(named, source_identity(named))
+            given = {each.name: (each.document, each.about) for each in opened}
             kind: DocumentKind = options["kind"] or "document"
             async with open_pearl(options) as pearl:
                 with Reporter(1) as reporter:
                     events = Trace("", partial(told_too(reporter, written), ""))
                     checked = await pearl.plan(
-                        question, kind=kind, parameters=values, sources=opened_sources(named),
-                        trace=events,
+                        question, kind=kind, parameters=values, sources=given, trace=events,
                     )  # fmt: skip
                 replies = (
                     stack.enter_context(reply_store(options["store"]))
