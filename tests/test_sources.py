@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from pearl import Answer, Document, Pearl
-from pearl.errors import PearlError, PlanError, UsageError
+from pearl.documents.document import Source, join, part_spans
+from pearl.documents.sources import with_sources
+from pearl.errors import PearlError, PlanError, Span, UsageError
 from pearl.llm import ActionTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import SourceGiven
@@ -127,7 +131,7 @@ def test_fields_are_taken_from_their_source_alone(paths: dict[str, str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("names", "step", "given", "message"),
+    ("names", "step", "named", "message"),
     [
         ("rules", 'a = FIND(rules, "x")', {}, "the plan reads source 'rules', which is not given"),
         ("rules", 'a = FIND(rules, "x")', {"rule": "x"}, "the plan has no source 'rule'"),
@@ -139,12 +143,12 @@ def test_fields_are_taken_from_their_source_alone(paths: dict[str, str]) -> None
 )
 def test_a_source_that_cannot_be_read_is_an_error_of_at_most_three_lines(
     paths: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    names: str, step: str, given: dict[str, str], message: str,
+    names: str, step: str, named: dict[str, str], message: str,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.txt").touch()
     (tmp_path / "empty").mkdir()
-    sources = {name: paths.get(where, where) for name, where in given.items()}
+    sources = {name: paths.get(where, where) for name, where in named.items()}
     document = None if sources else Document("A text.")
     with pytest.raises(PearlError, match=message) as caught:
         execute(plan(names, step), sources, document)
@@ -165,3 +169,72 @@ def test_one_text_under_two_names_is_refused() -> None:
         execute(text, {"a": Document("One text.", "x"), "b": Document("One text.", "y")})
     with pytest.raises(PlanError, match="declared twice"):
         execute(plan("a a", 'c = FIND(a, "x")'), {})
+
+
+def test_what_is_retrieved_from_a_long_source_is_placed_in_it() -> None:
+    hay = "\n\n".join(f"Paragraph {i} tells of the weather and the hay." for i in range(300))
+    needle = "The key lies under the blue stone."
+    long, other = Document(f"{hay}\n\n{needle}\n\n{hay[:900]}", "long.txt"), Document(hay[:500])
+
+    def reader(request: Request) -> str:
+        assert needle in request.prompt
+        return f"Under it.\n> {needle}"
+
+    pearl = Pearl(Scripted(reader), context="retrieve", window=2_000, max_output_tokens=200)
+    text = plan("b a", 'x = FIND(a, "the key under the blue stone")', 'y = SPLIT(b, "paragraph")')
+    answer = asyncio.run(pearl.execute(text, sources={"b": other, "a": long}))
+    (passage,) = answer.evidence
+    assert (passage.source, passage.text) == ("a: long.txt", needle)
+    assert long.text[passage.source_span.start : passage.source_span.end] == needle
+    (read_by,) = answer.steps[0].provenance["sources"]
+    assert read_by["document"] == "a: long.txt"
+    at = long.text.index(needle)
+    assert any(span["start"] <= at < span["end"] for span in read_by["spans"])
+    assert read_by["spans"] != [{"start": 0, "end": len(long.text)}]
+    assert answer.steps[0].coverage is not None
+    assert answer.steps[0].coverage < 0.5
+
+
+_TEXTS = st.lists(
+    st.sampled_from(["a.", "\n\n# x\n\n", "b: c\n\n", "# r: y\n", "\n\n", " "]),
+    min_size=1,
+    max_size=6,
+)
+_FILES = st.lists(
+    st.tuples(st.sampled_from(["x", "r: y", "a  b", "# x"]), _TEXTS.map("".join), st.booleans()),
+    min_size=1, max_size=3,
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.booleans(), _FILES), min_size=1, max_size=3), st.booleans())
+def test_the_place_of_each_file_and_page_in_all_sources_is_its_own(
+    drawn: list[tuple[bool, list[tuple[str, str, bool]]]], has_ctx: bool
+) -> None:
+    def one(name: str, text: str, has_page: bool, mark: str) -> Document:
+        return Document(f"{mark}{text}", name, pages=(("1", 0),) if has_page else ())
+
+    documents = [
+        join([one(*file, f"{i}.{k}") for k, file in enumerate(files)], "all")
+        if is_joined
+        else one(*files[0], f"{i}.0")
+        for i, (is_joined, files) in enumerate(drawn)
+    ]
+    ctx = documents.pop(0) if has_ctx else None
+    assume(ctx is not None or documents)
+    sources = [Source(f"s{i}", document) for i, document in enumerate(documents)]
+    whole = with_sources(ctx, sources)
+    assert [each.name for each in whole.sources] == ["CTX"] * has_ctx + [s.name for s in sources]
+    own = [(each.name, each.document) for each in sources]
+    expected = [
+        (f"{prefix}{name}", text[span.start : span.end])
+        for prefix, document in ([("", ctx)] if ctx else []) + [(f"{n}: ", d) for n, d in own]
+        for text in [document.text]
+        for name, span in part_spans(text, document.parts) or [(document.name, Span(0, len(text)))]
+    ]
+    found = part_spans(whole.text, whole.parts)
+    assert [(name, whole.text[span.start : span.end]) for name, span in found] == expected
+    for each in whole.sources:
+        assert whole.text.startswith(each.document.text, each.start)
+        files = part_spans(each.document.text, each.document.parts)
+        for place in [at for _, span in files for at in range(span.start, span.end)]:
+            assert whole.page_at(each.start + place) == each.document.page_at(place)
