@@ -76,11 +76,6 @@ class Resolution:
         """The most frequent spelling of a key, whatever the order of the rows."""
         return min(self._spelled[key].items(), key=lambda item: (-item[1], item[0]))[0]
 
-    @property
-    def widest(self) -> str:
-        """The longest name, which any row may get."""
-        return max((name for each in self._spelled.values() for name in each), key=len, default="")
-
     def collect(self, rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
         """Pairs and the verdict on each (None if undecided) → the rows with their names as one more field.
 

@@ -155,7 +155,8 @@ class Action:
         """What a call costs: nothing, a search, a model's reading of each row, or of a text."""
         if self.searches:
             return "search"
-        return "computed" if self.is_native else "rows" if self.reads_rows else "text"
+        is_by_row = self.reads_rows and "reduces" not in self.traits
+        return "computed" if self.is_native else "rows" if is_by_row else "text"
 
     @property
     def searches(self) -> bool:

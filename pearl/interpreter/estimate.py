@@ -179,7 +179,7 @@ class CostEstimator:
         action = self._calls.graph.checked.action(step)
         check_numbers(step, action)
         self.escalated = self.scored = self.checked = StepCosts()
-        is_by_row = action.reads_rows and "reduces" not in action.traits
+        is_by_row = action.cost == "rows"
         by = self._by_rows if is_by_row else self
         try:
             if self._escalation and (is_by_row or action.extracts):
@@ -545,43 +545,38 @@ class CostEstimator:
 
         reduction = Reduction(step, self._values, self._calls)
         given, task = self._possible_rows(step.arguments[0], reduction.rows), reduction.task
-        costs, most = StepCosts(), self._counter.most(self._reply_tokens)
-        are_groups = is_grouped(given.rows) if given.rows else self._may_be_groups(step)
-        n_groups = given.n if are_groups else min(1, given.n)
-        x = self._unknown.tokens(dict(task.arguments)["X"])
-        if given.rows is not None and given.is_certain and not given.unknown and x.least == x.most:
-            reduction.rows = given.rows
-            for tasks in map(reduction.parts, reduction.groups()):
-                merging = NONE, NONE
-                if len(tasks) > 1:  # results that say nothing are not merged
-                    calls, merged = self._merging(task, Range(len(tasks), len(tasks)))
-                    merging = calls.or_nothing, merged.or_nothing
-                prompts = sum(map(self._prompt, tasks), NONE)
-                costs += self._costs(prompts, len(tasks), len(tasks), merging)
-        else:
-            n, tokens = given.n, given.tokens
-            if given.rows is not None:
-                every = [r for row in given.rows.every for r in (row, *row.members, *row.possible)]
-                n = len(every)
-                tokens = self._tokens(Rows(tuple(every))) + n * given.answer_tokens
-            costs = self._of_parts(task, n_groups, tokens + n * 2 * (ITEM_TOKENS + self._seam))
-        if are_groups:
-            self._hold(
-                step.output, PossibleRows(n_groups, given.tokens + n_groups * (most + SEAM_TOKENS))
-            )
-        else:
-            self._texts[step.output] = self._unknown.new(most)
-            self._values[step.output] = self._unknown.new(most + UNDECIDED_TOKENS)
-        return costs
-
-    def _of_parts(self, task: ActionTask, n_groups: int, tokens: float) -> StepCosts:
-        """Costs of reducing groups with this many tokens together."""
-        cap, frame = (
-            self._limits.prompt_tokens,
-            self._unknown.tokens(self._calls.request(task).prompt),
+        rows, cap = given.rows, self._limits.prompt_tokens
+        are_groups = is_grouped(rows) if rows else self._may_be_groups(step)
+        n_groups, most = (
+            given.n if are_groups else min(1, given.n),
+            self._counter.most(self._reply_tokens),
         )
-        n_more: float = 0
-        merging = (NONE, NONE)
+        said = n_groups * (most + SEAM_TOKENS) + given.tokens * are_groups
+        self._hold(step.output, PossibleRows(given.n if are_groups else most, said))
+        frame = self._unknown.tokens(self._calls.request(task).prompt)
+        if (
+            rows is not None
+            and given.is_certain
+            and not given.unknown
+            and frame.least == frame.most
+        ):
+            reduction.rows, costs = rows, StepCosts()
+            for tasks in map(reduction.parts, reduction.groups()):
+                n, merging = len(tasks), (NONE, NONE)
+                if n > 1:  # results that say nothing are not merged
+                    calls, merged = self._merging(task, Range(n, n))
+                    merging = calls.or_nothing, merged.or_nothing
+                costs += self._costs(sum(map(self._prompt, tasks), NONE), n, n, merging)
+            return costs
+        n, tokens = given.n, given.tokens
+        if rows is not None:
+            every = [each for row in rows.every for each in (row, *row.members, *row.possible)]
+            n, tokens = (
+                len(every),
+                self._tokens(Rows(tuple(every))) + len(every) * given.answer_tokens,
+            )
+        tokens += n * 2 * (ITEM_TOKENS + self._seam)
+        n_more, merging = 0.0, (NONE, NONE)
         if cap is not None and n_groups:
             room = self._available_tokens(task, frame, cap).least - ITEM_TOKENS
             if tokens > room:  # of three neighbouring parts, two are together longer than the room
@@ -589,9 +584,9 @@ class CostEstimator:
                 calls, merged = self._merging(task, Range(0, 1 + n_more))
                 more = Range(0, n_more), Range(0, n_more * cap)
                 merging = more if n_groups > 1 else (calls.or_nothing, merged.or_nothing)
-        n = n_groups + n_more
-        prompts = Range(0, n * (frame.upper + 2 * self._seam + 1) + tokens if n else 0)
-        return self._costs(prompts, 0, n, merging)
+        most_calls = n_groups + n_more
+        prompts = most_calls * (frame.upper + 2 * self._seam + 1) + tokens if most_calls else 0
+        return self._costs(Range(0, prompts), 0, most_calls, merging)
 
     def _may_be_groups(self, step: Step) -> bool:
         """Whether the rows of a step descend from groups."""

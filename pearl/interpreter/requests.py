@@ -219,7 +219,7 @@ class RequestBuilder:
         heads: dict[str, Hashable] = {}
         for step in self.graph.steps:
             action = self.graph.checked.action(step)
-            is_text = action.cost == "text" and not action.asks_table
+            is_text = action.cost == "text" and not (action.asks_table or action.reads_rows)
             if is_text and (names := _contexts(step)):
                 gives = self.graph.gives[step.output]
                 form: Hashable = gives if self.limits.is_constrained else None

@@ -257,9 +257,7 @@ class Forecaster:
             # The last request with a prefix marks nothing.
             is_again = step.output in builder.heads and not self._is_new(read)
             if costs.calls.most != 0:
-                action = graph.checked.action(step)
-                is_by_row = action.reads_rows and "reduces" not in action.traits
-                is_by_row &= walk.scored == StepCosts()
+                is_by_row = graph.checked.action(step).cost == "rows" and walk.scored == StepCosts()
                 named = self._named(name, "rows" if is_by_row else "main")
                 named.add(costs)
                 named.marked_tokens += costs.input_tokens.upper if is_again else 0
