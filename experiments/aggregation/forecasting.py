@@ -15,7 +15,9 @@ from aggregation.windows import Window, draw_window
 from bench.forecast import Bytes
 
 from pearl import Pearl
+from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.bounds import Range
+from pearl.interpreter.results import StepResult
 from pearl.runs.executors import Task
 from pearl.runs.forecast import forecast
 
@@ -37,22 +39,35 @@ async def forecasts(n_plans: int, seed: int) -> Bar:
     widest = 0.0
     for i in range(seed, seed + n_plans):
         draw = random.Random(i)
-        window = draw_window(draw.randint(4, 300), i, repeats=draw.choice([1, 1, 3]))
+        repeats = draw.choice([1, 1, 3])
+        window = draw_window(draw.randint(4, 300), i, repeats=repeats)
         kinds = draw.sample(get_args(Fault), draw.randint(0, 2))
         oracle = Oracle(window.labels_of, window.labels, 0.9, i, dict.fromkeys(kinds, 0.3))
-        plan, is_known = _plan(window, draw)
+        plan, is_known = _plan(window, draw, has_repeats=repeats > 1)
         model = OracleModel(oracle, is_held=not kinds)
         document = document_of(window)
         async with Pearl(model, items_per_call=draw.choice([1, 7, 32, 100])) as pearl:
-            pearl.limits = replace(pearl.limits, counter=Bytes())
+            limit = draw.choice([None, 3_000])
+            pearl.limits = replace(
+                pearl.limits, counter=Bytes(), window=limit, max_output_tokens=500
+            )
             said = forecast(pearl, [Task(str(i), partial(document_of, window), plan=plan)]).total
-            await pearl.execute(plan, document)
+            steps: tuple[StepResult, ...] = ()
+            try:
+                steps = (await pearl.execute(plan, document)).steps
+            except ExecutionError as error:
+                is_of_model = isinstance(
+                    error.__cause__, ModelError
+                )  # no reply to a step was whole
+                bar.require(is_of_model, f"seed {i}: {error.message}")
             n_tokens = sum(Bytes().count(call.prompt) for call in oracle.calls)
         n_calls = len(oracle.calls)
         is_within = _is_in(n_calls, said.calls) and _is_in(n_tokens, said.input_tokens)
         within += is_within
         what = f"seed {i}: {n_calls} calls, {n_tokens} tokens; forecast {said.calls}, {said.input_tokens}"
         bar.require(is_within, what)
+        derived = (step.provenance and step.provenance["sources"] for step in steps if step.rows)
+        bar.require(all(derived), f"seed {i}: rows without the text that they derive from")
         if is_known and not kinds and n_tokens:
             n_exact += 1
             if n_tokens >= MIN_TOKENS * n_calls:
@@ -70,13 +85,21 @@ def _is_in(n: int, said: Range) -> bool:
     return said.least <= n and (said.most is None or n <= said.most)
 
 
-def _plan(window: Window, draw: random.Random) -> tuple[str, bool]:
-    """A plan of random steps over rows, and whether only native steps come before its one model step."""
+def _plan(window: Window, draw: random.Random, *, has_repeats: bool) -> tuple[str, bool]:
+    """A plan of random steps over rows, and whether only native steps come before its one model step.
+
+    No request of it is sent twice, which would be one call: no names are compared twice, and no two groups are equal.
+    """
     steps = ['SPLIT(CTX, "entry")', 'FIELD(s1, "Instance")']
-    n_model_steps = 0
+    n_model_steps, kinds = 0, ["filter", "classify", "resolve", "where", "limit"]
     for _ in range(draw.randint(1, 4)):
         label, rows = draw.choice(window.labels), f"s{len(steps)}"
-        match draw.choice(["filter", "classify", "where", "limit"]):
+        match draw.choice(kinds):
+            case "resolve":
+                kinds.remove("resolve")
+                steps.append(f'RESOLVE({rows}, "User")')
+                steps.append(f'FIELD(s{len(steps)}, "Instance")')
+                n_model_steps += 1
             case "filter":
                 steps.append(f'FILTER({rows}, "it asks for this: {label}")')
                 n_model_steps += 1
@@ -89,6 +112,12 @@ def _plan(window: Window, draw: random.Random) -> tuple[str, bool]:
                 steps.append(f'WHERE({rows}, "Date", "after", "2022-{draw.randint(1, 12):02}-01")')
             case _:
                 steps.append(f"LIMIT({rows}, {draw.randint(1, 200)})")
-    steps.append(f"COUNT(s{len(steps)})")
+    if draw.random() < 0.3 and not has_repeats:
+        steps.append(f'GROUP(s{len(steps)}, "{draw.choice(["User", "Date by month"])}")')
+    if draw.random() < 0.5:
+        steps.append(f'REDUCE(s{len(steps)}, "what they ask for most")')
+        n_model_steps += 2  # replies about parts need not be merged
+    else:
+        steps.append(f"COUNT(s{len(steps)})")
     lines = (f"{i}. s{i} = {step} : Step {i}" for i, step in enumerate(steps, start=1))
     return "New actions:\n- None\n\n" + "\n".join(lines) + "\n", n_model_steps == 1

@@ -32,9 +32,7 @@ MAX_TOLD = 10
 """Maximum names, and maximum pairs, in a note."""
 _MAX_INITIALS = 8
 _REACH = 3  # names before and after one in the order of their letters
-_MIN_LIKENESS = (
-    0.5  # minimum share of the letters of the shorter of neighbours, three by three, in the other
-)
+_MIN_LIKENESS = 0.5  # minimum share of the shorter one's letters, three by three, in a neighbour
 
 _QUOTED = ('""', "''", "“”", "‘’", "«»", "„“")
 
@@ -66,7 +64,6 @@ class Resolution:
         for key, value in zip(self._keys, self._column.values, strict=True):
             if key is not None:
                 self._spelled[key][spelling_of(value or "")] += 1
-
         likely = _likely({key: self._best(key) for key in self._spelled if len(key) <= MAX_LETTERS})
         self._n_likely, self._pairs = len(likely), likely[:MAX_PAIRS]
         pairs = (f"A: {self._best(a)}\nB: {self._best(b)}" for a, b in self._pairs)
@@ -94,14 +91,11 @@ class Resolution:
         ]  # fmt: skip
         for a, _ in torn:
             clusters |= {key: [key] for key in clusters[a]}
-        place = {key: i for i, key in enumerate(self._spelled)}
-        names: dict[str, str] = {}
-        for cluster in clusters.values():
-            if cluster[0] not in names:
-                spelled = Counter[str]()
-                for key in sorted(cluster, key=place.__getitem__):
-                    spelled.update(self._spelled[key])
-                names |= dict.fromkeys(cluster, max(spelled, key=spelled.__getitem__))
+        spelled: dict[str, Counter[str]] = defaultdict(Counter)
+        for key, own in self._spelled.items():
+            spelled[clusters[key][0]].update(own)
+        best = {first: max(each, key=each.__getitem__) for first, each in spelled.items()}
+        names = {key: best[clusters[key][0]] for key in self._spelled}
         why: dict[str, str] = {}
         for (a, b), verdict in said.items():
             if verdict == SAME and clusters[a] is clusters[b]:
@@ -112,14 +106,12 @@ class Resolution:
 
     def _named(self, names: Mapping[str, str], why: Mapping[str, str], column: str) -> Rows:
         """The rows with their names, and with the reason where that is not the row's own spelling."""
-        reason = f"{column} (why)"
         named = []
-        cells = zip(self._rows.every, self._keys, self._column.values, strict=True)
-        for row, key, value in cells:
+        for row, key, value in zip(self._rows.every, self._keys, self._column.values, strict=True):
             name, told = None if value is None else "", ""
             if key is not None and (name := names[key]) != spelling_of(value or ""):
                 told = "its spelling" if key == same_key(name or "") else why[key]
-            named.append(row.with_fields({column: name, reason: told}).valued(name))
+            named.append(row.with_fields({column: name, f"{column} (why)": told}).valued(name))
         n = len(self._rows)
         return replace(
             self._rows, rows=tuple(named[:n]), doubtful=tuple(named[n:]), column=column,
@@ -183,8 +175,7 @@ def _likely(names: Mapping[str, str]) -> list[Pair]:
         order = sorted(range(len(keys)), key=letters.__getitem__)
         for step in range(1, _REACH + 1):
             for i, j in map(sorted, zip(order, order[step:], strict=False)):
-                shared = sum(map(rarity.__getitem__, threes[i] & threes[j]))
-                like = shared / min(sums[i], sums[j])
+                like = sum(map(rarity.__getitem__, threes[i] & threes[j])) / min(sums[i], sums[j])
                 if like >= _MIN_LIKENESS:
                     scores[i, j] = max(scores[i, j], like)
     n_partners = Counter[int]()

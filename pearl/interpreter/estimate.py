@@ -541,12 +541,14 @@ class CostEstimator:
     def _of_reduction(self, step: Step) -> StepCosts:
         """Costs of reducing rows: close if they are known, else by the number of their tokens."""
         # imported on use: few plans reduce rows
-        from pearl.interpreter.reducing import Reduction, is_grouped
+        from pearl.interpreter.reducing import Reducer, is_grouped
 
-        reduction = Reduction(step, self._values, self._calls)
-        given, task = self._possible_rows(step.arguments[0], reduction.rows), reduction.task
+        reducer = Reducer(step, self._values, self._calls)
+        given, task = self._possible_rows(step.arguments[0], reducer.rows), reducer.task
         rows, cap = given.rows, self._limits.prompt_tokens
-        are_groups = is_grouped(rows) if rows else self._may_be_groups(step)
+        checked = self._calls.graph.checked
+        has_groups = any("groups" in checked.action(each).traits for each in checked.plan.steps)
+        are_groups = is_grouped(rows) if rows else has_groups
         n_groups, most = (
             given.n if are_groups else min(1, given.n),
             self._counter.most(self._reply_tokens),
@@ -557,11 +559,10 @@ class CostEstimator:
         if (
             rows is not None
             and given.is_certain
-            and not given.unknown
-            and frame.least == frame.most
+            and not (given.unknown or self._unknown.are_in(reducer.x))
         ):
-            reduction.rows, costs = rows, StepCosts()
-            for tasks in map(reduction.parts, reduction.groups()):
+            reducer.rows, costs = rows, StepCosts()
+            for tasks in map(reducer.parts, reducer.groups):
                 n, merging = len(tasks), (NONE, NONE)
                 if n > 1:  # results that say nothing are not merged
                     calls, merged = self._merging(task, Range(n, n))
@@ -587,15 +588,6 @@ class CostEstimator:
         most_calls = n_groups + n_more
         prompts = most_calls * (frame.upper + 2 * self._seam + 1) + tokens if most_calls else 0
         return self._costs(Range(0, prompts), 0, most_calls, merging)
-
-    def _may_be_groups(self, step: Step) -> bool:
-        """Whether the rows of a step descend from groups."""
-        steps = {each.output: each for each in self._calls.graph.steps}
-        while isinstance(source := step.arguments[0], Reference) and source.name in steps:
-            step = steps[source.name]
-            if "groups" in self._calls.graph.checked.action(step).traits:
-                return True
-        return False
 
     def _of_passages(self, searched: SearchedDocument, n: int | None) -> PossibleRows:
         """Any `n` passages of a document; None for all."""

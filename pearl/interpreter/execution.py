@@ -237,9 +237,9 @@ class _Interpreter:
             return await extract(step, inputs, self._row_calls, self._asker, self._row_asker)
         if "reduces" in action.traits:
             # imported on use: few plans reduce rows
-            from pearl.interpreter.reducing import Reducer, Reduction
+            from pearl.interpreter.reducing import Reducer
 
-            return await Reducer(step, Reduction(step, inputs, self._calls), self._asker).run()
+            return await Reducer(step, inputs, self._calls).run(self._asker)
         if action.reads_rows:
             row_step = self._row_calls.step(step, inputs)
             row_step = await off_loop(

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from math import inf
-from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pearl.actions.by_row import reading, shown_text
+from pearl.actions.groups import are_groups
 from pearl.actions.values import Value, as_rows, as_text
-from pearl.documents.evidence import Evidence, Unverified, normalise
+from pearl.documents.evidence import Evidence, Quote, Unverified, normalise
 from pearl.documents.evidence.collecting import passage_at
+from pearl.documents.evidence.finding import is_passage
 from pearl.documents.rows import EMPTY, Row, Rows
 from pearl.dsl.nodes import Step, is_data
 from pearl.dsl.signatures import NOTHING
+from pearl.errors import Span
 from pearl.errors.escaping import counted
 from pearl.interpreter.asking import UNQUOTED, Asker
 from pearl.interpreter.context import ContextOverflowError, off_loop
@@ -33,20 +35,46 @@ from pearl.trace import Purpose
 Group = tuple[Row | None, Sequence[Row]]
 """A group and its rows; None and all rows if they are in no groups."""
 
+Proof = tuple[object, Evidence]
+"""The key of a row, and the passage of it that bears a text out."""
 
-class Reduction:
-    """A step that reduces rows, and its requests before any is sent."""
+
+class _Said(NamedTuple):
+    """What a reply says: None if it is undecided, "" if nothing; its quotes that stand in rows, and what it rests on."""
+
+    text: str | None
+    quotes: tuple[str, ...] = ()
+    proofs: Mapping[str, Proof] = {}
+
+    @property
+    def plain(self) -> str:
+        """The reply as a request to merge shows it."""
+        return "\n".join([self.text or "", *(f"> {quote}" for quote in self.quotes)])
+
+
+def is_grouped(rows: Rows) -> bool:
+    """Whether rows are groups; pairs have members, too, but no key."""
+    return are_groups(rows) and rows.column in rows.names
+
+
+class Reducer:
+    """Carries out a step that reduces rows."""
 
     def __init__(self, step: Step, earlier: Mapping[str, Value], calls: RequestBuilder) -> None:
         checked = calls.graph.checked
         rows, x = calls.values(step, earlier)
-        self.rows, self._calls, self._x = as_rows(rows), calls, as_text(x)
+        self.rows, self.x = as_rows(rows), as_text(x)
         self.task = ActionTask(
-            step.output, reading(checked.action(step), checked.actions), (("X", self._x),), "",
+            step.output, reading(checked.action(step), checked.actions), (("X", self.x),), "",
             step.explanation, checked.plan.question or "",
             frozenset({"X"} if is_data(step.arguments[1]) else ()),
         )  # fmt: skip
+        self._step, self._calls = step, calls
+        self._left = calls.limits.max_prompt_tokens  # of a budget, for all requests together
+        self._n_calls, self._usage = 0, Usage()
+        self._misquoted, self._flaws, self._notes = set[Unverified](), set[str](), set[str]()
 
+    @property
     def groups(self) -> list[Group]:
         """The groups, or all rows."""
         if is_grouped(self.rows):
@@ -54,16 +82,21 @@ class Reduction:
         own = [row for row in self.rows if row.value is not None]
         return [(None, own)] if own else []
 
-    def _texts(self, group: Group) -> Counter[str]:
-        """The different texts of the rows of a group and how many have each, in the order of the document."""
-        texts = Counter[str]()
+    def _shown(self, group: Group) -> dict[str, list[Row]]:
+        """The different texts of the rows of a group and the rows that have each, in the order of the document."""
+        found: dict[str, list[Row]] = {}
         for row in sorted(group[1], key=_place):
             is_whole = bool(row.text) and (group[0] is not None or self.rows.is_answered)
-            text = shown_text(row.valued(row.text) if is_whole else row, self._x) or ""
+            text = self._line(row.valued(row.text) if is_whole else row)
             if is_whole and row.value and row.value not in row.text:
-                text = f"{text}: {row.value}"
-            texts[" ".join(text.split())] += 1
-        return texts
+                text = f"{text}: {' '.join(row.value.split())}"
+            found.setdefault(text, []).append(row)
+        return found
+
+    def _line(self, row: Row) -> str:
+        """The text of a row on one line, of a record with the names of its fields."""
+        text = shown_text(row, self.x) or ""
+        return " ".join((text if text == row.value else text.replace("\n", "; ")).split())
 
     def parts(self, group: Group) -> list[ActionTask]:
         """The requests about a group: its rows are in one as far as they fit, and a longer row is cut."""
@@ -75,8 +108,8 @@ class Reduction:
                 help="use a model with a larger window, or shorten what earlier steps return",
             )
         left, parts = room, [list[str]()]
-        for text, n_rows in self._texts(group).items():
-            line = f"- {_times(n_rows)}{text}"
+        for text, own in self._shown(group).items():
+            line = f"- ({len(own):,} times) {text}" if len(own) > 1 else f"- {text}"
             pieces = [line] if count(line) <= room else self._calls.cut(line, chunk_size(int(room)))
             for piece in pieces if text else ():
                 n = count(piece) + ITEM_TOKENS
@@ -87,71 +120,28 @@ class Reduction:
                 left -= n
         return [replace(self.task, document="\n".join(part)) for part in parts if part]
 
-
-def is_grouped(rows: Rows) -> bool:
-    """Whether rows are groups; pairs have members, too, but no key."""
-    has_members = any(row.members or row.possible for row in rows.every)
-    return has_members and rows.column in rows.names
-
-
-def _times(n: int) -> str:
-    return f"({n:,} times) " if n > 1 else ""
-
-
-def _place(row: Row) -> tuple[float, str]:
-    spans = [span.start for leaf, _ in leaves(Rows((row,))) for span in leaf.spans]
-    return min(spans, default=inf), row.text or row.value or ""
-
-
-class _Said(NamedTuple):
-    """What a reply says: None if it is undecided, "" if nothing; with the quotes that stand in rows, and the passages of each."""
-
-    text: str | None
-    quotes: tuple[str, ...] = ()
-    proofs: Mapping[str, tuple[object, Evidence]] = {}
-
-    @property
-    def plain(self) -> str:
-        """The reply as a request to merge shows it."""
-        return "\n".join([self.text or "", *(f"> {quote}" for quote in self.quotes)])
-
-
-class Reducer:
-    """Carries out a step that reduces rows."""
-
-    def __init__(self, step: Step, reduction: Reduction, asker: Asker) -> None:
-        self._step, self._reduction, self._asker = step, reduction, asker
-        self._left = asker.calls.limits.max_prompt_tokens  # of a budget, for all requests together
-        self._n_calls, self._usage = 0, Usage()
-        self._misquoted: set[Unverified] = set()
-        self._flaws: set[str] = set()
-        self._notes: set[str] = set()
-
-    async def run(self) -> StepResult:
+    async def run(self, asker: Asker) -> StepResult:
         """Request a text for each group, or one for all rows."""
-        rows, output, groups = self._reduction.rows, self._step.output, self._reduction.groups()
+        rows, output, groups = self.rows, self._step.output, self.groups
         every = [row for _, own in groups for row in own]
-        parted = await off_loop(
-            100 * len(every), lambda: [self._reduction.parts(group) for group in groups]
-        )
+        parted = await off_loop(100 * len(every), lambda: list(map(self.parts, groups)))
         self._reserve(part for parts in parted for part in parts)
-        found = await gather(list(map(self._text, groups, parted)))
+        found = await gather([
+            self._text(asker, group, parts) for group, parts in zip(groups, parted, strict=True)
+        ])  # fmt: skip
         texts = [said.text for said in found]
         value: str | Rows = (texts[0] or "") if texts else ""
         if is_grouped(rows):
-            made = tuple(
-                Row(
-                    text,
-                    {**row.fields, output: text},
-                    (),
-                    row.text or row.value or EMPTY,
-                    row.members,
+            made = (
+                row.with_column(output, text)._replace(
+                    text=row.text or row.value or EMPTY, possible=()
                 )
                 for row, text in zip(rows, texts, strict=True)
             )
+            doubtful = tuple(row.with_column(output, None) for row in rows.doubtful)
             value = replace(
-                rows, rows=made, doubtful=tuple(row.with_column(output, None) for row in rows.doubtful),
-                column=output, is_answered=True, shows_possible=False, columns=(), totals=(), stated=None,
+                rows, rows=tuple(made), doubtful=doubtful, column=output, is_answered=True, shows_possible=False,
+                columns=(), totals=(), stated=None,
             )  # fmt: skip
         n_open = rows_undecided(rows)
         flaw = f"{n_open} and not in it" if n_open else min(self._flaws, default="")
@@ -160,97 +150,100 @@ class Reducer:
         for key, passage in (proof for said in found for proof in said.proofs.values()):
             deciding[(key, passage.span) if key in deciding else key] = passage
         return StepResult(
-            self._step.output, self._step.action, value or (f"undecided: {flaw}" if is_open else NOTHING),
-            False, "rows", self._asker.calls.coverage(Rows(tuple(row.valued(row.text) for row in every))),
-            self._n_calls, self._usage, reply=value if isinstance(value, str) else "",
+            output, self._step.action, value or (f"undecided: {flaw}" if is_open else NOTHING), False, "rows",
+            self._calls.coverage(Rows(tuple(row.valued(row.text) for row in every))), self._n_calls, self._usage,
+            reply=value if isinstance(value, str) else "",
             state="undecided" if is_open else "found" if value else "nothing",
             why=flaw if is_open else "", truncated=flaw, deciding=deciding,
             misquoted=tuple(sorted(self._misquoted, key=lambda each: each.text)),
             notes=(*rows.notes, *sorted(self._notes)),
         )  # fmt: skip
 
-    async def _text(self, group: Group, parts: Sequence[ActionTask]) -> _Said:
+    async def _text(self, asker: Asker, group: Group, parts: Sequence[ActionTask]) -> _Said:
         """The text of one group, merged level by level."""
-        own = (leaf for leaf, _ in leaves(Rows(tuple(group[1]))) if leaf.spans)
-        places = [(leaf.spans[0].start, leaf.spans[-1].end, leaf.key) for leaf in own]
-        places.sort(key=itemgetter(0))
         purpose: Purpose = "part" if len(parts) > 1 else "step"
-        replies = await gather([self._leaf(purpose, part, places) for part in parts])
+        own = sorted((leaf for leaf, _ in leaves(Rows(tuple(group[1]))) if leaf.spans), key=_place)
+        lines = cache(lambda: [normalise(self._line(row.valued(row.text))) for row in own])
+        replies = await gather([self._leaf(asker, purpose, part, own, lines) for part in parts])
         n_levels = 0
         while len(said := [each for each in replies if each.text]) > 1:
-            rest, task = iter(said), self._reduction.task
-            groups = self._asker.calls.groups(task, [each.plain for each in said])
-            tasks = [replace(task, parts=tuple(texts)) for texts in groups]
-            self._reserve(each for each, texts in zip(tasks, groups, strict=True) if texts[1:])
+            rest = iter(said)
+            groups = self._calls.groups(self.task, [each.plain for each in said])
             below = [list(islice(rest, len(texts))) for texts in groups]
-            replies = await gather(list(map(self._merged, tasks, below)))
+            tasks = [replace(self.task, parts=tuple(texts)) for texts in groups]
+            self._reserve(task for task in tasks if len(task.parts or ()) > 1)
+            replies = await gather([
+                self._merged(asker, task, those) for task, those in zip(tasks, below, strict=True)
+            ])  # fmt: skip
             n_levels += 1
         if n_levels:
-            levels = counted(n_levels, "level")
-            self._notes.add(
-                f"{self._step.output}: rows in {len(parts):,} parts, merged in {levels}"
-            )
+            levels = f"{len(parts):,} parts, merged in {counted(n_levels, 'level')}"
+            self._notes.add(f"{self._step.output}: rows in {levels}")
         return said[0] if said else next((each for each in replies if each.text is None), _Said(""))
 
     async def _leaf(
-        self, purpose: Purpose, task: ActionTask, places: Sequence[tuple[int, int, object]]
-    ) -> _Said:
+        self, asker: Asker, purpose: Purpose, task: ActionTask, rows: Sequence[Row],
+        lines: Callable[[], Sequence[str]],
+    ) -> _Said:  # fmt: skip
         """The reply about some rows, whose quotes are looked up in these."""
-        reply = await self._read(purpose, task)
-        document = self._asker.calls.document
+        reply = await self._read(asker, purpose, task)
+        document = self._calls.document
 
-        def find() -> dict[str, tuple[object, Evidence]]:
+        def place_of(quote: str) -> tuple[Row, Quote] | None:
+            for found in self._calls.verifier.every(quote):
+                start = found.spans[0].start if found.is_verified else -1
+                at = bisect_right(rows, start, key=lambda row: row.spans[0].start) - 1
+                if at >= 0 and found.spans[-1].end <= rows[at].spans[-1].end:
+                    return rows[at], found
+            if not is_passage(quote):
+                return None
+            pairs = zip(
+                rows, lines(), strict=True
+            )  # of a record, a line has the names of its fields, too
+            row = next((row for row, line in pairs if normalise(quote) in line), None)
+            return row and (
+                row,
+                Quote(quote, (Span(row.spans[0].start, row.spans[-1].end),), "normalised"),
+            )
+
+        def find() -> dict[str, Proof]:
             proofs = {}
             for said in reply.quotes:
-                quote = said.rpartition(" times) ")[
-                    2
-                ]  # what stands before a row is not of the document
-                found = self._asker.calls.verifier.every(quote)
-                for each in found if found[0].is_verified else ():
-                    at = bisect_right(places, each.spans[0].start, key=itemgetter(0)) - 1
-                    if at >= 0 and each.spans[-1].end <= places[at][1]:
-                        proofs[quote] = places[at][2], passage_at(each, self._step.output, document)
-                        break
+                quote = said.rpartition(" times) ")[2]  # what stands before a row is not of it
+                if place := place_of(quote):
+                    passage = passage_at(place[1], self._step.output, document)
+                    proofs[quote] = place[0].key, passage
                 else:
-                    is_given = normalise(quote) in normalise(task.document or "")
-                    reason: Any = "given" if is_given else "missing"
-                    self._misquoted.add(Unverified(self._step.output, quote, reason))
+                    self._misquoted.add(Unverified(self._step.output, quote, "missing"))
             return proofs
 
-        proofs = await off_loop(len(document.text), find)
-        return self._said(reply, proofs, {})
+        return self._said(reply, await off_loop(len(document.text), find), {})
 
-    async def _merged(self, task: ActionTask, below: Sequence[_Said]) -> _Said:
+    async def _merged(self, asker: Asker, task: ActionTask, below: Sequence[_Said]) -> _Said:
         """The reply merged from several, with those of their quotes that it repeats; a single one as it is."""
         if len(below) == 1:
             return below[0]
-        reply = await self._read("combine", task)
-        known = {normalise(q): (q, proof) for said in below for q, proof in said.proofs.items()}
+        reply = await self._read(asker, "combine", task)
+        known = {quote: proof for said in below for quote, proof in said.proofs.items()}
         proofs = {}
         for quote in reply.quotes:
-            wanted = normalise(quote)
-            if whole := next((each for each in known if wanted and wanted in each), None):
-                proofs[quote] = known[whole][1]
+            wholes = (whole for whole in known if normalise(quote) in normalise(whole))
+            if whole := next(wholes, None):
+                proofs[quote] = known[whole]
             else:
                 self._misquoted.add(Unverified(self._step.output, quote, "missing"))
-        return self._said(reply, proofs, dict(known.values()))
+        return self._said(reply, proofs, known)
 
-    def _said(
-        self, reply: Reply, proofs: Mapping[str, tuple[object, Evidence]],
-        below: Mapping[str, tuple[object, Evidence]],
-    ) -> _Said:  # fmt: skip
+    def _said(self, reply: Reply, proofs: Mapping[str, Proof], below: Mapping[str, Proof]) -> _Said:
         """What a reply says; without quotes of its own, it rests on those of the replies that it merges."""
-        if reply.state == "nothing":
-            return _Said("")
         if reply.state != "found":
-            self._flaws.add(reply.why)
-            return _Said(None)
-        if not (proofs or below):
-            self._flaws.add(UNQUOTED)
+            self._flaws |= {reply.why} - {""}
+            return _Said("" if reply.state == "nothing" else None)
+        self._flaws |= set() if proofs or below else {UNQUOTED}
         return _Said(str(reply.value), tuple(proofs), proofs or below)
 
-    async def _read(self, purpose: Purpose, task: ActionTask) -> Reply:
-        read = await self._asker.read(self._step, purpose, task)
+    async def _read(self, asker: Asker, purpose: Purpose, task: ActionTask) -> Reply:
+        read = await asker.read(self._step, purpose, task)
         self._n_calls += read.n_calls
         self._usage += read.usage
         self._flaws |= {read.truncated} - {"", UNQUOTED}
@@ -260,10 +253,15 @@ class Reducer:
         """Set tokens of a budget aside for these requests."""
         if self._left is None:
             return
-        count, request = self._asker.calls.limits.counter.count, self._asker.calls.request
+        count, request = self._calls.limits.counter.count, self._calls.request
         self._left -= sum(count(request(task).prompt) for task in tasks)
         if self._left < 0:
             raise ContextOverflowError(
                 f"its rows need {-self._left:,} tokens more than its requests may use",
                 help="raise --token-budget, or let the plan select fewer rows first",
             )
+
+
+def _place(row: Row) -> tuple[float, str]:
+    spans = [span.start for leaf, _ in leaves(Rows((row,))) for span in leaf.spans]
+    return min(spans, default=inf), row.text or row.value or ""

@@ -249,6 +249,29 @@ def test_a_budget_that_the_rows_exceed_is_an_error_before_any_request() -> None:
     assert model.requests == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,note\n7,feels quite dizzy\n8,sleeps badly since May\n",
+        "| id | note |\n|---|---|\n| 7 | feels quite dizzy |\n| 8 | sleeps badly since May |\n",
+    ],
+)
+def test_a_row_of_a_table_is_shown_with_the_names_of_its_fields_and_quoted_as_a_row(
+    text: str,
+) -> None:
+    model = Reader(
+        lambda task, quotes: {"answer": "Two.", "quote": [*quotes[:1], "badly since May"]}
+    )
+    answer = run(
+        '1. rows = SPLIT(CTX, "record") : R\n2. main = REDUCE(rows, "complaints") : C',
+        Document(text),
+        model,
+    )
+    assert model.shown == ["id: 7; note: feels quite dizzy", "id: 8; note: sleeps badly since May"]
+    assert answer.status == "answered"
+    assert [e.text for e in answer.evidence] == [text.split("\n")[-3], "badly since May"]
+
+
 def test_replies_are_kept() -> None:
     replies, models = MemoryReplies(), [Reader(), Reader()]
     answers = [run(GROUPED, complaints(40), model, replies=replies) for model in models]
