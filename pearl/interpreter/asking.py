@@ -110,13 +110,17 @@ CUT_SHORT = frozenset({"truncated", "repetition"})
 
 @dataclass(frozen=True, slots=True)
 class TextReply:
-    """The reply to a request and its repetitions, as read and as `said`; `truncated` says why it may be incomplete or wrong."""
+    """The reply to a request and its repetitions, as read and as `said`; `truncated` says why it may be incomplete or wrong.
+
+    `n_levels` counts the levels of requests that merged it from others.
+    """
 
     reply: Reply
     said: str
     usage: Usage
     n_calls: int = 1
     truncated: str = ""
+    n_levels: int = 0
 
     @property
     def text(self) -> str:
@@ -212,34 +216,35 @@ class Asker:
         return self._model.reads_prompts
 
     async def over_pieces(
-        self, step: Step, task: ActionTask, pieces: Sequence[ActionTask]
-    ) -> TextReply:
-        """Read every piece of a document and merge the results, in order, into one."""
-        if len(pieces) == 1:
-            return await self.read(step, "step", pieces[0])
-        replies = list(await gather([self._ask_for(step, "part", piece) for piece in pieces]))
-        texts = [reply.text for reply in replies]
-        while len(groups := self.calls.groups(task, texts)) > 1:
-            merged = await gather([self._merge(step, task, group) for group in groups])
-            texts = [text for text, _ in merged]
-            replies += [reply for _, reply in merged if reply is not None]
-        read = await self.read(step, "combine", replace(task, parts=tuple(groups[0])))
-        return replace(
-            read,
-            usage=sum((reply.usage for reply in replies), read.usage),
-            n_calls=sum(reply.n_calls for reply in replies) + read.n_calls,
-            truncated=next(
-                (reply.truncated for reply in replies if reply.truncated), read.truncated
-            ),
-        )
+        self, step: Step, task: ActionTask, pieces: Sequence[ActionTask],
+        kept: Callable[[TextReply], Awaitable[TextReply]] | None = None,
+    ) -> TextReply:  # fmt: skip
+        """Read every piece of a document and merge the results, in order, into one; `kept` is what of a reply is merged."""
 
-    async def _merge(
-        self, step: Step, task: ActionTask, group: list[str]
-    ) -> tuple[str, TextReply | None]:
-        if len(group) == 1:
-            return group[0], None
-        merged = await self._ask_for(step, "combine", replace(task, parts=tuple(group)))
-        return merged.text, merged
+        async def read(purpose: Purpose, task: ActionTask, *, is_last: bool = False) -> TextReply:
+            reply = await (self.read if is_last else self._ask_for)(step, purpose, task)
+            return reply if kept is None else await kept(reply)
+
+        if len(pieces) == 1:
+            return await read("step", pieces[0], is_last=True)
+        replies = list(await gather([read("part", piece) for piece in pieces]))
+        texts, n_levels = [reply.text for reply in replies], 1
+        while len(groups := self.calls.groups(task, texts)) > 1:
+            merging = [replace(task, parts=tuple(group)) for group in groups if len(group) > 1]
+            replies += (merged := await gather([read("combine", each) for each in merging]))
+            rest = iter(merged)
+            texts = [next(rest).text if len(group) > 1 else group[0] for group in groups]
+            n_levels += 1
+        last = await read("combine", replace(task, parts=tuple(groups[0])), is_last=True)
+        return replace(
+            last,
+            usage=sum((reply.usage for reply in replies), last.usage),
+            n_calls=sum(reply.n_calls for reply in replies) + last.n_calls,
+            truncated=next(
+                (reply.truncated for reply in replies if reply.truncated), last.truncated
+            ),
+            n_levels=n_levels,
+        )
 
     async def read(self, step: Step, purpose: Purpose, task: ActionTask) -> TextReply:
         """Get the result of a step; the request is repeated once if the reply cannot be parsed."""

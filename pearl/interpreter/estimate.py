@@ -545,49 +545,42 @@ class CostEstimator:
 
         reducer = Reducer(step, self._values, self._calls)
         given, task = self._possible_rows(step.arguments[0], reducer.rows), reducer.task
-        rows, cap = given.rows, self._limits.prompt_tokens
-        checked = self._calls.graph.checked
-        has_groups = any("groups" in checked.action(each).traits for each in checked.plan.steps)
-        are_groups = is_grouped(rows) if rows else has_groups
-        n_groups, most = (
-            given.n if are_groups else min(1, given.n),
+        rows, cap, most = (
+            given.rows,
+            self._limits.prompt_tokens,
             self._counter.most(self._reply_tokens),
         )
-        said = n_groups * (most + SEAM_TOKENS) + given.tokens * are_groups
-        self._hold(step.output, PossibleRows(given.n if are_groups else most, said))
-        frame = self._unknown.tokens(self._calls.request(task).prompt)
-        if (
-            rows is not None
-            and given.is_certain
-            and not (given.unknown or self._unknown.are_in(reducer.x))
-        ):
+        actions = map(self._calls.graph.checked.action, self._calls.graph.steps)
+        are_groups = is_grouped(rows) if rows else any("groups" in each.traits for each in actions)
+        n_groups, n = given.n if are_groups else min(1, given.n), given.n if are_groups else most
+        said = n_groups * (most + SEAM_TOKENS) + (given.tokens if are_groups else 0)
+        self._hold(step.output, PossibleRows(n, said))
+        is_known = given.is_certain and not (given.unknown or self._unknown.are_in(reducer.x))
+        if rows is not None and is_known:
             reducer.rows, costs = rows, StepCosts()
             for tasks in map(reducer.parts, reducer.groups):
-                n, merging = len(tasks), (NONE, NONE)
-                if n > 1:  # results that say nothing are not merged
-                    calls, merged = self._merging(task, Range(n, n))
-                    merging = calls.or_nothing, merged.or_nothing
+                n = len(tasks)
+                merging = self._merging(task, Range(max(1, n), max(1, n)))
                 costs += self._costs(sum(map(self._prompt, tasks), NONE), n, n, merging)
             return costs
         n, tokens = given.n, given.tokens
         if rows is not None:
             every = [each for row in rows.every for each in (row, *row.members, *row.possible)]
-            n, tokens = (
-                len(every),
-                self._tokens(Rows(tuple(every))) + len(every) * given.answer_tokens,
-            )
+            n = len(every)
+            tokens = self._tokens(Rows(tuple(every))) + n * given.answer_tokens
         tokens += n * 2 * (ITEM_TOKENS + self._seam)
-        n_more, merging = 0.0, (NONE, NONE)
+        frame, merging = self._unknown.tokens(self._calls.request(task).prompt), (NONE, NONE)
+        n_calls = float(n_groups)
         if cap is not None and n_groups:
             room = self._available_tokens(task, frame, cap).least - ITEM_TOKENS
             if tokens > room:  # of three neighbouring parts, two are together longer than the room
                 n_more = ceil(3 * tokens / room) if room > 0 and tokens < inf else inf
+                n_calls += n_more
                 calls, merged = self._merging(task, Range(0, 1 + n_more))
                 more = Range(0, n_more), Range(0, n_more * cap)
                 merging = more if n_groups > 1 else (calls.or_nothing, merged.or_nothing)
-        most_calls = n_groups + n_more
-        prompts = most_calls * (frame.upper + 2 * self._seam + 1) + tokens if most_calls else 0
-        return self._costs(Range(0, prompts), 0, most_calls, merging)
+        prompts = n_calls * (frame.upper + 2 * self._seam + 1) + tokens if n_calls else 0
+        return self._costs(Range(0, prompts), 0, n_calls, merging)
 
     def _of_passages(self, searched: SearchedDocument, n: int | None) -> PossibleRows:
         """Any `n` passages of a document; None for all."""

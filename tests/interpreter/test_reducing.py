@@ -244,7 +244,7 @@ def test_a_reduced_text_is_of_the_document_for_later_prompts() -> None:
 
 def test_a_budget_that_the_rows_exceed_is_an_error_before_any_request() -> None:
     model = Reader()
-    with pytest.raises(ExecutionError, match=r"its rows need [0-9,]+ tokens more"):
+    with pytest.raises(ExecutionError, match=r"requests about rows may need [0-9,]+ tokens"):
         run(ALL, complaints(300), model, max_prompt_tokens=2_000)
     assert model.requests == []
 
