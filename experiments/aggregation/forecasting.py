@@ -86,7 +86,7 @@ def _is_in(n: int, said: Range) -> bool:
 
 
 def _plan(window: Window, draw: random.Random, *, has_repeats: bool) -> tuple[str, bool]:
-    """A plan of random steps over rows, and whether only native steps come before its one model step.
+    """A plan of random steps over rows, and whether only native steps come before its one model step, which reads all.
 
     No request of it is sent twice, which would be one call: no names are compared twice, and no two groups are equal.
     """
@@ -120,4 +120,5 @@ def _plan(window: Window, draw: random.Random, *, has_repeats: bool) -> tuple[st
     else:
         steps.append(f"COUNT(s{len(steps)})")
     lines = (f"{i}. s{i} = {step} : Step {i}" for i, step in enumerate(steps, start=1))
-    return "New actions:\n- None\n\n" + "\n".join(lines) + "\n", n_model_steps == 1
+    is_known = n_model_steps == 1 and not any(step.startswith("LIMIT") for step in steps)
+    return "New actions:\n- None\n\n" + "\n".join(lines) + "\n", is_known

@@ -9,7 +9,6 @@ from functools import cache
 from math import inf
 
 from pearl.actions.by_row import reading, shown_text
-from pearl.actions.groups import are_groups
 from pearl.actions.values import Value, as_rows, as_text
 from pearl.documents.evidence import Evidence, Quote, Unverified, normalise
 from pearl.documents.evidence.collecting import passage_at
@@ -34,7 +33,8 @@ Group = tuple[Row | None, Sequence[Row]]
 
 def is_grouped(rows: Rows) -> bool:
     """Whether rows are groups; pairs have members, too, but no key."""
-    return are_groups(rows) and rows.column in rows.names
+    has_members = any(row.members or row.possible for row in rows.every)
+    return has_members and rows.column in rows.names
 
 
 class Reducer:
