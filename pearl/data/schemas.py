@@ -13,17 +13,10 @@ from inspect import isroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pearl.data import schema_tree
 from pearl.data.compiling import HAS_DEFAULT, tree_of_schema
 from pearl.data.composing import MISSING, Composer, Flaws, Reading, flaws_of_schema, told_place
 from pearl.data.json_schema import check, read_schema
-from pearl.data.schema_tree import (
-    Choice,
-    Node,
-    Object,
-    Scalar,
-    fields_of,
-    tree_of_fields,
-)
 from pearl.documents.record import Record
 from pearl.dsl.fields import TYPES, Field, parse_fields, print_fields
 from pearl.errors import DataError, UsageError
@@ -57,7 +50,7 @@ class Schema:
     model: Any
     text: str = field(repr=False)
     notes: tuple[str, ...] = ()
-    _root: Node = field(kw_only=True, repr=False)
+    _root: schema_tree.Node = field(kw_only=True, repr=False)
     _whole: str = field(default="", kw_only=True, repr=False)  # the field that is the whole
 
     def read(self, record: Record) -> Reading:
@@ -129,7 +122,7 @@ def load_schema(
         return _of_model(what, getattr(what, "__name__", None) or str(what))
     # Fields of a caller may be invalid.
     fields = parse_fields(what if isinstance(what, str) else print_fields(what))
-    return Schema(fields, None, print_fields(fields), _root=tree_of_fields(fields))
+    return Schema(fields, None, print_fields(fields), _root=schema_tree.tree_of_fields(fields))
 
 
 @lru_cache(maxsize=32)
@@ -211,9 +204,9 @@ def _of_json(data: Any, name: str, folder: Path | None = None, *, model: Any = N
     schema = read_schema(data, name, folder)
     root, notes = tree_of_schema(schema, name)
     check(schema, name, is_whole=True)
-    is_object = isinstance(root, Object | Choice)
-    whole = "" if is_object else _VALUE if isinstance(root, Scalar) else _ENTRIES
+    is_object = isinstance(root, schema_tree.Object | schema_tree.Choice)
+    whole = "" if is_object else _VALUE if isinstance(root, schema_tree.Scalar) else _ENTRIES
     named = replace(root, about="") if is_object else root  # what it says of all is no field's
-    fields = tuple(fields_of(named, whole))
+    fields = tuple(schema_tree.fields_of(named, whole))
     text = json.dumps(schema, ensure_ascii=False)
     return Schema(fields, model, text, notes, _root=root, _whole=whole)

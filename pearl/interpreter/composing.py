@@ -18,14 +18,8 @@ from pearl.dsl.signatures import Action
 from pearl.errors import UNUSABLE_KINDS, ModelError
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
+from pearl.interpreter import checking
 from pearl.interpreter.asking import Asker
-from pearl.interpreter.checking import (
-    Checked,
-    Claim,
-    check_claims,
-    is_copy,
-    passage_of,
-)
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.naming import MAX_NAME, Named
 from pearl.interpreter.parts import AnswerPart, labelled_text
@@ -136,7 +130,7 @@ async def compose_answer(
         for part in shown if part.output in values and part.tally and part.tally.stated.not_stated
     }  # fmt: skip
     composed = read_composed(completion.text, supports, values, question, asides)
-    checks, checked = Checks(), Checked([])
+    checks, checked = Checks(), checking.Checked([])
     n_said = sum(limits.counter.count(each.said) for each in composed.sentences)
     if n_said > CHECK_TOKENS // 2:
         composed = Composed(why="it is too long to be checked")
@@ -285,19 +279,19 @@ def check_costs(question: str, limits: ContextLimits) -> tuple[int, int]:
 
 async def _check(
     step: Step, question: str, composed: Composed, items: Sequence[_Item], asker: Asker
-) -> tuple[Checks, Checked]:  # fmt: skip
+) -> tuple[Checks, checking.Checked]:  # fmt: skip
     """The verdicts on the sentences of an answer; a sentence that is a whole sentence of its quotes needs none."""
     limits, document = asker.calls.limits, asker.calls.document
     cited = [[items[n] for n in sentence.rests_on] for sentence in composed.sentences]
     quotes = [[e for item in each if (e := item.evidence)] for each in cited]
     said = [sentence.said for sentence in composed.sentences]
     is_certain = [
-        limits.check == "auto" and bool(own) and is_copy(text, document, own)
+        limits.check == "auto" and bool(own) and checking.is_copy(text, document, own)
         for text, own in zip(said, quotes, strict=True)
     ]
     passages = [
         "" if sure else "\n\n".join(
-            filter(None, [*dict.fromkeys(item.computed for item in each), passage_of(document, own)])
+            filter(None, [*dict.fromkeys(item.computed for item in each), checking.passage_of(document, own)])
         )
         for each, own, sure in zip(cited, quotes, is_certain, strict=True)
     ]  # fmt: skip
@@ -305,11 +299,11 @@ async def _check(
     needs = list(map(count, passages))
     shares = _shares(needs, CHECK_TOKENS - sum(map(count, said)))
     claims = [
-        Claim(text, passage if n <= share else _clipped(passage, share, limits.counter))
+        checking.Claim(text, passage if n <= share else _clipped(passage, share, limits.counter))
         for text, passage, n, share in zip(said, passages, needs, shares, strict=True)
     ]
     asked = [claim for claim, sure in zip(claims, is_certain, strict=True) if not sure]
-    checked = await check_claims(asker, asked, step=step, question=question)
+    checked = await checking.check_claims(asker, asked, step=step, question=question)
     verdicts = iter(checked.verdicts)
     return Checks(
         checked.by, tuple((text, COPIED if sure else next(verdicts)) for text, sure in zip(said, is_certain, strict=True)),

@@ -16,6 +16,7 @@ from pearl.errors import ModelError, PearlError, UsageError
 from pearl.llm import Completion, Constrains, Model, ModelBase, PrefixCaching, Request
 from pearl.llm.backends import ModelSettings, create_model, own_key_variable
 from pearl.llm.fallback import ConstraintFallback, Mode
+from pearl.llm.middleware import wrappers
 from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.caching import (
     CacheWriter,
@@ -28,14 +29,6 @@ from pearl.llm.middleware.caching import (
 from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
 from pearl.llm.middleware.rate import Limited, LimitedBy
 from pearl.llm.middleware.retry import DEADLINE_S, CircuitBreaker, Retrying
-from pearl.llm.middleware.wrappers import (
-    AttemptReporter,
-    MarksRestored,
-    ReplyGuard,
-    Sampling,
-    TimeLimit,
-    Wrapper,
-)
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -170,7 +163,7 @@ class ClientSettings:
         return official.create(self.model, self.model_name, settings)
 
 
-class Client(Wrapper):
+class Client(wrappers.Wrapper):
     """A model with caching, retries, limits and a budget.
 
     Args:
@@ -247,7 +240,7 @@ class Client(Wrapper):
             caching=caching,
         )
         order: tuple[Layer | None, ...] = (
-            MarksRestored,
+            wrappers.MarksRestored,
             self._retrying,  # a call that waits for a retry does not occupy a slot
             _sampling(settings.seed, settings.temperature),
             # Cache hits use neither a slot nor tokens.
@@ -270,12 +263,12 @@ class Client(Wrapper):
             partial(CacheWriter, replies=replies, breaker=self.breaker)
             if reads and replies is not None
             else None,
-            ReplyGuard,  # unusable replies are not kept
+            wrappers.ReplyGuard,  # unusable replies are not kept
             # Reserves only calls that are sent.
             partial(Budgeted, budget=self.budget, caching=caching),
-            AttemptReporter if reads else None,
+            wrappers.AttemptReporter if reads else None,
             # Backends limit their own calls.
-            partial(TimeLimit, timeout_s=settings.timeout_s)
+            partial(wrappers.TimeLimit, timeout_s=settings.timeout_s)
             if model is settings.model or isinstance(model, FunctionModel)
             else None,
         )
@@ -295,12 +288,14 @@ class Client(Wrapper):
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
     ) -> Model:
         """The model with the same limits and budget, without shared replies but those of the same work (`scope`), at their original cost."""
-        own = (MarksRestored, Retrying, Sampling, DedupCache)
+        own = (wrappers.MarksRestored, Retrying, wrappers.Sampling, DedupCache)
         model = next(layer for layer in self.layers if not isinstance(layer, own))
         if scope and self.model.reads_prompts:
             model = Measured(model, self.replies, scope)
         sampling = _sampling(seed, temperature)
-        return MarksRestored(self._retrying(model if sampling is None else sampling(model)))
+        return wrappers.MarksRestored(
+            self._retrying(model if sampling is None else sampling(model))
+        )
 
     def _retrying(self, model: Model) -> Model:
         return Retrying(
@@ -378,4 +373,4 @@ def role_settings(main: ClientSettings, model: str | Model | Function) -> Client
 
 
 def _sampling(seed: int | None, temperature: float | None) -> Layer | None:
-    return None if seed is None else partial(Sampling, seed=seed, temperature=temperature)
+    return None if seed is None else partial(wrappers.Sampling, seed=seed, temperature=temperature)

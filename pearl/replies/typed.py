@@ -40,14 +40,7 @@ from pearl.documents.numbers import (
     unit_named,
 )
 from pearl.documents.table.quantities import numbers_of
-from pearl.dsl.decoding.constraint import (
-    MAX_COUNTED,
-    Constraint,
-    JsonForm,
-    closed_object,
-    require,
-    schema_grammar,
-)
+from pearl.dsl.decoding import constraint
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.errors.patterns import lazy_pattern
@@ -62,7 +55,7 @@ State = Literal["found", "nothing", "undecided", "refused", "not_needed"]
 MAX_AMOUNT = 200  # Maximum characters of a number with its unit; bounds the time of patterns
 MAX_QUOTED, MAX_QUOTED_WORDS = 79, 7
 """Maximum characters and words of a reply that a reason quotes: a whole sentence would look like an echo."""
-MAX_ENTRIES, MAX_QUOTES = 1_000, MAX_COUNTED
+MAX_ENTRIES, MAX_QUOTES = 1_000, constraint.MAX_COUNTED
 """Maximum entries and quotes of a reply that a decoder holds to its schema."""
 MAX_QUOTE = 600
 """Maximum characters of a quote where other texts are limited: some sentences, for a cut one stands nowhere."""
@@ -493,7 +486,7 @@ _READERS: dict[ValueType, Callable[[Any, str | None, str, bool], Value]] = {
 
 
 @cache
-def reply_constraint(wanted: ValueType, max_text: int | None = None) -> Constraint:
+def reply_constraint(wanted: ValueType, max_text: int | None = None) -> constraint.Constraint:
     """The constraint on a reply."""
     text = {"type": "string", **({} if max_text is None else {"maxLength": max_text})}
     copied = text if max_text is None else {**text, "maxLength": MAX_QUOTE}
@@ -502,20 +495,20 @@ def reply_constraint(wanted: ValueType, max_text: int | None = None) -> Constrai
         case ValueType.LIST:
             many = {"type": "array", "maxItems": MAX_ENTRIES}
             lists = {"entries": {**many, "items": text}, "quotes": {**many, "items": copied}}
-            schema = closed_object(lists)
+            schema = constraint.closed_object(lists)
         case ValueType.BOOL:
             verdict = {"type": "string", "enum": ["yes", "no", _NOT_STATED]}
-            schema = closed_object({"quote": quote, "verdict": verdict})
+            schema = constraint.closed_object({"quote": quote, "verdict": verdict})
         case _:
             null = {"anyOf": [text, {"type": "null"}]}
-            schema = closed_object({_form(wanted).key: null, "quote": quote})
+            schema = constraint.closed_object({_form(wanted).key: null, "quote": quote})
 
     def text_of(said: Any) -> str:
-        require(said, schema)
+        constraint.require(said, schema)
         return json.dumps(said, ensure_ascii=False)
 
-    return Constraint(
+    return constraint.Constraint(
         f"reply-{wanted.lower()}",
-        schema_grammar(schema),
-        JsonForm(schema, text_of, "", is_read_by_caller=True),
+        constraint.schema_grammar(schema),
+        constraint.JsonForm(schema, text_of, "", is_read_by_caller=True),
     )

@@ -16,14 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from pearl.dsl.decoding.constraint import (
-    Constraint,
-    JsonForm,
-    closed_object,
-    ordered_json,
-    require,
-    schema_grammar,
-)
+from pearl.dsl.decoding import constraint
 from pearl.errors.patterns import lazy_pattern
 
 Operator = Literal[
@@ -377,7 +370,7 @@ _HINT = (
 )
 
 
-def query_constraint(columns: Sequence[str]) -> Constraint:
+def query_constraint(columns: Sequence[str]) -> constraint.Constraint:
     """The constraint for a table with these columns."""
     column = {"$ref": "#/$defs/column"}
     text = {"type": "string", "pattern": f"^{_TEXT}$"}
@@ -388,7 +381,7 @@ def query_constraint(columns: Sequence[str]) -> Constraint:
         return {"type": "array", "items": items, "minItems": least, "maxItems": most}
 
     def closed(**properties: Any) -> dict[str, Any]:
-        return closed_object(properties)
+        return constraint.closed_object(properties)
 
     where, arithmetic = {"$ref": "#/$defs/where"}, {"$ref": "#/$defs/arithmetic"}
     nothing = {"type": "null"}
@@ -428,10 +421,12 @@ def query_constraint(columns: Sequence[str]) -> Constraint:
     }
 
     def text_of(value: Any) -> str:
-        require(value, schema)
-        return ordered_json(value, _ORDER)
+        constraint.require(value, schema)
+        return constraint.ordered_json(value, _ORDER)
 
-    return Constraint("query", schema_grammar(schema), JsonForm(schema, text_of, _HINT))
+    return constraint.Constraint(
+        "query", constraint.schema_grammar(schema), constraint.JsonForm(schema, text_of, _HINT)
+    )
 
 
 _ORDER = (

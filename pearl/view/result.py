@@ -8,22 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pearl import trace
 from pearl.documents.evidence import DOUBTS, shown_span, with_omissions
 from pearl.documents.rows import TEXT_COLUMN
 from pearl.errors import Span
 from pearl.llm import Usage
-from pearl.trace import (
-    CallFailed,
-    Event,
-    LookedUp,
-    ModelCalled,
-    Retrieved,
-    RunFinished,
-    RunStarted,
-    StepFailed,
-    StepFinished,
-    StepStarted,
-)
 from pearl.view.sources import ResultRecord, row_of_trace
 
 STATUSES = (
@@ -104,10 +93,10 @@ class ShownStep:
     n_calls: int = 0
     origin: tuple[Sequence[str], str] = ((), "")
     checks: ShownChecks | None = None
-    finished: StepFinished | None = None
+    finished: trace.StepFinished | None = None
     error: str = ""
-    calls: tuple[ModelCalled | CallFailed, ...] = ()
-    searches: tuple[Retrieved | LookedUp, ...] = ()
+    calls: tuple[trace.ModelCalled | trace.CallFailed, ...] = ()
+    searches: tuple[trace.Retrieved | trace.LookedUp, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +128,11 @@ class Result:
     usage: Usage | None
     seconds: float | None
     origin: tuple[Sequence[str], str] = ((), "")
-    events: tuple[Event, ...] = ()
-    started: RunStarted | None = None
+    events: tuple[trace.Event, ...] = ()
+    started: trace.RunStarted | None = None
     problems: tuple[str, ...] = ()
 
-    def of(self, kind: str) -> list[Event]:
+    def of(self, kind: str) -> list[trace.Event]:
         """The events of a kind, in order."""
         return [event for event in self.events if event.event == kind]
 
@@ -273,7 +262,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         problems.append("Its status is unknown.")
         status = "unknown"
     plan = row.text("plan")
-    started = next((event for event in record.events if isinstance(event, RunStarted)), None)
+    started = next((event for event in record.events if isinstance(event, trace.RunStarted)), None)
     plan = plan or (started.plan if started else "")
     first = plan.partition("\n")[0]  # a failed run has no other record of its question
     question = first.removeprefix("Question: ") if first.startswith("Question: ") else ""
@@ -283,7 +272,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     places = list(_places(row))
     of_rows = [place.number for place in places if place.is_row]
     left_out = frozenset(of_rows[max_rows:])
-    ends = [event.n_rows for event in events if isinstance(event, RunFinished)]
+    ends = [event.n_rows for event in events if isinstance(event, trace.RunFinished)]
     n_rows = ends[-1] if ends else 0
     understood, error = row.inner("understood"), row.inner("error")
     message, _, help = error.text("message").partition("\n  help: ")
@@ -426,24 +415,24 @@ def _unverified(row: Untrusted) -> Iterator[tuple[str, str, str]]:
         yield each.text("step"), each.text("text"), reason
 
 
-def _steps(row: Untrusted, events: Sequence[Event]) -> Iterator[ShownStep]:
+def _steps(row: Untrusted, events: Sequence[trace.Event]) -> Iterator[ShownStep]:
     """The steps of the row, then steps that only the trace of an unfinished run has."""
-    calls: dict[str, list[ModelCalled | CallFailed]] = {}
-    searches: dict[str, list[Retrieved | LookedUp]] = {}
-    finished: dict[str, StepFinished] = {}
+    calls: dict[str, list[trace.ModelCalled | trace.CallFailed]] = {}
+    searches: dict[str, list[trace.Retrieved | trace.LookedUp]] = {}
+    finished: dict[str, trace.StepFinished] = {}
     failed: dict[str, str] = {}
     begun: dict[str, str] = {}
     for event in events:
         match event:
-            case ModelCalled() | CallFailed():
+            case trace.ModelCalled() | trace.CallFailed():
                 calls.setdefault(event.step, []).append(event)
-            case Retrieved() | LookedUp():
+            case trace.Retrieved() | trace.LookedUp():
                 searches.setdefault(event.step, []).append(event)
-            case StepFinished():
+            case trace.StepFinished():
                 finished[event.step] = event
-            case StepFailed():
+            case trace.StepFailed():
                 failed[event.step] = event.error
-            case StepStarted():
+            case trace.StepStarted():
                 begun[event.step] = event.action
     steps = [
         ShownStep(

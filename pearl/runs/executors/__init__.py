@@ -32,17 +32,8 @@ from typing import Any, Generic, Protocol, TypedDict, TypeVar, Unpack
 
 from pydantic import BaseModel
 
-from pearl import plugins
+from pearl import errors, plugins
 from pearl.documents.document import Document, DocumentKind
-from pearl.errors import (
-    BudgetError,
-    ExecutionError,
-    ModelError,
-    PausedError,
-    PearlError,
-    UsageError,
-    error_to_dict,
-)
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm.middleware.caching import Replies
@@ -147,7 +138,7 @@ class Task(Unit):
     document: Callable[[], Document] | None = None
     question: str | None = None
     plan: str | None = None
-    problem: PearlError | None = None
+    problem: errors.PearlError | None = None
     source: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
     kind: DocumentKind = "document"
@@ -160,7 +151,7 @@ class Task(Unit):
         try:
             extra = json.dumps([dict(self.extra), dict(self.parameters)], sort_keys=True)
         except TypeError as error:
-            raise UsageError(
+            raise errors.UsageError(
                 f"the extra of task '{self.id}' is not JSON data: {error}",
                 help="give it texts, numbers, lists and dictionaries",
             ) from None
@@ -178,7 +169,7 @@ class Task(Unit):
     async def perform(self, resources: Resources, trace: Trace) -> Answer:
         """Run the plan, writing it first if necessary."""
         if self.problem is not None or self.document is None:
-            raise self.problem or PearlError("the task has no document")
+            raise self.problem or errors.PearlError("the task has no document")
         document = await resources.document(self.document)
         resources.on_loaded()
         if self.plan is None:
@@ -193,14 +184,16 @@ class Task(Unit):
         """One row of a results file; `status` is that of the answer, `failed`, or `unfinished`."""
         if result is not None:
             return {"id": self.id, **self.extra, **result.to_dict()}
-        finished = error.finished if isinstance(error, ExecutionError) else ()
+        finished = error.finished if isinstance(error, errors.ExecutionError) else ()
         return {
             "id": self.id,
             **self.extra,
-            "status": "unfinished" if isinstance(error, BudgetError | PausedError) else "failed",
+            "status": "unfinished"
+            if isinstance(error, errors.BudgetError | errors.PausedError)
+            else "failed",
             "question": self.question,
             **({"parameters": dict(self.parameters)} if self.parameters else {}),
-            "error": error and error_to_dict(error),
+            "error": error and errors.error_to_dict(error),
             **({"steps": [step.to_dict() for step in finished]} if finished else {}),
         }
 
@@ -225,7 +218,7 @@ class Outcome(Generic[U]):
     @property
     def is_unfinished(self) -> bool:
         """Whether the end of the run interrupted it: a limit, or an unreachable server."""
-        return isinstance(self.error, BudgetError | PausedError)
+        return isinstance(self.error, errors.BudgetError | errors.PausedError)
 
     @property
     def has_row(self) -> bool:
@@ -268,7 +261,7 @@ class Offered(TypedDict, total=False):
     replies: Replies
     folder: Path
     on_progress: Callable[[object], None]
-    on_trouble: Callable[[ModelError, float], None]
+    on_trouble: Callable[[errors.ModelError, float], None]
     batch_threshold: int
 
 

@@ -22,15 +22,8 @@ from pearl.errors import StoreError, did_you_mean
 from pearl.errors.escaping import json_bytes
 from pearl.errors.privacy import is_encrypted
 from pearl.llm import Completion, Usage
+from pearl.plugins import persistence
 from pearl.plugins.files import make_private, why_unsafe
-from pearl.plugins.persistence import (
-    FAILURES,
-    Lease,
-    WriteLock,
-    connect,
-    to_store_error,
-    version_of,
-)
 from pearl.runs.store import database
 from pearl.runs.store.database import FILE as FILE
 from pearl.runs.store.database import VERSION as VERSION
@@ -109,7 +102,7 @@ def refuse_others(folder: Path) -> None:
 class Run:
     """A run that this process writes."""
 
-    def __init__(self, id: str, store: Store, lease: Lease) -> None:
+    def __init__(self, id: str, store: Store, lease: persistence.Lease) -> None:
         self.id = id
         self.position = _positions(store.folder, id)[0]
         self._store = store
@@ -195,7 +188,7 @@ class Store:
             if read_only:
                 connection = database.open_existing(path)
                 warnings: tuple[str, ...] = ()
-                if version_of(connection) != database.CURRENT:
+                if persistence.version_of(connection) != database.CURRENT:
                     connection.close()
                     with cls._opened(folder, path) as converted:
                         warnings = converted.warnings
@@ -203,14 +196,14 @@ class Store:
                 return cls(folder, connection, None, warnings)
             make_private(folder)
             return cls._opened(folder, path)
-        except FAILURES as error:
-            raise to_store_error(error, path) from None
+        except persistence.FAILURES as error:
+            raise persistence.to_store_error(error, path) from None
 
     @classmethod
     def _opened(cls, folder: Path, path: Path) -> Store:
         # SQLite has locks, too. But before 3.51.3 two connections that write and reset the log at the
         # same moment can damage the file, and a process that waits for SQLite's lock may starve.
-        lock = WriteLock(folder / "write.lock", LOCAL)
+        lock = persistence.WriteLock(folder / "write.lock", LOCAL)
         try:
             with lock.held():
                 connection, warnings = database.create_database(path)
@@ -219,7 +212,7 @@ class Store:
             raise
         writer = database.StoreWriter(path, connection, lock)
         try:
-            return cls(folder, connect(path, "ro"), writer, warnings)
+            return cls(folder, persistence.connect(path, "ro"), writer, warnings)
         except BaseException:
             writer.close()
             raise
@@ -253,8 +246,8 @@ class Store:
         """All rows of a query."""
         try:
             return self._connection.execute(statement, values).fetchall()
-        except FAILURES as error:
-            raise to_store_error(error, self._path) from None
+        except persistence.FAILURES as error:
+            raise persistence.to_store_error(error, self._path) from None
 
     async def reply(self, key: bytes) -> Completion | None:
         """The reply with this key, if it exists and is not damaged."""
@@ -441,7 +434,7 @@ class Store:
 
     def begin(self, spec: RunSpec, *, fresh: bool = False, id: str | None = None) -> Run:
         """Begin a run, or resume the latest of the same spec."""
-        leases: list[Lease] = []
+        leases: list[persistence.Lease] = []
 
         def work(connection: sqlite3.Connection) -> str:
             info = None if fresh else self._resumable(connection, spec, id)
@@ -580,13 +573,13 @@ def _forget_positions(folder: Path, run_id: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def lease_run(folder: Path, id: str, info: RunInfo | None) -> Lease:
+def lease_run(folder: Path, id: str, info: RunInfo | None) -> persistence.Lease:
     """The lease of a run."""
     if not is_id(id):
         raise StoreError(
             f"not the id of a run: '{id[:40]}'", path=folder / FILE, help="move it away"
         )
-    lease = Lease.take(folder / f"run-{id}.lock", LOCAL)
+    lease = persistence.Lease.take(folder / f"run-{id}.lock", LOCAL)
     if lease is None:
         holder = info.holder if info else None
         who = f"process {holder.pid} on {holder.host}" if holder else "another process"

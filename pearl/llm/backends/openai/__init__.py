@@ -18,7 +18,7 @@ from pearl.errors import ModelError, UsageError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
-from pearl.llm.backends.openai import faults, replies, servers
+from pearl.llm.backends.openai import faults, replies, servers, sessions
 from pearl.llm.backends.openai.constraining import Constraining, Spend
 from pearl.llm.backends.openai.endpoint import (
     KEY_VARIABLE,
@@ -30,13 +30,6 @@ from pearl.llm.backends.openai.endpoint import (
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.replies import Listed, plausible
 from pearl.llm.backends.openai.servers import Server
-from pearl.llm.backends.openai.sessions import (
-    TIMEOUT_S,
-    HttpSession,
-    ServerTokenizer,
-    aside,
-    find_window,
-)
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
@@ -121,7 +114,9 @@ class OpenAIModel:
             else Constrains(server.by)
         )
         may_tokenize = not endpoint.is_openai if server is None else bool(server.tokenizes)
-        self.tokenizer = ServerTokenizer(endpoint, server) if is_asked and may_tokenize else None
+        self.tokenizer = (
+            sessions.ServerTokenizer(endpoint, server) if is_asked and may_tokenize else None
+        )
         self._is_asked = is_asked
         self._is_streamed = is_streamed
         self._window = window
@@ -129,7 +124,7 @@ class OpenAIModel:
         self._endpoint = endpoint
         self._timeout_s = timeout_s
         self.caching = None if server is None else server.caching(endpoint.model)
-        self._session = HttpSession(
+        self._session = sessions.HttpSession(
             endpoint, timeout_s, backend, wire, is_streamed=is_streamed, caching=self.caching,
             key_headers=bearer if server is None else server.key_headers,
             page=None if server is None else server.page,
@@ -145,7 +140,7 @@ class OpenAIModel:
             is_told = self._endpoint.is_local or (known is None and not self._endpoint.is_openai)
             told = None
             if is_told and self._is_asked:
-                told = aside(find_window(self._endpoint, self._server)).result()
+                told = sessions.aside(sessions.find_window(self._endpoint, self._server)).result()
             self._window = told or known or DEFAULT_WINDOW
         return self._window
 
@@ -206,7 +201,7 @@ class OpenAIModel:
                 return []
             raise await self._session.refused(error) from None
         except TimeoutError:
-            raise faults.too_slow(TIMEOUT_S, self._endpoint) from None
+            raise faults.too_slow(sessions.TIMEOUT_S, self._endpoint) from None
         except ValueError:
             return []
 
