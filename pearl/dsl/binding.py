@@ -12,8 +12,7 @@ from pearl.dsl.nodes import Item, Reference, String, items_of, one_line, with_it
 from pearl.dsl.signatures import CTX
 from pearl.errors import Diagnostic, UsageError, suggest
 
-MAX_VALUE = 1_000
-"""Maximum characters of a value."""
+MAX_VALUE = 1_000  # Maximum characters of a value
 
 
 def bind(checked: CheckedPlan, values: Mapping[str, object]) -> CheckedPlan:

@@ -23,13 +23,11 @@ one of `Field.labels`."""
 TYPES: tuple[FieldType, ...] = get_args(FieldType)[:-1]
 """The types that have a name; labels are written themselves."""
 
-BAD_FIELDS = "bad-fields"
-"""The code of every error in the short form."""
+BAD_FIELDS = "bad-fields"  # The code of every error in the short form
 
 MAX_FIELDS = 5_000
 MAX_DEPTH = 16
-ENTRY = ""
-"""The name of the one field of a list of lists: the entry itself."""
+ENTRY = ""  # The name of the one field of a list of lists: the entry itself
 
 
 @dataclass(frozen=True, slots=True)

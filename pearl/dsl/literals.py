@@ -81,8 +81,7 @@ def _escaped(character: str) -> str:
     return r"\t" if character == "\t" else f"\\u{ord(character):04x}"
 
 
-MAX_NAME = 80
-"""Maximum length of a name in characters; the grammar has the same limit."""
+MAX_NAME = 80  # Maximum length of a name in characters; the grammar has the same limit
 
 
 @cache

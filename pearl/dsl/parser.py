@@ -36,8 +36,7 @@ NO_STEP = "this text has no step"
 
 Start = Literal["file", "step", "action", "library_action", "declared"]
 
-_BLANKS = " \u00a0"
-"""Blanks at which a text cannot begin, and which are dropped at its end."""
+_BLANKS = " \u00a0"  # Blanks at which a text cannot begin, and which are dropped at its end
 
 
 _BEGIN: ContextVar[int] = ContextVar("_BEGIN", default=0)

@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 
 from pearl.dsl.literals import short
 
-MAX_PATTERN = 1_000
-"""Maximum characters of a pattern: compiling one takes time and room."""
+MAX_PATTERN = 1_000  # Maximum characters of a pattern: compiling one takes time and room
 
 
 @lru_cache(maxsize=1_000)

@@ -111,8 +111,7 @@ class NamedCall:
 
     action: str
     arguments: tuple[tuple[str, Span], ...]
-    inside: Span
-    """What is between its brackets."""
+    inside: Span  # What is between its brackets
     error: Span
 
 
@@ -131,8 +130,7 @@ class Scope:
 
     words: Collection[str] = ()
     values: dict[str, str] = field(default_factory=dict)
-    replaced: set[str] = field(default_factory=set)
-    """The names for values that were read as these."""
+    replaced: set[str] = field(default_factory=set)  # The names for values that were read as these
 
 
 def should_read(text: str, span: Span, wanted: str, why: str) -> Diagnostic:

@@ -62,8 +62,7 @@ _BRACKETS = lazy_pattern(
     r""""(?:[^"\\\n]|\\.)*+"|[“„][^“”"\n]*+[”“"]|(?<=[(\[,=\s])'[^'\n]*+'"""
     r"""|(?<=[\s,(\[])#.*+|(?P<open>[(\[（［])|(?P<close>[)\]）］])|(?P<quote>["“”])"""
 )
-_MAX_LINES = 20
-"""Maximum lines of a call."""
+_MAX_LINES = 20  # Maximum lines of a call
 _VALUE = lazy_pattern(
     r"""(?P<value>"(?:[^"\\]|\\["\\nt])*+"|'(?P<single>[^'"\\]*+)'|\[[\w\s,.-]*+\]|[^\W\d]\w*+)(?:\s*+;)?+(?:\s++[:#].*+|\s*+)\Z"""
 )

@@ -48,10 +48,8 @@ _BY_MODEL = (SEMANTIC, "string_llm")
 
 MAX_CELLS = 4_000_000
 """Most pairs of unequal entries of two lists of which the best are sought; more are compared in their order."""
-MAX_WORDS = 20
-"""Words of a text by which entries are matched that have equally many equal values."""
-EQUAL = 1_000
-"""What an equal value counts in a match, where a word counts 1."""
+MAX_WORDS = 20  # Words of a text by which entries are matched that have equally many equal values
+EQUAL = 1_000  # What an equal value counts in a match, where a word counts 1
 
 
 @dataclass(slots=True)
@@ -395,8 +393,7 @@ class _Place:
         return node
 
 
-MAX_NODES = 100
-"""Most schemas of one place."""
+MAX_NODES = 100  # Most schemas of one place
 
 _TYPES: Mapping[str, Mapping[str, Any]] = {
     "int": {"type": "integer"}, "number": {"type": "number"}, "decimal": {"type": "number"},
@@ -555,8 +552,7 @@ def _shared(first: Sequence[Counter[Any]], second: Sequence[Counter[Any]]) -> ND
 # --- gold files -------------------------------------------------------------------------------
 
 _SUFFIX = ".gold.json"
-MAX_NESTED = 64
-"""Most objects and lists in one another."""
+MAX_NESTED = 64  # Most objects and lists in one another
 _FORM = 'rows read {"document": "a.txt", "value": {...}}, files of a folder NAME.gold.json'
 
 

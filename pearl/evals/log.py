@@ -17,8 +17,7 @@ from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.runs.identity import RunConfig
 
-Key = tuple[str, str, int]
-"""Sample, method and seed."""
+Key = tuple[str, str, int]  # Sample, method and seed
 
 
 class Header(RunConfig):

@@ -34,8 +34,7 @@ class Look:
     """A further search of a step, and what it found."""
 
     by: str
-    queries: tuple[str, ...] = ()
-    """() for those of the first search."""
+    queries: tuple[str, ...] = ()  # () for those of the first search
     n_passages: int = 0
     state: State = "nothing"
 

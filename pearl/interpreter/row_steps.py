@@ -78,8 +78,7 @@ from pearl.replies.typed import Reply
 LONG_ROW = 200
 """Characters from which a row has words that decide about it: a shorter one is its own passage."""
 
-ITEM_TOKENS = 24
-"""Tokens reserved for the tags around an item, and for the seams of its text."""
+ITEM_TOKENS = 24  # Tokens reserved for the tags around an item, and for the seams of its text
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +94,7 @@ class RowStep:
     is_over: bool = False
     """Whether the model judges what the action makes of the rows, and not the rows."""
     n_needed: int | None = None
-    taken: frozenset[str] = frozenset()
-    """The replies of the rows that the plan needs `n_needed` of."""
+    taken: frozenset[str] = frozenset()  # The replies of the rows that the plan needs `n_needed` of
 
     def shown(self, rows: Rows) -> list[str | None]:
         """The text of each row in a prompt; None for an undecided value."""
@@ -306,8 +304,7 @@ class RowRequests:
         return self._limits.counter.count(prompt) + ITEM_TOKENS
 
 
-MAX_ROUNDS = 6
-"""Maximum requests for the items of one batch, including the first."""
+MAX_ROUNDS = 6  # Maximum requests for the items of one batch, including the first
 
 UNREADABLE: frozenset[ModelErrorKind] = frozenset(
     {"truncated", "repetition", "empty", "refused", "filtered"}
@@ -315,11 +312,9 @@ UNREADABLE: frozenset[ModelErrorKind] = frozenset(
 """Errors that concern one batch only: its rows are requested again."""
 
 
-_QUOTE = "\n> "
-"""Stands between a kept reply and its quote; a reply is one line."""
+_QUOTE = "\n> "  # Stands between a kept reply and its quote; a reply is one line
 
-NOT_BLANK = ("yes_no", "label")
-"""Kinds of decision for which a blank reply is none."""
+NOT_BLANK = ("yes_no", "label")  # Kinds of decision for which a blank reply is none
 
 
 class RowReader:

@@ -13,14 +13,10 @@ from pearl.dsl.signatures import CTX, ActionLibrary
 
 QUESTION = "Which values does the document state for"
 """How the question of a schema alone begins; it says nothing that the fields do not say."""
-_LEAF_TOKENS = 60
-"""Tokens of a value with its quote in a reply."""
-_VALUE_TOKENS = 15
-"""Tokens of a value in an entry of a list, whose values share a quote."""
-_NAME = 40
-"""Characters of a name that these tokens have room for."""
-_N_ENTRIES, _N_INNER = 8, 2
-"""Entries that a list is expected to have, and a list in an entry."""
+_LEAF_TOKENS = 60  # Tokens of a value with its quote in a reply
+_VALUE_TOKENS = 15  # Tokens of a value in an entry of a list, whose values share a quote
+_NAME = 40  # Characters of a name that these tokens have room for
+_N_ENTRIES, _N_INNER = 8, 2  # Entries that a list is expected to have, and a list in an entry
 _N_NAMED = 6
 
 

@@ -31,8 +31,7 @@ def free_output(name: str, steps: Iterable[Step]) -> str:
     return next(each for each in names if each not in taken)
 
 
-N_EXAMPLES = 11
-"""Examples in a whole prompt, as in the paper."""
+N_EXAMPLES = 11  # Examples in a whole prompt, as in the paper
 
 _SHORTER = (7, 5, 3, 2, 1, 0)
 """Numbers of examples to try where the whole prompt does not fit the window."""
@@ -40,8 +39,7 @@ _SHORTER = (7, 5, 3, 2, 1, 0)
 _PER_EXAMPLE = 5
 """Nearest actions that a shortened prompt explains for each of its nearest examples."""
 
-_MAX_NAMED = 5
-"""Missing actions that a notice names."""
+_MAX_NAMED = 5  # Missing actions that a notice names
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +52,7 @@ class Shown:
     """The actions with a definition, None for all; others are named, and those on rows left out."""
     n_nearest: int | None = None
     """Examples that were chosen for the question; None for the whole prompt."""
-    notes: tuple[str, ...] = ()
-    """What was left out, for people."""
+    notes: tuple[str, ...] = ()  # What was left out, for people
 
 
 def is_on_rows(action: Action) -> bool:

@@ -23,8 +23,7 @@ from pearl.planner.understanding import Understood, understand
 from pearl.planner.writer import MAX_REPAIRS, RepairLoop, composing, one_line
 from pearl.trace import Trace
 
-_LARGE = 65_536
-"""Tokens of a window that a planning prompt fits by its length in bytes."""
+_LARGE = 65_536  # Tokens of a window that a planning prompt fits by its length in bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from pearl.trace import QuestionUnderstood, Trace
 
 PLACEHOLDER = lazy_pattern(r"\bANSWER_[1-9]\d{0,4}\b")
 
-MAX_ANSWER = 300
-"""Maximum characters of an inserted answer."""
+MAX_ANSWER = 300  # Maximum characters of an inserted answer
 
 MAX_NAME, MAX_NAME_WORDS = 60, 3
 """Maximum characters of what an answer names, and words of an answer that is a name as it stands."""
@@ -97,17 +96,14 @@ def _shortened(line: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 4].rstrip()} ..."
 
 
-MAX_LENGTH = 1_000
-"""Maximum characters by which a reply may exceed the question."""
+MAX_LENGTH = 1_000  # Maximum characters by which a reply may exceed the question
 
-MAX_QUESTION = 300
-"""Maximum characters of an earlier question in a prompt."""
+MAX_QUESTION = 300  # Maximum characters of an earlier question in a prompt
 
 MAX_TURNS = 12
 """Maximum earlier turns in a prompt: the first, which names the topic, and the latest ones."""
 
-MAX_TOKENS = 2_048
-"""Maximum tokens of the turns in a prompt, and at most a quarter of the window."""
+MAX_TOKENS = 2_048  # Maximum tokens of the turns in a prompt, and at most a quarter of the window
 
 _SYSTEM = """\
 You rewrite the last question of a conversation about a document, so that it can be understood by \

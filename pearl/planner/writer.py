@@ -86,8 +86,7 @@ def composing(plan: CheckedPlan, question: str, max_steps: int) -> CheckedPlan:
 
 CODE = "unclear-plan"
 
-MAX_LINES = 400
-"""Maximum step lines of a reply, over all its plans."""
+MAX_LINES = 400  # Maximum step lines of a reply, over all its plans
 
 # "Do not use this plan", but not "This plan is not only for letters".
 _AGAINST = lazy_pattern(
@@ -192,8 +191,7 @@ def _is_apart(
     return len(fences) % 2 == 1 and end < fences[-1] < begin
 
 
-MAX_REPAIRS = 4
-"""Default number of repair rounds."""
+MAX_REPAIRS = 4  # Default number of repair rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +255,7 @@ class RepairLoop:
     sources: Sequence[Source] = ()
     fallback: ConstraintFallback | None = None
     trace: Trace | None = None
-    n_later: Callable[[], int] = int
-    """Counts the plans that are expected after this one."""
+    n_later: Callable[[], int] = int  # Counts the plans that are expected after this one
 
     def __post_init__(self) -> None:
         self._fallback = self.fallback or ConstraintFallback(self.model.constrains)

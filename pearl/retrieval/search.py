@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-STEP = 1_024
-"""Passages between two reports of progress."""
+STEP = 1_024  # Passages between two reports of progress
 
 EmbeddingProgress = Callable[[int, int], None]
 """Receives the number of embedded passages, and of all passages to embed."""

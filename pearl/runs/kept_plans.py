@@ -18,8 +18,7 @@ from pearl.llm.middleware.caching import Replies
 from pearl.pipeline import Pearl
 from pearl.planner.understanding import MAX_NAME, MAX_NAME_WORDS
 
-MAX_KEPT = 500
-"""Maximum plans that are kept for one library; the oldest go first."""
+MAX_KEPT = 500  # Maximum plans that are kept for one library; the oldest go first
 
 _LIST = TypeAdapter(list[tuple[str, list[str], str]])
 """Questions, with the names of their parameters in braces, and their plans."""

@@ -22,8 +22,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 
-_SHOWN = 40
-"""Maximum characters of a value in an error message."""
+_SHOWN = 40  # Maximum characters of a value in an error message
 
 
 def closed_object(properties: Schema) -> dict[str, Any]:
@@ -215,8 +214,7 @@ def ordered_json(value: Any, order: Sequence[str]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-Form = Literal["lark", "llguidance", "gbnf", "json-schema"]
-"""Notations of a constraint."""
+Form = Literal["lark", "llguidance", "gbnf", "json-schema"]  # Notations of a constraint
 
 FORMS: tuple[Form, ...] = get_args(Form)
 
@@ -227,8 +225,7 @@ class JsonForm:
 
     schema: Mapping[str, Any]
     text_of: Callable[[Any], str]
-    hint: str
-    """What the prompt has to say of the form; "" if it says it anyway."""
+    hint: str  # What the prompt has to say of the form; "" if it says it anyway
     is_read_by_caller: bool = False
     """Whether a reply of another form is returned as it is, because its reader asks again with the reason."""
 

@@ -34,11 +34,9 @@ from pearl.dsl.signatures import CTX, ROWS, Action, ActionLibrary, Parameter, Va
 
 Schema = dict[str, Any]
 
-_LARGEST = 10**14 - 1
-"""Larger numbers with a fraction have too many digits for the plan language."""
+_LARGEST = 10**14 - 1  # Larger numbers with a fraction have too many digits for the plan language
 
-_DECIMALS = 15
-"""Digits after the point that the plan language takes."""
+_DECIMALS = 15  # Digits after the point that the plan language takes
 
 _LABELS: Schema = {
     "type": "array", "items": {"type": "string", "pattern": "^[^ ].*$"}, "minItems": 2
@@ -139,8 +137,7 @@ def _declarations(name: Schema, max_text: int | None) -> Schema:
     return {"type": "array", "items": declaration, "maxItems": MAX_NEW_ACTIONS}
 
 
-_OUTPUT = closed_object({"output": _ref("name")})
-"""A reference to the document or an output."""
+_OUTPUT = closed_object({"output": _ref("name")})  # A reference to the document or an output
 
 
 class _Scope:

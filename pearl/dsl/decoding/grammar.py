@@ -13,8 +13,7 @@ from pearl.dsl.signatures import CTX, Action, ActionLibrary, ValueType, outputs_
 from pearl.errors import LibraryError
 from pearl.plugins.files import read_data
 
-MAX_NEW_NAME = 40
-"""Maximum length of a name that a decoder generates, in characters."""
+MAX_NEW_NAME = 40  # Maximum length of a name that a decoder generates, in characters
 
 
 def names_except(
@@ -79,8 +78,7 @@ MAX_COUNTED = (3, 2)
 """Maximum outputs of a kind other than text, for one such kind and for two; 1 for more kinds. Every kind
 multiplies the number of states, and with it the length of the grammar."""
 
-Counts = tuple[int, ...]
-"""The number of outputs for each letter of the states."""
+Counts = tuple[int, ...]  # The number of outputs for each letter of the states
 
 _LETTERS: Mapping[ValueType, str] = {
     ValueType.TEXT: "v",
@@ -102,8 +100,7 @@ class Slot(NamedTuple):
 
     type: ValueType
     choices: tuple[str, ...] = ()
-    reads: str = ""
-    """`labels` or `results`, which are of a form of their own."""
+    reads: str = ""  # `labels` or `results`, which are of a form of their own
 
     @property
     def name(self) -> str:
@@ -251,8 +248,7 @@ MAX_WRITTEN_STEPS = 12
 """Maximum steps of a plan that is written under a grammar, whose size grows with the square of this number;
 one published plan in 500 has more than eight steps."""
 
-MAX_NEW_ACTIONS = 5
-"""Actions that one plan may declare under these grammars."""
+MAX_NEW_ACTIONS = 5  # Actions that one plan may declare under these grammars
 
 NEW_PARAMETERS = ("X", "Y", "Z")
 """Parameters of a new action besides the document, if declarations have to be valid."""
