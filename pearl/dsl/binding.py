@@ -51,12 +51,7 @@ def parameter_value(name: str, value: object) -> str:
 
 
 def with_names(question: str, values: Mapping[str, str]) -> str:
-    """The question with the names of parameters in braces, in place of their values.
-
-    Example:
-        >>> with_names("Why was Warfarin stopped?", {"drug": "warfarin"})
-        'Why was {drug} stopped?'
-    """
+    """The question with the names of parameters in braces, in place of their values."""
     for name in values:
         # Outputs of plans written under a grammar are called v1, n1 and so on.
         if not terminal("NAME").fullmatch(name) or name == CTX or re.fullmatch(r"[a-z]\d+", name):

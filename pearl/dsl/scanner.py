@@ -8,16 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from pearl.dsl.literals import (
-    MAX_NAME,
-    SPECIAL,
-    UNTYPED,
-    canonical_name,
-    flaw,
-    requote,
-    short,
-    terminal,
-)
+from pearl.dsl import literals
+from pearl.dsl.literals import MAX_NAME, short
 from pearl.errors import Diagnostic, Fix, Span
 from pearl.errors.patterns import lazy_pattern
 
@@ -75,7 +67,7 @@ _QUOTING = lazy_pattern(  # a string with quotes in it, each pair around somethi
     r'"(?:[^"\\]|\\.|(?<=[ (])"[^"\\\s](?:[^"\\]*[^"\\\s])?"(?=[\s.,;:!?)]))*"(?=\s*[,)\]])'
 )
 _AFTER_VALUE = lazy_pattern(r"\s*+(?:[,)\]:+，、;；）］：]|\Z)")
-_JUNK = UNTYPED.pattern[1:-1]
+_JUNK = literals.UNTYPED.pattern[1:-1]
 _CLOSING_MARKS = lazy_pattern(r"[`*|][`*|\s]*+\Z|\s*+</\w{1,20}+>\s*+\Z")
 _SEPARATOR = lazy_pattern(rf"[\s`*{_JUNK}]*+(?:[:：;#→—–]|//|--?>?|=>)[\s`*:{_JUNK}]*+")
 _LEAD = lazy_pattern(rf"[ \xa0{_JUNK}]*+")
@@ -325,7 +317,9 @@ class _Line:
         else:
             self.take("an action of a plan begins with '- '", head.end(), "- ")
         action = self.call(self.parameter, "the name of an action", _ACTION_HELP)
-        if (gives := self.match(terminal("GIVES"))) and self.match(_AFTER_TYPE, gives.end()):
+        if (gives := self.match(literals.terminal("GIVES"))) and self.match(
+            _AFTER_TYPE, gives.end()
+        ):
             self.at = gives.end()
         elif wrong := self.match(_UNKNOWN_TYPE):
             if in_library:
@@ -345,15 +339,15 @@ class _Line:
             self.tail("definition", action)
 
     def name(self, what: str, advice: str | None = None) -> str:
-        found = self.match(terminal("NAME"))
+        found = self.match(literals.terminal("NAME"))
         if not found:
             raise self.broken(f"{self.seen(self.at)}, expected {what}", self.at, advice=advice)
-        name, end = canonical_name(found[0]), found.end()
+        name, end = literals.canonical_name(found[0]), found.end()
         if escaped := self.match(_ESCAPED, end):
             name, end = name + escaped[0].replace("\\", ""), escaped.end()
             self.mend("an underscore needs no backslash", self.at, end, name)
         is_cut = end < self.end and (
-            self.text[end] in "0123456789" or self.match(terminal("NAME"), end)
+            self.text[end] in "0123456789" or self.match(literals.terminal("NAME"), end)
         )
         if is_cut or len(name) > MAX_NAME:
             raise self.broken(f"a name has at most {MAX_NAME} characters", self.at, end)
@@ -427,7 +421,7 @@ class _Line:
             return True
         is_word = began_by not in '"[' and not began_by.isdigit() and began_by != "-"
         if is_word and not self.is_signature and (rest.isalnum() or rest in "_'’-"):
-            word = self.match(terminal("NAME"), after)
+            word = self.match(literals.terminal("NAME"), after)
             if closer == "]" and word and word[0] == "for":
                 raise self.broken("a list cannot contain a loop", after, word.end(),
                           advice="loops do not exist: name every item, or pass a list from an earlier step")  # fmt: skip
@@ -507,7 +501,7 @@ class _Line:
         elif character == "[":
             raise self.broken("a list is nested in a list", self.at, advice="lists do not nest")
         elif numberish := self.match(_NUMBERISH):
-            if not terminal("NUMBER").fullmatch(numberish[0]):
+            if not literals.terminal("NUMBER").fullmatch(numberish[0]):
                 raise self.broken(
                     f"{short(numberish[0])} is not a number", self.at, numberish.end(),
                     advice="a number has at most 15 digits and optional decimals; quote anything else",
@@ -567,8 +561,8 @@ class _Line:
         end = quoted.end()
         if not self.match(_AFTER_VALUE, end) and (quoting := self.match(_QUOTING)):
             end = quoting.end()
-        for special in SPECIAL.finditer(self.text, self.at + 1, end - 1):
-            wrong = flaw(special[0])
+        for special in literals.SPECIAL.finditer(self.text, self.at + 1, end - 1):
+            wrong = literals.flaw(special[0])
             if wrong is not None:
                 message, replacement = wrong
                 fix = None if replacement is None else Fix(Span(*special.span()), replacement)
@@ -586,7 +580,7 @@ class _Line:
         )
         if not closer:
             raise self.broken("the string is not closed", self.at, advice=_CLOSE_HELP)
-        literal = requote(self.text[self.at + n : closer.start()])
+        literal = literals.requote(self.text[self.at + n : closer.start()])
         kind = "single" if quote == "'" else "smart"
         self.error(f"{kind} quotes: strings need straight double quotes", self.at, closer.end(),
                    fix=Fix(Span(self.at, closer.end()), literal))  # fmt: skip
@@ -596,7 +590,7 @@ class _Line:
 
     def tail(self, what: str, name: str) -> None:
         colon = self.match(_COLON)
-        if colon and self.match(terminal("TEXT"), colon.end()):
+        if colon and self.match(literals.terminal("TEXT"), colon.end()):
             self.at = colon.end()
             self.free_text(what)
             return
@@ -614,7 +608,7 @@ class _Line:
             self.error(f"no {what}", at, fix=Fix(Span(self.at, self.end), f" : {_in_words(name)}"))
             return
         if aside := self.match(_IN_PARENTHESES):
-            inside = UNTYPED.sub(" ", aside[1]).strip()
+            inside = literals.UNTYPED.sub(" ", aside[1]).strip()
             self.mend(
                 f"the {what} stands after a colon, not in parentheses",
                 self.at,
@@ -632,6 +626,6 @@ class _Line:
         self.free_text(what)
 
     def free_text(self, what: str) -> None:
-        for found in UNTYPED.finditer(self.text, self.at, self.end):
+        for found in literals.UNTYPED.finditer(self.text, self.at, self.end):
             self.error(f"the character U+{ord(found[0]):04X} in the {what}", found.start(),
                        fix=Fix(Span(*found.span()), " "))  # fmt: skip

@@ -9,20 +9,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import Literal
 
+from pearl.dsl import scanner
 from pearl.dsl.literals import GLUED, UNTYPED, requote, terminal
-from pearl.dsl.scanner import (
-    ASSIGNS,
-    CONTROL,
-    GIVES_OUTPUT,
-    HEAD,
-    OPENS,
-    NamedCall,
-    Scan,
-    Scope,
-    scan_action,
-    scan_step,
-    should_read,
-)
+from pearl.dsl.scanner import GIVES_OUTPUT
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
 from pearl.errors.patterns import lazy_pattern
 
@@ -95,7 +84,7 @@ class Line:
     is_misplaced: bool = False
     found: list[Diagnostic] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    calls: list[NamedCall] = field(default_factory=list)
+    calls: list[scanner.NamedCall] = field(default_factory=list)
     is_readable: bool = True
     output: str = ""
     value: str = ""
@@ -188,23 +177,23 @@ def _row(source: str, span: Span) -> Line:
         return Line(span, "turn")
     if _NONE.match(source):
         return Line(span, "none")
-    if CONTROL.match(source):
+    if scanner.CONTROL.match(source):
         return Line(span, "control", is_like_step=True)
     row = Line(span, "text", is_bullet=bool(_BULLET.match(source)))
     source = source.replace("\\_", "__")  # an escape of Markdown
-    head = HEAD.match(source)
+    head = scanner.HEAD.match(source)
     assert head  # it matches the empty string, too
     if head["digits"]:
         row.number = int(head["digits"][:7])
     name = terminal("NAME").match(source, head.end())
-    if name and (assigns := ASSIGNS.match(source, name.end())):
+    if name and (assigns := scanner.ASSIGNS.match(source, name.end())):
         action = terminal("NAME").match(source, assigns.end())
-        is_call = bool(action and OPENS.match(source, action.end()))
+        is_call = bool(action and scanner.OPENS.match(source, action.end()))
         row.is_step, row.is_like_step = is_call or row.number is not None, True
         row.output = name[0]
         if not is_call and (value := _VALUE.match(source, assigns.end())):
             row.value = value["value"] if value["single"] is None else requote(value["single"])
-    elif name and OPENS.match(source, name.end()):
+    elif name and scanner.OPENS.match(source, name.end()):
         row.is_call = row.is_bullet or (len(name[0]) > 1 and name[0] == name[0].upper())
         row.is_like_step = row.is_call or row.number is not None
         row.is_step = bool(
@@ -338,7 +327,7 @@ def _bare_declarations(text: str, region: Sequence[Line], first: int) -> int:
 
 def _is_declared(text: str, row: Line) -> bool:
     """Whether a line is a declaration of an action, or can be fixed to be one."""
-    return all(found.fix for found in scan_action(text, row.span).found)
+    return all(found.fix for found in scanner.scan_action(text, row.span).found)
 
 
 def mend(text: str) -> tuple[str, list[Diagnostic]]:
@@ -354,12 +343,12 @@ def lines(text: str, *, with_comments: bool = False) -> list[Line]:
     steps = [line for line in found if line.role == "step"]
     outputs = Counter(line.output for line in steps)
     words = Counter(re.findall(r"\w+", text)) if steps else Counter[str]()
-    scope = Scope(words)
+    scope = scanner.Scope(words)
     _check_layout(text, found)
     n_steps = 0
     for above, line in zip([None, *found], found, strict=False):
         if line.role == "action":
-            _take(line, scan_action(text, line.span))
+            _take(line, scanner.scan_action(text, line.span))
         if line.role != "step":
             continue
         gap = Span(above.span.end if above else line.span.start, line.span.start)
@@ -371,7 +360,7 @@ def lines(text: str, *, with_comments: bool = False) -> list[Line]:
         if line.value and is_whole and outputs[line.output] == 1:
             scope.values[line.output] = line.value
             continue
-        _take(line, scan_step(text, line.span, n_steps, scope))
+        _take(line, scanner.scan_step(text, line.span, n_steps, scope))
     for line in steps:
         if not line.value or scope.values.get(line.output) != line.value:
             continue
@@ -382,13 +371,13 @@ def lines(text: str, *, with_comments: bool = False) -> list[Line]:
             line.found.append(Diagnostic("syntax", why, line.span, fix=Fix(whole, "")))
             line.names, line.is_readable = [line.output], False
         else:
-            _take(line, scan_step(text, line.span, n_steps, scope))
+            _take(line, scanner.scan_step(text, line.span, n_steps, scope))
     _move_up(text, found)
     _remove_surplus(text, found)
     return found
 
 
-def _take(line: Line, scan: Scan) -> None:
+def _take(line: Line, scan: scanner.Scan) -> None:
     line.found += scan.found
     line.names += scan.names
     line.calls += scan.calls
@@ -414,7 +403,13 @@ def _check_layout(text: str, found: Sequence[Line]) -> None:
         if heading is not None:
             above = _follow_heading(text, heading, line.role)
             heading = None
-        if _needs_blank(above, line.role):
+        # Whether two parts of a plan are separated by a blank line
+        if (
+            above == "question"
+            or (above == "declared" and line.role != "declared")
+            or (above in ("none", "action") and line.role == "step")
+            or (above == "step" and line.role == "heading")
+        ):
             if blank is None:
                 _insert(line, line.span.start, "\n", "no blank line")
             else:
@@ -425,7 +420,15 @@ def _check_layout(text: str, found: Sequence[Line]) -> None:
         elif line.role == "none":
             _should_read(text, line, "- None", "'none' reads '- None'")
         elif line.role == "question":
-            _read_question(text, line)
+            match = QUESTION.match(text, line.span.start, line.span.end)
+            assert match
+            words = text[match.end() : line.span.end]
+            if match[0] != "Question: " or not terminal("TEXT").fullmatch(words):
+                line.is_readable = False
+                wanted = f"Question: {UNTYPED.sub(' ', words)}"
+                _should_read(
+                    text, line, wanted, "the question reads 'Question: ...', in plain characters"
+                )
         elif line.role == "action" and above in (None, "question", "declared"):
             _insert(line, line.span.start, "New actions:\n", "no heading 'New actions:'")
         above, blank = line.role, None
@@ -466,16 +469,6 @@ def _insert(line: Line, at: int, wanted: str, why: str) -> None:
     line.found.append(Diagnostic("syntax", why, place, fix=Fix(place, wanted)))
 
 
-def _needs_blank(above: Role | None, below: Role) -> bool:
-    """Whether two parts of a plan are separated by a blank line."""
-    return (
-        above == "question"
-        or (above == "declared" and below != "declared")
-        or (above in ("none", "action") and below == "step")
-        or (above == "step" and below == "heading")
-    )
-
-
 def _follow_heading(text: str, heading: Line, below: Role) -> Role:
     """Diagnose the heading, given the role of the next line, and return the role that precedes it."""
     match = HEADING.match(text, heading.span.start, heading.span.end)
@@ -491,19 +484,9 @@ def _follow_heading(text: str, heading: Line, below: Role) -> Role:
     return "none"
 
 
-def _read_question(text: str, line: Line) -> None:
-    match = QUESTION.match(text, line.span.start, line.span.end)
-    assert match
-    words = text[match.end() : line.span.end]
-    if match[0] != "Question: " or not terminal("TEXT").fullmatch(words):
-        line.is_readable = False
-        wanted = f"Question: {UNTYPED.sub(' ', words)}"
-        _should_read(text, line, wanted, "the question reads 'Question: ...', in plain characters")
-
-
 def _should_read(text: str, line: Line, wanted: str, why: str) -> None:
     if text[line.span.start : line.span.end] != wanted:
-        line.found.append(should_read(text, line.span, wanted, why))
+        line.found.append(scanner.should_read(text, line.span, wanted, why))
 
 
 def _remove_surplus(text: str, found: Sequence[Line]) -> None:

@@ -40,20 +40,9 @@ from pearl.dsl.nodes import Number, Step, String, is_data
 from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind, Span
 from pearl.errors.escaping import counted
+from pearl.interpreter import checking
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.cascade import Cascade, CascadeAccount, Scoring
-from pearl.interpreter.checking import (
-    MAX_HEAD,
-    REFUSED,
-    Checked,
-    Claim,
-    check_claims,
-    length_of,
-    passage_of,
-    room_of,
-    sentences_around,
-    with_checks,
-)
 from pearl.interpreter.context import ContextOverflowError, fail_step, off_loop
 from pearl.interpreter.naming import MAX_KEYS, MAX_NAME, named_rows
 from pearl.interpreter.prompt import items_messages
@@ -64,15 +53,8 @@ from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
 from pearl.llm.concurrency import gather
 from pearl.llm.middleware.caching import ItemCache
 from pearl.llm.reply_limits import reply_limit
-from pearl.replies.items import (
-    NOT_STATED,
-    ItemReplies,
-    end_keys,
-    form_flaw,
-    items_constraint,
-    line_length,
-    read_items,
-)
+from pearl.replies import items
+from pearl.replies.items import NOT_STATED
 from pearl.replies.typed import Reply
 
 LONG_ROW = 200
@@ -148,14 +130,14 @@ def passage_in(document: Document, row: Row, quote: str, output: str) -> Evidenc
         reason: Any = found.result
         return Unverified(output, quote, reason)
     first, last = start + found.spans[0].start, start + found.spans[-1].end
-    around = sentences_around(document, Span(first, last), (0, 0))
+    around = checking.sentences_around(document, Span(first, last), (0, 0))
     around = Span(max(start, around.start), min(end, around.end))
     if around.end - around.start > MAX_SENTENCE:
         around = Span(first, last)
     return passage_at(Quote(quote, (around,), "exact"), output, document)
 
 
-MAX_BESIDE = 2 * MAX_HEAD + (1 + MAX_KEYS) * MAX_NAME
+MAX_BESIDE = 2 * checking.MAX_HEAD + (1 + MAX_KEYS) * MAX_NAME
 """Maximum characters in a claim about a row that are not of its text: headings above it, and what it is called."""
 
 
@@ -264,7 +246,7 @@ class RowRequests:
                 long.append(text)
                 continue
             is_full = not batches or len(batches[-1]) == (size or self._limits.items_per_call)
-            keys = end_keys(text) if row_step.task.is_echoed else (text, text)
+            keys = items.end_keys(text) if row_step.task.is_echoed else (text, text)
             apart = [(i, seen) for i, seen in apart if keys[i] not in seen]
             if is_full or not apart or (available is not None and used + n > available):
                 batches.append([])
@@ -409,9 +391,13 @@ class RowReader:
             decided_by={row.key: by[t] for row, t in zip(rows, self._shown, strict=True) if t in by},
             deciding=deciding, misquoted=misquoted,
         )  # fmt: skip
-        return with_checks(done, checked, unchecked) if checked.verdicts or unchecked else done
+        return (
+            checking.with_checks(done, checked, unchecked)
+            if checked.verdicts or unchecked
+            else done
+        )
 
-    async def _with_meaning(self, found: dict[str, str | None]) -> tuple[Checked, str]:
+    async def _with_meaning(self, found: dict[str, str | None]) -> tuple[checking.Checked, str]:
         """Ask the checker whether passages say what was decided by them, else it is undecided; and a note on what was not asked.
 
         For a "no" a row seldom has words.
@@ -422,14 +408,14 @@ class RowReader:
             or self._row_step.is_each
             or self._row_step.is_over
         ):
-            return Checked([]), ""
+            return checking.Checked([]), ""
         taken = [
             text for text, reply in found.items()
             if (reply == "yes" if kind == "yes_no" else reply)
             and (self.quotes.get(text) or limits.check == "all")
         ]  # fmt: skip
         if self._asker.checker is None:
-            return Checked(["not checked"] * bool(taken), why="no model checks it"), ""
+            return checking.Checked(["not checked"] * bool(taken), why="no model checks it"), ""
         asked = " ".join(value for _, value in self._row_step.task.arguments)
         document = self._asker.calls.document
 
@@ -441,7 +427,7 @@ class RowReader:
 
         def claims(
             own: Mapping[str | None, tuple[Row, str]], beside: tuple[int, int]
-        ) -> dict[str, Claim]:
+        ) -> dict[str, checking.Claim]:
             made = {}
             for text in taken:
                 row, name = own[text]
@@ -452,26 +438,26 @@ class RowReader:
                     else f'"{asked}" {of} is {found[text]}'
                 )
                 if passage := self._passage(row, text, beside):
-                    made[text] = Claim(said, passage)
+                    made[text] = checking.Claim(said, passage)
             return made
 
         n_characters = sum(map(len, self._texts))
         own = await off_loop(n_characters, named)
-        made: dict[str, Claim] = {}
+        made: dict[str, checking.Claim] = {}
         for beside in ((1, 1), (0, 0)):
             made = await off_loop(n_characters, partial(claims, own, beside))
-            if is_few := length_of(made.values()) <= room_of(n_characters):
+            if is_few := checking.length_of(made.values()) <= checking.room_of(n_characters):
                 break
         if not (is_few or limits.check == "all"):
             told = f"{counted(len(made), 'row')} not checked, which --check all does"
-            return Checked([]), f"{self._step.output}: {told}"
+            return checking.Checked([]), f"{self._step.output}: {told}"
         most, left = limits.max_prompt_tokens, self._left
         n_spent = 0 if most is None or left is None else most - left
-        checked = await check_claims(
+        checked = await checking.check_claims(
             self._asker, [*made.values()], step=self._step, n_spent=n_spent
         )
         for text, verdict in zip(made, checked.verdicts, strict=True):
-            if why := REFUSED.get(verdict):
+            if why := checking.REFUSED.get(verdict):
                 found[text], self._why = None, why
         return checked, ""
 
@@ -483,9 +469,9 @@ class RowReader:
         passage = passage_in(document, row, quote, self._step.output)
         if isinstance(passage, Unverified):
             return ""
-        around = sentences_around(document, passage.span, beside)
+        around = checking.sentences_around(document, passage.span, beside)
         is_within = row.spans[0].start <= around.start and around.end <= row.spans[-1].end
-        return passage_of(document, [passage], beside if is_within else (0, 0))
+        return checking.passage_of(document, [passage], beside if is_within else (0, 0))
 
     async def _deciding(
         self, result: Rows
@@ -521,18 +507,6 @@ class RowReader:
         """Whether a reply leaves its value undecided."""
         is_blank = not reply and self._row_step.task.kind in NOT_BLANK
         return reply is None or is_blank or (self._is_strict and reply == NOT_STATED)
-
-    async def _escalated(self, found: dict[str, str | None]) -> dict[str, str | None]:
-        """The replies, with those of the escalation model about undecided values."""
-        left = [text for text, reply in found.items() if self._is_open(reply)]
-        async with self._escalating() as reader:
-            if reader is not None and left:
-                for text, reply in (await reader.read(left)).items():
-                    if not self._is_open(reply):
-                        found[text] = reply
-                        self._by_other.add(text)
-                        self.quotes[text] = reader.quotes.get(text, "")
-        return found
 
     @asynccontextmanager
     async def _escalating(self) -> AsyncIterator[RowReader | None]:
@@ -585,7 +559,17 @@ class RowReader:
 
     async def _decided(self, texts: Sequence[str]) -> dict[str, str | None]:
         """The reply about each of some values, by the escalation model where this one is undecided."""
-        return await self._escalated(await self.read(texts))
+        # The replies, with those of the escalation model about undecided values
+        found = await self.read(texts)
+        left = [text for text, reply in found.items() if self._is_open(reply)]
+        async with self._escalating() as reader:
+            if reader is not None and left:
+                for text, reply in (await reader.read(left)).items():
+                    if not self._is_open(reply):
+                        found[text] = reply
+                        self._by_other.add(text)
+                        self.quotes[text] = reader.quotes.get(text, "")
+        return found
 
     async def read(self, texts: Sequence[str]) -> dict[str, str | None]:
         """The reply about each of some values; None if it is undecided."""
@@ -697,7 +681,7 @@ class RowReader:
         self._n_batches -= 1
         return found
 
-    async def _replies_to(self, task: ItemsTask, *, is_free: bool = False) -> ItemReplies:
+    async def _replies_to(self, task: ItemsTask, *, is_free: bool = False) -> items.ItemReplies:
         """Send one request, `is_free` of a constraint; the reply to each item, None for a missing one."""
         n, kind, labels = len(task.items), task.kind, task.labels
         fallback = self._asker.fallback
@@ -705,7 +689,7 @@ class RowReader:
         # Only this request may show whether the server accepts a constraint.
         held = replace(task, is_echoed=False)
         unheld = replace(task, is_echoed=kind != "pick" and n > 1)
-        constraint = items_constraint(
+        constraint = items.items_constraint(
             n, kind, labels, n_picks=task.n_picks, max_item_tokens=self._limits.max_item_tokens,
             max_text=max_text, is_quoted=task.is_quoted,
         )  # fmt: skip
@@ -719,7 +703,7 @@ class RowReader:
             ]
             completion = await self._asker.ask(
                 self._step, "items", requests[is_free], None if is_free else constraint,
-                partial(form_flaw, constraint=constraint), requests[1],
+                partial(items.form_flaw, constraint=constraint), requests[1],
             )  # fmt: skip
         except ModelError as error:
             if error.kind not in UNREADABLE:
@@ -732,8 +716,8 @@ class RowReader:
             text = completion.text
         # Under a constraint, a line ends where it is cut off.
         is_held = fallback.level is not None and not is_free
-        most = line_length(self._limits.max_item_tokens, max_text) if is_held else None
-        replies = read_items(
+        most = items.line_length(self._limits.max_item_tokens, max_text) if is_held else None
+        replies = items.read_items(
             text, n, kind, labels, task.n_picks, most, items=task.items,
             is_echoed=unheld.is_echoed and not is_held, is_cut=completion is None,
         )  # fmt: skip
@@ -789,7 +773,7 @@ class RowReader:
             value = "yes" if reply.value else "no"
         if self._row_step.is_each:
             return value
-        return read_items(json.dumps({"1": value}), 1, task.kind, task.labels).values[0]
+        return items.read_items(json.dumps({"1": value}), 1, task.kind, task.labels).values[0]
 
     async def _pick(self) -> dict[str, str | None]:
         """The positions of the best values: groups are reduced to their best values until one group is left."""

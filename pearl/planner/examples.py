@@ -156,14 +156,7 @@ def by_words(question: str, others: Sequence[str]) -> list[float]:
 
 
 def asked_again(bank: Iterable[Example], questions: Iterable[str]) -> list[Example]:
-    """Examples whose question is among the given ones, ignoring case, blanks and punctuation.
-
-    Example:
-        >>> from pearl.dsl.parser import parse
-        >>> bank = [Example("Why did Ada leave?", parse('1. a = FIND(CTX, "x") : Find'))]
-        >>> [example.question for example in asked_again(bank, ["Who came?", "why did  Ada leave"])]
-        ['Why did Ada leave?']
-    """
+    """Examples whose question is among the given ones, ignoring case, blanks and punctuation."""
     known = {wording(question) for question in questions}
     return [example for example in bank if wording(example.question) in known]
 

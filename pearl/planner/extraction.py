@@ -21,18 +21,7 @@ _N_NAMED = 6
 
 
 def extraction_plan(fields: Sequence[Field], *, reply_tokens: int) -> CheckedPlan:
-    """The plan of an extraction: one step, or several whose replies fit `reply_tokens` each.
-
-    Example:
-        >>> from pearl.dsl.fields import parse_fields
-        >>> print(extraction_plan(parse_fields("patient, age: int?"), reply_tokens=2_000))
-        Question: Which values does the document state for patient and age?
-        <BLANKLINE>
-        New actions:
-        - None
-        <BLANKLINE>
-        1. record = EXTRACT(CTX, "patient: str, age: int?") : Extract patient and age
-    """
+    """The plan of an extraction: one step, or several whose replies fit `reply_tokens` each."""
     groups = _groups(fields, reply_tokens)
     steps = [
         Step(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pearl.dsl import nodes
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, require
 from pearl.dsl.decoding.grammar import (
     MAX_NEW_ACTIONS,
@@ -18,17 +19,6 @@ from pearl.dsl.decoding.grammar import (
     indexed_grammar,
     names_except,
     static_grammar,
-)
-from pearl.dsl.nodes import (
-    Argument,
-    ListLiteral,
-    Number,
-    Plan,
-    Reference,
-    Step,
-    String,
-    one_line,
-    print_plan,
 )
 from pearl.dsl.signatures import CTX, ROWS, Action, ActionLibrary, Parameter, ValueType
 
@@ -72,9 +62,10 @@ def plan_form(
 ) -> JsonForm:
     """A whole plan, `{"new_actions": [...], "steps": [...]}`: it parses, but may be invalid."""
     name = f"^[A-Za-z_][0-9A-Za-z_]{{0,{MAX_NEW_NAME - 1}}}$"
+    # Not every converter of patterns supports non-capturing groups.
     defs = {
         "name": {"type": "string", "pattern": name},
-        "new": _new_name(library),
+        "new": {"type": "string", "pattern": f"^({names_except(library).replace('(?:', '(')})$"},
     }
     scope = _Scope(defs, max_text)
     groups = by_shape(library.values())
@@ -93,7 +84,7 @@ def plan_form(
     def text_of(value: Any) -> str:
         require(value, schema)
         steps = tuple(_step(step, library, max_text) for step in value["steps"])
-        return print_plan(Plan(steps, _declared(value["new_actions"], max_text)))
+        return nodes.print_plan(nodes.Plan(steps, _declared(value["new_actions"], max_text)))
 
     hint = (
         'Write the plan as a JSON object {"new_actions": [...], "steps": [{"output": NAME,'
@@ -123,11 +114,6 @@ def _names(names: Iterable[str]) -> Schema:
 
 def _text(max_text: int | None) -> Schema:
     return {"type": "string"} if max_text is None else {"type": "string", "maxLength": max_text}
-
-
-def _new_name(library: ActionLibrary) -> Schema:
-    # Not every converter of patterns supports non-capturing groups.
-    return {"type": "string", "pattern": f"^({names_except(library).replace('(?:', '(')})$"}
 
 
 def _declarations(name: Schema, max_text: int | None) -> Schema:
@@ -212,7 +198,7 @@ def _keys(action: Action) -> tuple[str, ...]:
 # Values that conform
 
 
-def _step(value: Mapping[str, Any], library: ActionLibrary, max_text: int | None) -> Step:
+def _step(value: Mapping[str, Any], library: ActionLibrary, max_text: int | None) -> nodes.Step:
     name, given = value["action"], value["arguments"]
     known = library.get(name)
     if known is not None:
@@ -220,22 +206,22 @@ def _step(value: Mapping[str, Any], library: ActionLibrary, max_text: int | None
         more = given[keys[-1]] if known.is_variadic else []
         given = [*(given[key] for key in keys[: known.min_arity]), *more]
     purpose = _said(value["purpose"], known.definition if known else "", name, max_text=max_text)
-    return Step(value["output"], name, tuple(map(_argument, given)), purpose)
+    return nodes.Step(value["output"], name, tuple(map(_argument, given)), purpose)
 
 
-def _argument(value: Any) -> Argument:
+def _argument(value: Any) -> nodes.Argument:
     if isinstance(value, list):
-        return ListLiteral(tuple(map(_item, value)))
+        return nodes.ListLiteral(tuple(map(_item, value)))
     return _item(value)
 
 
-def _item(value: Any) -> Reference | String | Number:
+def _item(value: Any) -> nodes.Reference | nodes.String | nodes.Number:
     if isinstance(value, dict):
-        return Reference(value["output"])
+        return nodes.Reference(value["output"])
     if isinstance(value, str):
-        return String(value)
+        return nodes.String(value)
     value = round(value, _DECIMALS)
-    return Number(int(value) if value == int(value) else value)
+    return nodes.Number(int(value) if value == int(value) else value)
 
 
 def _declared(values: Sequence[Mapping[str, Any]], max_text: int | None) -> tuple[Action, ...]:
@@ -251,7 +237,7 @@ def _declared(values: Sequence[Mapping[str, Any]], max_text: int | None) -> tupl
 
 def _said(*texts: str, max_text: int | None) -> str:
     """The first text that is not blank; a plan requires explanations."""
-    return next(line for line in map(one_line, texts) if line)[:max_text]
+    return next(line for line in map(nodes.one_line, texts) if line)[:max_text]
 
 
 def header_constraint(library: ActionLibrary, *, max_text: int | None = None) -> Constraint:
