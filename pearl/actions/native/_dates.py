@@ -72,6 +72,7 @@ _UNITS: dict[str, tuple[Callable[[date, date], int], Callable[[date, int], date]
 _UNIT = Parameter("UNIT", choices=tuple(_UNITS))
 _A_AND_B = (Parameter("A", reads="date"), Parameter("B", reads="date"), _UNIT)
 _DATE_AND_N = (Parameter("DATE", reads="date"), Parameter("N", reads="figure"), _UNIT)
+_SHORT = "years of two digits are read as 1969 to 2068"
 
 
 class _Date(NamedTuple):
@@ -83,6 +84,10 @@ class _Date(NamedTuple):
         if len(self.periods) > 1:
             return f"the day and the month of {quoted(self.text)} may be swapped"
         return f"{quoted(self.text)} is no single day"
+
+    @property
+    def has_short_year(self) -> bool:
+        return not re.search(r"\d{4}", self.text)
 
 
 @PLUGINS.action(
@@ -99,6 +104,9 @@ def date_diff(a: Value, b: Value, unit: str) -> Value:
         if len(found) > 1:
             flaw = next(one.flaw for one, days in zip(dates, ends, strict=True) if len(days) > 1)
             raise UnclearNumberError(f"{flaw}: it may be {min(found):,} to {max(found):,} {unit}")
+        short = [quoted(one.text) for one in dates if one.has_short_year]
+        if short and min(found) < 0:  # born on 3.5.45
+            raise UnclearNumberError(f"the century of {short[0]} is not stated")
         return found.pop()
 
     return _computed([a, b], unit, unit, between)
@@ -160,7 +168,9 @@ def _computed(
     notes = ["business days are Monday to Friday, public holidays included"] * ("busi" in unit)
     collections = [each for each in dates if isinstance(each, Rows)]
     if not collections:
-        single = compute([_read(_text(each)) for each in dates])
+        read = [_read(_text(each)) for each in dates]
+        single = compute(read)
+        notes += [_SHORT] * any(each.has_short_year for each in read)
         rows = behind([*dates, *beside])
         if rows is None and not notes:
             return single
@@ -175,7 +185,9 @@ def _computed(
         value: int | str | None = "" if any(map(is_no_key, texts)) else None
         try:
             if value is None and len(texts) == len(cells):
-                value = compute([_read(text or "", *rest) for text, *rest in cells])
+                read = [_read(text or "", *rest) for text, *rest in cells]
+                value = compute(read)
+                notes += [_SHORT] * any(each.has_short_year for each in read)
         except UnclearNumberError as error:
             notes.append(f"{shortened(row.text, 60)}: {error}")
         computed.append(row.with_column(heading, None if value is None else str(value)))
@@ -183,7 +195,7 @@ def _computed(
     return replace(
         first, rows=tuple(computed[:n]), doubtful=tuple(computed[n:]), column=heading,
         is_answered=False, columns=(), totals=(), stated=None,
-    ).noting(*notes[:MAX_SHOWN])  # fmt: skip
+    ).noting(*list(dict.fromkeys(notes))[:MAX_SHOWN])  # fmt: skip
 
 
 def _cells(value: Value, n: int) -> list[tuple[str | None, bool | None, str | None]]:

@@ -118,6 +118,16 @@ def test_what_is_not_certain_has_a_reason(given: tuple[Value, ...], why: str) ->
         compute("DATE_ADD", *given)
 
 
+def test_the_century_of_a_short_year_is_noted_and_open_where_it_makes_a_difference_negative() -> (
+    None
+):
+    found = native.compute(native.known()["DATE_DIFF"], ["01.06.23", "05.06.23", "days"])
+    assert isinstance(found, Scalar)
+    assert (found.value, found.rows.notes) == (4, ("years of two digits are read as 1969 to 2068",))
+    with pytest.raises(ValueError, match=r"the century of '03\.05\.45' is not stated"):
+        compute("DATE_DIFF", "03.05.45", "2024-01-01", "years")
+
+
 def stays(*cells: tuple[str | None, str]) -> tuple[Rows, Rows]:
     rows = tuple(
         Row(f"stay {i}", {"in": one, "out": other}, (Span(9 * i, 9 * i + 6),), f"stay {i}")
