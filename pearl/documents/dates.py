@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from unicodedata import normalize
@@ -180,6 +180,7 @@ def read_period(text: str, is_day_first: bool | None = None) -> tuple[Period | N
     return readings[orders.is_day_first()], orders.note()
 
 
+@lru_cache(maxsize=10_000)
 def readings(text: str, is_day_first: bool | None = None) -> tuple[Period, ...]:
     """What a text is as a date, month, quarter, week or year: two if day and month may be swapped, () for another text."""
     text = text.strip()
