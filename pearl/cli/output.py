@@ -155,6 +155,7 @@ def print_steps(steps: Sequence[StepResult], file: IO[str]) -> None:
     console = new_console(file=file)
     for step in steps:
         how = "computed" if step.is_native else _context(step.context, step.coverage)
+        how = "not needed" if step.state == "not_needed" else how
         console.print(
             Text.assemble((step.output, "bold"), f" = {step.action} ", (f"({how})", "dim"))
         )

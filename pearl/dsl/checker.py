@@ -394,7 +394,7 @@ def fitting_names(
 
 def _advice(given: ValueType, parameter: Parameter) -> str:
     if parameter.reads == "results":
-        return "it composes results: pass outputs of earlier steps"
+        return "it takes results: pass outputs of earlier steps"
     if parameter.type is ValueType.CONTEXT:
         return "pass CTX or an earlier output"
     if given is ValueType.CONTEXT and parameter.reads == "rows":

@@ -144,7 +144,7 @@ class _Interpreter:
     def _not_needed(self, step: Step) -> StepResult:
         """The result of a step that no other step has asked for."""
         result = StepResult(
-            step.output, step.action, "not needed", self._graph.checked.action(step).is_native,
+            step.output, step.action, "", self._graph.checked.action(step).is_native,
             state="not_needed", is_used=False,
         )  # fmt: skip
         self._trace.append(result.event)
@@ -157,11 +157,11 @@ class _Interpreter:
         before = [await self._begun(needed) for needed in sorted(needs)]
         if is_last:
             before = [task.result() for at, task in sorted(self._tasks.items()) if at != i]
+        self._trace.append(StepStarted(step=step.output, action=step.action))
+        began = time.monotonic()
         if "tries" in self._graph.checked.action(step).traits:
             before = await self._tried(step, before[0])
         results = {result.output: result for result in before}
-        self._trace.append(StepStarted(step=step.output, action=step.action))
-        began = time.monotonic()
         try:
             result = await self._step(step, results)
         except (BudgetError, PausedError) as error:  # not specific to this step

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import sys
 
 import pytest
 
 from pearl import Pearl
+from pearl.cli.output import print_steps
 from pearl.documents.document import Document
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes import n_following
@@ -84,6 +86,11 @@ def test_a_later_step_runs_only_if_needed() -> None:
     assert Answer.from_json(answer.to_json()).steps[1].state == "not_needed"
     page = answer_page(answer, DOCUMENT)
     assert "; not needed</p>" in page
+
+
+def test_the_terminal_tells_what_was_not_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    print_steps(run(TWO, model(a=FOUND)).steps, sys.stdout)
+    assert "b = FIND (not needed)\n" in capsys.readouterr().out
 
 
 def test_after_nothing_the_next_is_tried() -> None:
