@@ -34,13 +34,7 @@ class ByRow(Protocol):
     READING: Action
 
     def collect(self, rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-        """Rows and the reply about each (None if undecided) → the rows of the result.
-
-        Args:
-            rows: The rows that the model judged.
-            replies: One reply per row, in the same order.
-            column: The name of the step's output.
-        """
+        """Rows that the model judged and its reply about each (None if undecided) → the rows of the result, under the step's name."""
         ...
 
 

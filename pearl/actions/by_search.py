@@ -28,12 +28,7 @@ class BySearch(Protocol):
     ACTION: Action
 
     async def run(self, searcher: Searcher, *values: Any) -> FoundRows:
-        """Return the value of the action and the record of its search.
-
-        Raises:
-            ValueError: The action cannot work with these values.
-            ModelError: An endpoint that the ranking needs is down.
-        """
+        """Return the value of the action and the record of its search; `ValueError` for invalid values, `ModelError` without an endpoint."""
         ...
 
 

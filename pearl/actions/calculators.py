@@ -19,12 +19,7 @@ from pearl.actions.arithmetic.program import Program, parse
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand of a calculator.
-
-    Attributes:
-        name: The name in the program of the calculator.
-        is_count: Whether the operand counts things, such as shares, and so has no unit.
-    """
+    """An operand of a calculator's program; one that counts things, such as shares, has no unit."""
 
     name: str
     is_count: bool = False

@@ -44,10 +44,7 @@ class Column:
 
 
 def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
-    """The column that a name means: exactly, else in another case or number ("user IDs" for "User").
-
-    `"Date by month"` is the months of a column of dates.
-    """
+    """The column that a name means: exactly, else in another case or number; `"Date by month"` is the months of a column of dates."""
     names = rows.names
     part = None if name in names else _PART.fullmatch(name)
     if part is None:
@@ -171,11 +168,7 @@ def wanted_by(x: Value, *, is_list: bool) -> Wanted:
 def judge(
     rows: Rows, name: str, operator: str, x: Value
 ) -> tuple[list[Verdict], tuple[str, ...], Stated | None]:
-    """Compare a column of rows with a value: a verdict for each row, doubtful ones included, notes, and how many state it.
-
-    An empty value is never before, after, at least or at most anything. Values that should be dates
-    or numbers and are not, and numbers in another unit, are undecided.
-    """
+    """Compare a column of rows with a value: a verdict for each row, undecided if it cannot be read, notes, and how many state it."""
     wanted = wanted_by(x, is_list=operator in ("in", "not in"))
     kind: Kind | None = None
     if operator in ORDERED:

@@ -1,8 +1,4 @@
-"""Searches of documents, rows and texts: the index, and the matching passages.
-
-`pearl.retrieval` searches separate documents; plans have one text, in which the documents of a
-corpus are joined. This module turns passages of documents into spans of that text.
-"""
+"""Searches of documents, rows and texts: passages of `pearl.retrieval` → spans of the one text that plans have."""
 
 from __future__ import annotations
 
@@ -29,10 +25,7 @@ from pearl.retrieval.search import Searcher
 
 
 class SearchedDocument:
-    """The passages of the text of `CTX` or of a source: of one document, or of each document of a corpus.
-
-    Places are those in the `text` of all sources, in which the document begins at `start`.
-    """
+    """The passages, by their places in the `text` of all sources, of `CTX` or a source, or of each document of a corpus."""
 
     def __init__(self, document: Document, text: str | None = None, start: int = 0) -> None:
         self.document = document

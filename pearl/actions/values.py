@@ -1,7 +1,4 @@
-"""Values of steps: texts, numbers, lists, rows, and scalars computed from rows.
-
-List entries that differ only in case and blanks are equal.
-"""
+"""Values of steps: texts, numbers, lists (entries are equal in any case and blanks), rows, and scalars computed from rows."""
 
 from __future__ import annotations
 

@@ -16,11 +16,7 @@ MAX_VALUE = 1_000  # Maximum characters of a value
 
 
 def bind(checked: CheckedPlan, values: Mapping[str, object]) -> CheckedPlan:
-    """The plan with a value for each of its parameters.
-
-    Raises:
-        UsageError: A parameter is not set, a value is of no parameter, or it is no text, empty or too long.
-    """
+    """The plan with a value for each of its parameters; `UsageError` for one that is not set or unknown, or no text."""
     known = {each.name: each.about for each in checked.plan.parameters}
     given = {name: parameter_value(name, value) for name, value in values.items()}
     if unknown := next((name for name in given if name not in known), None):

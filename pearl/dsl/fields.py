@@ -152,11 +152,7 @@ def labels_flaw(labels: Iterable[str]) -> str:
 
 
 def parse_fields(text: str) -> tuple[Field, ...]:
-    """Read the short form of fields.
-
-    Raises:
-        PlanError: With one diagnostic, at the place of the first error.
-    """
+    """Read the short form of fields; a `PlanError` has one diagnostic, at the place of the first error."""
     return _Reader(text).read()
 
 

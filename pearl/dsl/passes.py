@@ -20,10 +20,7 @@ class Rewrite(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A graph after one pass, or after all: the input object itself if nothing changed.
-
-    `stands_for` maps the output of each removed step to the output with the same value.
-    """
+    """A graph after one pass or all, the same object if nothing changed; `stands_for` maps removed outputs to those of the same value."""
 
     graph: PlanGraph
     rewrites: tuple[Rewrite, ...] = ()

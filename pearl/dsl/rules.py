@@ -14,11 +14,7 @@ MAX_PATTERN = 1_000  # Maximum characters of a pattern: compiling one takes time
 
 @lru_cache(maxsize=1_000)
 def validator(rules: str) -> Any:
-    """The validator of some rules.
-
-    Raises:
-        ValueError: They cannot be checked; the message says why.
-    """
+    """The validator of some rules; `ValueError` says why they cannot be checked."""
     import jsonschema_rs  # late: few schemas have rules
 
     said = json.loads(rules, parse_float=Decimal)

@@ -1,5 +1,1 @@
-"""Samples × methods × seeds → an `EvalLog`; a log → scores, intervals and tests.
-
-`runner` appends to the log, `scorers` score answers, `stats` computes intervals and tests. Reading
-a log never calls a model.
-"""
+"""Samples × methods × seeds → an `EvalLog` (`runner`, `scorers`); a log → scores, intervals and tests (`stats`), without a call."""

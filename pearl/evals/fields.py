@@ -486,10 +486,7 @@ def _day(text: str) -> date | None:
 
 
 def match_entries(place: _Place, gold: Sequence[Any], said: Sequence[Any]) -> dict[int, int]:
-    """Gold entries → entries of a prediction, as many as there are of both, with the most equal values in all.
-
-    Entries with nothing in common are matched last, in their order.
-    """
+    """Gold entries → entries of a prediction with the most equal values in all, those with nothing in common last, in their order."""
     bags = [[Counter(_leaves(place, each, "")) for each in entries] for entries in (gold, said)]
     same: dict[frozenset[tuple[Any, int]], list[int]] = {}
     for j, bag in enumerate(bags[1]):

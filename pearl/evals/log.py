@@ -1,8 +1,4 @@
-"""`EvalLog`: a whole evaluation as one typed, versioned file of JSON lines.
-
-The first line is the header, every further line the record of one sample under one method and one
-seed. It is an export of the evaluation's run in the store.
-"""
+"""`EvalLog`: an evaluation as typed, versioned JSON lines, exported from its run: a header, then a record for each sample, method and seed."""
 
 from __future__ import annotations
 

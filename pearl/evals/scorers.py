@@ -51,22 +51,14 @@ class _ShippedScorer:
 
 
 def exact(answer: str, reference: str) -> float:
-    """1 if both have the same words and signs, else 0.
-
-    Source:
-        Rajpurkar et al., SQuAD (2016), exact match, but signs are kept.
-    """
+    """1 if both have the same words and signs, else 0 (Rajpurkar et al., SQuAD 2016, but signs are kept)."""
     from pearl.documents.words import words
 
     return float(words(answer) == words(reference))
 
 
 def f1(answer: str, reference: str) -> float:
-    """The harmonic mean of precision and recall of the answer's words.
-
-    Source:
-        Rajpurkar et al., SQuAD (2016), F1.
-    """
+    """The harmonic mean of precision and recall of the answer's words (Rajpurkar et al., SQuAD 2016)."""
     from pearl.documents.words import shared_words
 
     return shared_words(answer, reference)

@@ -398,10 +398,7 @@ class RowReader:
         )
 
     async def _with_meaning(self, found: dict[str, str | None]) -> tuple[checking.Checked, str]:
-        """Ask the checker whether passages say what was decided by them, else it is undecided; and a note on what was not asked.
-
-        For a "no" a row seldom has words.
-        """
+        """Ask the checker whether passages, except for "no", say what was decided by them, else it is undecided; and a note on the others."""
         kind, limits, rows = self._row_step.task.kind, self._limits, self._row_step.rows
         if (
             kind not in claimed_kinds(limits.check)

@@ -135,14 +135,7 @@ class PlannerMaterial:
         *,
         has_sources: bool = False,
     ) -> Shown:
-        """What the prompt of a question shows: all, the same for every question, or what is near to it.
-
-        Args:
-            question: The question.
-            kind: Kind of the document.
-            fits: Whether a prompt fits the window of the model.
-            has_sources: Whether the plan reads named sources.
-        """
+        """What the prompt of a question about a kind of document (with sources) shows: all that fits, or what is near to it."""
         bank = self.examples if kind == "corpus" else self._examples_of_one
         shown = self._whole.get((kind, has_sources)) or Shown(
             self.actions_for(kind, has_sources=has_sources), _varied(bank, N_EXAMPLES),
@@ -189,10 +182,7 @@ class PlannerMaterial:
 
     @cached_property
     def _plain(self) -> frozenset[str]:
-        """Actions in every prompt: those that many others refine by name, that two examples call, or that compose.
-
-        `FIND` is refined by `FIND_REASON`, `FIND_PLACE` and others.
-        """
+        """Actions in every prompt: those that many others refine by name, as `FIND_REASON`, that two examples call, or that compose."""
         heads = {
             name for name in self.library if any(n.startswith(f"{name}_") for n in self.library)
         }

@@ -1,8 +1,4 @@
-"""The options of a run of `pearl execute`, `extract`, `eval`, `mine` or `refine fewshot`, as the store keeps them.
-
-A store may be untrusted: nothing in it is executed as a command, and every field of a request is
-validated.
-"""
+"""The options of a run as the store keeps them: untrusted, each validated, and nothing executed as a command."""
 
 from __future__ import annotations
 

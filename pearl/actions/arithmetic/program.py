@@ -1,8 +1,4 @@
-"""The text of a program → its steps, strictly by `grammars/arithmetic.lark`.
-
-The language is that of FinQA and ConvFinQA: `op(a, b), op(#0, b)`, or a number alone. Faults are
-`ValueError`s, like those of native actions.
-"""
+"""The text of a program, `op(a, b), op(#0, b)` as in FinQA, or a number → its steps, strictly by `grammars/arithmetic.lark`."""
 
 from __future__ import annotations
 
@@ -108,11 +104,7 @@ class Program:
 
 
 def parse(text: str) -> Program:
-    """The steps of a program.
-
-    Source:
-        Chen et al., FinQA (2021), and ConvFinQA (2022); `exp` is the power.
-    """
+    """The steps of a program (Chen et al., FinQA 2021 and ConvFinQA 2022; `exp` is the power)."""
     from lark import UnexpectedInput
 
     if len(text) > MAX_TEXT:

@@ -61,11 +61,7 @@ class NativeAction(Protocol):
     ACTION: Action
 
     def run(self, *values: Any) -> Value:
-        """Compute the value of the action.
-
-        Raises:
-            ValueError: The action cannot work with these values.
-        """
+        """Compute the value of the action; `ValueError` if it cannot work with these values."""
         ...
 
 

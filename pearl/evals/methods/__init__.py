@@ -76,10 +76,7 @@ async def answered(
     trace: Trace,
     status: Literal["answered", "fell_back"] = "answered",
 ) -> Prediction:
-    """The prediction for an answer in words: mapped to the options, if the sample has any.
-
-    An undecided or refused answer is not mapped: the words of its reason may be those of an option.
-    """
+    """The prediction for an answer in words, mapped to the options if there are any and it is neither undecided nor refused."""
     choice = None
     if sample.options and answer.has_answer:
         choice = await pearl.choose(
