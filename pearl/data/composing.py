@@ -36,17 +36,7 @@ _ABSENT = FieldResult("undecided", why="not in the record")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a record says in the form of a schema.
-
-    Attributes:
-        value: The instance of the model, or the data without a model; None if a required part has no value. An
-            optional part without a value is None, or left out where it may not be null; an entry of a list without
-            one is left out.
-        data: All that is found, and None for what has no value.
-        undecided: The places of what is undecided, in the names of the schema: `drugs[0].dose`.
-        reasons: Why parts have no value.
-        plain: The value as JSON data.
-    """
+    """What a record says in the form of a schema: the value (None if a required part has none), all that is found, what is undecided, and why."""
 
     value: Any
     data: Any

@@ -29,16 +29,7 @@ def refuse(name: str, path: Place, message: str) -> NoReturn:
 
 
 def read_schema(root: Any, name: str, folder: Path | None = None) -> dict[str, Any]:
-    """The schema without references to other documents, in the words of JSON Schema 2020-12.
-
-    Args:
-        root: Untrusted data, also with a wrapping around the schema, as APIs of models want it.
-        name: For messages.
-        folder: Where files lie that it may refer to; None for none.
-
-    Raises:
-        DataError: It is no schema, or refers to what cannot be read.
-    """
+    """An untrusted schema without references to other documents, in the words of JSON Schema 2020-12; `DataError` if it is none."""
     try:
         schema: dict[str, Any] = _Bundle(_unwrapped(root, name), name, folder).schema()
         check(schema, name, is_whole=False)

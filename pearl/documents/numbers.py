@@ -316,15 +316,7 @@ def read_number(text: str) -> int | float:
 
 
 def quantity(text: str, *, decimal: str = "") -> Quantity:
-    """The only number in a text, with its unit and scale.
-
-    A minus is a sign directly before the digits or their currency, directly after the digits, or the word
-    "minus"; a number in brackets is negative.
-
-    Args:
-        text: The text.
-        decimal: The mark that begins decimals, `.` or `,`, if other numbers show it; `.,` if both do.
-    """
+    """The only number in a text, with its unit and scale; `decimal` is the mark (`.`, `,`, or `.,` for both) that other numbers show."""
     if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS:
         return Quantity(Decimal(text))
     line = plain(text).replace("\\$", "$").strip()

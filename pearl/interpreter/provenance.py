@@ -26,11 +26,7 @@ MAX_BLANKS = 64  # Maximum blanks between two spans that become one
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The spans of the document with all text that a value may contain.
-
-    If it `uses_document`, the other text of the document may have decided which text that is. If it
-    `is_by_row`, the text of each row is from the row's own spans and from the last of `heads` before them.
-    """
+    """The spans with all text that a value may contain; other text may have decided it (`uses_document`), and `heads` belong to rows."""
 
     spans: tuple[Span, ...] = ()
     uses_document: bool = False

@@ -140,15 +140,7 @@ ConstrainBy = Literal["grammar", "json"]  # A grammar, or a schema for JSON
 
 @dataclass(frozen=True, slots=True)
 class Constrains:
-    """Support of a model for constraints.
-
-    The server may still reject a constraint at run time: that is a `ModelError` of the kind
-    `unconstrained`.
-
-    Attributes:
-        by: The supported forms.
-        max_text: Maximum characters of a free text in its constraints; None for no limit.
-    """
+    """Support of a model for constraints, which its server may still reject: the forms, and the longest free text in them."""
 
     by: frozenset[ConstrainBy] = frozenset()
     max_text: int | None = None
@@ -265,15 +257,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class PrefixCaching:
-    """The prefix cache of a server that writes what a request marks; attribute `caching` of a model.
-
-    Attributes:
-        lifetimes_s: The lifetimes that a request can choose, the shortest first. Reads renew them.
-        min_tokens: Minimum tokens of a prefix; a shorter one is not written.
-        mark: One of the lifetimes → fields of the text at whose end the prefix ends.
-        fields: Fields of every request.
-        has_key: Whether requests with the same prefix are routed by a key that they have in common.
-    """
+    """The prefix cache of a server that writes what a request marks (`caching` of a model), for one of its lifetimes, shortest first."""
 
     lifetimes_s: tuple[float, ...]
     min_tokens: int

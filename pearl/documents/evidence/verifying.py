@@ -74,14 +74,7 @@ class Verifier:
         self._rows = rows
 
     def verify(self, quote: str) -> Quote:
-        """Find a quote in the document.
-
-        Punctuation at both ends and between words may differ; an omitted unit at the end is included in the span. An
-        attribution after a whole sentence, `(chapter 2)` or `— The Author`, is ignored if it is not in
-        the document. Omissions (`...`, `…`, `[…]`) divide a
-        quote into pieces. A row in Markdown, or a whole row without bars, is found by its cells,
-        however the document separates them; its span is the whole row.
-        """
+        """Find a quote: punctuation may differ, a unit or an attribution be left out, omissions divide it; a row is found by its cells."""
         doubts: list[Quote] = []
         for wording in self._wordings(quote):
             for pieces in _divided(wording):

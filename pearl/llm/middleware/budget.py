@@ -331,14 +331,7 @@ _SHOWN: dict[str, Callable[[float], str]] = {
 
 
 class Budgeted(Wrapper):
-    """Sends only calls that the budget allows; waits for calls in flight that may release some.
-
-    Put it next to the model, inside of limits and retries, `Retrying(Limited(Budgeted(model), 8))`:
-    queued calls reserve nothing, every attempt counts, and a call that waits for room occupies a slot.
-
-    An unusable reply counts with its reported usage. A failed call that may have been billed, or a call
-    that is cancelled in flight, counts with its worst case.
-    """
+    """Sends only calls that the budget allows, waiting for room; next to the model: every attempt counts, by its usage or its worst case."""
 
     def __init__(self, model: Model, budget: Budget, caching: PrefixCaching | None = None) -> None:
         super().__init__(model)

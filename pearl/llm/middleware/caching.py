@@ -40,14 +40,7 @@ Claimed = Callable[[bytes], AbstractAsyncContextManager[Completion | None]]
 
 
 def request_key(request: Request, identity: str) -> bytes:
-    """Cache key of a request: a digest of everything that its reply depends on.
-
-    These are the model's `identity`, the messages (which contain the document, the action and the
-    inputs), the limit of the reply, the temperature, the seed and the constraint.
-    `request.task` is left out: it is the same request as data, with names that do not affect
-    replies to the messages. For a constraint that changes line by line, the whole grammar counts,
-    because the lines are derived from it.
-    """
+    """Cache key of a request: its digest with the model's identity, limit, temperature, seed and whole constraint, without `task`."""
     return digest(_parts(request, identity))
 
 

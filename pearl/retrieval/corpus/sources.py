@@ -74,14 +74,7 @@ class CorpusFiles:
 
 
 def find_files(named: Sequence[str | Path], without: Collection[Path] = frozenset()) -> CorpusFiles:
-    """The files of a corpus; a file that is named twice is included once.
-
-    In a folder and its subfolders, files with the suffix of a document or of rows are included, but
-    neither hidden files nor links to files outside the folder: what is read may be sent to a model.
-    Pictures beside other documents are left out: they are mostly logos and figures, not scans; and so
-    are files `without` which a folder is read: those that runs wrote.
-    A label is the path within the folder if one folder is named, else the path as it is named.
-    """
+    """The files of a corpus, each once; of folders no hidden files, links to outside, pictures beside documents, nor those `without`."""
     if not named:
         raise UsageError("missing corpus", help="name a folder or files")
     in_folders = {*document_suffixes(), *_ROW_SUFFIXES[:-1]}  # most `.json` files are settings
