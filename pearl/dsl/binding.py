@@ -34,7 +34,7 @@ def parameter_value(name: str, value: object) -> str:
     """The value of a parameter on one line; a field without a value is empty."""
     value = "" if value is None else value
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise UsageError(f"parameter '{short(name)}' must be a text, not {short(repr(value))}")
+        raise UsageError(f"parameter '{short(name)}' must be a text, not a {type(value).__name__}")
     line = one_line(str(value))
     if not any(each.isprintable() and not each.isspace() for each in line):
         raise UsageError(f"parameter '{short(name)}' is empty", help=f"--set {short(name)}=VALUE")
@@ -55,10 +55,10 @@ def with_names(question: str, values: Mapping[str, str]) -> str:
     names = sorted(values, key=lambda name: -len(values[name]))
     any_value = _any_of(" ".join(values[name].split()) for name in names)
     said = any_value.sub(lambda found: f"{{{names[(found.lastindex or 1) - 1]}}}", question)
-    for name, value in values.items():
+    for name in values:
         if f"{{{name}}}" not in said:
             raise UsageError(
-                f"the question does not say '{short(value)}', the value of '{name}'",
+                f"the question does not have the value of '{name}'",
                 help="write the value as the question does",
             )
     return said
@@ -82,7 +82,7 @@ def values_left(checked: CheckedPlan, values: Mapping[str, str]) -> Iterator[Dia
         for text, span in (*texts, (step.explanation, step.action_span)):
             if found := any_value.search(text):
                 name = [*values][(found.lastindex or 1) - 1]
-                message = f"'{short(found[0])}' is the value of the parameter '{name}'"
+                message = f"the value of the parameter '{name}' stands here"
                 advice = f'pass the parameter in its place, alone or beside a text: ["...", {name}]'
                 yield Diagnostic("parameter-value", message, span, help=advice)
     # The steps would not do for another value.

@@ -614,7 +614,7 @@ async def answer_plan(
     check_document(document)
     began = time.monotonic()
     trace = Trace() if trace is None else trace
-    graph, rewritten = _prepared(_Same(checked))
+    graph, rewritten = prepared(checked)
     trace.append(
         RunStarted(
             question=checked.question,
@@ -708,9 +708,13 @@ class _Same:
         return id(self.checked)
 
 
+def prepared(checked: CheckedPlan) -> tuple[PlanGraph, Rewritten]:
+    """The graphs of a plan as written and as run, built once for all documents."""
+    return _prepared(_Same(checked))
+
+
 @lru_cache(maxsize=256)
 def _prepared(plan: _Same) -> tuple[PlanGraph, Rewritten]:
-    """The graphs of a plan as written and as run, built once for all documents."""
     graph = build_graph(plan.checked)
     return graph, rewrite_plan(graph)
 

@@ -230,6 +230,9 @@ def flows(graph: PlanGraph) -> dict[str, Any]:
                 texts.append(f"step {numbers[name]} -> step {number} ({content.type})")
         parts = ["text of the document"] * reads
         parts += [f"{each['type']} from step {each['step']}" for each in crossings]
+        items = [item for argument in step.arguments for item in items_of(argument)]
+        has_value = any(isinstance(item, String) and is_data(item) for item in items)
+        parts += ["values of parameters"] * (has_prompt and has_value)
         told = "; ".join(parts) or ("nothing but the plan" if has_prompt else "no prompt")
         steps.append({
             "step": number, "output": step.output, "action": step.action, "has_prompt": has_prompt,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +12,11 @@ from typing import Any
 from pearl.documents.digest import digest
 from pearl.documents.document import Document, DocumentKind, Source
 from pearl.dsl.binding import bind
-from pearl.dsl.graph import PlanGraph, build_graph
-from pearl.dsl.passes import rewrite_plan
+from pearl.dsl.graph import PlanGraph
 from pearl.errors import PearlError
 from pearl.interpreter.bounds import NONE, Range, StepCosts
 from pearl.interpreter.estimate import CostEstimator
+from pearl.interpreter.execution import prepared
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import PlanTask, Usage
 from pearl.llm.backends.openai.constraining import MAX_PROBE_TOKENS
@@ -181,12 +180,8 @@ class Forecaster:
         self._seen: OrderedDict[bytes, None] = OrderedDict()
         self._n_tasks = self._n_unplanned = self._n_problems = 0
         self._problems: list[str] = []
-        self._graph = lru_cache(maxsize=256)(
-            lambda plan, question, values: (
-                rewrite_plan(
-                    build_graph(bind(pearl.compile(plan, question=question), json.loads(values)))
-                ).graph
-            )
+        self._compiled = lru_cache(maxsize=256)(
+            lambda plan, question: pearl.compile(plan, question=question)
         )
 
     def add(self, unit: Unit) -> None:
@@ -204,7 +199,8 @@ class Forecaster:
                 kind, sources = (read.kind, read.sources) if read else (unit.kind, ())
                 self._plan(unit.question or "", kind, sources)
             else:
-                self._run(self._graph(*unit.planned), unit.document())
+                checked = bind(self._compiled(unit.plan, unit.question), unit.parameters)
+                self._run(prepared(checked)[1].graph, unit.document())
         except PearlError as error:
             self._n_problems += 1
             if len(self._problems) < 3:

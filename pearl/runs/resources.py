@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
@@ -14,7 +13,6 @@ from pearl.data.samples import given
 from pearl.documents.document import Document, load_at_once
 from pearl.documents.document import load as load_file
 from pearl.documents.readers import reading
-from pearl.dsl.binding import bind
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes import n_following
@@ -65,14 +63,14 @@ class Resources:
         finally:
             self.n_loading -= 1
 
-    def plan(self, text: str, question: str | None, values: str = "{}") -> CheckedPlan:
-        """Parse a plan, with values of its parameters as JSON; cached by all."""
-        return self._plan(text, question, values)[0]
+    def plan(self, text: str, question: str | None) -> CheckedPlan:
+        """Parse a plan, cached by its text."""
+        return self._plan(text, question)[0]
 
-    def n_chained(self, text: str, question: str | None, values: str = "{}") -> int:
+    def n_chained(self, text: str, question: str | None) -> int:
         """Length of the longest chain of calls in a plan; 0 if it is invalid."""
         try:
-            return self._plan(text, question, values)[1]
+            return self._plan(text, question)[1]
         except PearlError:
             return 0  # the unit will fail with this error
 
@@ -90,8 +88,8 @@ class Resources:
         made: Made = self._made[key]
         return made
 
-    def _read(self, text: str, question: str | None, values: str) -> tuple[CheckedPlan, int]:
-        checked = bind(self.pearl.compile(text, question=question), json.loads(values))
+    def _read(self, text: str, question: str | None) -> tuple[CheckedPlan, int]:
+        checked = self.pearl.compile(text, question=question)
         return checked, max(n_following(build_graph(checked)))
 
     async def _load(self, key: Hashable, load: Callable[[], Document]) -> Document:

@@ -90,7 +90,7 @@ def test_columns_of_data_give_a_text_for_each_row(pearl: Terminal) -> None:
     assert "'drug' is empty" in found[2]["error"]["message"]
     Path("list.jsonl").write_text(json.dumps({"drug": ["a"], "document": LETTER}), "utf-8")
     pearl("execute", "stopped.plan", "--data", "list.jsonl", *MODEL, "--out", "list_rows.jsonl", code=2)  # fmt: skip
-    assert "parameter 'drug' must be a text, not ['a']" in Path("list_rows.jsonl").read_text("utf-8")  # fmt: skip
+    assert "parameter 'drug' must be a text, not a list" in Path("list_rows.jsonl").read_text("utf-8")  # fmt: skip
     pearl("execute", "stopped.plan", "--data", "drugs.csv", "--set", "drug=aspirin", *MODEL, "--out", "all.jsonl")  # fmt: skip
     (row,) = [json.loads(line) for line in Path("all.jsonl").read_text("utf-8").splitlines()]
     assert row["parameters"] == {"drug": "aspirin"}
@@ -151,7 +151,7 @@ def test_a_plan_is_written_with_a_parameter_and_reused(pearl: Terminal) -> None:
 
 def test_wrong_parameters_of_a_plan(pearl: Terminal) -> None:
     for args, why in (
-        (["--parameter", "drug=aspirin"], "the question does not say 'aspirin'"),
+        (["--parameter", "drug=aspirin"], "the question does not have the value of 'drug'"),
         (["--parameter", "CTX=warfarin"], "'CTX' cannot name a parameter"),
         (["--parameter", "drug"], "--parameter drug: not NAME=VALUE"),
     ):

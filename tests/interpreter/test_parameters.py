@@ -11,9 +11,11 @@ import pytest
 
 import pearl
 from pearl.dsl.checker import compile_plan, mend_plan
+from pearl.dsl.graph import build_graph
 from pearl.dsl.parser import formatted, parse, read
 from pearl.errors import PlanError, UsageError
 from pearl.interpreter.answer import Answer
+from pearl.interpreter.flows import flows
 from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.messages import inert
@@ -139,6 +141,14 @@ def test_where_a_parameter_may_stand(names: list[str], steps: str, expected: lis
     except PlanError as error:
         found = error.diagnostics
     assert sorted({each.code for each in found}) == expected
+
+
+def test_flows_tell_where_values_enter_prompts() -> None:
+    steps = flows(build_graph(compile_plan(PLANS[1], LIBRARY)))["steps"]
+    assert [each["told"] for each in steps] == [
+        "no prompt",
+        "text of the document; values of parameters",
+    ]
 
 
 def test_a_parameter_in_a_string_is_put_beside_it() -> None:

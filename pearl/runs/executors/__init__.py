@@ -34,6 +34,7 @@ from pydantic import BaseModel
 
 from pearl import errors, plugins
 from pearl.documents.document import Document, DocumentKind
+from pearl.dsl.binding import bind
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm.middleware.caching import Replies
@@ -157,14 +158,9 @@ class Task(Unit):
             ) from None
         return self.plan or "", self.question or "", extra
 
-    @property
-    def planned(self) -> tuple[str, str | None, str]:
-        """Its plan, question, and parameters as JSON: the key of its checked plan."""
-        return self.plan or "", self.question, json.dumps(dict(self.parameters), default=str)
-
     def n_chained(self, resources: Resources) -> int:
         """Length of the longest chain of steps of its plan."""
-        return 0 if self.plan is None else resources.n_chained(*self.planned)
+        return 0 if self.plan is None else resources.n_chained(self.plan, self.question)
 
     async def perform(self, resources: Resources, trace: Trace) -> Answer:
         """Run the plan, writing it first if necessary."""
@@ -174,7 +170,8 @@ class Task(Unit):
         resources.on_loaded()
         if self.plan is None:
             return await resources.pearl.ask(self.question or "", document, trace=trace)
-        return await resources.pearl.execute(resources.plan(*self.planned), document, trace=trace)
+        plan = bind(resources.plan(self.plan, self.question), self.parameters)
+        return await resources.pearl.execute(plan, document, trace=trace)
 
     def is_unsure(self, result: Answer) -> bool:
         """Whether the answer is missing or may be incomplete."""
