@@ -41,10 +41,6 @@ class Row(NamedTuple):
             return self.text
         return next(iter(self.fields.values()), self.value)
 
-    def moved(self, n: int) -> Row:
-        """The row of a text that begins `n` characters later."""
-        return self._replace(spans=tuple(span.moved(n) for span in self.spans)) if n else self
-
     @property
     def is_figure(self) -> bool:
         """Whether the value is computed from a group, whose key is the text."""
@@ -148,7 +144,7 @@ class Rows(Sequence[Row]):
         if not n:
             return self
         rows, doubtful, totals = (
-            tuple(row.moved(n) for row in those)
+            tuple(row._replace(spans=tuple(span.moved(n) for span in row.spans)) for row in those)
             for those in (self.rows, self.doubtful, self.totals)
         )
         pages = tuple((page, start + n) for page, start in self.pages)
