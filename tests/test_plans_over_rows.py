@@ -21,7 +21,8 @@ import pytest
 from pearl import Document, Pearl
 from pearl.actions.library import library_names, load_library
 from pearl.actions.operators import with_operators
-from pearl.documents.document import join
+from pearl.documents.document import Source, join
+from pearl.documents.sources import with_sources
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.decoding.forms import plan_form
 from pearl.dsl.decoding.grammar import indexed_grammar, static_grammar
@@ -123,11 +124,47 @@ def run(
     again = asyncio.run(pearl.execute(open_plan, document, parameters=values))
     assert [(s.output, s.text) for s in again.steps] == [(s.output, s.text) for s in answer.steps]
     assert (again.text, again.row_evidence) == (answer.text, answer.row_evidence)
+    _is_same_over_a_source(plan, document, says, answer)
     task = Task("", lambda: document, plan=open_plan, parameters=values)
     literal = Task("", lambda: document, plan=plan)
     costs = [forecast(pearl, [each]).total.calls for each in (task, literal)]
     assert costs[0] == costs[1]
     return answer, model
+
+
+def _is_same_over_a_source(
+    plan: str, document: Document, says: Mapping[str, Callable[[str], str]], answer: Answer
+) -> None:
+    """The document as one of two sources gives the same, in its own places; the other is never read."""
+    assert "CTX" in plan
+    head, gap, rest = plan.replace("CTX", "data").partition("\n\n")
+    text = f"{head}{gap}Sources:\n- other\n- data{gap}{rest}"
+    sources = {"other": Document("Nobody reads this.", "other.txt"), "data": document}
+    again = asyncio.run(Pearl(Scripted(Labelled(says))).execute(text, sources=sources))
+
+    def plain(said: str) -> str:
+        return said.replace("data: ", "").replace("data", "CTX")
+
+    assert [plain(step.text) for step in again.steps] == [
+        step.text.replace("data", "CTX") for step in answer.steps
+    ]
+    for one, other in (
+        (answer.row_evidence, again.row_evidence),
+        (answer.evidence, again.evidence),
+    ):
+        shown = [[each.to_dict() for each in those] for those in (one, other)]
+        assert all(each["source"].startswith("data: ") for each in shown[1])
+        assert str(shown[0]).replace("data", "CTX") == plain(str(shown[1]))
+    read_by = [place["document"] for place in again.provenance["sources"]]
+    assert all(name.startswith("data: ") for name in read_by)
+    assert [each.coverage for each in again.steps] == [each.coverage for each in answer.steps]
+    files = (f"data: {name}" for name in dict(document.parts) or [document.name])
+    assert {*read_by} <= {*files, f"data: {document.name}"}
+    joined = with_sources(None, [Source(*each) for each in sources.items()])
+    pearl = Pearl(Scripted(Labelled(says)))
+    tasks = Task("", lambda: document, plan=plan), Task("", lambda: joined, plan=text)
+    costs = [forecast(pearl, [task]).total for task in tasks]
+    assert costs[0].calls == costs[1].calls
 
 
 def with_parameters(plan: Plan) -> tuple[str, dict[str, str]]:
