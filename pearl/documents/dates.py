@@ -193,11 +193,18 @@ def readings(text: str, is_day_first: bool | None = None) -> tuple[Period, ...]:
 
 def states_date(text: str, shown: str) -> bool:
     """Whether a text has a date as it is shown, or in another form; where day and month may be swapped, either."""
-    words, wanted = (" ".join(_WORD.findall(each.casefold())) for each in (text, shown))
-    if f" {wanted} " in f" {words} ":
-        return True
-    stated = (readings(text[each.start : each.end]) for each in find_dates(text))
-    return not {*readings(shown)}.isdisjoint(chain.from_iterable(stated))
+    words, stated = _known(text)
+    return f" {_words(shown)} " in words or not stated.isdisjoint(readings(shown))
+
+
+@lru_cache(maxsize=8)
+def _known(text: str) -> tuple[str, frozenset[Period]]:
+    dates = (readings(text[each.start : each.end]) for each in find_dates(text))
+    return f" {_words(text)} ", frozenset(chain.from_iterable(dates))
+
+
+def _words(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
 
 
 _WORD = lazy_pattern(r"\w+")

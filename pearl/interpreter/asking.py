@@ -6,15 +6,16 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from pearl.documents.dates import find_dates, not_stated, states_date
+from pearl.documents.dates import find_dates, not_stated, readings, states_date
 from pearl.documents.evidence.finding import find_quotes, is_passage
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
-from pearl.interpreter.context import ContextLimits
+from pearl.interpreter.context import ContextLimits, off_loop
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.concurrency import gather
@@ -47,8 +48,10 @@ def unstated_date(reply: Reply, task: ActionTask) -> str:
     """Why a text or a list may have a date that the model has worked out; "" if its quotes or the step have all of them."""
     if not reply.quotes or task.gives not in (ValueType.TEXT, ValueType.LIST):
         return ""
-    known = "\n".join((*reply.quotes, task.question, *(value for _, value in task.arguments)))
     said = "\n".join(reply.value) if isinstance(reply.value, list) else str(reply.value)
+    known = "\n".join((*reply.quotes, task.question, *(value for _, value in task.arguments)))
+    if not readings(said):  # of what is more than a date, not every sentence is quoted
+        known = "\n".join((known, task.document or "", *(task.parts or ())))
     for each in find_dates(said):
         shown = said[each.start : each.end].strip()
         without_year = " ".join(re.sub(r"\d{4}", "", shown).split())  # it may stand elsewhere
@@ -265,7 +268,11 @@ class Asker:
         # A person writes scripted replies, and embedded ones are computed.
         if is_unproven(read.reply, task.gives) and self.reads_prompts:
             read = replace(read, truncated=read.truncated or UNQUOTED)
-        return replace(read, truncated=read.truncated or unstated_date(read.reply, task))
+        n_characters = len(task.document or "")
+        why = read.truncated or await off_loop(
+            n_characters, partial(unstated_date, read.reply, task)
+        )
+        return replace(read, truncated=why)
 
     async def _answered(
         self, step: Step, task: ActionTask, request: Request

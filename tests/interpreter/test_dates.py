@@ -84,6 +84,9 @@ def test_a_date_that_a_model_works_out_in_a_step_is_not_taken_as_copied() -> Non
     quote = "Mr Weiss moved in on 12 April."
     assert run(plan, due=("On 12 April 2021.", quote)).status == "answered"
     assert run(plan, due=("On April 12, 2021.", KEYS)).status == "answered"
+    # Of what is more than a date, not every sentence is quoted.
+    assert run(plan, due=("They got the keys on 12 April 2021.", DUE)).status == "answered"
+    assert run(plan, due=("12 April 2021", DUE)).status == "degraded"
     asked = plan.replace("the deposit", "what happened after 11 March 2021")
     assert run(asked, due=("After 11 March 2021 they moved in.", KEYS)).status == "answered"
 
