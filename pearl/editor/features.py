@@ -131,7 +131,7 @@ def about(source: ActionSource, known: KnownActions) -> str:
     else:
         origin = f"of library {known.library.name}"
     who = "computed in Python" if source.action.is_native else "carried out by a model"
-    rows = ", for each row" if source.action.reads_rows else ""
+    rows = ", for each row" if source.action.cost == "rows" else ""
     return f"An action {origin}, {who}{rows}."
 
 

@@ -17,6 +17,8 @@ from pearl.errors import ExecutionError
 from pearl.interpreter.flows import flows
 from pearl.llm import ActionTask, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
+from pearl.runs.executors import Task
+from pearl.runs.forecast import forecast
 from tests.models import MemoryReplies, Reading, item_lines
 
 WORDS = [
@@ -57,9 +59,11 @@ class Reader:
     def __init__(self, said: Callable[[ActionTask, list[str]], object] | None = None) -> None:
         self.said = said
         self.requests: list[Request] = []
+        self.n_calls = 0
 
     def __call__(self, request: Request) -> str:
         task = request.task
+        self.n_calls += 1
         if isinstance(task, ItemsTask):
             return item_lines(request, lambda text: "yes" if "parcel" in text else None)
         assert isinstance(task, ActionTask)
@@ -92,7 +96,10 @@ def run(
                 max_output_tokens=400,
                 max_prompt_tokens=max_prompt_tokens,
             )
+            said = forecast(pearl, [Task("", lambda: document, plan=plan)]).total.calls
             answer = await pearl.execute(plan, document)
+            is_open = answer.status == "undecided"  # a reply that cannot be read is asked for again
+            assert replies or is_open or said.least <= model.n_calls <= (said.most or 0)
             most = pearl.limits.prompt_tokens
             assert all(
                 most is None or pearl.limits.counter.count(r.prompt) <= most for r in model.requests

@@ -16,6 +16,8 @@ from pearl.actions.resolving import MAX_PAIRS, MAX_PARTNERS, Resolution, same_ke
 from pearl.documents.rows import Row, Rows
 from pearl.embedded import ExtractiveModel
 from pearl.llm import ItemsTask, Request
+from pearl.runs.executors import Task
+from pearl.runs.forecast import forecast
 from tests.models import MemoryReplies, Reading, item_lines
 
 PLAN = """\
@@ -58,7 +60,10 @@ def run(document: Document, judge: Judge | Model, plan: str = PLAN, **settings: 
 
     async def main() -> Answer:
         async with Pearl(Reading(model), **settings) as pearl:  # type: ignore[arg-type]
-            return await pearl.execute(plan, document)
+            said = forecast(pearl, [Task("", lambda: document, plan=plan)]).total.calls
+            answer = await pearl.execute(plan, document)
+            assert "replies" in settings or said.least <= len(model.prompts) <= (said.most or 0)
+            return answer
 
     return asyncio.run(main())
 
