@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -240,14 +240,20 @@ def read_tasks(info: RunInfo) -> list[Task]:
     return [_over_file(**{**dict(row), "path": str(home / row.path)}) for row in rows]
 
 
-Values = Callable[["Sample"], Mapping[str, Any]]
-"""Gives the values of a plan's parameters for a sample."""
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values of a plan's parameters: those for all rows, and the columns that have others."""
+
+    given: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+
+    def of(self, sample: Sample) -> dict[str, Any]:
+        """The values for a sample."""
+        fields = sample.to_dict() if self.columns else {}
+        return {**self.given, **{name: fields[name] for name in self.columns if name in fields}}
 
 
-def row_values(names: Collection[str], given: Mapping[str, str], sample: Sample) -> dict[str, Any]:
-    """The values of parameters: those given for all rows, else those of the columns of their names."""
-    fields = {**(sample.to_dict() if names else {}), **given}
-    return {name: fields[name] for name in {*names, *given} if name in fields}
+_NONE = Values()
 
 
 class DocumentTasks:
@@ -256,7 +262,7 @@ class DocumentTasks:
     change: Callable[[Task], Task] | None = None
 
     def __init__(
-        self, read: Callable[..., Iterable[Sample | DataError]], plan: str, values: Values = lambda _: {},
+        self, read: Callable[..., Iterable[Sample | DataError]], plan: str, values: Values = _NONE,
     ) -> None:  # fmt: skip
         self._read = read
         self._plan = plan
@@ -278,7 +284,7 @@ class DocumentTasks:
             if isinstance(sample, DataError) or sample.document is None:
                 self._n_failing += 1
             else:
-                n_samples.add(_document_key(sample.document, self._values(sample)))
+                n_samples.add(_document_key(sample.document, self._values.of(sample)))
         return n_samples
 
     def _tasks(
@@ -291,7 +297,7 @@ class DocumentTasks:
             if sample.document is None:
                 yield b"", Task(sample.id, sample.load, plan=self._plan)
                 continue
-            values = self._values(sample)
+            values = self._values.of(sample)
             key = _document_key(sample.document, values)
             if seen.add(key) > 1:
                 continue
@@ -300,8 +306,9 @@ class DocumentTasks:
                 extra = {}
             document, name = sample.document, sample.document_name
             source = document.digest if isinstance(document, Document) else sample.source
+            id = sample.id if self._values.columns else name  # it has a row for each value
             task = Task(
-                name, sample.loader, plan=self._plan, source=source, extra=extra, parameters=values
+                id, sample.loader, plan=self._plan, source=source, extra=extra, parameters=values
             )
             yield key, self.change(task) if self.change else task
 
@@ -327,7 +334,7 @@ class StreamedTasks:
     change: Callable[[Task], Task] | None = None
 
     def __init__(
-        self, read: Callable[[], Iterable[Sample | DataError]], plan: str, values: Values = lambda _: {},
+        self, read: Callable[[], Iterable[Sample | DataError]], plan: str, values: Values = _NONE,
     ) -> None:  # fmt: skip
         self._read = read
         self._plan = plan
@@ -346,7 +353,7 @@ class StreamedTasks:
             kind = kind_by_name(sample.document_name)
             task = Task(
                 sample.id, load, plan=self._plan, source=source, extra=extra, kind=kind,
-                parameters=self._values(sample),
+                parameters=self._values.of(sample),
             )  # fmt: skip
             yield self.change(task) if self.change else task
 

@@ -83,6 +83,7 @@ def test_columns_of_data_give_a_text_for_each_row(pearl: Terminal) -> None:
     told = [(row.get("parameters"), row["status"]) for row in found]
     assert told[:2] == [({"drug": "warfarin"}, "answered"), ({"drug": "aspirin"}, "answered")]
     assert told[2][1] == "failed"
+    assert len({row["id"] for row in found}) == 3
     assert len(told) == 3  # the same document with the same text is run once
     assert "rash" in found[1]["answer"]
     pearl("view", "rows.jsonl", "-o", "rows.html")

@@ -94,7 +94,7 @@ def command(
     """
     from pearl.data.storage import address_of, is_address
     from pearl.runs.executors import DEFAULT
-    from pearl.runs.tasks import StreamedTasks, row_values
+    from pearl.runs.tasks import StreamedTasks, Values
 
     data = options["data"]
     is_printed = out is None or is_for_printing(out)
@@ -131,7 +131,7 @@ def command(
     _refuse_other(plan, named)
     text, names, declared = _checked(plan, options)
     given, named_paths = named_values("--set", options["set"]), _sources(declared, sources)
-    values = partial(row_values, names, given)
+    values = Values(given, tuple(name for name in names if name not in given))
     if not named and not named_paths and data is None:
         raise wrong
     if data is not None and is_address(address_of(data)):
