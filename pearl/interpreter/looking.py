@@ -47,7 +47,8 @@ async def looks(
         yield Look(RANKS), task
     if n > 1 and has_more():
         scaled = [f"{bare} {' '.join(SCALES)}"] if PERIOD in dict(task.arguments) else []
-        words = await _by_model(step, words_task(task), asker, read)
+        written = await _by_model(step, words_task(task), asker, read)
+        words = _different(written, [bare, *queries])
         found = _different([bare, *scaled, *(f"{bare} {year}" for year in near), *words], queries)
         if found:
             yield Look(WORDS, tuple(found)), task
@@ -120,9 +121,10 @@ def of_other_period(asked: ActionTask, shown: ActionTask, texts: Iterable[str]) 
     """
     wanted, read = (years_in(" ".join(v for _, v in task.arguments)) for task in (asked, shown))
     found = next(filter(None, map(years_in, texts)), ())
-    if read != wanted:
-        return " or ".join(map(str, sorted({*read} & {*found}) or read))
+    others = {*read} - {*wanted}
+    if near := others & {*found}:
+        return " or ".join(map(str, sorted(near)))
     if not wanted or {*wanted} & {*found}:
         return ""
-    is_figure = PERIOD in dict(asked.arguments)
-    return ", ".join(map(str, found)) or "no period that its passage names" * is_figure
+    unknown = "no period that its passage names" * (PERIOD in dict(asked.arguments))
+    return ", ".join(map(str, found)) or " or ".join(map(str, sorted(others))) or unknown

@@ -179,7 +179,17 @@ def test_queries_of_a_model_that_are_of_no_use_are_left_out(words: str) -> None:
     assert queries[:2] == ["wages of Acme", "wages of Acme thousand million billion trillion"]
     assert all(len(query) < 80 for query in queries)
     assert len(queries) == len({*queries}) == 4  # with the years before and after
+    assert answer.steps[0].looks[-1].by == "other words"
     assert answer.status == "answered"  # the amount has a scale
+
+
+def test_without_a_value_queries_for_other_periods_are_of_use_too() -> None:
+    model = finding(SENTENCE, '["wages of Acme", "pay"]')
+    answer, _ = run(ASKED, corpus(), model)
+    assert answer.status == "nothing_found"
+    assert answer.steps[0].looks[-1].queries == (
+        "wages of Acme 2013", "wages of Acme 2015", "pay 2013", "pay 2015",
+    )  # fmt: skip
 
 
 def test_a_document_that_asks_to_look_again_gets_no_further_look() -> None:
