@@ -358,7 +358,7 @@ def argument_problems(
 
 def _takes_text(parameter: Parameter) -> bool:
     """Whether a text that is known only when a plan is run may stand for a parameter of an action."""
-    is_open = parameter.reads in ("", "number", "value", "figure") and not parameter.choices
+    is_open = parameter.reads in ("", "number", "value", "figure", "date") and not parameter.choices
     return is_open and parameter.type in (ValueType.TEXT, ValueType.NUMBER)
 
 

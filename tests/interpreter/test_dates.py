@@ -116,6 +116,19 @@ def test_a_date_enters_later_prompts_in_a_fixed_form() -> None:
     assert ("- 2021-04-12\n- 1" in asked, "12.04.2021" in asked) == (True, False)
 
 
+def test_a_parameter_may_be_a_date_and_a_number_of_days() -> None:
+    plan = """Question: Which day is {n} days after {day}?
+
+Parameters:
+- day : a day
+- n : a number of days
+
+1. ans = DATE_ADD(day, n, "days") : Add them"""
+    given = {"day": "28 February 2024", "n": "2"}
+    answer = asyncio.run(Pearl(Reading(str)).execute(plan, LEASE, parameters=given))  # type: ignore[arg-type]
+    assert answer.text == "2024-03-01"
+
+
 def test_business_days_say_what_they_are() -> None:
     answer = between("1 March 2021", "12.04.2021", "business days")
     assert (answer.value, answer.status) == (30, "answered")

@@ -7,6 +7,7 @@ from calendar import monthrange
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -112,12 +113,8 @@ def date_diff(a: Value, b: Value, unit: str) -> Value:
     return _computed([a, b], unit, unit, between)
 
 
-@PLUGINS.action(
-    "DATE_ADD", _DATE_AND_N, "Return the date that is N UNIT after DATE",
-    returns=ValueType.DATE, traits=("figures",),
-)  # fmt: skip
-def date_add(when: Value, n: Value, unit: str, sign: int = 1) -> Value:
-    """The date some units after another; of rows, in each."""
+def _moved(sign: int, when: Value, n: Value, unit: str) -> Value:
+    """The date some units after or before another; of rows, in each."""
 
     def later(dates: Sequence[_Date]) -> str:
         ((text, periods),) = dates
@@ -139,13 +136,11 @@ def date_add(when: Value, n: Value, unit: str, sign: int = 1) -> Value:
     return _computed([when], unit, "date", later, n)
 
 
-@PLUGINS.action(
-    "DATE_SUBTRACT", _DATE_AND_N, "Return the date that is N UNIT before DATE",
-    returns=ValueType.DATE, traits=("figures",),
-)  # fmt: skip
-def date_subtract(when: Value, n: Value, unit: str) -> Value:
-    """The date some units before another; of rows, in each."""
-    return date_add(when, n, unit, -1)
+for _name, _sign, _where in (("DATE_ADD", 1, "after"), ("DATE_SUBTRACT", -1, "before")):
+    PLUGINS.action(
+        _name, _DATE_AND_N, f"Return the date that is N UNIT {_where} DATE",
+        returns=ValueType.DATE, traits=("figures",),
+    )(partial(_moved, _sign))  # fmt: skip
 
 
 def _whole(value: Value, unit: str) -> int:
