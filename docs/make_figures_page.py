@@ -147,12 +147,10 @@ def renewed(text: str, number: int, values: Mapping[str, float], today: date) ->
         lines[i] = re.sub(r"^date = .*", f"date = {today}", line)
         named = re.search(r'\bof = (".*?[^\\]")', line)
         if named and (name := json.loads(named[1])) in values:
-            value = round(values[name], 4)
-            lines[i] = re.sub(
-                r"\bvalue = [-\d._]+",
-                f"value = {int(value) if value == int(value) else value}",
-                line,
-            )
+            found = values[name]
+            value = found if found == int(found) else float(f"{found:.4g}")
+            said = int(value) if value == int(value) else value
+            lines[i] = re.sub(r"\bvalue = [-\d._]+", f"value = {said}", line)
     blocks[number] = "".join(lines)
     return "".join([head, *blocks])
 
