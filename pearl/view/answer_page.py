@@ -19,7 +19,7 @@ from pearl.llm.prices import read_prices
 from pearl.trace import RunFinished, Spent, spent
 from pearl.view import panel
 from pearl.view.markdown import rendered
-from pearl.view.page import bars, draw_plan, n_at_once, render_page
+from pearl.view.page import draw_plan, render_page
 from pearl.view.result import Place, Result, ShownStep, read_result
 from pearl.view.sheets import sheets_of
 from pearl.view.sources import ResultRecord, record_of_answer
@@ -32,8 +32,6 @@ MAX_TEXTS = 3_000_000
 """Maximum characters of whole cells beside shortened ones; later ones are in the document only."""
 
 MAX_SHORT = 60  # Maximum characters of a quote that is looked for at other places, too
-
-MAX_BARS = 400  # Maximum calls and waits that are drawn
 
 
 def answer_page(answer: Answer, document: Document) -> str:
@@ -69,8 +67,6 @@ def result_page(record: ResultRecord) -> str:
     sheets = sheets_of(record.document, record.files, [*marks.values()], problems)
     boxed = {number for pages in sheets.values() for sheet in pages for number in sheet.begins}
     first = min((file.numbers[0] for file in files if file.numbers), default=0)
-    calls = bars(record.events)
-    last_s = max([result.seconds or 0.0, *(bar.end_s for bar in calls)]) or 1.0
     seconds = {s.output: s.finished.duration_s for s in result.steps if s.finished}
     prices = read_prices()
     price = prices.of(result.model)
@@ -117,10 +113,6 @@ def result_page(record: ResultRecord) -> str:
         prices_of=prices.as_of.isoformat(),
         cost_usd=None if price is None or usage is None else price.cost_usd(usage),
         spent=calls_made,
-        n_at_once=n_at_once(calls),
-        bars=calls[:MAX_BARS],
-        n_bars_left=max(0, len(calls) - MAX_BARS),
-        last_s=last_s,
         files=files,
         first=first,
         sheets=sheets,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pearl.errors.escaping import escaped, json_bytes
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import Usage
 from pearl.llm.prices import Prices, money, read_prices
 from pearl.view.page import render_page
-from pearl.view.result import Untrusted, shown_place
+from pearl.view.result import Untrusted, read_usage, shown_place
 from pearl.view.sources import ResultSource, id_of
 
 COLUMNS = (
@@ -105,10 +104,11 @@ def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
         >>> cells_of(row, read_prices())
         ['a', 'failed', '', '', '', '', None, None, None, None, None, None, None, 'DataError', '', None, {}]
     """
-    usage, error = _mapping(row.get("usage")), _mapping(row.get("error"))
+    usage, error = read_usage(Untrusted(row, []).inner("usage")), _mapping(row.get("error"))
     given = Untrusted(_mapping(row.get("parameters")), []).pairs
     model = text_of(row.get("model"), SHORT)
-    tokens_in, tokens_out = map(number_of, (usage.get("input_tokens"), usage.get("output_tokens")))
+    price = prices.of(model)
+    cost = price.cost_usd(usage) if price and usage else None
     return [
         text_of(id_of(row), SHORT),
         text_of(row.get("status"), 40) or "unknown",
@@ -119,9 +119,9 @@ def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
         _n(row.get("evidence")),
         _n(row.get("unverified_quotes")),
         number_of(row.get("coverage")),
-        tokens_in,
-        tokens_out,
-        _cost(model, tokens_in, tokens_out, usage, prices),
+        usage and usage.n_input_tokens,
+        usage and usage.n_output_tokens,
+        0.0 if usage and not usage.n_tokens else cost,
         number_of(row.get("duration_s")),
         text_of(error.get("type"), 60),
         text_of(row.get("choice"), 60),
@@ -151,32 +151,27 @@ def _outputs(row: Mapping[str, Any]) -> dict[str, str]:
 def details_of(row: Mapping[str, Any], n_items: int = MAX_ITEMS) -> dict[str, Any]:
     """The details under a line: texts of up to `MAX_TEXT` characters, and `n_items` of each kind."""
 
-    def objects(name: str) -> list[Mapping[str, Any]]:
-        return [_mapping(each) for each in _items(row.get(name), n_items)]
+    def field(name: str, most: int = MAX_TEXT) -> Callable[[Mapping[str, Any]], str]:
+        return lambda each: text_of(each.get(name), most)
 
+    def table(name: str, *cells: Callable[[Mapping[str, Any]], str]) -> list[list[str]]:
+        return [[cell(_mapping(each)) for cell in cells] for each in _items(row.get(name), n_items)]
+
+    output, action = field("output", SHORT), field("action", SHORT)
     return {
-        **{
-            name: text_of(row.get(name), MAX_TEXT) for name in ("question", "answer", "plan", "why")
-        },
-        "error": text_of(_mapping(row.get("error")).get("message"), MAX_TEXT),
+        **{name: field(name)(row) for name in ("question", "answer", "plan", "why")},
+        "error": field("message")(_mapping(row.get("error"))),
         "notes": [text_of(note, MAX_TEXT) for note in _items(row.get("notes"), n_items)],
-        "evidence": [
-            [text_of(each.get("text"), MAX_TEXT), text_of(shown_place(Untrusted(each, [])), SHORT)]
-            for each in objects("evidence")
-        ],
-        "unverified": [
-            [text_of(each.get("text"), MAX_TEXT), text_of(each.get("why"), SHORT)]
-            for each in objects("unverified_quotes")
-        ],
-        "steps": [
-            [
-                f"{text_of(each.get('output'), SHORT)} = {text_of(each.get('action'), SHORT)}",
-                text_of(each.get("value"), MAX_TEXT),
-                text_of(each.get("state"), 40),
-            ]
-            for each in objects("steps")
-        ],
-    }
+        "evidence": table(
+            "evidence",
+            field("text"),
+            lambda each: text_of(shown_place(Untrusted(each, [])), SHORT),
+        ),
+        "unverified": table("unverified_quotes", field("text"), field("why", SHORT)),
+        "steps": table(
+            "steps", lambda each: f"{output(each)} = {action(each)}", field("value"), field("state", 40)
+        ),
+    }  # fmt: skip
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -189,26 +184,6 @@ def _items(value: Any, most: int) -> list[Any]:
 
 def _n(value: Any) -> int | None:
     return len(value) if isinstance(value, list) else None
-
-
-def _cost(
-    model: str,
-    tokens_in: float | None,
-    tokens_out: float | None,
-    usage: Mapping[str, Any],
-    prices: Prices,
-) -> float | None:
-    """The cost in US dollars; None if tokens or price are unknown; 0 without tokens."""
-    if tokens_in is None or tokens_out is None:
-        return None
-    if not tokens_in and not tokens_out:
-        return 0.0
-    price = prices.of(model)
-    if price is None:
-        return None
-    names = ("cached_tokens", "written_tokens", "written_long_tokens")
-    parts = (int(number_of(usage.get(name)) or 0) for name in names)
-    return price.cost_usd(Usage.bounded(int(tokens_in), int(tokens_out), *parts))
 
 
 MAX_STATIC = 100  # Rows in the HTML itself, for readers without scripts

@@ -1,19 +1,18 @@
-"""Renders pages: a template and its data, escaped, → one HTML file whose policy allows its own script; drawings of plans and calls."""
+"""Renders pages: a template and its data, escaped, → one HTML file whose policy allows its own script; drawings of plans."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pearl.documents.digest import text_sha256
 from pearl.dsl.nodes import Plan
 from pearl.errors.escaping import escaped, json_bytes
-from pearl.trace import CallFailed, Event, ModelCalled, ModelWaited, PlanAttempted
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -182,52 +181,3 @@ def _told(plan: Plan, needs: Sequence[Sequence[int]]) -> str:
         of = " and ".join(filter(None, ["the document" if reads else "", taken])) or "nothing"
         told.append(f"Step {i + 1}, {step.output}, {step.action}, uses {of}.")
     return " ".join(told)
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A period of planning, a call or a wait."""
-
-    what: str
-    kind: Literal["plan", "call", "kept", "failed", "wait"]
-    start_s: float
-    end_s: float
-
-
-def bars(events: Iterable[Event]) -> list[Bar]:
-    """Plans, calls and waits by their beginning."""
-    found: list[Bar] = []
-    planned_s = 0.0
-    for event in events:
-        match event:
-            case PlanAttempted():
-                what = "plan" if event.round == 0 else f"plan, repair {event.round}"
-                found.append(Bar(what, "plan", planned_s, event.t_s))
-                planned_s = event.t_s
-            case ModelCalled():
-                kind: Literal["kept", "call"] = "kept" if event.is_remembered else "call"
-                start_s = max(0.0, event.t_s - event.duration_s)
-                found.append(Bar(f"{event.step}: {event.purpose}", kind, start_s, event.t_s))
-            case CallFailed():
-                start_s = max(0.0, event.t_s - event.duration_s)
-                what = f"{event.step}: {event.purpose}, {event.kind}"
-                found.append(Bar(what, "failed", start_s, event.t_s))
-            case ModelWaited():
-                end_s = event.t_s + event.wait_s
-                found.append(Bar(f"waits: {event.reason}", "wait", event.t_s, end_s))
-    return sorted(found, key=lambda bar: bar.start_s)
-
-
-def n_at_once(calls: Iterable[Bar]) -> int:
-    """The maximum number of concurrent calls."""
-    changes = sorted(
-        change
-        for bar in calls
-        if bar.kind in ("call", "failed")
-        for change in ((bar.start_s, 1), (bar.end_s, -1))
-    )
-    n = most = 0
-    for _, change in changes:
-        n += change
-        most = max(most, n)
-    return most

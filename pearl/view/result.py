@@ -304,7 +304,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         ),
         steps=steps,
         coverage=row.number("coverage"),
-        usage=_usage(row.inner("usage")),
+        usage=read_usage(row.inner("usage")),
         seconds=row.number("duration_s"),
         origin=_origin(row.inner("provenance")),
         events=record.events,
@@ -320,8 +320,8 @@ def _checks(checks: Untrusted) -> ShownChecks | None:
     return ShownChecks(checks.text("by"), checks.text("why"), sentences) if sentences else None
 
 
-def _usage(usage: Untrusted) -> Usage | None:
-    """Tokens of the row; None if those in or out are unknown."""
+def read_usage(usage: Untrusted) -> Usage | None:
+    """Tokens of a row; None if those in or out are unknown."""
     n_input, n_output = usage.whole("input_tokens"), usage.whole("output_tokens")
     if n_input is None or n_output is None:
         return None

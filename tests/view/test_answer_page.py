@@ -1,4 +1,4 @@
-"""Pages of answers: marks, drawings, timelines."""
+"""Pages of answers: marks, drawings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ from pearl.documents.document import Document, join, load
 from pearl.dsl.parser import parse
 from pearl.errors import Span
 from pearl.interpreter.answer import Answer
-from pearl.llm import Usage
 from pearl.llm.backends.scripted import Scripted
-from pearl.trace import CallFailed, ModelCalled, ModelWaited, PlanAttempted
 from pearl.view.answer_page import answer_page, result_page
-from pearl.view.page import HEIGHT, bars, draw_plan, n_at_once
+from pearl.view.page import HEIGHT, draw_plan
 from pearl.view.panel import AROUND, Gap, Piece, blocks, highlighted
 from pearl.view.sources import ResultRecord
 
@@ -489,35 +487,3 @@ def test_the_longest_chain_is_by_seconds_not_by_steps() -> None:
     assert sum(line.is_critical for line in drawn.lines) == 1
     drawn = draw_plan(PLAN, {"one": 3.0, "two": 3.0, "three": 5.0})
     assert drawn.critical == ("one", "two", "ans")
-
-
-def called(step: str, t_s: float, duration_s: float, *, is_remembered: bool = False) -> ModelCalled:
-    return ModelCalled(
-        t_s=t_s, step=step, purpose="step", model="m", duration_s=duration_s, usage=Usage(),
-        is_remembered=is_remembered,
-    )  # fmt: skip
-
-
-def test_everything_that_took_time_has_a_bar() -> None:
-    failed = CallFailed(
-        t_s=5.0, step="b", purpose="step", model="m", kind="truncated", reply="", duration_s=2.0, usage=Usage()
-    )  # fmt: skip
-    found = bars(
-        [
-            PlanAttempted(t_s=1.0, round=0, model="m", reply="x", diagnostics=("wrong",)),
-            PlanAttempted(t_s=1.5, round=1, model="m", reply="y"),
-            called("a", 4.0, 2.0),
-            failed,
-            ModelWaited(t_s=5.0, reason="it is busy", wait_s=1.0, attempt=1),
-            called("b", 6.0, 0.0, is_remembered=True),
-        ]
-    )
-    assert [(bar.kind, bar.start_s, bar.end_s) for bar in found] == [
-        ("plan", 0.0, 1.0),
-        ("plan", 1.0, 1.5),
-        ("call", 2.0, 4.0),
-        ("failed", 3.0, 5.0),
-        ("wait", 5.0, 6.0),
-        ("kept", 6.0, 6.0),
-    ]
-    assert n_at_once(found) == 2
