@@ -528,6 +528,8 @@ def test_nothing_is_empty_and_no_error() -> None:
         assert len(rows_of(name, nothing, *arguments)) == 0, name
     with pytest.raises(EmptyListError):
         run("SHARE", nothing, nothing)
+    with pytest.raises(ValueError, match="PART is no part of WHOLE, which lacks 1 of its rows"):
+        run("SHARE", ["a", "c"], ["a", "b"])
 
 
 KEYS, NUMBERS = st.sampled_from(["x", "y", None]), st.sampled_from(["", "0", "1", "2", None])

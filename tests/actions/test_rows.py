@@ -43,7 +43,7 @@ bases: st.SearchStrategy[Base] = st.lists(
 
 def rows_of(base: Base, label: str = "label") -> Rows:
     rows = [
-        (Row(key, {label: key, "n": n}, (Span(i, i + 1),), f"text {i}"), is_sure)
+        (Row(key, {label: key, "n": n}, (Span(i, i + 1),), f"text {n}"), is_sure)
         for i, (key, n, is_sure) in enumerate(base)
     ]
     return Rows(

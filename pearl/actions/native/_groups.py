@@ -51,13 +51,14 @@ def share(part: Rows, whole: Rows) -> Value:
     """The share among decided rows."""
     if not whole.every:
         raise EmptyListError("there are no rows to take a share of")
-    unsure = Counter(row.key for row in part.doubtful)
-    n_open = (unsure & Counter(row.key for row in whole)).total()
+    sure, unsure = Counter(row.key for row in whole), Counter(row.key for row in part.doubtful)
+    others = Counter(row.key for row in part) - sure
+    if n_others := (others + (unsure - Counter(row.key for row in whole.every))).total():
+        raise ValueError(f"PART is no part of WHOLE, which lacks {n_others:,} of its rows")
+    n_open = (unsure & sure).total()
     n_read = len(whole) - n_open
     if not n_read:
         raise UnclearNumberError("no row is decided, so there is no share")
-    if len(part) > n_read:
-        raise ValueError(f"PART has {len(part):,} rows and WHOLE {n_read:,}, so it is no share")
     # Each doubtful row counts for the bound that it can change.
     low = len(part) / (len(whole) + len(whole.doubtful))
     n_may = unsure.total() - n_open
