@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from pearl.actions.by_row import cells_of
@@ -12,6 +13,7 @@ from pearl.documents.document import Document, part_spans
 from pearl.documents.evidence import Evidence, shown_page
 from pearl.documents.rows import DOCUMENT, Row, Rows, shortened
 from pearl.errors import Span
+from pearl.interpreter.provenance import leaves
 
 MAX_NAME, MAX_KEYS = 60, 3  # Maximum characters of a field in the name of a row, and maximum fields
 
@@ -38,7 +40,14 @@ def named_rows(
 ) -> list[Named]:
     """Each row by its name: its file, or the first fields that tell it from others."""
     if rows.columns or rows.shows_possible or not all(row.spans for row in rows):
-        return [Named("", line) for line in rows.lines()[2 * bool(rows.columns) :]]
+        own: Iterable[tuple[Evidence, ...]] = repeat(())
+        if (
+            rows.is_answered and not rows.columns and deciding
+        ):  # of groups: the passages of their rows
+            keys = ([each.key for each, _ in leaves(Rows((row,)))] for row in rows)
+            own = (tuple(p for key in those for p in deciding.get(key, ())) for those in keys)
+        lines = rows.lines()[2 * bool(rows.columns) :]
+        return [Named("", line, passages) for line, passages in zip(lines, own, strict=False)]
     files = _files(document)
     calls = [_call(row, _whole(row, files, document.text)) for row in rows]
     found = []

@@ -201,6 +201,7 @@ def test_each_group_is_read_whole_and_its_text_is_a_field() -> None:
     assert sorted(answer.text.split("\n")) == [f"- {shop}: Late {sizes[shop]}" for shop in "ENSW"]
     assert len(answer.row_evidence) == 40
     assert sum(bool(row.quote) for row in answer.row_evidence) == 4
+    assert [len(entry.evidence) for entry in answer.parts[0].entries] == [1] * 4
     assert answer.provenance["sources"]
 
 
