@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from pearl.actions.values import wilson
 from pearl.dsl.fields import parse_fields
 from pearl.evals.fields import Comparison, read_gold
+from pearl.runs.reviewing import wilson
 
 NAMES = ["Ada", "Bo", "Cleo", "Dov", "Ece", "Fay", "Gil", "Hana"]
 SCHEMA = {

@@ -17,10 +17,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pearl.actions.values import wilson
 from pearl.cli.commands import review as reviewing
 from pearl.runs.decisions import Decisions
-from pearl.runs.reviewing import KINDS
+from pearl.runs.reviewing import KINDS, wilson
 from pearl.runs.store import RunSpec, Store
 from pearl.view.sources import Reviewed, RunResults, open_results
 from tests.cli.commands.test_extract import RESULTS, table

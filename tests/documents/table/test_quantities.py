@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.table.quantities import Quantity, is_blank, read_quantity, scale_of
+from pearl.documents.numbers import Quantity
+from pearl.documents.table.quantities import is_blank, read_quantity, scale_of
 
 
 @pytest.mark.parametrize(
