@@ -39,10 +39,9 @@ from pearl.documents.record import (
     told_entry,
 )
 from pearl.documents.rows import Row, Rows
-from pearl.dsl.fields import ENTRY, Field, print_fields
+from pearl.dsl.fields import ENTRY, Field, broken_rule, print_fields
 from pearl.dsl.literals import short
 from pearl.dsl.nodes import Step
-from pearl.dsl.rules import broken_rule
 from pearl.errors import ModelError, Span
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern

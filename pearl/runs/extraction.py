@@ -24,10 +24,9 @@ from pearl.actions.operators import operators
 from pearl.documents.document import read_bytes
 from pearl.documents.record import PLAIN, FieldScalar
 from pearl.documents.rows import shortened
-from pearl.dsl.fields import ENTRY, Field, parse_fields
+from pearl.dsl.fields import ENTRY, Field, broken_rule, parse_fields
 from pearl.dsl.nodes import String
 from pearl.dsl.parser import parse
-from pearl.dsl.rules import broken_rule
 from pearl.errors import DataError, PlanError
 from pearl.errors.escaping import counted, inert
 from pearl.errors.patterns import lazy_pattern

@@ -20,8 +20,8 @@ from pearl.trace import RunFinished, Spent, spent
 from pearl.view import panel
 from pearl.view.markdown import rendered
 from pearl.view.page import draw_plan, render_page
+from pearl.view.panel import sheets_of
 from pearl.view.result import Place, Result, ShownStep, read_result
-from pearl.view.sheets import sheets_of
 from pearl.view.sources import ResultRecord, record_of_answer
 
 MAX_ROWS = 10_000  # Maximum rows behind an answer on the page; `--rows FILE` has all

@@ -16,9 +16,8 @@ from pearl.errors import Span
 from pearl.errors.escaping import counted
 from pearl.runs.extraction import field_told
 from pearl.view.page import render_page
-from pearl.view.panel import Gap, Mark, Piece, highlighted
+from pearl.view.panel import Gap, Mark, Piece, Sheet, highlighted, sheets_of
 from pearl.view.result import Untrusted, shown_place
-from pearl.view.sheets import Sheet, sheets_of
 from pearl.view.sources import pdf_files
 
 MAX_ROWS = 3_000  # Maximum documents in the grid; the other formats have all

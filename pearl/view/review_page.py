@@ -14,9 +14,8 @@ from pearl.runs.decisions import Decision
 from pearl.runs.extraction import proposed
 from pearl.runs.reviewing import Item
 from pearl.view.page import render_page
-from pearl.view.panel import Gap, Mark, Piece, blocks, highlighted
+from pearl.view.panel import Gap, Mark, Piece, blocks, highlighted, sheets_of
 from pearl.view.result import Untrusted, shown_place
-from pearl.view.sheets import sheets_of
 from pearl.view.sources import ResultRecord
 
 MAX_WHOLE, AROUND = 400_000, 20_000

@@ -7,8 +7,8 @@ import pytest
 
 from pearl.errors import UsageError
 from pearl.retrieval.corpus import CorpusDocument
-from pearl.retrieval.filters import parse_filter, select
 from pearl.retrieval.index import Index
+from pearl.retrieval.search import parse_filter, select
 
 
 def fields_of(*rows: dict[str, str]) -> Index:

@@ -26,7 +26,7 @@ from pearl.llm.backends.openai.constraining import Constraining
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.backends.openai.sessions import HttpSession
-from pearl.llm.usable import trimmed, usable
+from pearl.llm.flaws import trimmed, usable
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire

@@ -13,11 +13,11 @@ from pearl.dsl.signatures import NOTHING
 from pearl.errors import ModelError, StoreError
 from pearl.llm import Completion, ItemsTask, Model, Request, Usage
 from pearl.llm.concurrency import SingleFlight
+from pearl.llm.flaws import usable
 from pearl.llm.messages import without_texts
 from pearl.llm.middleware.retry import CircuitBreaker
 from pearl.llm.middleware.wrappers import Wrapper
 from pearl.llm.progress import CallReplied, report
-from pearl.llm.usable import usable
 
 T = TypeVar("T")
 

@@ -13,6 +13,7 @@ from pearl.errors import ModelError
 from pearl.errors.callers import DEBUG, TEXTS, log
 from pearl.errors.privacy import is_private
 from pearl.llm import Completion, Constrains, Model, Request, Task, Usage
+from pearl.llm.flaws import trimmed, usable
 from pearl.llm.messages import restored
 from pearl.llm.progress import (
     CallAttempt,
@@ -23,7 +24,6 @@ from pearl.llm.progress import (
     n_failed_attempts,
     report,
 )
-from pearl.llm.usable import trimmed, usable
 
 
 class Wrapper:
