@@ -132,16 +132,8 @@ class DataError(PearlError, ValueError):
 class LibraryError(DataError):
     """An action library cannot be used."""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        path: str | Path | None = None,
-        line: int | None = None,
-        help: str | None = None,
-        diagnostics: Sequence[Diagnostic] = (),
-    ) -> None:
-        super().__init__(message, path=path, line=line, help=help)
+    def __init__(self, message: str, *, diagnostics: Sequence[Diagnostic] = (), **at: Any) -> None:
+        super().__init__(message, **at)
         self.diagnostics = tuple(diagnostics)
 
 

@@ -204,21 +204,8 @@ class StepResult:
     @property
     def event(self) -> StepFinished:
         """The trace event of this result."""
-        return StepFinished(
-            step=self.output,
-            action=self.action,
-            value=as_text(self.value, MAX_TRACED_ROWS),
-            state=self.state,
-            truncated=self.truncated,
-            verdicts=dict(self.verdicts),
-            is_native=self.is_native,
-            context=self.context,
-            coverage=self.coverage,
-            n_calls=self.n_calls,
-            usage=self.usage,
-            duration_s=self.duration_s,
-            models=self.models,
-        )
+        value, verdicts = as_text(self.value, MAX_TRACED_ROWS), dict(self.verdicts)
+        return StepFinished.of(self, step=self.output, value=value, verdicts=verdicts)
 
 
 def computed(

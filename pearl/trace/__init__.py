@@ -58,6 +58,13 @@ class EventBase(BaseModel):
 
     t_s: float = 0.0  # Seconds since the start of the trace
 
+    @classmethod
+    def of(cls, *sources: object, **others: Any) -> Self:
+        """An event with the attributes of these objects that are its fields, and others."""
+        names = cls.model_fields.keys() - {"event", "t_s", *others}
+        held = {n: getattr(each, n) for each in sources for n in names if hasattr(each, n)}
+        return cls(**held, **others)
+
 
 class AskingEvent(EventBase):
     """Fields of events that stand for calls of a model."""
@@ -410,17 +417,8 @@ class Trace(ShownInNotebooks):
     def progressed(self, task: Task, news: News) -> None:
         """Record a wait of a call; pass progress and attempts to the listener without recording them."""
         if isinstance(news, CallWait):
-            waited = ModelWaited(
-                reason=news.reason,
-                wait_s=news.wait_s,
-                attempt=news.attempt,
-                n_attempts=news.n_attempts,
-                step=_purpose(task).get("step", ""),
-                n_calls=news.n_failed,
-                n_failed=news.n_failed,
-                usage=news.usage,
-            )
-            self.append(waited)
+            step = _purpose(task).get("step", "")
+            self.append(ModelWaited.of(news, step=step, n_calls=news.n_failed))
         elif isinstance(news, CallReplied):
             asked = _purpose(task)
             self.replied.append((asked["purpose"], asked.get("step", ""), news))
@@ -429,14 +427,7 @@ class Trace(ShownInNotebooks):
         elif isinstance(news, CallAttempt):
             self._listener(self._stamped(_attempted(task, news)))
         else:
-            event = ModelProgressed(
-                phase=news.phase,
-                n_tokens=news.n_tokens,
-                n_total=news.n_total,
-                text=news.text,
-                **_purpose(task),
-            )
-            self._listener(self._stamped(event))
+            self._listener(self._stamped(ModelProgressed.of(news, **_purpose(task))))
 
     def _stamped(self, event: Stamped) -> Stamped:
         # In place: a copy takes as long as creating and writing the event.
@@ -541,23 +532,15 @@ def _purpose(task: Task) -> dict[str, Any]:
 
 
 def _attempted(task: Task, news: CallAttempt) -> ModelAttempted:
-    done, request = news.completion, news.request
+    done = news.completion
     _, _, server = news.identity.partition("@")
-    return ModelAttempted(
+    return ModelAttempted.of(
+        news,
+        news.request,
         **_purpose(task),
-        model=news.model,
         server=server.partition("?")[0] if server.startswith(("http://", "https://")) else "",
-        number=news.number,
-        error=news.error,
         replied_by=done.model if done else "",
         finish_reason=(done.finish_reason or "") if done else "",
-        messages=request.messages,
-        reply=news.reply,
-        temperature=request.temperature,
-        seed=request.seed,
-        max_output_tokens=request.max_output_tokens,
-        usage=news.usage,
-        duration_s=news.duration_s,
     )
 
 
