@@ -680,7 +680,7 @@ class Session:
         is_large = isinstance(tasks, DocumentTasks) and not isinstance(tasks, Sized)
         if not is_large or run is None or asked is None or is_encrypted():
             return enumerate(tasks)
-        from pearl.runs.positions import from_position  # late: for large files only
+        from pearl.runs.tasks import from_position  # late: for large files only
 
         assert isinstance(tasks, DocumentTasks)
         return from_position(tasks, run.position, self.spec(tasks, asked).key)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.actions.library import library_names
-from pearl.data.columns import Names
+from pearl.data.columns import Names, Position
 from pearl.data.journal import reason
 from pearl.data.rows import Row, read_file
 from pearl.data.samples import Sample
 from pearl.data.storage import StoredFile
-from pearl.documents.digest import DigestTable, digest, text_sha256
+from pearl.documents.digest import DigestTable, digest, sealed, text_sha256, unsealed
 from pearl.documents.document import (
     Document,
     file_source,
@@ -27,11 +30,11 @@ from pearl.documents.document import (
     read_bytes,
 )
 from pearl.errors import DataError, StoreError, UsageError
+from pearl.plugins.persistence import write_private
 from pearl.runs.executors import Task, Unit
 from pearl.runs.store import RunInfo
 
 if TYPE_CHECKING:
-    from pearl.data.columns import Position
     from pearl.retrieval.corpus.sources import SourceFile
 
 PASSED_ON = ("options", "gold", "reference", "subsets")
@@ -448,3 +451,50 @@ def corpus_source(named: Sequence[str], without: Collection[Path]) -> str:
         return ""
     files = corpus_files(named, without)
     return digest(part for file in files for part in (file.label, file_source(file.path))).hex()
+
+
+MARGIN = 10_000
+"""Executors hold fewer tasks than these; a position is not used until the tasks before it have rows."""
+
+_SHARE = 20
+_MAGIC = b"pearl position 2"
+
+
+def from_position(tasks: DocumentTasks, path: Path, work: bytes) -> Iterator[tuple[int, Task]]:
+    """The tasks with their places: those after the position in a file, then those before it."""
+    new = path.with_suffix(".new")
+    start, position, seen = _kept(path, work) or (0, Position(), DigestTable())
+    place = saved = start
+    for place, task in enumerate(tasks.after(position, seen), start):
+        yield place, task
+        n_more = place + 1 - saved
+        if n_more == MARGIN and saved > start:
+            with suppress(OSError):
+                new.replace(path)
+        if n_more > MARGIN and n_more > place // _SHARE and position.offset:
+            saved = place + 1
+            with suppress(OSError):
+                _write(new, work, saved, position, seen)
+    del position, seen
+    yield from zip(range(start), tasks, strict=False)
+
+
+def _write(path: Path, work: bytes, place: int, position: Position, seen: DigestTable) -> None:
+    data = io.BytesIO()
+    data.write(array("Q", (place,)).tobytes())
+    position.write(data)
+    seen.write(data)
+    write_private(path, sealed(_MAGIC + work, data.getvalue()))
+
+
+def _kept(path: Path, work: bytes) -> tuple[int, Position, DigestTable] | None:
+    """Read the position from a file; None if the file is missing, damaged or belongs to other work."""
+    place = array("Q")
+    try:
+        if (data := unsealed(_MAGIC + work, path.read_bytes())) is None:
+            return None
+        file = io.BytesIO(data)
+        place.fromfile(file, 1)
+        return place[0], Position.read(file), DigestTable.read(file)
+    except (OSError, EOFError):
+        return None

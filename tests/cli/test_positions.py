@@ -13,7 +13,7 @@ import pytest
 
 from pearl.cli.commands import execute
 from pearl.data.domains import Source, read_samples
-from pearl.runs import positions
+from pearl.runs import tasks as positions
 from pearl.runs.executors import Task
 from pearl.runs.tasks import DocumentTasks
 from tests.cli.terminal import PLAN, STORY, Terminal
