@@ -25,7 +25,7 @@ from pygls.workspace import PositionCodec
 
 from pearl.dsl.signatures import ActionLibrary
 from pearl.editor import features
-from pearl.editor.outline import Kind
+from pearl.editor.features import Kind
 from pearl.errors import DataError, Diagnostic, PearlError, Span
 from pearl.plugins.version import __version__
 

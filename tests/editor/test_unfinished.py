@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.editor.features import (
+    Kind,
     complete,
     definition,
     findings,
@@ -16,7 +17,6 @@ from pearl.editor.features import (
     hover,
     known_actions,
 )
-from pearl.editor.outline import Kind
 from pearl.errors import Span
 from tests.dsl.strategies import AWKWARD, broken_texts, plan_texts
 from tests.examples import examples
