@@ -276,3 +276,16 @@ def test_a_source_beside_a_document(paths: dict[str, str]) -> None:
     )
     assert [e.source for e in answer.evidence] == ["rules: refunds.md", "letter.txt"]
     assert str(answer.plan).count("Sources:\n- rules : the rules\n\n") == 1
+
+
+def test_a_source_with_the_name_of_an_output_is_planned_without_the_grammar(
+    paths: dict[str, str],
+) -> None:
+    """Under the grammar, outputs are called v1, v2 and so on."""
+    sources = {"v1": (paths["rules"], "the rules")}
+    with pytest.raises(PlanningError, match="no valid plan"):  # its decoder obeys grammars alone
+        asyncio.run(Pearl(RandomWriter()).plan("What of it?", sources=sources))
+    plan = asyncio.run(
+        Pearl(RandomWriter(["grammar", "json"])).plan("What of it?", sources={"w1": sources["v1"]})
+    )
+    assert [each.name for each in plan.plan.sources] == ["w1"]

@@ -17,6 +17,7 @@ from pearl.errors import PearlError, PlanError, Span, UsageError
 from pearl.llm import ActionTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import SourceGiven
+from pearl.view.sources import pdf_files
 from tests.service import ABOUT, SUBJECTS, YEARS, read, visits, write_service
 
 
@@ -238,3 +239,10 @@ def test_the_place_of_each_file_and_page_in_all_sources_is_its_own(
         files = part_spans(each.document.text, each.document.parts)
         for place in [at for _, span in files for at in range(span.start, span.end)]:
             assert whole.page_at(each.start + place) == each.document.page_at(place)
+
+
+def test_the_pages_of_a_pdf_of_a_source_are_shown_from_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "report.pdf"
+    path.touch()
+    whole = with_sources(None, [Source("reports", Document("The text of it.", str(path)))])
+    assert pdf_files(whole) == {f"reports: {path}": path}

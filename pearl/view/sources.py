@@ -389,7 +389,11 @@ def _loaded(path: Path, name: str) -> tuple[Document, dict[str, Path]]:
 def pdf_files(document: Document | None) -> dict[str, Path]:
     """The PDF files that a document was read from, by name."""
     names = [document.name, *(name for name, _ in document.parts)] if document else []
-    paths = {name: Path(name) for name in names if name.lower().endswith(".pdf")}
+    kinds = [f"{each.name}: " for each in document.sources] if document else []
+    paths = {
+        name: Path(name.removeprefix(next(filter(name.startswith, kinds), "")))
+        for name in names if name.lower().endswith(".pdf")
+    }  # fmt: skip
     return {name: path for name, path in paths.items() if path.is_file()}
 
 
