@@ -213,6 +213,8 @@ def test_a_run_of_python_is_resumed_with_its_values(
         "'drug' is not set"
         in session.forecast(pearl.over_files(["letter.txt"], plan=PLAN)).problems[0]
     )
+    asked = pearl.run(session.run(pearl.over_files(["letter.txt"], question="Why?", parameters={"drug": "x"})))  # fmt: skip
+    assert "parameters need a plan" in str(asked.first_failure.error)
     run = pearl.run(session.run(tasks))
     row = next(iter(session.rows(run.id)))
     assert (row["parameters"], row["question"]) == (

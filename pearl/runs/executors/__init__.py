@@ -169,6 +169,10 @@ class Task(Unit):
         document = await resources.document(self.document)
         resources.on_loaded()
         if self.plan is None:
+            if self.parameters:
+                raise errors.UsageError(
+                    "parameters need a plan", help="pass the plan of the question"
+                )
             return await resources.pearl.ask(self.question or "", document, trace=trace)
         plan = bind(resources.plan(self.plan, self.question), self.parameters)
         return await resources.pearl.execute(plan, document, trace=trace)
