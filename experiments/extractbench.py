@@ -32,10 +32,10 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from pearl.actions.values import wilson
 from pearl.data.schemas import Schema, load_schema
 from pearl.evals.fields import CONFIG, OUTCOMES, SEMANTIC
 from pearl.interpreter.restoring import restored_record
+from pearl.runs.reviewing import wilson
 
 DEFAULTS = {"string": SEMANTIC, "number": "number_tolerance"}
 

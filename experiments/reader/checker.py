@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import click
 
-from pearl.actions.values import wilson
 from pearl.interpreter.checking import check_constraint, read_verdicts
 from pearl.interpreter.prompt import check_messages
 from pearl.llm import CheckTask
 from pearl.llm.reply_limits import REASONING_TOKENS, reply_limit
+from pearl.runs.reviewing import wilson
 from tests.checking.checkers import Checker, run_one
 from tests.checking.claims import Composition, Extraction, compositions, extractions
 

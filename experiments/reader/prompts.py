@@ -26,7 +26,6 @@ import click
 from experiments.reader.questions import HALVES, Question, read_questions, text_of
 from experiments.reader.rules import outcome
 from pearl import Pearl
-from pearl.actions.values import wilson
 from pearl.documents.document import Document
 from pearl.documents.evidence.verifying import Verifier
 from pearl.documents.passages import sentences
@@ -34,6 +33,7 @@ from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object
 from pearl.llm import ChooseTask, Message, Model, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Client, ClientSettings
+from pearl.runs.reviewing import wilson
 
 MAX_TOKENS = 400
 ASKED = "Reply with one JSON object and nothing else:\n"

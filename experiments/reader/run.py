@@ -41,13 +41,13 @@ from experiments.reader.questions import (
 )
 from experiments.reader.rules import has, normal, outcome
 from pearl import Answer, Document, Pearl, PearlError
-from pearl.actions.values import wilson
 from pearl.dsl.signatures import NOTHING
 from pearl.errors import PlanningError
 from pearl.evals.stats import mcnemar
 from pearl.llm import ChooseTask, Completion, Message, Model, Request
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.middleware.wrappers import Wrapper
+from pearl.runs.reviewing import wilson
 from pearl.trace import PlanAttempted, Trace
 
 OUTCOMES = ("right", "wrong", "not found", "undecided", "failed")
