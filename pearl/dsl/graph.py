@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from pearl.dsl.binding import bound
@@ -61,37 +61,37 @@ class PlanGraph(ShownInNotebooks):
         return tuple(dict.fromkeys([*(each.name for each in last.references()), *others]))
 
     @cached_property
-    def needs(self) -> tuple[frozenset[int], ...]:
-        """The steps that each step needs in every run: of results to try, the first."""
+    def tried(self) -> Mapping[int, Sequence[int]]:
+        """Steps that try results → the steps of these, in order."""
         index = {step.output: i for i, step in enumerate(self.steps)}
-        return tuple(
-            frozenset(index[r.name] for r in islice(step.references(), 1)) if "tries" in self.checked.action(step).traits
-            else needs
-            for step, needs in zip(self.steps, self.dependencies, strict=True)
-        )  # fmt: skip
+        return {
+            i: [index[each.name] for each in step.references()]
+            for i, step in enumerate(self.steps) if "tries" in self.checked.action(step).traits
+        }  # fmt: skip
+
+    @cached_property
+    def needs(self) -> Sequence[frozenset[int]]:
+        """The steps that each step needs in every run: of results to try, the first."""
+        needed = enumerate(self.dependencies)
+        return [frozenset(self.tried[i][:1]) if i in self.tried else needs for i, needs in needed]
 
     @cached_property
     def always(self) -> frozenset[int]:
         """The steps that every run carries out."""
-        index = {step.output: i for i, step in enumerate(self.steps)}
-        return _closure(self.needs, (index[name] for name in self.checked.outputs))
+        return _closure(
+            self.needs,
+            (i for i, step in enumerate(self.steps) if step.output in self.checked.outputs),
+        )
 
     @cached_property
-    def waits(self) -> tuple[frozenset[int], ...]:
+    def waits(self) -> Sequence[Collection[int]]:
         """The steps that end before each step begins: those it uses, and the result that is tried before it."""
         waits = list(map(set, self.dependencies))
-        index = {step.output: i for i, step in enumerate(self.steps)}
-        for step in self.steps:
-            tried = (
-                [index[r.name] for r in step.references()]
-                if "tries" in self.checked.action(step).traits
-                else []
-            )
-            for first, then in pairwise(tried):
-                later = _closure(self.dependencies, [then]) - _closure(self.dependencies, [first])
-                for i in later - self.always:
-                    waits[i] |= {first} if first < i else set()
-        return tuple(map(frozenset, waits))
+        for first, then in chain.from_iterable(map(pairwise, self.tried.values())):
+            later = _closure(self.dependencies, [then]) - _closure(self.dependencies, [first])
+            for i in later - self.always:
+                waits[i] |= {first} if first < i else set()
+        return waits
 
     @cached_property
     def read_by(self) -> Mapping[str, frozenset[str]]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from math import ceil
 from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, get_args
 
@@ -94,8 +93,8 @@ class Shown:
     queries: Sequence[str]
     searcher: Searcher
     corpus: SearchedDocument | None = None
-    seen: Sequence[Span] | None = None
-    """Passages that are not shown again; None for the first search, which shows something in any case."""
+    seen: Sequence[Span] = ()
+    """Passages that are not shown again; without any, something is shown in any case."""
 
     def count(self, text: str) -> int:
         """Tokens of a text."""
@@ -185,16 +184,18 @@ async def fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
     n_most = max(MIN_FETCHED, limit // FETCHED_TOKENS)
     n_characters = len(corpus.document.text)
     await off_loop(n_characters, corpus.prepare)
-    fetched = await _searched(corpus, n_most, how)
-    new = unseen(fetched.hits, how.seen or ())
-    query = " ".join(how.queries)
-    beside = unseen(
-        await off_loop(len(text), partial(with_tables, new, query, corpus)), how.seen or ()
-    )
-    candidates = tuple(beside)
-    if not candidates and how.seen is not None:
-        return Context("retrieve", (), 0.0, replace(fetched, hits=()), ())
-    candidates = candidates or corpus.first(n_most)  # like a single document without a match
+    # The best of each query in turn: of further queries, most may find nothing.
+    found = [
+        await corpus.search(how.searcher, [query], n_most + len(how.seen)) for query in how.queries
+    ]
+    in_turn = chain.from_iterable(zip_longest(*(each.hits for each in found)))
+    new = unseen(tuple({hit.span: hit for hit in in_turn if hit}.values()), how.seen)
+    shown_with = partial(with_tables, new, " ".join(how.queries), corpus)
+    beside = unseen(await off_loop(len(text), shown_with), how.seen)
+    fetched = replace(found[0], queries=tuple(how.queries), hits=())
+    if not beside and how.seen:
+        return Context("retrieve", (), 0.0, fetched, ())
+    candidates = tuple(beside) or corpus.first(n_most)  # like a single document without a match
     matches: list[tuple[Span, str]] = []
     for hit in candidates:
         spans = [hit.span]
@@ -220,28 +221,12 @@ async def fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
     return Context("retrieve", (shown.lstrip("\n"),), coverage, fetched, tuple(shown_spans))
 
 
-async def _searched(corpus: SearchedDocument, n_most: int, how: Shown) -> Fetched:
-    """The best passages; of further searches, the best of each query in turn: most of them may find nothing."""
-    if how.seen is None:
-        return await corpus.search(how.searcher, how.queries, n_most)
-    n_most += len(how.seen)
-    found = [await corpus.search(how.searcher, [query], n_most) for query in how.queries]
-    in_turn = (hit for hits in zip_longest(*(each.hits for each in found)) for hit in hits if hit)
-    first: dict[Span, FetchedPassage] = {}
-    for hit in in_turn:
-        first.setdefault(hit.span, hit)
-    return replace(found[0], queries=tuple(how.queries), hits=tuple(first.values()))
-
-
-def unseen(hits: Sequence[FetchedPassage], seen: Sequence[Span]) -> list[FetchedPassage]:
-    """The passages that do not lie within spans in order."""
-    starts = [span.start for span in seen]
-
-    def is_new(span: Span) -> bool:
-        before = bisect_right(starts, span.start) - 1
-        return before < 0 or seen[before].end < span.end
-
-    return [hit for hit in hits if is_new(hit.span)]
+def unseen(hits: Iterable[FetchedPassage], seen: Sequence[Span]) -> list[FetchedPassage]:
+    """The passages that do not lie within others."""
+    return [
+        hit for hit in hits
+        if not any(each.start <= hit.span.start and hit.span.end <= each.end for each in seen)
+    ]  # fmt: skip
 
 
 def _fitting(

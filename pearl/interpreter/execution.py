@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import islice
 from typing import Literal
 
 from pearl.actions import by_search, native
@@ -159,8 +158,9 @@ class _Interpreter:
             before = [task.result() for at, task in sorted(self._tasks.items()) if at != i]
         self._trace.append(StepStarted(step=step.output, action=step.action))
         began = time.monotonic()
-        if "tries" in self._graph.checked.action(step).traits:
-            before = await self._tried(step, before[0])
+        for tried in self._graph.tried.get(i, ())[1:]:
+            if not before[-1].has_found:
+                before.append(await self._begun(tried))
         results = {result.output: result for result in before}
         try:
             result = await self._step(step, results)
@@ -194,16 +194,6 @@ class _Interpreter:
         result = await off_loop(n_characters, partial(self._with_sources, step, result, results))
         self._trace.append(result.event)
         return result
-
-    async def _tried(self, step: Step, first: StepResult) -> list[StepResult]:
-        """The results of the outputs that a step tries, up to one that found something."""
-        index = {each.output: i for i, each in enumerate(self._graph.steps)}
-        tried = [first]
-        for reference in islice(step.references(), 1, None):
-            if tried[-1].has_found:
-                break
-            tried.append(await self._begun(index[reference.name]))
-        return tried
 
     async def _step(self, step: Step, before: Mapping[str, StepResult]) -> StepResult:
         action = self._graph.checked.action(step)
@@ -308,13 +298,15 @@ class _Interpreter:
         shown: Sequence[Span],
     ) -> StepResult:  # fmt: skip
         """The result of a step that found nothing in the passages `shown`, after further searches."""
-        seen, tried, read, result = [*shown], list[Look](), list[TextReply](), first
-
-        def has_more() -> bool:
-            spans = merged(view.text, seen)
-            return any(unseen([each], spans) for each in view.every())
-
-        async for look, asked in looks(step, task, queries, self._asker, read, has_more):
+        seen, tried, read, result = (
+            [*merged(view.text, shown)],
+            list[Look](),
+            list[TextReply](),
+            first,
+        )
+        async for look, asked in looks(
+            step, task, queries, self._asker, read, lambda: any(unseen([each], seen) for each in view.every())
+        ):  # fmt: skip
             if first.fetched is not None and not tried:
                 self._trace.append(retrieved(step.output, first.fetched))
             known = () if look.by == PERIODS else seen  # asked for another figure, in any passage
@@ -324,50 +316,42 @@ class _Interpreter:
             if not found.texts:
                 tried.append(look)
                 continue
-            read.append(
-                await self._asker.read(step, "look", replace(asked, document=found.texts[0]))
-            )
+            piece = replace(asked, document=found.texts[0])
+            read.append(await self._asker.read(step, "look", piece))
             other = await self._of_reply(step, asked, read[-1])
-            seen += found.spans or ()
-            tried.append(replace(look, n_passages=len(found.spans or ()), state=other.state))
+            spans = found.spans or ()
+            seen[:] = merged(view.text, (*seen, *spans))
+            tried.append(look._replace(passages=len(spans), state=other.state))
             if other.state == "found":
                 result = self._in_period(step, task, asked, other)
                 break
             if result.state == "nothing":  # what is undecided might be the value
                 result = replace(other, truncated=result.truncated or other.truncated)
-        spans = merged(view.text, seen)
-        share = min(
-            1.0, sum(span.end - span.start for span in spans) / max(1, len(view.document.text))
-        )
+        told = f"step '{step.output}' found nothing and looked again: {'; '.join(map(str, tried))}"
+        n_seen = sum(span.end - span.start for span in seen)
         return replace(
             result, n_calls=first.n_calls + sum(each.n_calls for each in read), shown=first.shown,
             usage=sum((each.usage for each in read), first.usage), looks=tuple(tried), fetched=first.fetched,
-            notes=(f"step '{step.output}' found nothing and looked again: {'; '.join(map(str, tried))}",) if tried else (),
-            sources=Sources(spans), context=first.context, coverage=None if first.coverage is None else share,
+            notes=(told,) if tried else (), sources=Sources(tuple(seen)), context=first.context,
+            coverage=first.coverage and min(1.0, n_seen / len(view.document.text)),
         )  # fmt: skip
 
     def _in_period(
         self, step: Step, task: ActionTask, asked: ActionTask, result: StepResult
     ) -> StepResult:
         """A value that a further search found; one of another period says so, and no other step takes it."""
-        document = self._calls.document
-        passages, _ = collect([StepReply(step.output, result.reply)], document)
-        headings: list[str] = []  # of the cells of quoted rows that have the value
-        if (amount := find_quantity(result.text)) is not None:
-            for quoted in (each.span for each in passages):
-                part = self._calls.searched.part_at(quoted.start)
-                for start, end, cells in below_headers(document.text[part.start : part.end]):
-                    if part.start + start < quoted.end and quoted.start < part.start + end:
-                        read = {name: read_quantity(cell) for name, cell in cells.items()}
-                        headings += [
-                            name
-                            for name, each in read.items()
-                            if each and each.value == amount.value
-                        ]
-        quotes = " ".join(each.text for each in passages)
-        around = " ".join(headings), quotes, passage_of(document, passages)
-        other = of_other_period(task, asked, (*around, " ".join(self._heads(passages))))
-        if not other:
+        text, headings = self._calls.document.text, list[str]()
+        passages, _ = collect([StepReply(step.output, result.reply)], self._calls.document)
+        amount = (quantity := find_quantity(result.text)) and quantity.value
+        for quoted in (each.span for each in passages):
+            part = self._calls.searched.part_at(quoted.start)
+            for start, end, cells in below_headers(text[part.start : part.end]):
+                if part.start + start < quoted.end and quoted.start < part.start + end:
+                    read = ((name, read_quantity(cell)) for name, cell in cells.items())
+                    headings += [name for name, each in read if each and each.value == amount]
+        around = [" ".join(headings), " ".join(each.text for each in passages)]
+        around += [passage_of(self._calls.document, passages), " ".join(self._heads(passages))]
+        if not (other := of_other_period(task, asked, around)):
             return result
         wanted = dict(task.arguments).get(PERIOD) or " ".join(value for _, value in task.arguments)
         told = f"asked for {shortened(wanted)}, found under {other}"

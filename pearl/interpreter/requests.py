@@ -37,7 +37,6 @@ from pearl.interpreter.prompt import (
     formed_messages,
     words_messages,
 )
-from pearl.interpreter.provenance import merged
 from pearl.llm import ActionTask, Message, Request
 from pearl.replies.not_stated import says_nothing
 from pearl.retrieval.search import Searcher
@@ -445,7 +444,7 @@ class RequestBuilder:
         """The passages that match queries best, without those that were shown, as many as fit the prompt."""
         available = await off_loop(len(view.document.text), partial(self.available_tokens, task))
         most = self.limits.max_retrieved
-        shown = Shown(self.limits, queries, self.searcher, view, merged(view.text, seen))
+        shown = Shown(self.limits, queries, self.searcher, view, seen)
         return await fit_prompt(
             most if available is None else min(available, most),
             lambda room: fetch(view, room or most, shown),

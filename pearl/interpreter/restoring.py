@@ -18,7 +18,7 @@ from pearl.documents.rows import Stated
 from pearl.errors import DataError, Span
 from pearl.interpreter.cascade import CascadeAccount
 from pearl.interpreter.parts import AnswerPart, ListEntry, Tally
-from pearl.interpreter.results import Checks, StepResult
+from pearl.interpreter.results import Checks, Look, StepResult
 from pearl.interpreter.row_evidence import RowEvidence
 from pearl.llm import Usage
 from pearl.planner.understanding import Understood
@@ -109,7 +109,8 @@ def _step(data: Data) -> StepResult:
     record = restored_record(data)
     others = {"checks": checks or Checks(), "cascade": cascade, "record": record}
     return StepResult(
-        **{**_fields(StepResult, data), **others, "quotes": tuple(data["quotes"]), "models": tuple(data.get("models", ()))},
+        **{**_fields(StepResult, data), **others, "quotes": tuple(data["quotes"]), "models": tuple(data.get("models", ())),
+           "looks": tuple(_checked(Look, each) for each in data.get("looks", ()))},
         is_native=data["native"], n_calls=data["calls"],
     )  # fmt: skip
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pearl.actions.groups import NONE
 from pearl.actions.values import MAY_CHANGE, Fetched, Scalar, Value, as_text, behind
@@ -29,24 +29,17 @@ class Cited:
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """A further search of a step, and what it found."""
+class Look(NamedTuple):
+    """A further search of a step, and what it found; without queries, by those of the first."""
 
     by: str
-    queries: tuple[str, ...] = ()  # () for those of the first search
-    n_passages: int = 0
+    queries: Sequence[str] = ()
+    passages: int = 0
     state: State = "nothing"
 
     def __str__(self) -> str:
         what = f" ({'; '.join(self.queries)})" if self.queries else ""
-        return f"{self.by}{what}: {self.state if self.n_passages else 'no further passage'}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The look as JSON data."""
-        return {
-            "by": self.by, "queries": list(self.queries), "passages": self.n_passages, "state": self.state,
-        }  # fmt: skip
+        return f"{self.by}{what}: {self.state if self.passages else 'no further passage'}"
 
 
 MAX_TRACED_ROWS = 20  # Maximum rows of a value in a trace event
@@ -187,7 +180,7 @@ class StepResult:
             "state": self.state,
             **({"why": self.why} if self.why else {}),
             **({"truncated": self.truncated} if self.truncated else {}),
-            **({"looks": [each.to_dict() for each in self.looks]} if self.looks else {}),
+            **({"looks": [each._asdict() for each in self.looks]} if self.looks else {}),
             **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
             **({} if self.cascade is None else {"cascade": self.cascade.to_dict()}),
             **({"checks": self.checks.to_dict()} if self.checks.verdicts else {}),
