@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 
 from pearl.dsl.nodes import (
+    Argument,
     ListLiteral,
     Number,
-    Plan,
     Reference,
     Step,
     String,
@@ -44,128 +44,93 @@ _SELECTING = ("WHERE", "SORT", "LIMIT", "FILTER", "UNIQUE", "INTERSECT", "DIFFER
 MAX_RATINGS = 20  # maximum labels that stand for a range of ratings
 
 
-class _UnknownError(KeyError):
-    """The earlier steps do not tell what a call reads."""
-
-
 def renewed(text: str, library: ActionLibrary) -> tuple[str, int]:
     """A plan with its old calls rewritten, and their number."""
     plan = read(text).plan
     if plan is None:
         return text, 0
     own = {action.name for action in plan.new_actions}
-    made = _Steps(plan)
+    names = {step.output for step in plan.steps}
+    made: dict[str, Step] = {}
+    modes: dict[str, Argument] = {}  # rows with a mode → the field that it had before
+    n = 0
     for step in plan.steps:
         known = library.get(step.action)
         is_known = step.action in own or (known and known.accepts(len(step.arguments)))
-        made.add(step, "" if is_known else CALLS.get((step.action, len(step.arguments)), ""))
-    steps = tuple(made.by_output.values())
-    return (print_plan(replace(plan, steps=steps)), made.n) if made.n else (text, 0)
-
-
-class _Steps:
-    """The steps of the new plan."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.by_output: dict[str, Step] = {}
-        self.n = 0
-        self._taken = {step.output for step in plan.steps}
-        self._modes: dict[str, str] = {}  # rows with a mode → the field that it had before
-
-    def add(self, step: Step, calls: str) -> None:
-        """Add a step as it is, or the calls in its place."""
+        calls = "" if is_known else CALLS.get((step.action, len(step.arguments)), "")
         try:
-            added = [*self._renewed(step, calls)] if calls else []
-        except (_UnknownError, IndexError):
-            added = []
-        self.n += bool(added)
-        for each in added or [step]:
-            first, *others = [*each.arguments, None]
-            mode = self._modes.get(first.name, "") if isinstance(first, Reference) else ""
-            if mode and others[0] == String(mode):
-                arguments = (each.arguments[0], String("mode"), *each.arguments[2:])
-                each = replace(each, arguments=arguments)
-            if each.action in _SELECTING and mode:
-                self._modes[each.output] = mode
-            self.by_output[each.output] = each
-
-    def _renewed(self, step: Step, calls: str) -> Iterator[Step]:
-        shown = list(map(print_argument, step.arguments))
-        told: Mapping[str, Callable[[], str]] = {
-            "rows": lambda: self._counted(step)[0],
-            "field": lambda: self._counted(step)[1],
-            "ranked": lambda: self._ranked(step)[0],
-            "by": lambda: self._ranked(step)[1],
-            "op": lambda: '"in"' if isinstance(step.arguments[2], ListLiteral) else '"is"',
-            "labels": lambda: _labels(*step.arguments[2:]),
-        }
-        if "{ranked}" in calls and self._ranked(step)[0] != shown[0]:
-            calls = f"GROUP({{0}}, {{field}}); {calls}"
-        *before, last = calls.split("; ")
-        names = [self._free(f"{step.output}_rows") for _ in before]
-        values = {name: tell() for name, tell in told.items() if f"{{{name}}}" in calls}
-        values |= {"it": names[-1], "ranked": names[-1]} if names else {}
-        written = (call.format(*shown, **values) for call in (*before, last))
-        lines = zip((*names, step.output), written, strict=True)
-        found = read(
-            "\n".join(f"{i}. {name} = {call} : Old" for i, (name, call) in enumerate(lines, 1))
-        ).plan
-        assert found is not None
-        if step.action == "MOST_BY":
-            self._modes[step.output] = values["field"].strip('"')
-        yield from (replace(each, explanation=step.explanation) for each in found.steps)
-
-    def _free(self, name: str) -> str:
-        names = (name if i == 1 else f"{name}{i}" for i in count(1))
-        free = next(each for each in names if each not in self._taken)
-        self._taken.add(free)
-        return free
-
-    def _source(self, step: Step) -> Step:
-        """The step that made the rows of another one, whichever selected some of them."""
-        rows = step.arguments[0]
-        made = self.by_output.get(rows.name) if isinstance(rows, Reference) else None
-        if made is None:
-            raise _UnknownError
-        return self._source(made) if made.action in _SELECTING else made
-
-    def _counted(self, step: Step) -> tuple[str, str]:
-        """The rows of a step, or those of its groups, and the field with their values."""
-        source, rows = self._source(step), step.arguments[0]
-        match source.action, source.arguments:
-            case "GROUP", (of, field) if rows == Reference(source.output):
-                return print_argument(of), print_argument(field)
-            case "AGGREGATE", (_, _, String("mode"), _):
-                return print_argument(rows), '"mode"'
-            case "FIELD", (_, field):
-                return print_argument(rows), print_argument(field)
-            case (("CLASSIFY" | "MAP"), _):
-                return print_argument(rows), f'"{source.output}"'
-            case "SPLIT", _:
-                return print_argument(rows), '"text"'
-        raise _UnknownError
-
-    def _ranked(self, step: Step) -> tuple[str, str]:
-        """The rows of a step and the field that ranks them; a name of no rows for the groups of their values."""
-        source, rows = self._source(step), print_argument(step.arguments[0])
-        match source.action, source.arguments:
-            case "GROUP", _:
-                return rows, '"count"'
-            case "AGGREGATE", (_, _, String(figure), _) if figure != "mode":
-                return rows, f'"{figure}"'
-            case "CLASSIFY", (_, ListLiteral(items), *_):
-                labels = [str(item.value) for item in items if not isinstance(item, Reference)]
-                n_numbers = sum(any(map(str.isdigit, label)) for label in labels)
-                if len(labels) == len(items) and n_numbers in (0, len(items)):
-                    return (rows, f'"{source.output}"') if n_numbers else ("", '"count"')
-            case (("FIELD" | "SPLIT"), _):
-                return "", '"count"'
-        raise _UnknownError
+            added = [*_renewed(step, calls, made, names)] if calls else [step]
+            n += bool(calls)
+        except KeyError:  # the earlier steps do not tell what it reads
+            added = [step]
+        for each in added:
+            rows = each.arguments[0] if each.arguments else None
+            mode = modes.get(rows.name) if isinstance(rows, Reference) else None
+            if mode is not None and each.arguments[1:2] == (mode,):
+                own_mode = (each.arguments[0], String("mode"), *each.arguments[2:])
+                each = replace(each, arguments=own_mode)
+            if mode is not None and each.action in _SELECTING:
+                modes[each.output] = mode
+            made[each.output] = each
+        if calls and step.action == "MOST_BY" and added != [step]:
+            modes[step.output] = added[0].arguments[3]
+    return (print_plan(replace(plan, steps=tuple(made.values()))), n) if n else (text, 0)
 
 
-def _labels(low: object, high: object) -> str:
-    """The ratings between two numbers as a list of labels."""
-    match low, high:
-        case Number(int(first)), Number(int(last)) if 0 < last - first < MAX_RATINGS:
-            return str([*map(str, range(first, last + 1))]).replace("'", '"')
-    raise _UnknownError
+def _renewed(step: Step, calls: str, made: Mapping[str, Step], names: set[str]) -> Iterator[Step]:
+    """The steps in place of an old one."""
+    shown = list(map(print_argument, step.arguments))
+    values = _told(step, made)
+    if "{ranked}" in calls and "ranked" not in values:
+        calls = f"GROUP({{0}}, {{field}}); {calls}"
+    *before, last = calls.split("; ")
+    outputs = [step.output]
+    if before:
+        free = (f"{step.output}_rows{i or ''}" for i in count())
+        outputs.insert(0, next(each for each in free if each not in names))
+        names.add(outputs[0])
+        values = {"ranked": outputs[0], **values, "it": outputs[0]}
+    lines = zip(outputs, [call.format(*shown, **values) for call in (*before, last)], strict=True)
+    found = read(
+        "\n".join(f"{i}. {name} = {call} : Old" for i, (name, call) in enumerate(lines, 1))
+    )
+    assert found.plan is not None
+    yield from (replace(each, explanation=step.explanation) for each in found.plan.steps)
+
+
+def _told(step: Step, made: Mapping[str, Step]) -> dict[str, str]:
+    """What the earlier steps tell of the rows of a step: the field with their values, and the one that ranks them."""
+    first, *others = step.arguments
+    told = {"op": '"in"' if isinstance(step.arguments[-1], ListLiteral) else '"is"'}
+    match others[1:]:
+        case [Number(int(low)), Number(int(high))] if 0 < high - low < MAX_RATINGS:
+            told["labels"] = str([*map(str, range(low, high + 1))]).replace("'", '"')
+    rows, at = print_argument(first), first
+    while isinstance(at, Reference) and at.name in made and made[at.name].action in _SELECTING:
+        at = made[at.name].arguments[0]
+    source = made.get(at.name) if isinstance(at, Reference) else None
+    if source is None:
+        return told
+    output = f'"{source.output}"'
+    match source.action, source.arguments:
+        case "GROUP", (of, field):
+            told |= {"field": print_argument(field), "ranked": rows, "by": '"count"'}
+            told |= {"rows": print_argument(of)} if at is first else {}
+        case "AGGREGATE", (_, _, String("mode"), _):
+            told |= {"rows": rows, "field": '"mode"'}
+        case "AGGREGATE", (_, _, String(figure), _):
+            told |= {"ranked": rows, "by": f'"{figure}"'}
+        case "FIELD", (_, field):
+            told |= {"rows": rows, "field": print_argument(field), "by": '"count"'}
+        case "SPLIT", _:
+            told |= {"rows": rows, "field": '"text"', "by": '"count"'}
+        case (("MAP" | "CLASSIFY"), (_, labels, *_)):
+            told |= {"rows": rows, "field": output}
+            items = labels.items if isinstance(labels, ListLiteral) else ()
+            texts = [str(item.value) for item in items if not isinstance(item, Reference)]
+            n_numbers = sum(any(map(str.isdigit, text)) for text in texts)
+            if texts and len(texts) == len(items) and n_numbers == len(texts):
+                told |= {"ranked": rows, "by": output}
+            elif texts and len(texts) == len(items) and not n_numbers:
+                told["by"] = '"count"'
+    return told

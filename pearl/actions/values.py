@@ -16,7 +16,7 @@ from pearl.errors.patterns import lazy_pattern
 
 MAY_CHANGE = "what rows do not state may change"  # the beginning of notes that degrade an answer
 
-AMONG = "among the"  # the beginning of notes on further matches
+AMONG = "among the"  # the beginning of notes on further matches, which are shown with the result
 
 
 def among_best(k: int, queries: Sequence[str] = ()) -> str:
@@ -28,11 +28,6 @@ def among_best(k: int, queries: Sequence[str] = ()) -> str:
     """
     what = f" '{shortened(', '.join(queries), 60)}'" if queries else ""
     return f"{AMONG} {k:,} that match{what} best; more match"
-
-
-def is_estimate(note: str) -> bool:
-    """Whether a note marks a result as partial, so that it is always shown with the result."""
-    return note.startswith(AMONG)
 
 
 FLOAT_DIGITS = 15  # significant digits that a float keeps, and that its text has
@@ -192,7 +187,7 @@ def rows_text(rows: Rows, lines: Sequence[str]) -> str:
 def marks(rows: Rows) -> list[str]:
     """The notes on uncertainty that are shown with a result."""
     n = len(rows.undecided)
-    estimates = (f"({note})" for note in rows.notes if is_estimate(note))
+    estimates = (f"({note})" for note in rows.notes if note.startswith(AMONG))
     return [*([f"({n:,} undecided)"] if n else []), *estimates]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
-from pearl.actions.values import is_estimate
+from pearl.actions.values import AMONG
 from pearl.data.composing import Reading
 from pearl.documents.document import Document
 from pearl.documents.evidence import (
@@ -260,7 +260,9 @@ class Answer(ShownInNotebooks, Generic[T]):
             *found,
             *(note for step in self.steps for note in step.notes),
         )
-        return tuple(for_caller(note) for note in dict.fromkeys(notes) if not is_estimate(note))
+        return tuple(
+            for_caller(note) for note in dict.fromkeys(notes) if not note.startswith(AMONG)
+        )
 
     @cached_property
     def coverage(self) -> float | None:
