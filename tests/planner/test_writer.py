@@ -10,6 +10,7 @@ from pearl.actions.library import read_library
 from pearl.actions.operators import with_operators
 from pearl.dsl.binding import parameter_value, with_names
 from pearl.dsl.checker import CheckedPlan
+from pearl.dsl.decoding.forms import plan_form
 from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
@@ -83,6 +84,15 @@ def test_a_parameter_in_a_string_is_mended_but_in_the_question() -> None:
     assert len(model.requests) == 1
     assert '["when drug was stopped", "drug:", drug]' in str(checked)
     assert str(checked).endswith(reply.partition("\n")[2])
+
+
+def test_a_plan_in_json_takes_the_parameter_as_an_output() -> None:
+    arguments = {"CTX": {"output": "CTX"}, "X": ["the stopping of", {"output": "drug"}]}
+    step = {"output": "ans", "action": "FIND_REASON", "arguments": arguments, "purpose": "Find why"}
+    text = plan_form(LIBRARY).text_of({"new_actions": [], "steps": [step]})
+    checked, model, _ = plan(text, question=TEMPLATE, parameters=DRUG)
+    assert len(model.requests) == 1
+    assert str(checked).endswith(TAKEN)
 
 
 @pytest.mark.parametrize(
