@@ -14,10 +14,11 @@ from pearl import Answer, Document, Pearl
 from pearl.documents.document import Source, join, part_spans
 from pearl.documents.sources import with_sources
 from pearl.errors import PearlError, PlanError, Span, UsageError
-from pearl.llm import ActionTask, Request
+from pearl.llm import ActionTask, CheckTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import SourceGiven
 from pearl.view.sources import pdf_files
+from tests.models import Reading, verdicts
 from tests.service import ABOUT, SUBJECTS, YEARS, read, visits, write_service
 
 
@@ -246,3 +247,26 @@ def test_the_pages_of_a_pdf_of_a_source_are_shown_from_its_file(tmp_path: Path) 
     path.touch()
     whole = with_sources(None, [Source("reports", Document("The text of it.", str(path)))])
     assert pdf_files(whole) == {f"reports: {path}": path}
+
+
+def test_a_figure_is_checked_by_the_source_that_its_step_reads() -> None:
+    line = "Revenue was $5 million in 2023, after a year of rain and of delays."
+    claims: list[str] = []
+
+    def reader(request: Request) -> str:
+        if isinstance(request.task, CheckTask):
+            claims.append(request.prompt)
+            return verdicts("supported")
+        return f"$5 million\n> {line}"
+
+    text = plan("bolt", 'x = FIND_FIGURE(bolt, "revenue", "2023")')
+    sources = {
+        name: Document(f"{name.title()} Limited\n\n{line}", f"{name}.txt")
+        for name in ("acme", "bolt")
+    }
+    whole = with_sources(None, [Source(*each) for each in sources.items()])
+    answer = asyncio.run(Pearl(Reading(reader), domain="finance").execute(text, whole))
+    assert [each.source for each in answer.evidence] == ["bolt: bolt.txt"]
+    (claim,) = claims
+    assert "Bolt Limited" in claim
+    assert "Acme" not in claim

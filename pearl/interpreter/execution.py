@@ -341,7 +341,7 @@ class _Interpreter:
     ) -> StepResult:
         """A value that a further search found; one of another period says so, and no other step takes it."""
         text, headings = self._calls.document.text, list[str]()
-        passages, _ = collect([StepReply(step.output, result.reply)], self._calls.document)
+        passages, _ = collect([self._quoting(step, result.reply)], self._calls.document)
         amount = (quantity := find_quantity(result.text)) and quantity.value
         for quoted in (each.span for each in passages):
             part = self._calls.searched.part_at(quoted.start)
@@ -359,6 +359,10 @@ class _Interpreter:
             return replace(result, state="undecided", why=told, value=f"undecided: {told}")
         value = f"{result.value} ({told})" if isinstance(result.value, str) else result.value
         return replace(result, value=value, truncated=told)
+
+    def _quoting(self, step: Step, reply: str) -> StepReply:
+        """A reply, whose quotes are looked up in the sources that its step reads."""
+        return StepReply(step.output, reply, sources=self._graph.read_by[step.output])
 
     def _heads(self, passages: Sequence[Evidence]) -> list[str]:
         """The name, the metadata and the beginning of each document of passages, which name its company and its period."""
@@ -438,7 +442,7 @@ class _Interpreter:
     ) -> StepResult:
         """A figure, unless the checker does not find it in its quotes; the documents of these name the company."""
         document = self._calls.document
-        passages, _ = collect([StepReply(step.output, read.text)], document)
+        passages, _ = collect([self._quoting(step, read.text)], document)
         if not passages:
             return result
         said = " ".join(value for _, value in task.arguments if value)
