@@ -47,8 +47,7 @@ from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.wrappers import ProgressListener
 from pearl.llm.reply_limits import READING_TOKENS
-from pearl.planner.extraction import extraction_plan
-from pearl.planner.material import PlannerMaterial
+from pearl.planner.material import PlannerMaterial, extraction_plan
 from pearl.planner.planner import Planner, PlannerSettings
 from pearl.planner.prompt import Rejected
 from pearl.planner.understanding import MAX_NAME, Understood

@@ -12,7 +12,7 @@ from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import CTX, ROWS, Action, ValueType
 from pearl.llm import ActionTask, CheckTask, ChooseTask, ItemsTask, Message
 from pearl.llm.messages import block, inert
-from pearl.planner.extraction import QUESTION
+from pearl.planner.material import QUESTION
 from pearl.replies.items import (
     MAX_QUOTE_WORDS,
     NOT_STATED,

@@ -26,8 +26,8 @@ from pearl.documents.table import (
     scale_word,
     table_rows,
 )
-from pearl.documents.table.parting import Parted, joined, part_rows
 from pearl.documents.table.quantities import scale_of
+from pearl.documents.table.totals import Parted, joined, part_rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import install_hint

@@ -19,7 +19,7 @@ from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.reply_limits import READING_TOKENS
-from pearl.planner.extraction import extraction_plan
+from pearl.planner.material import extraction_plan
 from pearl.replies.extracted import wanted_fields
 
 

@@ -6,7 +6,7 @@ from pearl import plugins
 from pearl.actions.values import Value
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows, shortened
 from pearl.documents.table import same_columns_note, scale_notes, tables_of_pieces, titles_of
-from pearl.documents.table.parting import Parted, joined, part_rows
+from pearl.documents.table.totals import Parted, joined, part_rows
 from pearl.documents.units import UNITS, Piece, left_out, left_out_note
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Span
