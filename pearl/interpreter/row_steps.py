@@ -343,7 +343,8 @@ class RowReader:
             found, account = await self._cascaded(self._scorer, self._limits.accuracy)
         else:
             found = await self._decided(self._texts)
-        if self._failure is not None and all(value is None for value in found.values()):
+        is_open = not any(value is not None for value in found.values())
+        if self._failure is not None and is_open and not self._row_step.is_over:
             raise self._failure
         checked, unchecked = await self._with_meaning(found)
         rows = self._read_rows(found)

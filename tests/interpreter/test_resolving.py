@@ -15,6 +15,7 @@ from pearl import Answer, Document, Pearl
 from pearl.actions.resolving import MAX_PAIRS, MAX_PARTNERS, Resolution, same_key
 from pearl.documents.rows import Row, Rows
 from pearl.embedded import ExtractiveModel
+from pearl.errors import ModelError
 from pearl.llm import ItemsTask, Request
 from pearl.runs.executors import Task
 from pearl.runs.forecast import forecast
@@ -126,8 +127,13 @@ def test_names_that_contradict_each_other_and_undecided_ones_stay_apart_and_are_
     assert "1 pair undecided or contradictory, kept apart: 'Al Lee' and 'Ann Lee'" in answer.why
     answer = run(orders("Ann Lee", "A. Lee"), lambda a, b: "cannot tell")
     assert (names(answer), answer.value, answer.status) == (["Ann Lee", "A. Lee"], 2, "degraded")
-    answer = run(orders("Ann Lee", "A. Lee"), lambda a, b: "perhaps")
-    assert (names(answer), answer.status) == (["Ann Lee", "A. Lee"], "degraded")
+
+    def cut_off(a: str, b: str) -> str:
+        raise ModelError("the reply was cut off", kind="truncated")
+
+    for judge in (lambda a, b: "perhaps", cut_off):
+        answer = run(orders("Ann Lee", "A. Lee"), judge)
+        assert (names(answer), answer.status) == (["Ann Lee", "A. Lee"], "degraded")
 
 
 @pytest.mark.parametrize(
