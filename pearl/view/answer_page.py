@@ -67,7 +67,6 @@ def result_page(record: ResultRecord) -> str:
     sheets = sheets_of(record.document, record.files, [*marks.values()], problems)
     boxed = {number for pages in sheets.values() for sheet in pages for number in sheet.begins}
     first = min((file.numbers[0] for file in files if file.numbers), default=0)
-    seconds = {s.output: s.finished.duration_s for s in result.steps if s.finished}
     prices = read_prices()
     price = prices.of(result.model)
     calls_made = spent(record.events)
@@ -107,7 +106,7 @@ def result_page(record: ResultRecord) -> str:
         n_rows=len(rows),
         n_undecided=sum(row.note == "undecided" for row in rows),
         linked=marks,
-        drawing=draw_plan(plan, seconds) if plan else None,
+        drawing=draw_plan(plan) if plan else None,
         steps=list(_with_arguments(plan, steps)),
         usage=usage,
         prices_of=prices.as_of.isoformat(),

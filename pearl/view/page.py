@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,52 +78,35 @@ CHARACTERS = 25  # Maximum characters of a name in a box
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A step: its number, its place (top left), and whether it is on the longest chain."""
+    """A step: its number and its place (top left)."""
 
     number: int
     output: str
     action: str
     x: int
     y: int
-    is_critical: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line from a step to a step that uses its output, as an SVG path."""
-
-    path: str
-    is_critical: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A drawn plan."""
+    """A drawn plan; its lines, from a step to one that uses its output, are SVG paths."""
 
     boxes: tuple[Box, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[str, ...]
     width: int
     height: int
     text: str
-    critical: tuple[str, ...]
-    critical_s: float
 
 
-def draw_plan(plan: Plan, seconds: Mapping[str, float]) -> Drawing:
+def draw_plan(plan: Plan) -> Drawing:
     """Draw a plan; steps that can run at the same time are in one row."""
     index = {step.output: i for i, step in enumerate(plan.steps)}
     needs = [
         sorted({index[r.name] for r in step.references() if r.name in index}) for step in plan.steps
     ]
     level = [0] * len(needs)
-    lasted = [0.0] * len(needs)
-    before: list[int | None] = [None] * len(needs)
-    for i, step in enumerate(plan.steps):
-        level[i] = 1 + max((level[j] for j in needs[i]), default=-1)
-        before[i] = max(needs[i], key=lambda j: lasted[j], default=None)
-        behind = before[i]
-        lasted[i] = seconds.get(step.output, 0.0) + (0.0 if behind is None else lasted[behind])
-    chain = _chain(before, lasted)
+    for i, needed in enumerate(needs):
+        level[i] = 1 + max((level[j] for j in needed), default=-1)
     rows = [[i for i, at in enumerate(level) if at == row] for row in range(max(level) + 1)]
     width = max(len(row) for row in rows) * (WIDTH + ACROSS) - ACROSS
     places: dict[int, tuple[int, int]] = {}
@@ -132,33 +114,16 @@ def draw_plan(plan: Plan, seconds: Mapping[str, float]) -> Drawing:
         left = (width - (len(row) * (WIDTH + ACROSS) - ACROSS)) // 2
         for x, i in enumerate(row):
             places[i] = left + x * (WIDTH + ACROSS), y * (HEIGHT + DOWN)
-    steps_of_chain = list(pairwise(chain))
     return Drawing(
         boxes=tuple(
-            Box(i + 1, _short(step.output), _short(step.action), *places[i], is_critical=i in chain)
+            Box(i + 1, _short(step.output), _short(step.action), *places[i])
             for i, step in enumerate(plan.steps)
         ),
-        lines=tuple(
-            Line(_path(places[j], places[i]), (j, i) in steps_of_chain)
-            for i, needed in enumerate(needs)
-            for j in needed
-        ),
+        lines=tuple(_path(places[j], places[i]) for i, needed in enumerate(needs) for j in needed),
         width=width,
         height=len(rows) * (HEIGHT + DOWN) - DOWN,
         text=_told(plan, needs),
-        critical=tuple(plan.steps[i].output for i in chain),
-        critical_s=max(lasted),
     )
-
-
-def _chain(before: Sequence[int | None], lasted: Sequence[float]) -> list[int]:
-    """The steps of the longest chain in order."""
-    at: int | None = max(range(len(lasted)), key=lambda i: (lasted[i], i))
-    chain: list[int] = []
-    while at is not None:
-        chain.insert(0, at)
-        at = before[at]
-    return chain
 
 
 def _path(above: tuple[int, int], below: tuple[int, int]) -> str:
