@@ -362,7 +362,10 @@ def compose(
     """Compose the answer and verify every quote of every model step."""
     by_output = {result.output: result for result in results}
     names = graph.parts
-    used = _used(graph, by_output)
+    sources = {each.output: each.sources for each in results if each.sources is not None}
+    took = {each.output: each.took for each in results}
+    provenance = provenance_of(graph, sources, took, document)
+    used = {*provenance[""]["steps"]}
     unsure = [result.output for result in results if result.is_void and result.output in used]
     if unsure and not any(by_output[name].state in ("undecided", "refused") for name in names):
         names = (unsure[0], *names)  # a later step used it
@@ -387,8 +390,6 @@ def compose(
         given = {reference.name for reference in graph.composer.references()}
         others = [part for part in parts if part.output not in given]
         composed += tuple((f"\n\n{part.line}", part.evidence) for part in others)
-    sources = {each.output: each.sources for each in results if each.sources is not None}
-    provenance = provenance_of(graph, sources, document)
     results = [
         replace(each, provenance=provenance.get(each.output), is_used=each.output in used)
         for each in results
@@ -423,20 +424,6 @@ def compose(
         document_notes=document.notes,
         parameters=graph.checked.given,
     )
-
-
-def _used(graph: PlanGraph, results: Mapping[str, StepResult]) -> set[str]:
-    """The steps that the answer derives from: of results that were tried, those before the one that was taken found nothing."""
-    steps = {step.output: step for step in graph.steps}
-    used: set[str] = set()
-    left = list(graph.checked.outputs)
-    while left:
-        name = left.pop()
-        if name not in used:
-            used.add(name)
-            given = (each.name for each in steps[name].references() if not each.is_context)
-            left += results[name].took or given
-    return used
 
 
 def _united_record(results: Sequence[StepResult]) -> Record | None:

@@ -251,7 +251,8 @@ class CostEstimator:
         from pearl.interpreter.looking import NEAR_TOKENS, words_task
 
         n, costs = self._calls.n_looks, StepCosts()
-        if not (n and task.document and self._may_look(step, task, task.document)):
+        search = self._calls.search_of(step, task.document or "")
+        if not n or search is None or not (search[1] or self._is_cut(task, search[0])):
             return costs
         frame = self._unknown.tokens(self._calls.request(replace(task, document="")).prompt)
         most = frame.upper + NEAR_TOKENS + self._retrieved(None, Range(0, None))
@@ -261,16 +262,12 @@ class CostEstimator:
         words = words_task(task)
         return costs + self._formed(words, self._costs(self._prompt(words), 0, 1)).or_nothing
 
-    def _may_look(self, step: Step, task: ActionTask, document: str) -> bool:
+    def _is_cut(self, task: ActionTask, view: SearchedDocument) -> bool:
         """Whether a step may be shown passages of the document, instead of all of it."""
-        search = self._calls.search_of(step, document)
-        if search is None or search[1]:
-            return search is not None
         cap, strategy = self._limits.prompt_tokens, self._limits.strategy
-        prompt = self._unknown.tokens(self._calls.request(task).prompt, document).upper
-        is_cut = cap is not None and prompt + PROMPT_MARGIN + MERGING_TOKENS > cap
-        is_split = self._calls.is_split(document)
-        return strategy == "retrieve" or (is_cut and strategy != "full" and not is_split)
+        prompt = self._unknown.tokens(self._calls.request(task).prompt, task.document or "").upper
+        is_long = cap is not None and prompt + PROMPT_MARGIN + MERGING_TOKENS > cap
+        return strategy == "retrieve" or (strategy == "auto" and view.is_corpus and is_long)
 
     def _of_composer(self, step: Step) -> StepCosts:
         """Costs of the last step: no call if fewer than two results are decided."""
@@ -444,24 +441,15 @@ class CostEstimator:
             i for i, a in enumerate(step.arguments) if getattr(a, "name", None) in self._possible
         }
         is_list = action.returns is action.parameter(0).type is ValueType.LIST
-        if held and (is_list or "figures" in action.traits):
+        tries = "tries" in action.traits
+        if held and (is_list or tries or "figures" in action.traits):
             given = [
                 self._possible_rows(argument, as_rows(value))
                 for i, (argument, value) in enumerate(zip(step.arguments, values, strict=True))
-                if i in held or action.parameter(i).type is ValueType.LIST
+                if tries or i in held or action.parameter(i).type is ValueType.LIST
             ]
             is_open = self._unknown.are_in(*shown[1:])
             self._hold(step.output, self._selected(action, given, values, is_open=is_open))
-            return
-        if "tries" in action.traits and any(
-            each.name in self._possible for each in step.references()
-        ):
-            tried = [
-                self._possible_rows(argument, as_rows(value))
-                for argument, value in zip(step.arguments, values, strict=True)
-            ]
-            n_most, tokens = max(each.n for each in tried), max(each.tokens for each in tried)
-            self._hold(step.output, PossibleRows(n_most, tokens))
             return
         n: float = sum(self._unknown.widest(as_text(value)) + SEAM_TOKENS for value in values)
         if action.returns in (ValueType.NUMBER, ValueType.BOOL):
@@ -483,6 +471,8 @@ class CostEstimator:
         """The rows that a native action over possible rows may return."""
         first, traits = given[0], action.traits
         by_columns = not traits.isdisjoint(("by_field", "condition"))
+        if "tries" in action.traits:
+            return PossibleRows(max(each.n for each in given), max(each.tokens for each in given))
         if not is_open and first.rows is not None and by_columns:
             known = self._computed(action, first, values)
             if known is not None:

@@ -137,9 +137,12 @@ Provenance = Mapping[str, Any]
 
 
 def provenance_of(
-    graph: PlanGraph, sources: Mapping[str, Sources], document: Document
+    graph: PlanGraph,
+    sources: Mapping[str, Sources],
+    took: Mapping[str, Sequence[str]],
+    document: Document,
 ) -> dict[str, Provenance]:
-    """The provenance of every step, and under "" that of the answer."""
+    """The provenance of every step, and under "" that of the answer; `took`: what steps took of the results they tried."""
     all_of_it = Span(0, len(document.text))
     files = part_spans(document.text, document.parts) or [(document.name, all_of_it)]
     sources_of_it = [
@@ -156,7 +159,10 @@ def provenance_of(
 
     whole_of = cache(partial(by_file, (all_of_it,)))
     every = [
-        (step.output, frozenset(each.name for each in step.references()) & sources.keys())
+        (
+            step.output,
+            frozenset(took[step.output] or (r.name for r in step.references())) & sources.keys(),
+        )
         for step in graph.steps
         if step.output in sources  # not one that was not needed
     ]

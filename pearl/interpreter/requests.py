@@ -455,13 +455,16 @@ class RequestBuilder:
         """What a step reads passages of: the document that it is given, or that of an earlier search, with its output."""
         if (view := self._of_text.get(document)) is not None:
             return view, ""
-        steps = {each.output: each for each in self.graph.steps}
-        action = self.graph.checked.action(step)
-        for i, argument in enumerate(step.arguments):
-            source = steps.get(argument.name) if isinstance(argument, Reference) else None
-            if source is not None and action.parameter(i).type is ValueType.CONTEXT:
-                is_search = self.graph.checked.action(source).searches
-                return next(((v, source.output) for v in self.read_by(source) if is_search), None)
+        for each in self.graph.steps if step.arguments else ():
+            is_first = (
+                isinstance(first := step.arguments[0], Reference) and first.name == each.output
+            )
+            if (
+                is_first
+                and self.graph.checked.action(each).searches
+                and (read := self.read_by(each))
+            ):
+                return read[0], each.output
         return None
 
     @property
