@@ -1,7 +1,4 @@
-"""The settings as keyword arguments: their types for type checkers, for checks before the first call, and in hints.
-
-A test compares them with `pearl.settings.schema` and `ClientSettings`.
-"""
+"""The settings as keyword arguments: their types for type checkers (a test compares them), for checks before a call, and in hints."""
 
 from __future__ import annotations
 
@@ -111,11 +108,7 @@ def _adapter(name: str) -> TypeAdapter[Any]:
 
 
 def check_arguments(given: Mapping[str, object]) -> None:
-    """Check names and types of settings; models of roles are checked where they are made.
-
-    Raises:
-        UsageError: No setting has that name, or its value is of another type.
-    """
+    """Check names and types of settings, or raise a `UsageError`; models of roles are checked where they are made."""
     for name, value in given.items():
         if name not in types():
             raise UsageError(f"unknown setting '{name}'", help=suggest(name, types(), "settings"))

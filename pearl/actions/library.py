@@ -1,8 +1,4 @@
-"""Action files → `ActionLibrary`, and back to text.
-
-An action file has one action a line, `NAME(CTX, X) : definition`; the published form
-`NAME(CTX, X) # definition` is read as well. Lines that begin with `#` are comments.
-"""
+"""Action files, `NAME(CTX, X) : definition` (or `# definition`) a line, → `ActionLibrary`, and back to text."""
 
 from __future__ import annotations
 

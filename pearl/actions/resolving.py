@@ -20,16 +20,12 @@ VERDICTS = SAME, DIFFERENT, "cannot tell"
 
 Pair = tuple[str, str]
 
-MAX_PARTNERS = 5
-"""Maximum pairs that a model is asked about one name."""
-MAX_PAIRS = 50_000
-"""Maximum pairs that a model is asked about."""
+MAX_PARTNERS = 5  # Maximum pairs that a model is asked about one name
+MAX_PAIRS = 50_000  # Maximum pairs that a model is asked about
 MAX_OWNERS = 20
 """Maximum names that a word proposes as pairs; a more frequent one tells little, and its pairs grow with the square."""
-MAX_LETTERS = 200
-"""Maximum characters of a name; a longer value is a text."""
-MAX_TOLD = 10
-"""Maximum names, and maximum pairs, in a note."""
+MAX_LETTERS = 200  # Maximum characters of a name; a longer value is a text
+MAX_TOLD = 10  # Maximum names, and maximum pairs, in a note
 _MAX_INITIALS = 8
 _REACH = 3  # names before and after one in the order of their letters
 _MIN_LIKENESS = 0.5  # minimum share of the shorter one's letters, three by three, in a neighbour
@@ -38,12 +34,7 @@ _QUOTED = ('""', "''", "“”", "‘’", "«»", "„“")
 
 
 def same_key(name: str) -> str:
-    """The key of a spelling: equal ones certainly name the same.
-
-    Example:
-        >>> same_key('"ACME  Corp."') == same_key("Acme corp"), same_key("C++") == same_key("C"), same_key(".5") == same_key("5")
-        (True, False, False)
-    """
+    """The key of a spelling: equal ones certainly name the same."""
     key = key_of(name).rstrip(" .,;:")
     while len(key) > 2 and key[0] + key[-1] in _QUOTED:
         key = key[1:-1].strip().rstrip(" .,;:")
@@ -74,10 +65,7 @@ class Resolution:
         return min(self._spelled[key].items(), key=lambda item: (-item[1], item[0]))[0]
 
     def collect(self, rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-        """Pairs and the verdict on each (None if undecided) → the rows with their names as one more field.
-
-        All names between which pairs lead are one, but none of them if two of them are different.
-        """
+        """Pairs and the verdict on each (None if undecided) → the rows with their names, one for all that pairs join unless two differ."""
         said = dict(zip(self._pairs, replies, strict=False))
         clusters = {key: [key] for key in self._spelled}
         for (a, b), verdict in said.items():
@@ -149,11 +137,7 @@ def _listed(told: Sequence[str]) -> str:
 
 
 def _likely(names: Mapping[str, str]) -> list[Pair]:
-    """The pairs of keys whose names are most alike, best first: at most `MAX_PARTNERS` for each key.
-
-    They have rare words in common, or one has the initials of the other, or they are neighbours in the order of
-    their letters, forwards or backwards. Of few names, all pairs are likely.
-    """
+    """The pairs of keys most alike by rare words, initials or neighbours in the alphabet, best first, `MAX_PARTNERS` each; of few, all."""
     keys = sorted(names)
     if len(keys) <= MAX_PARTNERS + 1:
         return list(combinations(keys, 2))

@@ -41,8 +41,7 @@ source_option = option(
     help="Give a plan a file or a folder by a name, which may be told the planner: --source 'rules=rules/ : the rules'.",
 )  # fmt: skip
 
-NamedSource = tuple[str, str, str]
-"""The name of a source, its path, and what it is."""
+NamedSource = tuple[str, str, str]  # The name of a source, its path, and what it is
 
 
 def named_sources(said: Iterable[str]) -> tuple[NamedSource, ...]:

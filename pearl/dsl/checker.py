@@ -83,8 +83,7 @@ def unlike(name: str, other: str) -> str:
     return unicodedata.name(found, f"U+{ord(found):04X}")
 
 
-COUNTS_BEST = "counts-best"
-"""The code of the note."""
+COUNTS_BEST = "counts-best"  # The code of the note
 
 
 def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagnostic]:

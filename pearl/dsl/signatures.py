@@ -10,11 +10,9 @@ from typing import Literal
 
 from pearl.errors import Span
 
-CTX = "CTX"
-"""The name of the document in plans."""
+CTX = "CTX"  # The name of the document in plans
 
-NOTHING = "Nothing found."
-"""The text of an empty value; prompts ask models to reply with it."""
+NOTHING = "Nothing found."  # The text of an empty value; prompts ask models to reply with it
 
 
 class ValueType(StrEnum):
@@ -42,14 +40,11 @@ def outputs_for(wanted: ValueType) -> frozenset[ValueType]:
     return readable | {ValueType.TEXT, ValueType.DATE} | ({wanted} - {ValueType.CONTEXT})
 
 
-ROWS = "ROWS"
-"""The name of a parameter that takes rows, one by one."""
+ROWS = "ROWS"  # The name of a parameter that takes rows, one by one
 
-PERIOD = "PERIOD"
-"""The name of a parameter that takes the period of a figure."""
+PERIOD = "PERIOD"  # The name of a parameter that takes the period of a figure
 
-EACH = "EACH_"
-"""`EACH_NAME(ROWS, ...)` is the library's `NAME(CTX, ...)` for each row."""
+EACH = "EACH_"  # `EACH_NAME(ROWS, ...)` is the library's `NAME(CTX, ...)` for each row
 
 
 Trait = Literal[
@@ -192,10 +187,7 @@ class Action:
 
 
 class ActionLibrary(Mapping[str, Action]):
-    """An immutable set of actions with a name. Plans extend a copy, never the library itself.
-
-    Its action `stands_for[NAME]` has the meaning of NAME, which it lacks.
-    """
+    """An immutable set of actions with a name, copied to be extended; `stands_for[NAME]` has the meaning of NAME, which it lacks."""
 
     def __init__(
         self, name: str, actions: Iterable[Action], stands_for: Mapping[str, str] | None = None

@@ -113,10 +113,7 @@ CUT_SHORT = frozenset({"truncated", "repetition"})
 
 @dataclass(frozen=True, slots=True)
 class TextReply:
-    """The reply to a request and its repetitions, as read and as `said`; `truncated` says why it may be incomplete or wrong.
-
-    `n_levels` counts the levels of requests that merged it from others.
-    """
+    """The reply to a request and its repetitions (`n_levels` of merges), as read and as `said`; `truncated` says why it may be wrong."""
 
     reply: Reply
     said: str
@@ -150,10 +147,7 @@ _ABBREVIATED = lazy_pattern(
 
 
 def kept_text(text: str) -> str:
-    r"""The beginning of a cut-off text, up to its last complete line or sentence; "" if none is complete.
-
-    Of a loop at the end, only the first round is kept.
-    """
+    """The beginning of a cut-off text (of a loop, its first round), up to its last complete line or sentence; "" if none is complete."""
     loop = loop_in(text)
     if loop is not None:
         at = text.find(loop)

@@ -42,11 +42,7 @@ _ANOTHER = lazy_pattern(  # another option after a letter: "A) or B)", "(A) (B)"
 
 
 def read_choice(reply: str, options: Sequence[str]) -> int | None:
-    """The index of the option that a reply names, from 0; None if it names none, or several.
-
-    Tried in order: the whole reply, the text after the last "Answer:", the first and the last line;
-    no line may name another option.
-    """
+    """The index of the option that a reply, its answer or its first or last line names alone, from 0; None for none or several."""
     text = unicodedata.normalize("NFKC", reply).strip()
     whole = _named(text, options)
     if whole is not None:

@@ -122,23 +122,17 @@ class PossibleRows:
 
 BULLET_TOKENS = 3  # of an entry without its text
 
-SEAM_TOKENS = 8
-"""Maximum tokens of the separators in a computed text."""
+SEAM_TOKENS = 8  # Maximum tokens of the separators in a computed text
 
-NUMBER_TOKENS = 400
-"""Maximum tokens of a number: 300 digits, each at least one token."""
+NUMBER_TOKENS = 400  # Maximum tokens of a number: 300 digits, each at least one token
 
-UNDECIDED_TOKENS = 128
-"""Maximum tokens of the text in place of an undecided value."""
+UNDECIDED_TOKENS = 128  # Maximum tokens of the text in place of an undecided value
 
-HELD_TOKENS = 64
-"""Maximum tokens added to a prompt for a JSON reply."""
+HELD_TOKENS = 64  # Maximum tokens added to a prompt for a JSON reply
 
-AGAIN_TOKENS = 288
-"""Maximum tokens of the request to repeat a reply in the right form."""
+AGAIN_TOKENS = 288  # Maximum tokens of the request to repeat a reply in the right form
 
-SMALL_PART = 48
-"""Minimum chunk size in tokens for which a document is split in order to be counted."""
+SMALL_PART = 48  # Minimum chunk size in tokens for which a document is split in order to be counted
 
 PARTS = 24
 """Upper bound of the number of chunks, relative to perfectly filled chunks.

@@ -70,8 +70,7 @@ from pearl.trace import (
     retrieved,
 )
 
-N_HEAD = 200
-"""Characters at the beginning of a document, which often names its company."""
+N_HEAD = 200  # Characters at the beginning of a document, which often names its company
 
 
 async def run(

@@ -31,11 +31,7 @@ _ASKED = ("QUESTION", "QUERY")  # Parameters whose argument is a question by the
 def filled_in(
     action: Action, arguments: Sequence[tuple[str, str]], inputs: Set[str] = frozenset()
 ) -> str:
-    """The definition of an action with its arguments in place of its parameters, and results of steps below it.
-
-    A question in place of a thing makes it the instruction to answer that question, except where
-    the definition has the parameter in quotation marks, and thus takes any text.
-    """
+    """The definition of an action with its arguments (a question becomes the instruction to answer it), and earlier results below it."""
     given = dict(arguments)
     below = {name for name, value in arguments if name in inputs or "\n" in value}
     numbers = {parameter.name for parameter in action.parameters if parameter.reads == "number"}

@@ -38,10 +38,7 @@ _BETWEEN = lazy_pattern(r"\bbetween\s*\Z", re.IGNORECASE)
 
 
 def years_in(text: str) -> tuple[int, ...]:
-    """The years from 1800 that a text names, calendar or fiscal, in ascending order.
-
-    Ranges name the years between their ends, too. Amounts and percentages are not years.
-    """
+    """The years from 1800 that a text names, ascending, with those within ranges; amounts and percentages are none."""
     found: set[int] = set()
     for match in _RANGE.finditer(text):
         first, last = int(match["first"]), int(match["last"])

@@ -216,16 +216,7 @@ class SearchResult:
 
 
 class Searcher:
-    r"""Searches indexes.
-
-    Example:
-        >>> import asyncio
-        >>> from pearl.retrieval.corpus import CorpusDocument
-        >>> index = Index.build([CorpusDocument("a", "Iron.\n\nSalt, and more salt.")])
-        >>> found = asyncio.run(Searcher().search(index, "salt", 3))
-        >>> [(hit.rank, hit.passage.text) for hit in found.hits]
-        [(1, 'Salt, and more salt.')]
-    """
+    r"""Searches indexes."""
 
     def __init__(
         self,

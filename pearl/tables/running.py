@@ -1,8 +1,4 @@
-"""A checked query + its table → its answer, with the rows behind every line.
-
-The verdict on a row is None (undecided) where a cell is undecided, cannot be read as a number or date,
-or is a period that lies only partly in the one it is compared with.
-"""
+"""A checked query + its table → its answer, with the rows behind every line; a row is undecided if a cell of its conditions is."""
 
 from __future__ import annotations
 

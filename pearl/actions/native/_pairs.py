@@ -28,11 +28,7 @@ def identity(row: Row) -> object:
 
 
 class _Pairs:
-    """The pairs of rows of two collections, each once, no row with itself.
-
-    A pair has the fields of both rows; a field that both collections have is called `name (2)` in the second row.
-    Of the field `key`, which has the same value in both rows, there is one.
-    """
+    """The pairs of rows of two collections, each once, with the fields of both; a name of both is `name (2)` in the second, `key` is one."""
 
     def __init__(self, a: Rows, b: Rows, key: str = "") -> None:
         self.a, self.b = a, b
