@@ -254,7 +254,9 @@ def _give_roles(text: str, region: Sequence[Line]) -> None:
     for at, block in enumerate(region[:begin]):
         below = region[at + 1 : begin] if block.form == "block" else []
         for row in takewhile(lambda row: row.is_bullet, below):
-            block.role, row.role = "block", "declared"
+            name = text[row.span.start : row.span.end].partition(":")[0]
+            if re.search(r"\w", name):  # a bullet without a name is nothing
+                block.role, row.role = "block", "declared"
     for row in reversed(region[begin:first]):
         if row.form == "none":
             row.role = "none"
