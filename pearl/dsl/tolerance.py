@@ -351,6 +351,8 @@ def lines(text: str, *, with_comments: bool = False) -> list[Line]:
     for above, line in zip([None, *found], found, strict=False):
         if line.role == "action":
             _take(line, scanner.scan_action(text, line.span))
+        if line.role == "declared":
+            _read_declared(text, line)
         if line.role != "step":
             continue
         gap = Span(above.span.end if above else line.span.start, line.span.start)
@@ -377,6 +379,18 @@ def lines(text: str, *, with_comments: bool = False) -> list[Line]:
     _move_up(text, found)
     _remove_surplus(text, found)
     return found
+
+
+def _read_declared(text: str, line: Line) -> None:
+    name = terminal("NAME").match(text, line.body.start, line.body.end)
+    rest = text[name.end() : line.span.end] if name else "-"
+    about = terminal("TEXT").fullmatch(rest.removeprefix(" ").removeprefix(": "))
+    line.is_readable = text.startswith("- ", line.span.start) and bool(
+        not rest or (about and rest.startswith((" : ", ": ")))
+    )
+    if not line.is_readable:
+        why, help = "this does not follow the grammar", "a line reads: - name : what it is"
+        line.found.append(Diagnostic("syntax", why, line.span, help=help))
 
 
 def _take(line: Line, scan: scanner.Scan) -> None:

@@ -59,6 +59,7 @@ def test_every_change_is_in_the_notes(text: str) -> None:
 @example("New actions: None\n- c = F(CTX, [a, b]) # x\n1. a")
 @example("Question: 0\n\nParameters:\n- A : 0\n- \n\nNew actions:\n- None\n\n1. A = A() : 0")
 @example("Question: 0\n\nSources:\n- : 0\n\n1. A = A() : 0")
+@example("Sources:\n* A : 0\n- b:c\n- d  : e\n- f :  g\n\nNew actions:\n- None\n\n1. A = A() : 0")
 def test_what_can_be_mended_is_a_plan_afterwards_and_needs_no_more_mending(text: str) -> None:
     found = lines(text)
     if any(line.role == "step" for line in found) and all(d.fix for x in found for d in x.found):
