@@ -103,7 +103,7 @@ def print_comparisons(found: Sequence[MethodComparison]) -> None:
             (name, "n", "points", "95 %", "1st\nonly", "2nd\nonly", "McNemar\np", "bootstrap\np"),
             map(_compared, rows),
         )
-        if rows[0].n_tests > 1:
+        if rows[0].n_tests > 1 and any(one.mcnemar or one.bootstrap_p is not None for one in rows):
             click.echo(f"p: Holm over {rows[0].n_tests} pairs")
 
 
