@@ -6,16 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 
-from pearl.dsl.nodes import (
-    Argument,
-    ListLiteral,
-    Number,
-    Reference,
-    Step,
-    String,
-    print_argument,
-    print_plan,
-)
+from pearl.dsl import nodes
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import ActionLibrary
 
@@ -51,8 +42,8 @@ def renewed(text: str, library: ActionLibrary) -> tuple[str, int]:
         return text, 0
     own = {action.name for action in plan.new_actions}
     names = {step.output for step in plan.steps}
-    made: dict[str, Step] = {}
-    modes: dict[str, Argument] = {}  # rows with a mode → the field that it had before
+    made: dict[str, nodes.Step] = {}
+    modes: dict[str, nodes.Argument] = {}  # rows with a mode → the field that it had before
     n = 0
     for step in plan.steps:
         known = library.get(step.action)
@@ -65,21 +56,23 @@ def renewed(text: str, library: ActionLibrary) -> tuple[str, int]:
             added = [step]
         for each in added:
             rows = each.arguments[0] if each.arguments else None
-            mode = modes.get(rows.name) if isinstance(rows, Reference) else None
+            mode = modes.get(rows.name) if isinstance(rows, nodes.Reference) else None
             if mode is not None and each.arguments[1:2] == (mode,):
-                own_mode = (each.arguments[0], String("mode"), *each.arguments[2:])
+                own_mode = (each.arguments[0], nodes.String("mode"), *each.arguments[2:])
                 each = replace(each, arguments=own_mode)
             if mode is not None and each.action in _SELECTING:
                 modes[each.output] = mode
             made[each.output] = each
         if calls and step.action == "MOST_BY" and added != [step]:
             modes[step.output] = added[0].arguments[3]
-    return (print_plan(replace(plan, steps=tuple(made.values()))), n) if n else (text, 0)
+    return (nodes.print_plan(replace(plan, steps=tuple(made.values()))), n) if n else (text, 0)
 
 
-def _renewed(step: Step, calls: str, made: Mapping[str, Step], names: set[str]) -> Iterator[Step]:
+def _renewed(
+    step: nodes.Step, calls: str, made: Mapping[str, nodes.Step], names: set[str]
+) -> Iterator[nodes.Step]:
     """The steps in place of an old one."""
-    shown = list(map(print_argument, step.arguments))
+    shown = list(map(nodes.print_argument, step.arguments))
     values = _told(step, made)
     if "{ranked}" in calls and "ranked" not in values:
         calls = f"GROUP({{0}}, {{field}}); {calls}"
@@ -98,36 +91,38 @@ def _renewed(step: Step, calls: str, made: Mapping[str, Step], names: set[str]) 
     yield from (replace(each, explanation=step.explanation) for each in found.plan.steps)
 
 
-def _told(step: Step, made: Mapping[str, Step]) -> dict[str, str]:
+def _told(step: nodes.Step, made: Mapping[str, nodes.Step]) -> dict[str, str]:
     """What the earlier steps tell of the rows of a step: the field with their values, and the one that ranks them."""
     first, *others = step.arguments
-    told = {"op": '"in"' if isinstance(step.arguments[-1], ListLiteral) else '"is"'}
+    told = {"op": '"in"' if isinstance(step.arguments[-1], nodes.ListLiteral) else '"is"'}
     match others[1:]:
-        case [Number(int(low)), Number(int(high))] if 0 < high - low < MAX_RATINGS:
+        case [nodes.Number(int(low)), nodes.Number(int(high))] if 0 < high - low < MAX_RATINGS:
             told["labels"] = str([*map(str, range(low, high + 1))]).replace("'", '"')
-    rows, at = print_argument(first), first
-    while isinstance(at, Reference) and at.name in made and made[at.name].action in _SELECTING:
+    rows, at = nodes.print_argument(first), first
+    while (
+        isinstance(at, nodes.Reference) and at.name in made and made[at.name].action in _SELECTING
+    ):
         at = made[at.name].arguments[0]
-    source = made.get(at.name) if isinstance(at, Reference) else None
+    source = made.get(at.name) if isinstance(at, nodes.Reference) else None
     if source is None:
         return told
     output = f'"{source.output}"'
     match source.action, source.arguments:
         case "GROUP", (of, field):
-            told |= {"field": print_argument(field), "ranked": rows, "by": '"count"'}
-            told |= {"rows": print_argument(of)} if at is first else {}
-        case "AGGREGATE", (_, _, String("mode"), _):
+            told |= {"field": nodes.print_argument(field), "ranked": rows, "by": '"count"'}
+            told |= {"rows": nodes.print_argument(of)} if at is first else {}
+        case "AGGREGATE", (_, _, nodes.String("mode"), _):
             told |= {"rows": rows, "field": '"mode"'}
-        case "AGGREGATE", (_, _, String(figure), _):
+        case "AGGREGATE", (_, _, nodes.String(figure), _):
             told |= {"ranked": rows, "by": f'"{figure}"'}
         case "FIELD", (_, field):
-            told |= {"rows": rows, "field": print_argument(field), "by": '"count"'}
+            told |= {"rows": rows, "field": nodes.print_argument(field), "by": '"count"'}
         case "SPLIT", _:
             told |= {"rows": rows, "field": '"text"', "by": '"count"'}
         case (("MAP" | "CLASSIFY"), (_, labels, *_)):
             told |= {"rows": rows, "field": output}
-            items = labels.items if isinstance(labels, ListLiteral) else ()
-            texts = [str(item.value) for item in items if not isinstance(item, Reference)]
+            items = labels.items if isinstance(labels, nodes.ListLiteral) else ()
+            texts = [str(item.value) for item in items if not isinstance(item, nodes.Reference)]
             n_numbers = sum(any(map(str.isdigit, text)) for text in texts)
             if texts and len(texts) == len(items) and n_numbers == len(texts):
                 told |= {"ranked": rows, "by": output}

@@ -10,17 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+from pearl.dsl import nodes
 from pearl.dsl.literals import GLUED, MAX_NAME, canonical_name, terminal, unescape
-from pearl.dsl.nodes import (
-    Declared,
-    ListLiteral,
-    Number,
-    Plan,
-    Reference,
-    Step,
-    String,
-    print_plan,
-)
 from pearl.dsl.signatures import ROWS, Action, Parameter, ValueType
 from pearl.errors import Diagnostic, PlanSyntaxError, Span
 from pearl.errors.patterns import lazy_pattern
@@ -101,25 +92,25 @@ class _Head(NamedTuple):
 class _Builder:
     """Callbacks of the LALR parser, one per rule: children → node."""
 
-    def file(self, children: _Children) -> Plan:
+    def file(self, children: _Children) -> nodes.Plan:
         *head, plan = children
         blocks: dict[str, Any] = dict(each for each in head if isinstance(each, tuple))
         question = str(head[0]).rstrip(_BLANKS) if len(head) > len(blocks) else None
-        return Plan(plan.steps, plan.new_actions, question, **blocks)
+        return nodes.Plan(plan.steps, plan.new_actions, question, **blocks)
 
-    def parameters(self, children: _Children) -> tuple[str, tuple[Declared, ...]]:
+    def parameters(self, children: _Children) -> tuple[str, tuple[nodes.Declared, ...]]:
         return "parameters", tuple(children)
 
-    def sources(self, children: _Children) -> tuple[str, tuple[Declared, ...]]:
+    def sources(self, children: _Children) -> tuple[str, tuple[nodes.Declared, ...]]:
         return "sources", tuple(children)
 
-    def declared(self, children: _Children) -> Declared:
+    def declared(self, children: _Children) -> nodes.Declared:
         name, *about = children
-        return Declared(_name(name), "".join(about).rstrip(_BLANKS), _span(name))
+        return nodes.Declared(_name(name), "".join(about).rstrip(_BLANKS), _span(name))
 
-    def plan(self, children: _Children) -> Plan:
+    def plan(self, children: _Children) -> nodes.Plan:
         new_actions = children[0] if isinstance(children[0], tuple) else ()
-        return Plan(
+        return nodes.Plan(
             tuple(children[1:] if isinstance(children[0], tuple) else children), new_actions
         )
 
@@ -156,9 +147,9 @@ class _Builder:
 
     library_action = action
 
-    def step(self, children: _Children) -> Step:
+    def step(self, children: _Children) -> nodes.Step:
         output, action, *arguments, explanation = children
-        return Step(
+        return nodes.Step(
             _name(output),
             _name(action),
             tuple(arguments),
@@ -167,20 +158,20 @@ class _Builder:
             action_span=_span(action),
         )
 
-    def list(self, children: _Children) -> ListLiteral:
+    def list(self, children: _Children) -> nodes.ListLiteral:
         opening, *items, closing = children
-        return ListLiteral(tuple(items), Span(_span(opening).start, _span(closing).end))
+        return nodes.ListLiteral(tuple(items), Span(_span(opening).start, _span(closing).end))
 
-    def reference(self, children: _Children) -> Reference:
-        return Reference(_name(children[0]), _span(children[0]))
+    def reference(self, children: _Children) -> nodes.Reference:
+        return nodes.Reference(_name(children[0]), _span(children[0]))
 
-    def string(self, children: _Children) -> String:
-        return String(unescape(children[0]), _span(children[0]))
+    def string(self, children: _Children) -> nodes.String:
+        return nodes.String(unescape(children[0]), _span(children[0]))
 
-    def number(self, children: _Children) -> Number:
+    def number(self, children: _Children) -> nodes.Number:
         value = float(children[0]) if "." in children[0] else int(children[0])
         # One value, one node: 2.0 is 2 and -0.0 is 0, so that printing is a fixed point.
-        return Number(int(value) if value == int(value) else value, _span(children[0]))
+        return nodes.Number(int(value) if value == int(value) else value, _span(children[0]))
 
 
 def coarse_grammar() -> str:
@@ -229,7 +220,7 @@ def _no_grammar(at: int) -> Diagnostic:
     return Diagnostic("syntax", "this does not follow the grammar", Span(at, at), help=STEP_HELP)
 
 
-def parse(text: str) -> Plan:
+def parse(text: str) -> nodes.Plan:
     """Parse a plan strictly; a leading question is allowed."""
     reading = read(text)
     if reading.plan is None or reading.errors:
@@ -253,7 +244,7 @@ class Reading:
     """The result of `read`."""
 
     text: str
-    plan: Plan | None
+    plan: nodes.Plan | None
     errors: tuple[Diagnostic, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
     original: str = ""
@@ -294,7 +285,7 @@ def formatted(reading: Reading) -> str:
             n_lines[line.role] += 1
             comments = []
     printed: list[str] = []
-    text = print_plan(reading.plan)
+    text = nodes.print_plan(reading.plan)
     n_lines.clear()
     for line in tolerance.lines(text):
         printed += above.get((line.role, n_lines[line.role]), [])
@@ -303,9 +294,9 @@ def formatted(reading: Reading) -> str:
     return "\n".join([*printed, *comments, ""])
 
 
-def _whole(text: str) -> Plan | None:
+def _whole(text: str) -> nodes.Plan | None:
     node = _node(text, "file", Span(0, len(text)))
-    if not isinstance(node, Plan):
+    if not isinstance(node, nodes.Plan):
         return None
     # The grammar takes it for a part of the explanation.
     return None if any(GLUED.search(step.explanation) for step in node.steps) else node
@@ -318,10 +309,10 @@ def _by_line(text: str, *, with_comments: bool) -> Reading:
     lines = tolerance.lines(text, with_comments=with_comments)
     errors = [found for line in lines for found in line.found]
     actions: list[Action] = []
-    steps: list[Step] = []
+    steps: list[nodes.Step] = []
     lost: set[str] = set()
     question: str | None = None
-    blocks: dict[str, list[Declared]] = {"Parameters:": [], "Sources:": []}
+    blocks: dict[str, list[nodes.Declared]] = {"Parameters:": [], "Sources:": []}
     for line in lines:
         if not line.is_readable:
             lost.update(line.names)
@@ -329,7 +320,7 @@ def _by_line(text: str, *, with_comments: bool) -> Reading:
             question = text[line.span.start : line.span.end].removeprefix("Question: ")
         elif line.role == "step":
             node = _node(text, "step", line.body)
-            (steps if isinstance(node, Step) else errors).append(node)
+            (steps if isinstance(node, nodes.Step) else errors).append(node)
         elif line.role == "action":
             node = _node(text, "action", line.body)
             (actions if isinstance(node, Action) else errors).append(node)
@@ -337,7 +328,7 @@ def _by_line(text: str, *, with_comments: bool) -> Reading:
             block = blocks[text[line.span.start : line.span.end]]
         elif line.role == "declared":
             node = _node(text, "declared", line.body)
-            if isinstance(node, Declared):
+            if isinstance(node, nodes.Declared):
                 block.append(node)
             else:
                 errors.append(replace(node, help="a line reads: - name : what it is"))
@@ -348,7 +339,9 @@ def _by_line(text: str, *, with_comments: bool) -> Reading:
         errors = [node] if isinstance(node, Diagnostic) else []
     errors.sort(key=lambda diagnostic: diagnostic.span)
     parameters, sources = map(tuple, blocks.values())
-    plan = Plan(tuple(steps), tuple(actions), question, sources, parameters) if steps else None
+    plan = (
+        nodes.Plan(tuple(steps), tuple(actions), question, sources, parameters) if steps else None
+    )
     calls = tuple(call for line in lines for call in line.calls)
     return Reading(text, plan, tuple(errors), (), text, frozenset(lost), tuple(actions), calls)
 

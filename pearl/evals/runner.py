@@ -253,6 +253,8 @@ class EvalUnit(RecordUnit):
             if resources.is_over(error):
                 raise
             update["error"] = reason(error)
+        # The share of the document that the request for a choice contains
+        shown = [event.coverage for event in trace if isinstance(event, OptionChosen)]
         update |= {
             "n_calls": trace.n_calls,
             "usage": trace.usage,
@@ -260,7 +262,9 @@ class EvalUnit(RecordUnit):
                 (e.usage for e in trace if isinstance(e, PlanAttempted)), Usage()
             ),
             "duration_s": round(time.monotonic() - began, 4),
-            "coverage": update.get("coverage", _coverage(trace)),
+            "coverage": update.get(
+                "coverage", next((share for share in shown if share is not None), None)
+            ),
             "kept_wording": any(isinstance(e, QuestionUnderstood) and e.notes for e in trace),
             "calls": calls_of(trace),
         }
@@ -334,9 +338,3 @@ def calls_of(trace: Trace) -> tuple[Call, ...]:
         )
         for purpose, step, reply in trace.replied
     )  # fmt: skip
-
-
-def _coverage(trace: Trace) -> float | None:
-    """The share of the document that the request for a choice contains."""
-    shown = [event.coverage for event in trace if isinstance(event, OptionChosen)]
-    return next((share for share in shown if share is not None), None)

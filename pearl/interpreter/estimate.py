@@ -191,7 +191,13 @@ class CostEstimator:
             elif "claims" in action.traits and self._checker.check != "off":
                 self.checked = self._of_claims((Field(step.output),), 1)
             elif action.extracts and self._checker.check != "off":
-                self.checked = self._of_claims(_fields(step, action), costs.calls.upper)
+                # imported on use: few plans extract
+                from pearl.replies.extracted import wanted_fields
+
+                short = [each.value for each in step.arguments if isinstance(each, String)][-1]
+                self.checked = self._of_claims(
+                    wanted_fields(short, is_all=action.extracts_all), costs.calls.upper
+                )
             elif is_by_row:
                 self.checked = by.checked
             if step.output not in self._always:
@@ -407,7 +413,10 @@ class CostEstimator:
             n = whole_number(number_of(known[-1]), "K", least=1)
         first = values[0]
         if isinstance(first, SearchedDocument):
-            possible = self._of_passages(first, n)
+            # Any `n` passages of a document; None for all
+            tokens = [self._counter.at_most(passage.text) for passage in first.index.passages]
+            tokens = tokens if n is None else nlargest(n, tokens)
+            possible = PossibleRows(len(tokens), sum(tokens) + 4 * self._seam * len(tokens))
         else:
             possible = self._possible_rows(step.arguments[0], as_rows(first))
             least = possible.n if n is None else min(n, possible.n)
@@ -565,12 +574,6 @@ class CostEstimator:
                 merging = more if n_groups > 1 else (calls.or_nothing, merged.or_nothing)
         prompts = n_calls * (frame.upper + 2 * self._seam + 1) + tokens if n_calls else 0
         return self._costs(Range(0, prompts), 0, n_calls, merging)
-
-    def _of_passages(self, searched: SearchedDocument, n: int | None) -> PossibleRows:
-        """Any `n` passages of a document; None for all."""
-        tokens = [self._counter.at_most(passage.text) for passage in searched.index.passages]
-        tokens = tokens if n is None else nlargest(n, tokens)
-        return PossibleRows(len(tokens), sum(tokens) + 4 * self._seam * len(tokens))
 
     def _by_row(self, step: Step) -> StepCosts:
         """Costs of a step that is carried out row by row; records the rows that the step may return."""
@@ -904,14 +907,6 @@ def _most_merges(n: int, frame: float, text: float, cap: int | None) -> int:
         total += groups
         left = groups
     return min(total, n - 1)
-
-
-def _fields(step: Step, action: Action) -> tuple[Field, ...]:
-    # imported on use: few plans extract
-    from pearl.replies.extracted import wanted_fields
-
-    short = [each.value for each in step.arguments if isinstance(each, String)][-1]
-    return wanted_fields(short, is_all=action.extracts_all)
 
 
 def _question(step: Step) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Literal
 
+from pearl import errors
 from pearl.actions import by_search, native
 from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
 from pearl.actions.operators import DIRECT
@@ -25,15 +26,6 @@ from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import ListLiteral, Plan, Reference, Step, String
 from pearl.dsl.passes import Rewritten, rewrite_plan
 from pearl.dsl.signatures import CTX, NOTHING, PERIOD, Action, ActionLibrary, ValueType
-from pearl.errors import (
-    BudgetError,
-    ExecutionError,
-    ModelError,
-    PausedError,
-    PearlError,
-    Span,
-    UsageError,
-)
 from pearl.interpreter.answer import Answer, compose, step_evidence
 from pearl.interpreter.asking import Asker, Reader, TextReply
 from pearl.interpreter.cascade import Scoring
@@ -119,7 +111,7 @@ class _Interpreter:
                     self._begun(i)
         except BaseExceptionGroup as failed:
             first = first_failure(failed)
-            if isinstance(first, ExecutionError):
+            if isinstance(first, errors.ExecutionError):
                 first.finished = tuple(
                     task.result()
                     for _, task in sorted(self._tasks.items())
@@ -163,12 +155,12 @@ class _Interpreter:
         results = {result.output: result for result in before}
         try:
             result = await self._step(step, results)
-        except (BudgetError, PausedError) as error:  # not specific to this step
+        except (errors.BudgetError, errors.PausedError) as error:  # not specific to this step
             self._trace.append(StepFailed(step=step.output, error=str(error)))
             raise
-        except (PearlError, ValueError) as error:  # a value that an action cannot use
+        except (errors.PearlError, ValueError) as error:  # a value that an action cannot use
             if (
-                not isinstance(error, ModelError)
+                not isinstance(error, errors.ModelError)
                 or error.kind not in ("refused", "filtered")
                 or self._calls.limits.is_strict
             ):
@@ -294,7 +286,7 @@ class _Interpreter:
 
     async def _looked_again(
         self, step: Step, task: ActionTask, view: SearchedDocument, first: StepResult, queries: Sequence[str],
-        shown: Sequence[Span],
+        shown: Sequence[errors.Span],
     ) -> StepResult:  # fmt: skip
         """The result of a step that found nothing in the passages `shown`, after further searches."""
         seen, tried, read, result = (
@@ -399,7 +391,7 @@ class _Interpreter:
         if action.asks_table and not own.is_by_row:
             # Its prompt has the notes on the rows, which may name columns of any text.
             uses_any = uses or any(r.sources and r.sources.uses_document for r in before.values())
-            spans = (read or (Span(0, len(document.text)),)) if uses_any else ()
+            spans = (read or (errors.Span(0, len(document.text)),)) if uses_any else ()
         uses |= bool(spans) or action.extracts or "claims" in action.traits
         own = replace(own, spans=spans, uses_document=uses)
         earlier = {name: (each.sources or Sources(), each.rows) for name, each in before.items()}
@@ -632,7 +624,7 @@ async def answer_plan(
             searcher,
             readers,
         )
-    except PearlError:
+    except errors.PearlError:
         _fail(trace, time.monotonic() - began)
         raise
     put_together = partial(
@@ -649,7 +641,7 @@ async def answer_plan(
     answer = await off_loop(len(document.text), put_together)
     if limits.is_strict and answer.status == "degraded":
         _fail(trace, answer.duration_s)
-        error = ExecutionError(
+        error = errors.ExecutionError(
             f"the answer is degraded: {answer.why}",
             help="without --strict, degraded answers are kept",
         )
@@ -676,7 +668,7 @@ def _fail(trace: Trace, duration_s: float) -> None:
 def check_document(document: object) -> None:
     """Reject anything but a `Document`, such as a text or a path."""
     if not isinstance(document, Document):
-        raise UsageError(
+        raise errors.UsageError(
             f"expected a Document, not a {type(document).__name__}",
             help="pearl.load(path) reads a file, pearl.Document(text) holds a text",
         )

@@ -10,16 +10,8 @@ from pearl.actions.columns import judge, read_column
 from pearl.actions.groups import first_of, sizes
 from pearl.actions.native import Family
 from pearl.actions.values import MAY_CHANGE, Scalar, Value, argument, as_text, behind
-from pearl.documents.comparisons import (
-    BLANK,
-    OPERATORS,
-    ORDERED,
-    Verdict,
-    is_no_key,
-    negated,
-    placed,
-    sort_keys,
-)
+from pearl.documents import comparisons
+from pearl.documents.comparisons import OPERATORS, placed
 from pearl.documents.numbers import UnclearNumberError, whole_number
 from pearl.documents.rows import DOCUMENT, TEXT_COLUMN, Row, Rows, unused_name
 from pearl.documents.table.quantities import numbers_of
@@ -119,14 +111,14 @@ def _of_size(rows: Rows, bounds: Sequence[tuple[int, int]], operator: str, n: in
     ).noting(*[told] * bool(may_change))
 
 
-def _meets(operator: str, ends: tuple[int, int], n: int | float) -> Verdict:
+def _meets(operator: str, ends: tuple[int, int], n: int | float) -> comparisons.Verdict:
     """Whether a size between two ends meets a condition."""
-    if operator in ORDERED:
+    if operator in comparisons.ORDERED:
         return placed(operator, ends, (n, n))
     if operator not in ("is", "is not"):
         raise ValueError(f"the size of a group is a number, which '{operator}' does not compare")
     is_same = ends == (n, n) if ends[0] == ends[1] or not ends[0] <= n <= ends[1] else None
-    return is_same if operator == "is" else negated(is_same)
+    return is_same if operator == "is" else comparisons.negated(is_same)
 
 
 def _totals(
@@ -162,7 +154,9 @@ def limit(rows: Rows, n: int | float) -> Value:
     bounds = sizes(rows, rows.sorted_by) if rows.sorted_by else None
     if rows.sorted_by and rows.rows and bounds is None:
         first = read_column(rows, rows.sorted_by).values[0]
-        if first is not None and is_no_key(first):  # rows without a value are the last ones
+        if first is not None and comparisons.is_no_key(
+            first
+        ):  # rows without a value are the last ones
             return rows.where((), rows.rows).noting(f"no row has a value of {rows.sorted_by}")
     if size >= len(rows.every):
         return rows
@@ -200,7 +194,7 @@ def _n_equal_after(rows: Rows, size: int) -> int:
     if (bounds := sizes(rows, rows.sorted_by)) is not None:
         return sum(ends == bounds[size - 1] for ends in bounds[size : len(rows)])
     values = read_column(rows, rows.sorted_by).values[: len(rows)]
-    keys, _ = sort_keys(values, rows.sorted_by)
+    keys, _ = comparisons.sort_keys(values, rows.sorted_by)
     return sum(keys[value] == keys[values[size - 1]] for value in values[size:])
 
 
@@ -219,18 +213,18 @@ def sort(rows: Rows, name: str, order: str) -> Value:
     column = read_column(rows, name)
     if (bounds := sizes(rows, name)) is not None:
         column = replace(column, values=[str(low) for low, _ in bounds])
-    keys, notes = sort_keys(column.values, column.name)
+    keys, notes = comparisons.sort_keys(column.values, column.name)
     keyed = [(row, keys[value], i < len(rows))
              for i, (row, value) in enumerate(zip(rows.every, column.values, strict=True))]  # fmt: skip
-    placed = [one for one in keyed if one[1] not in (None, BLANK)]
+    placed = [one for one in keyed if one[1] not in (None, comparisons.BLANK)]
     placed.sort(key=lambda one: one[1], reverse=order == "descending")
-    placed += [one for one in keyed if one[1] == BLANK]
+    placed += [one for one in keyed if one[1] == comparisons.BLANK]
     sure = tuple(row for row, _, is_sure in placed if is_sure)
     doubtful = (
         *(row for row, _, is_sure in placed if not is_sure),
         *(row for row, key, _ in keyed if key is None),
     )
-    n_blank = sum(key == BLANK for _, key, _ in keyed)
+    n_blank = sum(key == comparisons.BLANK for _, key, _ in keyed)
     if n_blank:
         notes.append(f"rows without {column.name}, which are last: {n_blank:,}")
     result = replace(rows, rows=sure, doubtful=doubtful).reordered(by=column.name)

@@ -12,27 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from pearl.cli.corpora import (
-    NamedSource,
-    corpus_identity,
-    document_tasks,
-    named_sources,
-    source_identity,
-    source_option,
-    sourced,
-    together_option,
-)
-from pearl.cli.files import (
-    check_data,
-    data_options,
-    found_documents,
-    is_file,
-    library_for,
-    named_values,
-    open_samples,
-    read_input,
-    with_commands,
-)
+from pearl.cli import corpora, files
 from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
@@ -59,8 +39,8 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("plan_and_documents", nargs=-1, metavar="[PLAN] DOC...")
-@together_option
-@source_option
+@corpora.together_option
+@corpora.source_option
 @option(
     "--tasks", PATH,
     help="JSONL: id, plan | plan_path | question, document | document_path; the format of `pearl plan --data`.",
@@ -69,7 +49,7 @@ if TYPE_CHECKING:
     "--set", str, "The text for a parameter of the plan; without it, the column of --data with its name.",
     metavar="NAME=VALUE", multiple=True,
 )  # fmt: skip
-@data_options
+@files.data_options
 @option(
     "-o --out",
     PATH,
@@ -113,12 +93,12 @@ def command(
         (tasks is not None and sources and _is_said("sources"),
          "--source needs a plan", "pearl execute why.plan --source rules=rules/"),
     )  # fmt: skip
-    check_data(options)
+    files.check_data(options)
     options["named"] = plan_and_documents
     outs = [out, options["trace"], options["rows_out"], options["page"]]
     keep_inputs(outs, [*plan_and_documents, *filter(None, (tasks, data))])
     if tasks is not None:
-        rest = tuple(found_documents(plan_and_documents))
+        rest = tuple(files.found_documents(plan_and_documents))
         return _run(_tasks(tasks, rest, options), out, options)
     wrong = UsageError(
         "expected a plan and a document, a plan and --data FILE, or --tasks FILE",
@@ -130,17 +110,17 @@ def command(
     plan, *named = plan_and_documents
     _refuse_other(plan, named)
     text, names, declared = _checked(plan, options)
-    given, named_paths = named_values("--set", options["set"]), _sources(declared, sources)
+    given, named_paths = files.named_values("--set", options["set"]), _sources(declared, sources)
     values = Values(given, tuple(name for name in names if name not in given))
     if not named and not named_paths and data is None:
         raise wrong
     if data is not None and is_address(address_of(data)):
-        streamed = StreamedTasks(partial(open_samples, options), text, values)
-        streamed.change = sourced(named_paths)
+        streamed = StreamedTasks(partial(files.open_samples, options), text, values)
+        streamed.change = corpora.sourced(named_paths)
         return _run(streamed, out, options, text)
     if data is None:
         is_named = not is_printed or options["as_lines"]
-        work = document_tasks(
+        work = corpora.document_tasks(
             named, together=together, plan=text, parameters=given, is_named=is_named, outs=outs,
             sources=named_paths,
         )  # fmt: skip
@@ -148,9 +128,9 @@ def command(
     return _run(_data_tasks(text, values, options, named_paths), out, options, text)
 
 
-def _sources(declared: Sequence[str], said: tuple[str, ...]) -> tuple[NamedSource, ...]:
+def _sources(declared: Sequence[str], said: tuple[str, ...]) -> tuple[corpora.NamedSource, ...]:
     """The sources that a plan declares; others may stand in a settings file, for other plans."""
-    named = named_sources(said)
+    named = corpora.named_sources(said)
     for name, _, _ in named if _is_said("sources", ParameterSource.COMMANDLINE) else ():
         if name not in declared:
             raise UsageError(
@@ -166,7 +146,7 @@ def _refuse_other(plan: str, documents: Sequence[str]) -> None:
     rest = " ".join(documents)
     is_swapped = documents and documents[0].endswith(".plan") and not plan.endswith(".plan")
     swapped = " ".join([*documents[:1], plan, *documents[1:]])
-    is_question = len(plan.split()) > 1 and not Path(plan).suffix and not is_file(plan)
+    is_question = len(plan.split()) > 1 and not Path(plan).suffix and not files.is_file(plan)
     refuse(
         (is_swapped, f"'{plan}' is not a plan", f"the plan comes first: pearl execute {swapped}"),
         (Path(plan).suffix.lower() in ROW_SUFFIXES, f"'{plan}' has rows, and is not a plan",
@@ -232,15 +212,15 @@ def _checked(plan: str, options: dict[str, Any]) -> tuple[str, tuple[str, ...], 
     from pearl.dsl.binding import bind
     from pearl.dsl.checker import compile_plan
 
-    text = read_input(plan)
-    library = library_for(options["library"], options["domain"])
+    text = files.read_input(plan)
+    library = files.library_for(options["library"], options["domain"])
     try:
         checked = compile_plan(text, library, max_steps=options["max_steps"])
     except PlanError as error:
-        raise type(error)(error.text, with_commands(error.diagnostics, plan), plan) from None
+        raise type(error)(error.text, files.with_commands(error.diagnostics, plan), plan) from None
     names = tuple(each.name for each in checked.plan.parameters)
     by_row = dict.fromkeys(names, "-") if options["data"] is not None else {}
-    bind(checked, by_row | named_values("--set", options["set"]))
+    bind(checked, by_row | files.named_values("--set", options["set"]))
     return text, names, [each.name for each in checked.plan.sources]
 
 
@@ -249,18 +229,18 @@ _CHOOSE = ("limit", "subset", "columns")  # Options that need a file from its be
 
 
 def _data_tasks(
-    plan: str, values: Values, options: dict[str, Any], sources: tuple[NamedSource, ...]
+    plan: str, values: Values, options: dict[str, Any], sources: tuple[corpora.NamedSource, ...]
 ) -> DocumentTasks:
     """A task for each document of the data, and a failing task for each invalid row."""
     from pearl.runs.tasks import CountedDocumentTasks, DocumentTasks
 
-    read, is_pipe = partial(open_samples, options), Path(options["data"]).is_fifo()
+    read, is_pipe = partial(files.open_samples, options), Path(options["data"]).is_fifo()
     if is_pipe:  # can be read only once
         read = partial(iter, list(read()))
     is_whole = not (is_pipe or any(options[name] for name in _CHOOSE))
     is_large = is_whole and _estimated_rows(options["data"]) > _LARGE
     tasks = (DocumentTasks if is_large else CountedDocumentTasks)(read, plan, values)
-    tasks.change = sourced(sources)
+    tasks.change = corpora.sourced(sources)
     return tasks
 
 
@@ -293,9 +273,9 @@ def _run(
     request = ExecuteRequest.of(click.get_current_context().params)
     inputs = request.worked_on
     if request.sources:
-        inputs["sources"] = source_identity(named_sources(request.sources))
+        inputs["sources"] = corpora.source_identity(corpora.named_sources(request.sources))
     if request.together:
-        inputs["corpus"] = corpus_identity(request.plan_and_documents[1:])
+        inputs["corpus"] = corpora.corpus_identity(request.plan_and_documents[1:])
 
     def finish(ran: Finished[Task]) -> int:
         _write(ran, out, options)
