@@ -328,10 +328,7 @@ def _by_line(text: str, *, with_comments: bool) -> Reading:
             block = blocks[text[line.span.start : line.span.end]]
         elif line.role == "declared":
             node = _node(text, "declared", line.body)
-            if isinstance(node, nodes.Declared):
-                block.append(node)
-            else:
-                errors.append(replace(node, help="a line reads: - name : what it is"))
+            (block if isinstance(node, nodes.Declared) else errors).append(node)
     if not any(line.role == "step" for line in lines):
         errors = _without_steps(text, lines)
     elif not errors and not any(line.role == "comment" for line in lines):

@@ -445,6 +445,14 @@ def _check_layout(text: str, found: Sequence[Line]) -> None:
                 _should_read(
                     text, line, wanted, "the question reads 'Question: ...', in plain characters"
                 )
+        elif line.role == "declared":
+            form = rf"{terminal('NAME').pattern}(?: ?: {terminal('TEXT').pattern})?"
+            if not re.fullmatch(form, text[line.body.start : line.body.end]):
+                line.is_readable = False
+                advice = "a line reads: - name : what it is"
+                line.found.append(
+                    Diagnostic("syntax", "this is not a name", line.body, help=advice)
+                )
         elif line.role == "action" and above in (None, "question", "declared"):
             _insert(line, line.span.start, "New actions:\n", "no heading 'New actions:'")
         above, blank = line.role, None
