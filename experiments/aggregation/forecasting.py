@@ -108,7 +108,7 @@ def _plan(window: Window, draw: random.Random, *, has_repeats: bool) -> tuple[st
                 steps.append(f'CLASSIFY({rows}, [{labels}], "aspect {len(steps)}")')
                 steps.append(f'FIELD(s{len(steps)}, "Instance")')
                 n_model_steps += 1
-            case "where":
+            case "where" | "limit" if n_model_steps or draw.random() < 0.5:
                 steps.append(f'WHERE({rows}, "Date", "after", "2022-{draw.randint(1, 12):02}-01")')
             case _:
                 steps.append(f"LIMIT({rows}, {draw.randint(1, 200)})")
@@ -120,5 +120,4 @@ def _plan(window: Window, draw: random.Random, *, has_repeats: bool) -> tuple[st
     else:
         steps.append(f"COUNT(s{len(steps)})")
     lines = (f"{i}. s{i} = {step} : Step {i}" for i, step in enumerate(steps, start=1))
-    is_known = n_model_steps == 1 and not any(step.startswith("LIMIT") for step in steps)
-    return "New actions:\n- None\n\n" + "\n".join(lines) + "\n", is_known
+    return "New actions:\n- None\n\n" + "\n".join(lines) + "\n", n_model_steps == 1
