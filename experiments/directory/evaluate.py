@@ -15,8 +15,8 @@ from pathlib import Path
 from experiments.directory.questions import Question, questions
 from experiments.directory.records import N_RECORDS, Record, records, write
 from pearl.documents.rows import Row, Rows
+from pearl.tables.columns import QueryTable
 from pearl.tables.lookup import Thesaurus
-from pearl.tables.query_table import QueryTable
 from pearl.tables.running import run
 from pearl.tables.specification import Query, read_query
 

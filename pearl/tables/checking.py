@@ -13,8 +13,7 @@ from pearl.documents.table import base_name
 from pearl.documents.table.quantities import is_year
 from pearl.errors import did_you_mean
 from pearl.tables import specification
-from pearl.tables.columns import DATE_PART, TypedColumn, fold, number_in, read_moment
-from pearl.tables.query_table import QueryTable
+from pearl.tables.columns import DATE_PART, QueryTable, TypedColumn, fold, number_in, read_moment
 
 _SHOWN = 12  # maximum names of columns in a message
 _NEAREST = 3  # similar values in a message

@@ -1,15 +1,25 @@
-"""Rows → typed columns: their cells as numbers, dates or opening hours; and the form in which texts are compared."""
+"""Rows → typed columns (numbers, dates, opening hours), the form in which texts are compared, and the tables that queries are about."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from decimal import Decimal
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
+from pearl.actions.arithmetic import evaluation
+from pearl.actions.arithmetic.program import (
+    DivisionByZeroError,
+    MagnitudeError,
+    Operand,
+    Program,
+    Step,
+    UnfitUnitsError,
+)
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.dates import date_part, read_dates, read_period
 from pearl.documents.english import WEEKDAYS
@@ -25,6 +35,7 @@ from pearl.documents.numbers import (
     unit_named,
 )
 from pearl.documents.rows import Rows
+from pearl.documents.table import base_name
 from pearl.documents.table.quantities import (
     is_blank,
     is_year,
@@ -34,6 +45,7 @@ from pearl.documents.table.quantities import (
 )
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
+from pearl.tables.specification import Arithmetic, Column, UndecidableError, columns_in
 
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−־"), "-")
 _QUOTES = dict.fromkeys(map(ord, "‘’ʼ′`´"), "'") | dict.fromkeys(map(ord, "“”„″"), '"')
@@ -126,7 +138,7 @@ def read_moment(text: str) -> Moment | None:
     match = _moment.fullmatch(text.strip()) if len(text) <= _MAX_LENGTH else None
     if match is None:
         return None
-    day = _number(match["day"]) * DAY
+    day = _weekday(match["day"]) * DAY
     if match["start"] is None:
         return Moment(minutes_of_week(day, day + DAY), is_whole=False)
     start = _minutes(match["start"])
@@ -139,7 +151,7 @@ def read_moment(text: str) -> Moment | None:
     return Moment(minutes_of_week(day + start, day + end), is_whole=True)
 
 
-def _number(day: str) -> int:
+def _weekday(day: str) -> int:
     return _DAYS.index(day[:3].lower())
 
 
@@ -148,8 +160,8 @@ def _days_of(text: str) -> list[int]:
         return list(range(7))
     days: list[int] = []
     for match in _days.finditer(text):
-        first = _number(match[1])
-        last = _number(match[2]) if match[2] else first
+        first = _weekday(match[1])
+        last = _weekday(match[2]) if match[2] else first
         days += [day % 7 for day in range(first, (last if last >= first else last + 7) + 1)]
     return days
 
@@ -386,3 +398,150 @@ def date_parts(column: TypedColumn) -> list[TypedColumn]:
             TypedColumn(f"{column.name} by {part}", "text", cells, values, notes=column.notes)
         )
     return parts
+
+
+def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> TypedColumn:
+    """The column of a formula; a row without one of its numbers, or a division by 0, is undecided."""
+    columns = {name: known(name) for name in dict.fromkeys(columns_in(arithmetic))}
+    names = {name: f"c{i}" for i, name in enumerate(columns)}
+    steps = _steps(arithmetic, names)
+    n_scales = len({column.scale for column in columns.values()})
+    if n_scales > 1 and any(step.operation == "divide" for step in steps):
+        raise UndecidableError(f"{arithmetic}: the columns are written in different scales")
+    program = Program(tuple(steps))
+    results: dict[tuple[str | None, ...], evaluation.Result | None] = {}
+    rows = list(zip(*(column.cells for column in columns.values()), strict=True))
+    n_by_zero = 0
+    for row in dict.fromkeys(rows):
+        amounts = {
+            names[column.name]: _amount(column.parsed[cell], column)
+            for column, cell in zip(columns.values(), row, strict=True)
+            if cell in column.parsed
+        }
+        try:
+            is_whole = len(amounts) == len(columns)
+            results[row] = evaluation.evaluate(program, names=amounts) if is_whole else None
+        except UnfitUnitsError as error:
+            raise UndecidableError(f"{arithmetic}: {error}") from None
+        except (DivisionByZeroError, MagnitudeError):
+            results[row] = None
+            n_by_zero += rows.count(row)
+    unit, scale = next(((one.unit, one.scale or 0) for one in results.values() if one), ("", 0))
+    number_of = {row: _number(one) for row, one in results.items() if one}
+    text_of = {row: evaluation.plain(Decimal(repr(number))) for row, number in number_of.items()}
+    # A row with none of the numbers has no value; one that lacks some is undecided.
+    text_of |= {
+        row: "" for row in results if all(cell is not None and is_blank(cell) for cell in row)
+    }
+    cells = [text_of.get(row) for row in rows]
+    notes = [note for column in columns.values() for note in column.notes]
+    if n_left := cells.count(None):
+        by_zero = f", {n_by_zero:,} of them as it divides by 0" if n_by_zero else ""
+        notes.append(f"{arithmetic} has no value in {counted(n_left, 'row')}{by_zero}")
+    parsed = {text_of[row]: number for row, number in number_of.items()}
+    return TypedColumn(
+        str(arithmetic), "number", cells, list(parsed), parsed,
+        {evaluation.RATIO: "", evaluation.POINTS: evaluation.PERCENT}.get(unit, unit), scale, notes=tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+
+
+def _number(result: evaluation.Result) -> int | float:
+    value = Decimal(result.value)
+    value = value.scaleb(2) if result.unit == evaluation.PERCENT else value
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _amount(number: int | float, column: TypedColumn) -> evaluation.Amount:
+    value = Decimal(repr(number))
+    if column.unit == evaluation.PERCENT:
+        return evaluation.Amount(value.scaleb(-2), evaluation.PERCENT)
+    return evaluation.Amount(value, column.unit, column.scale)
+
+
+def _steps(arithmetic: Arithmetic, names: dict[str, str]) -> list[Step]:
+    """The steps of a formula, the last one its result; several operands are folded from left to right."""
+    steps: list[Step] = []
+
+    def operand(one: str | Arithmetic | int | float) -> Operand:
+        if isinstance(one, Arithmetic):
+            return folded(one)
+        if isinstance(one, str):
+            return Operand("name", names[one])
+        return Operand("constant", f"const_{one}", Decimal(repr(one)))
+
+    def folded(one: Arithmetic) -> Operand:
+        total, *others = map(operand, one.operands)
+        for other in others:
+            steps.append(Step(one.operation, (total, other)))
+            total = Operand("step", f"#{len(steps) - 1}", index=len(steps) - 1)
+        return total
+
+    folded(arithmetic)
+    return steps
+
+
+_MAX_COLUMNS = 1_000
+
+
+class QueryTable:
+    """Rows that can be queried, with their columns if these are typed already."""
+
+    def __init__(self, rows: Rows, columns: tuple[TypedColumn, ...] = (), scale: int = 0) -> None:
+        self.rows = rows
+        self.columns = columns or typed_columns(rows, scale)
+        self.names = tuple(column.name for column in self.columns)
+        if not self.columns:
+            raise ValueError("the rows are not a table: they have no fields")
+        if len(self.columns) > _MAX_COLUMNS:
+            raise ValueError(f"the table has {len(self.columns):,} columns, too many for a query")
+        parts = [part for column in self.columns for part in date_parts(column)]
+        # A column of the rows comes before the part of a date that has the same name.
+        self._queried = {column.name: column for column in (*parts, *self.columns)}
+        self.queried_names = (*self.names, *(p.name for p in parts if p.name not in self.names))
+
+    def __len__(self) -> int:
+        return len(self.rows.rows)
+
+    def column(self, name: Column) -> TypedColumn | None:
+        """The column or the part of a date that has exactly this name; a computed column."""
+        if isinstance(name, Arithmetic) and str(name) not in self._queried:
+            self._queried[str(name)] = computed(name, self.known)
+        return self._queried.get(str(name))
+
+    def known(self, name: Column) -> TypedColumn:
+        """As `column`, for a checked name."""
+        column = self.column(name)
+        assert column is not None
+        return column
+
+    @cached_property
+    def twins(self) -> frozenset[str]:
+        """The names of columns that the document calls by one name and that differ."""
+        twins: dict[str, list[TypedColumn]] = {}
+        for column in self.columns:
+            twins.setdefault(base_name(column.name), []).append(column)
+        return frozenset(
+            column.name
+            for name, columns in twins.items()
+            if name in self._queried and any(one.cells != columns[0].cells for one in columns)
+            for column in columns
+        )
+
+    @cached_property
+    def with_others(self) -> QueryTable:
+        """The table with its totals, and then its doubtful rows that are none, as its last rows."""
+        totals = self.rows.totals
+        known = {row.key for row in totals}
+        doubtful = (row for row in self.rows.doubtful if row.key not in known)
+        rows = (*self.rows.rows, *totals, *doubtful)
+        columns = (
+            extended(column, [row.fields.get(column.name, "") for row in rows[len(self) :]])
+            for column in self.columns
+        )
+        return QueryTable(replace(self.rows, rows=rows, doubtful=(), totals=()), tuple(columns))
+
+    def unread_rows(self, name: Column, rows: Iterable[int]) -> set[int]:
+        """The rows whose cell in a column cannot be read, or is undecided."""
+        column = self.known(name)
+        unread = {None, *column.unread}
+        return {row for row in rows if column.cells[row] in unread}

@@ -35,8 +35,7 @@ from pearl.replies.json_objects import json_objects
 from pearl.retrieval.methods.bm25 import TermRanker
 from pearl.retrieval.postings import Postings
 from pearl.retrieval.queries import analyzer, read_synonyms
-from pearl.tables.columns import TypedColumn, fold, word_form
-from pearl.tables.query_table import QueryTable
+from pearl.tables.columns import QueryTable, TypedColumn, fold, word_form
 from pearl.tables.running import Answer, run, unit_with_scale, why_empty
 from pearl.tables.specification import (
     OPERATORS,

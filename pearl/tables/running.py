@@ -28,8 +28,7 @@ from pearl.documents.table.totals import names_total
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables.checking import check, nearest_values
-from pearl.tables.columns import TypedColumn, fold, number_in, read_moment, word_form
-from pearl.tables.query_table import QueryTable
+from pearl.tables.columns import QueryTable, TypedColumn, fold, number_in, read_moment, word_form
 from pearl.tables.specification import (
     Aggregate,
     AllOf,

@@ -53,7 +53,7 @@ from pearl.runs.extraction import read_answers
 from pearl.runs.store import FILE, Store
 from pearl.runs.tasks import TaskFile
 from pearl.tables import checking, lookup, running
-from pearl.tables.query_table import QueryTable
+from pearl.tables.columns import QueryTable
 from pearl.trace import Trace, read_trace
 from pearl.view.answer_page import result_page
 from pearl.view.sources import open_results

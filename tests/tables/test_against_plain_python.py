@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pearl.documents.rows import Row, Rows
+from pearl.tables.columns import QueryTable
 from pearl.tables.lookup import Lookup
-from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Answer
 from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Where
 from tests.tables.filtering import Record, meets, plain

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pearl.actions.native import compute, known
 from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows, document_rows
+from pearl.tables.columns import QueryTable
 from pearl.tables.lookup import Lookup, Turn, UnansweredError, look_up, read_reply
-from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import QueryError
 
 ROWS = Rows(

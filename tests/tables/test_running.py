@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pearl.documents.rows import Row, Rows
-from pearl.tables.query_table import QueryTable
+from pearl.tables.columns import QueryTable
 from pearl.tables.running import run, why_empty
 from pearl.tables.specification import Query, QueryError, read_query
 from tests.tables.filtering import Record

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pearl.documents.rows import Row, Rows
 from pearl.tables.checking import check
-from pearl.tables.query_table import QueryTable
+from pearl.tables.columns import QueryTable
 from pearl.tables.specification import MAX_CONDITIONS, Query, QueryError, conditions, read_query
 
 TABLE = QueryTable(

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pearl.documents.rows import Row, Rows
+from pearl.tables.columns import QueryTable
 from pearl.tables.lookup import (
     RowSearch,
     Thesaurus,
@@ -13,7 +14,6 @@ from pearl.tables.lookup import (
     shipped_examples,
     synonyms_of,
 )
-from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import read_query
 
 CITIES = ["Tel Aviv-Yafo", "Tel Sheva", "Haifa", "Modi'in-Maccabim-Re'ut", "Zürich"]
