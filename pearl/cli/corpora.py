@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pearl.retrieval.index import Index, IndexedDocument
     from pearl.retrieval.search import Searcher
     from pearl.runs.executors import Task
+    from pearl.runs.request import ExecuteRequest
 
 LINES_S = 10.0  # Seconds between two lines of progress
 
@@ -69,6 +70,16 @@ def source_identity(named: Iterable[NamedSource], store: Path | None = None) -> 
     ).hex()  # fmt: skip
 
 
+def identities(asked: ExecuteRequest, store: Path | None = None) -> dict[str, str]:
+    """The identities of the corpus and the sources of a request, if it has them."""
+    found = {}
+    if asked.together:
+        found["corpus"] = corpus_identity(asked.plan_and_documents[1:], store)
+    if asked.sources:
+        found["sources"] = source_identity(named_sources(asked.sources), store)
+    return found
+
+
 def opened_sources(named: Iterable[NamedSource], identity: str) -> list[Source]:
     """Sources, each opened once for all tasks."""
     return [Source(name, _opened(path, identity), about) for name, path, about in named]
@@ -88,7 +99,7 @@ def sourced(named: tuple[NamedSource, ...]) -> Callable[[Task], Task]:
     identity = source_identity(named)
 
     def change(task: Task) -> Task:
-        if not named or task.problem is not None:
+        if not named:
             return task
         is_known = task.source or task.document is None
         source = digest((task.source, identity)).hex() if is_known else ""
@@ -198,11 +209,7 @@ def document_tasks(
     change = sourced(sources)
     for _, path, _ in sources:
         keep_inputs(outs, _files_of([path]) if _is_folder(path) else [path])
-    if not named:
-        id = ", ".join(name for name, _, _ in sources) if is_named else ""
-        task = Task(id, None, question, plan, parameters=parameters or {})
-        return [change(task)]
-    if not (together and is_corpus(named)):
+    if named and not (together and is_corpus(named)):
         found = found_documents(named)
         keep_inputs(outs, found)
         tasks = over_files(
@@ -214,10 +221,11 @@ def document_tasks(
         ]
     keep_inputs(outs, _files_of(named))
     more = f" and {len(named) - 1:,} more" if len(named) > 1 else ""
-    id = f"{named[0]}{more}" if is_named else ""
-    load = partial(corpus_document, tuple(named))
-    source = corpus_identity(named)
-    task = Task(id, load, question, plan, source=source, kind="corpus", parameters=parameters or {})
+    id = f"{named[0]}{more}" if named else ", ".join(name for name, _, _ in sources)
+    task = Task(id if is_named else "", None, question, plan, parameters=parameters or {})
+    if named:
+        load, source = partial(corpus_document, tuple(named)), corpus_identity(named)
+        task = replace(task, document=load, source=source, kind="corpus")
     return [change(_read_once(task) if "-" in named else task)]
 
 

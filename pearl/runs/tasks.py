@@ -213,17 +213,11 @@ def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:
         if len(found) == MAX_KEPT or not isinstance(task, Task) or task.problem or not is_file:
             return None
         assert isinstance(load_it, partial)
-        found.append(
-            {
-                "id": task.id,
-                "path": str(load_it.args[0]),
-                "name": load_it.keywords.get("name") or str(load_it.args[0]),
-                "question": task.question,
-                "plan": task.plan,
-                "extra": dict(task.extra),
-                "parameters": dict(task.parameters),
-            }
-        )
+        path = str(load_it.args[0])
+        found.append({
+            "id": task.id, "path": path, "name": load_it.keywords.get("name") or path, "question": task.question,
+            "plan": task.plan, "extra": dict(task.extra), "parameters": dict(task.parameters),
+        })  # fmt: skip
     return found
 
 
@@ -256,51 +250,61 @@ class Values:
         return {**self.given, **{name: fields[name] for name in self.columns if name in fields}}
 
 
-_NONE = Values()
+@dataclass(eq=False)
+class StreamedTasks:
+    """One plan over the rows and documents of an address, one task each, read once and not listed in advance."""
 
-
-class DocumentTasks:
-    """One plan over each document of samples once for the same parameters, in order; read twice, as gold data is copied if no other sample has the document."""
-
-    change: Callable[[Task], Task] | None = None
-
-    def __init__(
-        self, read: Callable[..., Iterable[Sample | DataError]], plan: str, values: Values = _NONE,
-    ) -> None:  # fmt: skip
-        self._read = read
-        self._plan = plan
-        self._values = values
-        self._n_failing = 0
+    read: Callable[..., Iterable[Sample | DataError]]
+    plan: str
+    values: Values = Values()
+    change: Callable[[Task], Task] = lambda task: task
 
     def __iter__(self) -> Iterator[Task]:
-        return (task for _, task in self._tasks(self._read(), DigestTable()))
+        for sample in self.read():
+            if isinstance(sample, DataError):
+                place = [str(each) for each in (sample.path, sample.line) if each is not None]
+                yield Task(":".join(place), problem=sample)
+                continue
+            source = sample.source if sample.document is not None else ""
+            yield self.change(Task(
+                sample.id, sample.loader or sample.load, plan=self.plan, source=source,
+                extra=_passed_on(sample.to_dict()), kind=kind_by_name(sample.document_name),
+                parameters=self.values.of(sample),
+            ))  # fmt: skip
+
+
+class DocumentTasks(StreamedTasks):
+    """One plan over each document of samples once for the same parameters, in order; read twice, as gold data is copied if no other sample has the document."""
+
+    n_failing = 0
+
+    def __iter__(self) -> Iterator[Task]:
+        return self._tasks(self.read(), DigestTable())
 
     def after(self, position: Position, seen: DigestTable) -> Iterator[Task]:
         """The tasks after a position; both arguments then say how far the data is read."""
-        return (task for _, task in self._tasks(self._read(position=position), seen))
+        return self._tasks(self.read(position=position), seen)
 
     @cached_property
     def _n_samples(self) -> DigestTable:
         """The number of samples of each document."""
         n_samples = DigestTable()
-        for sample in self._read():
+        for sample in self.read():
             if isinstance(sample, DataError) or sample.document is None:
-                self._n_failing += 1
+                self.n_failing += 1
             else:
-                n_samples.add(_document_key(sample.document, self._values.of(sample)))
+                n_samples.add(_document_key(sample.document, self.values.of(sample)))
         return n_samples
 
-    def _tasks(
-        self, samples: Iterable[Sample | DataError], seen: DigestTable
-    ) -> Iterator[tuple[bytes, Task]]:
+    def _tasks(self, samples: Iterable[Sample | DataError], seen: DigestTable) -> Iterator[Task]:
         for sample in samples:
             if isinstance(sample, DataError):
-                yield b"", Task(str(sample.line), problem=sample)
+                yield Task(str(sample.line), problem=sample)
                 continue
             if sample.document is None:
-                yield b"", Task(sample.id, sample.load, plan=self._plan)
+                yield Task(sample.id, sample.load, plan=self.plan)
                 continue
-            values = self._values.of(sample)
+            values = self.values.of(sample)
             key = _document_key(sample.document, values)
             if seen.add(key) > 1:
                 continue
@@ -309,18 +313,17 @@ class DocumentTasks:
                 extra = {}
             document, name = sample.document, sample.document_name
             source = document.digest if isinstance(document, Document) else sample.source
-            id = sample.id if self._values.columns else name  # it has a row for each value
-            task = Task(
-                id, sample.loader, plan=self._plan, source=source, extra=extra, parameters=values
-            )
-            yield key, self.change(task) if self.change else task
+            id = sample.id if self.values.columns else name  # it has a row for each value
+            yield self.change(Task(
+                id, sample.loader, plan=self.plan, source=source, extra=extra, parameters=values,
+            ))  # fmt: skip
 
 
 class CountedDocumentTasks(DocumentTasks):
     """`DocumentTasks` of which the number is known."""
 
     def __len__(self) -> int:
-        return len(self._n_samples) + self._n_failing
+        return len(self._n_samples) + self.n_failing
 
 
 def _document_key(document: Document | Path | StoredFile, values: Mapping[str, object]) -> bytes:
@@ -329,36 +332,6 @@ def _document_key(document: Document | Path | StoredFile, values: Mapping[str, o
     if isinstance(document, Document):
         return bytes.fromhex(document.digest) + said
     return os.fsencode(str(document)) + said
-
-
-class StreamedTasks:
-    """One plan over the rows and documents of an address, one task each, read once and not listed in advance."""
-
-    change: Callable[[Task], Task] | None = None
-
-    def __init__(
-        self, read: Callable[[], Iterable[Sample | DataError]], plan: str, values: Values = _NONE,
-    ) -> None:  # fmt: skip
-        self._read = read
-        self._plan = plan
-        self._values = values
-
-    def __iter__(self) -> Iterator[Task]:
-        for sample in self._read():
-            if isinstance(sample, DataError):
-                place = [str(each) for each in (sample.path, sample.line) if each is not None]
-                yield Task(":".join(place), problem=sample)
-                continue
-            document = sample.document
-            source = sample.source if document is not None else ""
-            extra = _passed_on(sample.to_dict())
-            load = sample.loader or sample.load
-            kind = kind_by_name(sample.document_name)
-            task = Task(
-                sample.id, load, plan=self._plan, source=source, extra=extra, kind=kind,
-                parameters=self._values.of(sample),
-            )  # fmt: skip
-            yield self.change(task) if self.change else task
 
 
 def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -115,9 +115,8 @@ def command(
     if not named and not named_paths and data is None:
         raise wrong
     if data is not None and is_address(address_of(data)):
-        streamed = StreamedTasks(partial(files.open_samples, options), text, values)
-        streamed.change = corpora.sourced(named_paths)
-        return _run(streamed, out, options, text)
+        read = partial(files.open_samples, options)
+        return _run(StreamedTasks(read, text, values, corpora.sourced(named_paths)), out, options, text)
     if data is None:
         is_named = not is_printed or options["as_lines"]
         work = corpora.document_tasks(
@@ -239,9 +238,8 @@ def _data_tasks(
         read = partial(iter, list(read()))
     is_whole = not (is_pipe or any(options[name] for name in _CHOOSE))
     is_large = is_whole and _estimated_rows(options["data"]) > _LARGE
-    tasks = (DocumentTasks if is_large else CountedDocumentTasks)(read, plan, values)
-    tasks.change = corpora.sourced(sources)
-    return tasks
+    kind = DocumentTasks if is_large else CountedDocumentTasks
+    return kind(read, plan, values, corpora.sourced(sources))
 
 
 def _estimated_rows(name: str) -> int:
@@ -271,11 +269,7 @@ def _run(
     directed(out, None)  # refuses an unknown suffix
     trace, rows_out = options["trace"], options["rows_out"]
     request = ExecuteRequest.of(click.get_current_context().params)
-    inputs = request.worked_on
-    if request.sources:
-        inputs["sources"] = corpora.source_identity(corpora.named_sources(request.sources))
-    if request.together:
-        inputs["corpus"] = corpora.corpus_identity(request.plan_and_documents[1:])
+    inputs = request.worked_on | corpora.identities(request)
 
     def finish(ran: Finished[Task]) -> int:
         _write(ran, out, options)

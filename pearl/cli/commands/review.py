@@ -419,9 +419,7 @@ def _login() -> str:
 
 def _opened(source: str, store: str | None, stack: ExitStack) -> tuple[ResultSource, Decisions]:
     """The results of a run, also if its table is named, or of a file; and the decisions about them."""
-    from pearl.runs.decisions import Decisions
-    from pearl.runs.store import Store
-    from pearl.view.sources import ResultsFile, RunResults, open_results
+    from pearl.view.sources import ResultsFile, open_results
 
     path = Path(source)
     opened: Store | None = None

@@ -240,27 +240,21 @@ def _resumed(
                 f"run {info.id} {did}, but your command says {visible(str(params['embeddings'] or 'none'))}",
                 help=f"--embeddings {visible(str(was))}" if was else "leave out --embeddings",
             )
-        if isinstance(asked, ExecuteRequest) and params["together"]:
-            from pearl.cli.corpora import corpus_identity
+        if isinstance(asked, ExecuteRequest):
+            from pearl.cli.corpora import identities
 
-            if "-" in asked.plan_and_documents:
+            if asked.together and "-" in asked.plan_and_documents:
                 raise UsageError(
                     f"standard input is part of the corpus of run {info.id}, and cannot be read again",
                     help="run the command itself again, with the same input",
                 )
-            if info.inputs.get("corpus") != corpus_identity(asked.plan_and_documents[1:], folder):
-                raise StoreError(
-                    f"the corpus of run {info.id} has changed since",
-                    help="run the command itself again: that starts another run",
-                )
-        if isinstance(asked, ExecuteRequest) and asked.sources:
-            from pearl.cli.corpora import named_sources, source_identity
-
-            if info.inputs.get("sources") != source_identity(named_sources(asked.sources), folder):
-                raise StoreError(
-                    f"a source of run {info.id} has changed since",
-                    help="run the command itself again: that starts another run",
-                )
+            for name, identity in identities(asked, folder).items():
+                if info.inputs.get(name) != identity:
+                    what = "the corpus" if name == "corpus" else "a source"
+                    raise StoreError(
+                        f"{what} of run {info.id} has changed since",
+                        help="run the command itself again: that starts another run",
+                    )
         notice(f"run {info.id} is resumed in {visible(str(Path.cwd()))}")
         if not is_own:
             _show_work(asked, params, said, is_yes=is_yes)

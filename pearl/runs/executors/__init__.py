@@ -170,9 +170,8 @@ class Task(Unit):
         resources.on_loaded()
         if self.plan is None:
             if self.parameters:
-                raise errors.UsageError(
-                    "parameters need a plan", help="pass the plan of the question"
-                )
+                advice = "pass the plan of the question"
+                raise errors.UsageError("parameters need a plan", help=advice)
             return await resources.pearl.ask(self.question or "", document, trace=trace)
         plan = bind(resources.plan(self.plan, self.question), self.parameters)
         return await resources.pearl.execute(plan, document, trace=trace)
