@@ -198,16 +198,8 @@ def _new_bar(console: Console, total: int | None) -> Progress:
 
 
 State = Literal[
-    "waiting",
-    "running",
-    "done",
-    "nothing",
-    "undecided",
-    "degraded",
-    "refused",
-    "failed",
-    "not_needed",
-]
+    "waiting", "running", "done", "nothing", "undecided", "degraded", "refused", "failed", "not_needed"
+]  # fmt: skip
 """State of a step; `nothing` means that it found nothing."""
 
 SLOW_S = 20.0  # Seconds without progress of a call before its silence is reported

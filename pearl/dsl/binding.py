@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.literals import quote, short, terminal
-from pearl.dsl.nodes import Item, Reference, String, items_of, one_line, with_items
+from pearl.dsl.nodes import Item, Reference, String, items_of, one_line
 from pearl.dsl.signatures import CTX
 from pearl.errors import Diagnostic, UsageError, suggest
 
@@ -104,8 +104,5 @@ def bound(checked: CheckedPlan, given: Mapping[str, str]) -> CheckedPlan:
             return String(run.question, each.span, has_answer=True, written=quote(asked))
         return each
 
-    steps = (
-        replace(step, arguments=tuple(with_items(argument, item) for argument in step.arguments))
-        for step in checked.plan.steps
-    )
-    return replace(run, plan=replace(checked.plan, steps=tuple(steps)))
+    steps = tuple(step.with_items(item) for step in checked.plan.steps)
+    return replace(run, plan=replace(checked.plan, steps=steps))

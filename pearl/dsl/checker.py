@@ -94,24 +94,18 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
         action = actions.get(step.action)
         if action is None:
             continue
-        is_of_best = any(reference.name in best for reference in step.references())
+        read = {reference.name for reference in step.references()}
+        is_of_best, is_of_first = not read.isdisjoint(best), not read.isdisjoint(first)
         if is_of_best and not action.traits.isdisjoint(("counts", "sums_up")):
-            yield Diagnostic(
-                COUNTS_BEST,
-                f"'{step.action}' is computed from the best passages of a search, not from all passages",
-                step.action_span,
-                "note",
-                help='to count, begin with SPLIT(CTX, "document") or "paragraph", then WHERE or FILTER',
+            why = f"'{step.action}' is computed from the best passages of a search, not from all passages"
+            advice = (
+                'to count, begin with SPLIT(CTX, "document") or "paragraph", then WHERE or FILTER'
             )
-        is_of_first = any(reference.name in first for reference in step.references())
+            yield Diagnostic(COUNTS_BEST, why, step.action_span, "note", help=advice)
         if is_of_first and "counts" in action.traits:
-            yield Diagnostic(
-                COUNTS_BEST,
-                f"'{step.action}' counts only the first rows, not all rows",
-                step.action_span,
-                "note",
-                help="to count all rows, leave out LIMIT",
-            )
+            why = f"'{step.action}' counts only the first rows, not all rows"
+            advice = "to count all rows, leave out LIMIT"
+            yield Diagnostic(COUNTS_BEST, why, step.action_span, "note", help=advice)
         # Rows that are missing in the input of such an action are missing in its output.
         gives_rows = action.reads_rows or (action.is_native and action.returns is ValueType.LIST)
         if action.searches or (is_of_best and gives_rows):
@@ -122,7 +116,7 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
 
 def unread_outputs(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagnostic]:
     """Notes on outputs that no step reads, which are part of the answer, but for the last and for records."""
-    read = {reference.name for step in plan.steps for reference in step.references()}
+    read = plan.read_names
     for step in plan.steps[:-1]:
         if step.output not in read and not actions[step.action].extracts:
             yield Diagnostic(
@@ -203,10 +197,8 @@ def string_references(
                 text, name = named
                 takes = name in ((*above, CTX) if is_list else names)
                 beside = _beside(item.value, above, question) if takes_list else ""
-                is_all = item.value.strip() == text and text.strip("${<[%(` )>]}") in (
-                    name,
-                    f"{name})s",
-                )
+                inner = text.strip("${<[%(` )>]}")
+                is_all = item.value.strip() == text and inner in (name, f"{name})s")
                 fixed = (
                     name if is_all and takes else beside if is_list or not beside else f"[{beside}]"
                 ) or ("" if is_list or not joins else _pieces(item.value, above, question))
@@ -335,12 +327,9 @@ def argument_problems(
         parameter = action.parameter(index)
         is_given = isinstance(argument, Reference) and argument.name in given
         if is_given and not _takes_text(parameter):
-            yield Diagnostic(
-                "misplaced-parameter",
-                f"'{action.name}' takes no parameter of the plan as {parameter.name}",
-                argument.span,
-                help=f"write {parameter.name} into the plan; a parameter stands for a text or a number, also in a list",
-            )
+            why = f"'{action.name}' takes no parameter of the plan as {parameter.name}"
+            advice = f"write {parameter.name} into the plan; a parameter stands for a text or a number, also in a list"
+            yield Diagnostic("misplaced-parameter", why, argument.span, help=advice)
             continue
         yield from _literal(argument, parameter, action)
         type = _type(argument, assigned)
@@ -501,9 +490,9 @@ def _fits(argument: Argument, given: ValueType, parameter: Parameter) -> bool:
 
 
 MAX_STEPS = 40
+"""Plans longer than this are refused; the longest published one has 15 steps."""
 MAX_EXTRACTIONS = 1_000
 """Maximum steps of a plan that does nothing but extract: the fields of one schema, group by group."""
-"""Plans longer than this are refused; the longest published one has 15 steps."""
 
 _MAX_MEND_ROUNDS = 10
 
@@ -569,8 +558,8 @@ def _checked(plan: Plan, text: str, library: ActionLibrary, max_steps: int) -> C
     found = sorted(_diagnose(plan, text, library, max_steps), key=lambda d: d.span)
     if any(diagnostic.severity == "error" for diagnostic in found):
         raise PlanCheckError(text, found)
-    consumed = {reference.name for step in plan.steps for reference in step.references()}
-    outputs = tuple(step.output for step in plan.steps if step.output not in consumed)
+    read = plan.read_names
+    outputs = tuple(step.output for step in plan.steps if step.output not in read)
     return CheckedPlan(plan, callable_actions(plan, library), outputs, tuple(found))
 
 
@@ -603,12 +592,10 @@ def compile_plan(
     checked = _checked(reading.plan, reading.text, library, max_steps)
     if not sources:
         return checked
-    taken = {reference.name for step in checked.plan.steps for reference in step.references()}
-    plan = replace(
-        checked.plan, sources=tuple(each for each in checked.plan.sources if each.name in taken)
-    )
+    plan = checked.plan
+    taken = tuple(each for each in plan.sources if each.name in plan.read_names)
     notes = tuple(note for note in checked.notes if note.code != "unused-source")
-    return replace(checked, plan=plan, notes=notes)
+    return replace(checked, plan=replace(plan, sources=taken), notes=notes)
 
 
 def _headed(
@@ -730,12 +717,9 @@ def _diagnose(
         if known is not None:
             yield from argument_problems(step, known, named, given)
             if known.composes and step is not plan.steps[-1]:
-                yield Diagnostic(
-                    "answer-not-last",
-                    f"'{step.action}' composes the answer, but a step follows it",
-                    step.action_span,
-                    help=f"make '{step.output}' the last step, or use another action",
-                )
+                why = f"'{step.action}' composes the answer, but a step follows it"
+                advice = f"make '{step.output}' the last step, or use another action"
+                yield Diagnostic("answer-not-last", why, step.action_span, help=advice)
         above = [name for name in assigned if name not in sources]
         question = plan.question or ""
         yield from string_references(step, known, fitting, [*above, *given], question, len(given))
@@ -757,7 +741,6 @@ def _diagnose(
 def _declared_problems(plan: Plan) -> Iterator[Diagnostic]:
     """The errors and notes of parameters and sources."""
     items = {item for step in plan.steps for each in step.arguments for item in items_of(each)}
-    taken = {item.name for item in items if isinstance(item, Reference)}
     asked = plan.question if String(plan.question or "") in items else ""
     seen: set[str] = set()
     for each in (*plan.parameters, *plan.sources):
@@ -767,7 +750,9 @@ def _declared_problems(plan: Plan) -> Iterator[Diagnostic]:
             why = f"is the document and no {what}" if each.name == CTX else "is declared twice"
             advice = f"give each {what} a name of its own"
             yield Diagnostic("duplicate-name", f"{each.name} {why}", each.span, help=advice)
-        elif each.name not in taken and not (is_given and f"{{{each.name}}}" in (asked or "")):
+        elif each.name not in plan.read_names and not (
+            is_given and f"{{{each.name}}}" in (asked or "")
+        ):
             way = f'alone or beside a text: ["...", {each.name}]' if is_given else "in place of CTX"
             yield Diagnostic(
                 "unused-parameter" if is_given else "unused-source", f"no step reads the {what} '{each.name}'", each.span, "note",
@@ -782,29 +767,21 @@ def _declarations(plan: Plan, library: ActionLibrary, lost: frozenset[str]) -> I
     for action in plan.new_actions:
         name = action.name
         if name in seen:
-            yield Diagnostic(
-                "duplicate-name", f"action '{name}' is declared twice", action.span,
-                help="remove one of the two",
-            )  # fmt: skip
+            message = f"action '{name}' is declared twice"
+            yield Diagnostic("duplicate-name", message, action.span, help="remove one of the two")
         elif name in library:
             instead = library[name].signature
             advice = "the plan's own declaration is used"
-            yield Diagnostic(
-                "shadowed-action",
-                f"action '{name}' is in the library already",
-                action.span,
-                "note",
-                help=advice if instead == action.signature else f"{advice}, not {instead}",
-            )
+            advice += "" if instead == action.signature else f", not {instead}"
+            why = f"action '{name}' is in the library already"
+            yield Diagnostic("shadowed-action", why, action.span, "note", help=advice)
         if twice := action.repeated_parameter:
             message = f"action '{name}' has two parameters '{twice}'"
             advice = "give each parameter a name of its own"
             yield Diagnostic("duplicate-name", message, action.span, help=advice)
         if name not in used and name not in seen and not lost:
-            yield Diagnostic(
-                "unused-action", f"action '{name}' is never called", action.span, "note",
-                help="call it in a step, or remove it",
-            )  # fmt: skip
+            message, advice = f"action '{name}' is never called", "call it in a step, or remove it"
+            yield Diagnostic("unused-action", message, action.span, "note", help=advice)
         seen.add(name)
 
 
@@ -816,13 +793,9 @@ def _confusables(plan: Plan, library: ActionLibrary, max_steps: int) -> Iterator
         first = known.setdefault(skeleton(name), name)
         if name not in (first, CTX) and name not in library and name not in told:
             told.add(name)
-            yield Diagnostic(
-                "confusable-name",
-                f"'{name}' looks like '{first}' but is a different name",
-                span,
-                "note",
-                help=f"it has {unlike(name, first)}",
-            )
+            why = f"'{name}' looks like '{first}' but is a different name"
+            advice = f"it has {unlike(name, first)}"
+            yield Diagnostic("confusable-name", why, span, "note", help=advice)
 
 
 def _names(plan: Plan, max_steps: int) -> Iterator[tuple[str, Span]]:
@@ -885,7 +858,6 @@ def _is_one_more(longer: str, shorter: str) -> bool:
 def _document(plan: Plan, actions: Mapping[str, Action]) -> str | None:
     """The name that a plan gives the document: it never says CTX, and passes this one undefined name for it."""
     outputs = {step.output for step in plan.steps} | {each.name for each in plan.parameters}
-    taken = {reference.name for step in plan.steps for reference in step.references()}
     names = {
         argument.name
         for step in plan.steps
@@ -894,7 +866,7 @@ def _document(plan: Plan, actions: Mapping[str, Action]) -> str | None:
         )
         if parameter.type is ValueType.CONTEXT and isinstance(argument, Reference)
     } - outputs
-    is_sure = len(names) == 1 and not any(_bare(name) == _bare(CTX) for name in taken)
+    is_sure = len(names) == 1 and not any(_bare(name) == _bare(CTX) for name in plan.read_names)
     return next((name for name in names if is_sure and not _obvious(name, outputs)), None)
 
 

@@ -73,13 +73,6 @@ def is_data(argument: Argument) -> bool:
     )
 
 
-def with_items(argument: Argument, change: Callable[[Item], Item]) -> Argument:
-    """An argument, or a list of arguments, after a change of each item."""
-    if isinstance(argument, ListLiteral):
-        return replace(argument, items=tuple(map(change, argument.items)))
-    return change(argument)
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
     """One line of a plan: `output = ACTION(arguments) : explanation`. One step, one call."""
@@ -95,6 +88,16 @@ class Step:
         """Every name the step reads, in order, inside lists too; `CTX` included."""
         for argument in self.arguments:
             yield from (item for item in items_of(argument) if isinstance(item, Reference))
+
+    def with_items(self, change: Callable[[Item], Item]) -> Step:
+        """The step after a change of each of its arguments, and of each item of a list."""
+        arguments = (
+            replace(each, items=tuple(map(change, each.items)))
+            if isinstance(each, ListLiteral)
+            else change(each)
+            for each in self.arguments
+        )
+        return replace(self, arguments=tuple(arguments))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +129,13 @@ class Plan(ShownInNotebooks):
             return item
 
         if names:
-            steps = (
-                replace(step, arguments=tuple(with_items(a, marked) for a in step.arguments))
-                for step in self.steps
-            )
-            object.__setattr__(self, "steps", tuple(steps))
+            steps = tuple(step.with_items(marked) for step in self.steps)
+            object.__setattr__(self, "steps", steps)
+
+    @property
+    def read_names(self) -> frozenset[str]:
+        """Every name that a step reads."""
+        return frozenset(each.name for step in self.steps for each in step.references())
 
     def __str__(self) -> str:
         return print_plan(self)

@@ -8,7 +8,7 @@ from itertools import count
 from typing import NamedTuple
 
 from pearl.dsl.graph import PlanGraph, build_graph
-from pearl.dsl.nodes import Item, Reference, Step, String, items_of, with_items
+from pearl.dsl.nodes import Item, Reference, Step, String, items_of
 
 
 class Rewrite(NamedTuple):
@@ -56,19 +56,18 @@ def common_steps(graph: PlanGraph) -> Rewritten:
             return replace(item, name=stands_for[item.name])
         return item
 
-    for step in graph.steps:
-        arguments = tuple(with_items(argument, renamed) for argument in step.arguments)
+    for step in (each.with_items(renamed) for each in graph.steps):
         # 1 and 1.0 are equal numbers but different text, so the text is compared as well.
         # So is what a reply is read as: the reader of one may expect a number, of the other a text.
         call = (
-            step.action, arguments, repr(arguments), step.explanation, graph.gives[step.output]
+            step.action, step.arguments, repr(step.arguments), step.explanation, graph.gives[step.output],
         )  # fmt: skip
         # Later steps name the column of a row step by its output, so equal row steps stay two.
         if call in first and not graph.checked.action(step).reads_rows:
             stands_for[step.output] = first[call]
         else:
             first.setdefault(call, step.output)
-            kept.append(replace(step, arguments=arguments))
+            kept.append(step)
     if not stands_for:
         return Rewritten(graph)
     rewrites = tuple(

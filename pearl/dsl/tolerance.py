@@ -63,18 +63,7 @@ class Line:
     """A line: its form, the role derived from its neighbours, and its errors."""
 
     span: Span
-    form: Literal[
-        "blank",
-        "comment",
-        "fence",
-        "block",
-        "heading",
-        "none",
-        "question",
-        "turn",
-        "control",
-        "text",
-    ]
+    form: Literal["blank", "comment", "fence", "block", "heading", "none", "question", "turn", "control", "text"]  # fmt: skip
     number: int | None = None
     is_bullet: bool = False
     is_call: bool = False

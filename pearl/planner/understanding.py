@@ -11,7 +11,7 @@ from pearl.documents.passages import terms
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.literals import UNTYPED
-from pearl.dsl.nodes import Item, Step, String, with_items
+from pearl.dsl.nodes import Item, Step, String
 from pearl.dsl.signatures import Action
 from pearl.errors import UNUSABLE_KINDS, ModelError
 from pearl.errors.patterns import lazy_pattern
@@ -74,8 +74,7 @@ def filled_plan(checked: CheckedPlan, answers: Mapping[str, str], question: str)
         return String(value, has_answer=True)
 
     def step(given: Step) -> Step:
-        arguments = tuple(with_items(argument, item) for argument in given.arguments)
-        return replace(given, arguments=arguments, explanation=filled(given.explanation, named))
+        return replace(given.with_items(item), explanation=filled(given.explanation, named))
 
     def action(given: Action) -> Action:
         return replace(given, definition=filled(given.definition, named))

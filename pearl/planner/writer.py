@@ -16,20 +16,9 @@ from pearl.documents.rows import shortened
 from pearl.dsl.binding import values_left
 from pearl.dsl.checker import COUNTS_BEST, MAX_STEPS, CheckedPlan, check, compile_plan, mend_plan
 from pearl.dsl.decoding.constraint import Constraint
-from pearl.dsl.decoding.forms import (
-    header_constraint,
-    plan_constraint,
-    steps_constraint,
-)
+from pearl.dsl.decoding.forms import header_constraint, plan_constraint, steps_constraint
 from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
-from pearl.dsl.nodes import (
-    Argument,
-    Declared,
-    Reference,
-    Step,
-    String,
-    print_header,
-)
+from pearl.dsl.nodes import Argument, Declared, Reference, Step, String, print_header
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import CTX
 from pearl.dsl.tolerance import QUESTION, Line, rows
@@ -263,9 +252,10 @@ class RepairLoop:
         self._n_calls = self._n_cached = 0
         self.library = self.shown.library
         self._declared = declared(self.parameters)
-        self._sources = [
-            Declared(s.name, shortened(s.about, MAX_ABOUT)) for s in self.sources if s.name != CTX
-        ]
+        self._known: dict[str, Any] = {
+            "max_steps": self.max_steps, "question": self.question, "parameters": self._declared,
+            "sources": [Declared(s.name, shortened(s.about, MAX_ABOUT)) for s in self.sources if s.name != CTX],
+        }  # fmt: skip
 
     async def write(self) -> CheckedPlan:
         """Request a plan, then repairs while it has flaws."""
@@ -303,10 +293,7 @@ class RepairLoop:
             n_calls += self._n_calls
             n_cached += self._n_cached
             reading = read(completion.text, tolerant=True)
-            text, fixed = mend_plan(
-                reading.text, self.library, max_steps=self.max_steps, question=self.question,
-                parameters=self._declared, sources=self._sources,
-            )  # fmt: skip
+            text, fixed = mend_plan(reading.text, self.library, **self._known)
             checked, problems = self._checked(text, completion.text)
             if checked is not None and not problems and round == 0 < self.max_repairs:
                 # Reported once: the question may ask for a count of the best passages.
@@ -346,10 +333,7 @@ class RepairLoop:
 
     def _checked(self, text: str, reply: str) -> tuple[CheckedPlan | None, tuple[Diagnostic, ...]]:
         try:
-            checked = compile_plan(
-                text, self.library, max_steps=self.max_steps, question=self.question,
-                parameters=self._declared, sources=self._sources,
-            )  # fmt: skip
+            checked = compile_plan(text, self.library, **self._known)
         except PlanError as error:
             return None, error.diagnostics
         problems = *values_left(checked, self.parameters), *unread(checked), *repeated(checked)
@@ -398,18 +382,13 @@ class RepairLoop:
         return replace(second, text=f"{header}\n\n{second.text}", usage=first.usage + second.usage)
 
     async def _ask(
-        self,
-        messages: tuple[Message, ...],
-        task: PlanTask,
-        constraint: Constraint | None,
-        level: Level,
-    ) -> Completion:
+        self, messages: tuple[Message, ...], task: PlanTask, constraint: Constraint | None, level: Level
+    ) -> Completion:  # fmt: skip
         limit = reply_limit(
             task, self.model.window, self.max_output_tokens, max_steps=self.max_steps
         )
         request = Request(messages, task, limit, n_later=self.n_later)
-        request = constrained(request, constraint, level)
-        completion = await self.model.complete(request)
+        completion = await self.model.complete(constrained(request, constraint, level))
         self._n_calls += 1
         self._n_cached += completion.is_remembered
         return completion

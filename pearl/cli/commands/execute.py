@@ -116,7 +116,9 @@ def command(
         raise wrong
     if data is not None and is_address(address_of(data)):
         read = partial(files.open_samples, options)
-        return _run(StreamedTasks(read, text, values, corpora.sourced(named_paths)), out, options, text)
+        return _run(
+            StreamedTasks(read, text, values, corpora.sourced(named_paths)), out, options, text
+        )
     if data is None:
         is_named = not is_printed or options["as_lines"]
         work = corpora.document_tasks(
