@@ -86,14 +86,9 @@ def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
     )
     unasked = tuple(row.with_column(column, None) for row in rows.doubtful)
     return replace(
-        rows,
-        rows=answered,
-        doubtful=unasked,
-        column=column,
-        is_answered=True,
-        shows_possible=False,
-        totals=(),
-    )
+        rows, rows=answered, doubtful=unasked, column=column, is_answered=True,
+        shows_possible=False, totals=(),
+    )  # fmt: skip
 
 
 def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:

@@ -59,19 +59,14 @@ class SearchedDocument:
         """The names of its documents, with their numbers."""
         return {name: number for number, (name, _) in enumerate(self._parts)}
 
-    def text_of(self, name: str) -> str:
-        """The text of a document; "" for an unknown name."""
-        if (number := self.names.get(name)) is None:
-            return ""
+    def head_of(self, name: str, n: int) -> list[str]:
+        """The metadata of a document, if it is of a corpus, and the first `n` characters of its text."""
+        number = self.names[name]
         span = self._parts[number][1]
-        return self.text[span.start : span.end]
-
-    def metadata_of(self, name: str) -> Mapping[str, str]:
-        """The metadata of a document of a corpus."""
-        number = self.names.get(name)
-        if number is None or not isinstance(self.document, IndexedDocument):
-            return {}
-        return self.document.index.contents.document_metadata(number)
+        text = self.text[span.start : min(span.end, span.start + n)]
+        if not isinstance(self.document, IndexedDocument):
+            return [text]
+        return [*self.document.index.contents.document_metadata(number).values(), text]
 
     @property
     def index(self) -> Index:

@@ -165,9 +165,8 @@ def as_text(value: Value, max_rows: int | None = None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return format(
-            Decimal(f"{value:.{FLOAT_DIGITS}g}"), "f"
-        )  # 0.3 for 0.1 + 0.2, and no exponent
+        # 0.3 for 0.1 + 0.2, and no exponent
+        return format(Decimal(f"{value:.{FLOAT_DIGITS}g}"), "f")
     if isinstance(value, list):
         return "\n".join(f"- {item}" for item in value) or NOTHING
     if isinstance(value, Rows):

@@ -97,10 +97,6 @@ class Period:
     first: date
     last: date
 
-    def is_before(self, other: Period) -> bool:
-        """Whether the period ends before the other begins; of overlapping periods, neither is before the other."""
-        return self.last < other.first
-
 
 @dataclass(frozen=True, slots=True)
 class FoundDate:

@@ -45,11 +45,8 @@ _HEAD = 20_000  # characters searched for the first records
 
 def kind_by_name(name: str) -> DocumentKind:
     """Guess the kind of a file from its name."""
-    return (
-        "table"
-        if PurePath(name).suffix.lower() in (*ROW_SUFFIXES, ".xlsx", ".xlsm")
-        else "document"
-    )
+    is_table = PurePath(name).suffix.lower() in (*ROW_SUFFIXES, ".xlsx", ".xlsm")
+    return "table" if is_table else "document"
 
 
 def is_table(text: str, path: str) -> bool:

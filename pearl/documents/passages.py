@@ -103,14 +103,10 @@ def _language(text: str) -> str:
     scripts = (unicodedata.name(c, "").partition(" ")[0] for c in sample if not c.isascii())
     found = Counter(map(_LANGUAGES.get, scripts))
     # Kana are a fraction of a Japanese text; any other script must be the majority.
-    return next(
-        (
-            code
-            for code in _LANGUAGES.values()
-            if found[code] > n_letters * (0.1 if code == "ja" else 0.3)
-        ),
-        "en",
-    )
+    for code in _LANGUAGES.values():
+        if found[code] > n_letters * (0.1 if code == "ja" else 0.3):
+            return code
+    return "en"
 
 
 def is_wrapped(text: str) -> bool:

@@ -12,9 +12,7 @@ from pearl.errors import Span
 
 TEXT_COLUMN = "text"  # the name of the column of the rows' texts
 DOCUMENT = "Document"  # the name of the field with the document of a row
-TABLE = (
-    "Table"  # the name of the field with the heading of a row's table, if several have its columns
-)
+TABLE = "Table"  # the name of the field with a table's heading, if several have its columns
 EMPTY = "(empty)"  # text that stands for an empty field
 
 _GAP = "[...]"

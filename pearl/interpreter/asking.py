@@ -237,9 +237,7 @@ class Asker:
             last,
             usage=sum((reply.usage for reply in replies), last.usage),
             n_calls=sum(reply.n_calls for reply in replies) + last.n_calls,
-            truncated=next(
-                (reply.truncated for reply in replies if reply.truncated), last.truncated
-            ),
+            truncated=next(filter(None, (reply.truncated for reply in replies)), last.truncated),
             n_levels=n_levels,
         )
 
@@ -262,10 +260,8 @@ class Asker:
         # A person writes scripted replies, and embedded ones are computed.
         if is_unproven(read.reply, task.gives) and self.reads_prompts:
             read = replace(read, truncated=read.truncated or UNQUOTED)
-        n_characters = len(task.document or "")
-        why = read.truncated or await off_loop(
-            n_characters, partial(unstated_date, read.reply, task)
-        )
+        find_date = partial(unstated_date, read.reply, task)
+        why = read.truncated or await off_loop(len(task.document or ""), find_date)
         return replace(read, truncated=why)
 
     async def _answered(
@@ -351,9 +347,8 @@ class Asker:
                     flaw,
                 )
         except ModelError as error:
-            self.trace.append(
-                call_failed(step.output, purpose, self._model.name, request, error, began)
-            )
+            failed = call_failed(step.output, purpose, self._model.name, request, error, began)
+            self.trace.append(failed)
             raise
         if completion.cut_prompt:
             self.cut_prompts.setdefault(step.output, completion.cut_prompt)

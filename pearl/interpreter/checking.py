@@ -184,17 +184,14 @@ async def check_claims(
     limits, count = checker.calls.limits, checker.calls.limits.counter.count
     frame = count(_request(checker, step, [], question).prompt) + PROMPT_MARGIN
     batches: list[list[Claim]] = []
-    left, why = 0, ""
+    left, why, share = 0, "", limits.max_prompt_tokens
     for claim in wanted:
         n = count("\n".join(claim)) + CLAIM_TOKENS
         if limits.prompt_tokens is not None and frame + n > limits.prompt_tokens:
             why = "a passage does not fit the model's window"
             continue
         if not batches or len(batches[-1]) == MAX_CLAIMS or n > left:
-            if (
-                limits.max_prompt_tokens is not None
-                and n_spent + frame + n > limits.max_prompt_tokens
-            ):
+            if share is not None and n_spent + frame + n > share:
                 why = "the token budget leaves no room for it"
                 break
             batches.append([])
@@ -202,8 +199,8 @@ async def check_claims(
             left = (limits.prompt_tokens or 1 << 40) - frame
         batches[-1].append(claim)
         left, n_spent = left - n, n_spent + n
-        if limits.max_prompt_tokens is not None:
-            left = min(left, limits.max_prompt_tokens - n_spent)
+        if share is not None:
+            left = min(left, share - n_spent)
     asked = await gather([_ask(step, batch, question, asker, checker) for batch in batches])
     for batch, reply in zip(batches, asked, strict=True):
         found |= zip(batch, reply.verdicts, strict=True)

@@ -210,10 +210,8 @@ def _left_out(
         ):
             more = f", of which {part.n_undecided:,} undecided" * bool(part.n_undecided)
             are_named = len(names) <= MAX_NAMED
-            yield (
-                f"{part.label}: {', '.join(names) if are_named else counted(len(names), 'row')}{more}",
-                (),
-            )
+            told = ", ".join(names) if are_named else counted(len(names), "row")
+            yield f"{part.label}: {told}{more}", ()
 
 
 def _with_files(sentence: Sentence, items: Sequence[_Item], values: Collection[str]) -> Sentence:

@@ -459,9 +459,8 @@ class CostEstimator:
             n = NUMBER_TOKENS
         elif action.returns is ValueType.LIST:
             n *= 4  # items of at least one token become lines: "- item"
-        self._values[step.output] = self._texts[step.output] = self._unknown.new(
-            n + UNDECIDED_TOKENS
-        )
+        mark = self._unknown.new(n + UNDECIDED_TOKENS)
+        self._values[step.output] = self._texts[step.output] = mark
 
     def _selected(
         self,
@@ -538,11 +537,8 @@ class CostEstimator:
 
         reducer = Reducer(step, self._values, self._calls)
         given, task = self._possible_rows(step.arguments[0], reducer.rows), reducer.task
-        rows, cap, most = (
-            given.rows,
-            self._limits.prompt_tokens,
-            self._counter.most(self._reply_tokens),
-        )
+        rows, cap = given.rows, self._limits.prompt_tokens
+        most = self._counter.most(self._reply_tokens)
         actions = map(self._calls.graph.checked.action, self._calls.graph.steps)
         are_groups = is_grouped(rows) if rows else any("groups" in each.traits for each in actions)
         n_groups, n = given.n if are_groups else min(1, given.n), given.n if are_groups else most

@@ -29,13 +29,7 @@ from pearl.dsl.signatures import CTX, NOTHING, PERIOD, Action, ActionLibrary, Va
 from pearl.interpreter.answer import Answer, compose, step_evidence
 from pearl.interpreter.asking import Asker, Reader, TextReply
 from pearl.interpreter.cascade import Scoring
-from pearl.interpreter.checking import (
-    REFUSED,
-    Claim,
-    check_claims,
-    passage_of,
-    with_checks,
-)
+from pearl.interpreter.checking import REFUSED, Claim, check_claims, passage_of, with_checks
 from pearl.interpreter.composing import compose_answer, composed_result
 from pearl.interpreter.context import Context, ContextLimits, fail_step, off_loop, unseen
 from pearl.interpreter.flows import as_input, contents
@@ -289,12 +283,8 @@ class _Interpreter:
         shown: Sequence[errors.Span],
     ) -> StepResult:  # fmt: skip
         """The result of a step that found nothing in the passages `shown`, after further searches."""
-        seen, tried, read, result = (
-            [*merged(view.text, shown)],
-            list[Look](),
-            list[TextReply](),
-            first,
-        )
+        seen, read = [*merged(view.text, shown)], list[TextReply]()
+        tried, result = list[Look](), first
         async for look, asked in looks(
             step, task, queries, self._asker, read, lambda: any(unseen([each], seen) for each in view.every())
         ):  # fmt: skip
@@ -358,13 +348,8 @@ class _Interpreter:
     def _heads(self, passages: Sequence[Evidence]) -> list[str]:
         """The name, the metadata and the beginning of each document of passages, which name its company and its period."""
         searched = self._calls.searched
-        return [
-            " | ".join(
-                [name, *searched.metadata_of(name).values(), searched.text_of(name)[:N_HEAD]]
-            )
-            for name in dict.fromkeys(each.source for each in passages)
-            if name in searched.names
-        ]
+        names = dict.fromkeys(each.source for each in passages if each.source in searched.names)
+        return [" | ".join([name, *searched.head_of(name, N_HEAD)]) for name in names]
 
     def _with_sources(
         self, step: Step, result: StepResult, before: Mapping[str, StepResult]
@@ -614,15 +599,7 @@ async def answer_plan(
         trace.append(PlanRewritten(by=rewrite.by, what=rewrite.what))
     try:
         ran = await run(
-            rewritten.graph,
-            document,
-            model,
-            limits,
-            trace,
-            fallback,
-            items,
-            searcher,
-            readers,
+            rewritten.graph, document, model, limits, trace, fallback, items, searcher, readers
         )
     except errors.PearlError:
         _fail(trace, time.monotonic() - began)

@@ -1254,7 +1254,7 @@ def _told_entries(
 
 
 def _told_whole(
-    entry: Mapping[str, FieldResult], stated: Sequence[Field], whole: str, is_object: bool = False
+    entry: Mapping[str, FieldResult], stated: Sequence[Field], whole: str, is_object: bool
 ) -> str:
     """An entry of a list in words, by its first field: "`name` Aspirin of `drugs` of Anna has `dose_mg` 500"."""
     first, *others = (

@@ -239,11 +239,9 @@ def flows(graph: PlanGraph) -> dict[str, Any]:
             "reads_document": reads, "crossings": crossings, "told": told,
         })  # fmt: skip
     where = f"step{'s' * (len(reading) > 1)} {', '.join(reading)}" if reading else "no step"
-    how = (
-        f"results enter later prompts as {', '.join(types)}"
-        if types
-        else "no result enters a later prompt"
-    )
+    how = "no result enters a later prompt"
+    if types:
+        how = f"results enter later prompts as {', '.join(types)}"
     verdict = f"typed crossings only: text of the document enters {where}; {how}"
     if texts:
         verdict = f"text crosses: {', '.join(texts)}"

@@ -41,9 +41,8 @@ def named_rows(
     """Each row by its name: its file, or the first fields that tell it from others."""
     if rows.columns or rows.shows_possible or not all(row.spans for row in rows):
         own: Iterable[tuple[Evidence, ...]] = repeat(())
-        if (
-            rows.is_answered and not rows.columns and deciding
-        ):  # of groups: the passages of their rows
+        if rows.is_answered and not rows.columns and deciding:
+            # Of groups, the passages of their rows
             keys = ([each.key for each, _ in leaves(Rows((row,)))] for row in rows)
             own = (tuple(p for key in those for p in deciding.get(key, ())) for those in keys)
         lines = rows.lines()[2 * bool(rows.columns) :]

@@ -132,6 +132,11 @@ class AnswerPart:
     def to_dict(self) -> dict[str, Any]:
         """The part as JSON data."""
         value = str(self.value) if isinstance(self.value, Decimal) else self.value
+        entries = [{"text": e.text, "evidence": list(e.evidence)} for e in self.entries]
+        of: dict[str, int] = {}
+        if self.tally is not None:
+            _, n, not_stated, _ = self.tally.stated
+            of = {"of": n, "not_stated": not_stated, "undecided": self.tally.undecided}
         return {
             "output": self.output,
             "label": self.label,
@@ -139,21 +144,9 @@ class AnswerPart:
             "text": self.text,
             "state": self.state,
             **({"why": self.why} if self.why else {}),
-            **(
-                {
-                    "of": self.tally.stated.of,
-                    "not_stated": self.tally.stated.not_stated,
-                    "undecided": self.tally.undecided,
-                }
-                if self.tally
-                else {}
-            ),
+            **of,
             "evidence": list(self.evidence),
-            **(
-                {"entries": [{"text": e.text, "evidence": list(e.evidence)} for e in self.entries]}
-                if self.entries
-                else {}
-            ),
+            **({"entries": entries} if entries else {}),
         }
 
 

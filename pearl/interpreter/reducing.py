@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from math import inf
 
-from pearl.actions.by_row import reading, shown_text
+from pearl.actions.by_row import reading, shown_text, with_column
 from pearl.actions.values import Value, as_rows, as_text
 from pearl.documents.evidence import Evidence, Quote, Unverified, normalise
 from pearl.documents.evidence.collecting import passage_at
@@ -111,17 +111,9 @@ class Reducer:
         ])  # fmt: skip
         value: str | Rows = (texts[0] or "") if texts else ""
         if is_grouped(rows):
-            made = (
-                row.with_column(output, text)._replace(
-                    text=row.text or row.value or EMPTY, possible=()
-                )
-                for row, text in zip(rows, texts, strict=True)
-            )
-            doubtful = tuple(row.with_column(output, None) for row in rows.doubtful)
-            value = replace(
-                rows, rows=tuple(made), doubtful=doubtful, column=output, is_answered=True, shows_possible=False,
-                columns=(), totals=(), stated=None,
-            )  # fmt: skip
+            made = (row._replace(text=row.text or row.value or EMPTY, possible=()) for row in rows)
+            named = replace(rows, rows=tuple(made), columns=(), stated=None)
+            value = with_column(named, texts, output)
         n_open = rows_undecided(rows)
         flaw = f"{n_open} and not in it" if n_open else min(self._flaws, default="")
         is_open = None in texts or (isinstance(value, Rows) and bool(value.doubtful))
@@ -153,14 +145,13 @@ class Reducer:
                     return own[at], found
             if not is_passage(quote):
                 return None
-            pairs = zip(
-                own, lines(), strict=True
-            )  # of a record, a line has the names of its fields, too
+            # Of a record, a line has the names of its fields, too.
+            pairs = zip(own, lines(), strict=True)
             row = next((row for row, line in pairs if normalise(quote) in line), None)
-            return row and (
-                row,
-                Quote(quote, (Span(row.spans[0].start, row.spans[-1].end),), "normalised"),
-            )
+            if row is None:
+                return None
+            whole = Span(row.spans[0].start, row.spans[-1].end)
+            return row, Quote(quote, (whole,), "normalised")
 
         async def kept(read: TextReply) -> TextReply:
             """A reply with those of its quotes that stand in the rows."""
@@ -186,9 +177,8 @@ class Reducer:
         state = read.reply.state
         for quote in read.reply.quotes or proofs if state == "found" else ():
             row, passage = proofs[quote]
-            self._deciding[(row.key, passage.span) if row.key in self._deciding else row.key] = (
-                passage
-            )
+            key = (row.key, passage.span) if row.key in self._deciding else row.key
+            self._deciding[key] = passage
         self._flaws |= {read.truncated, read.reply.why} - {"", UNQUOTED}
         self._flaws |= {UNQUOTED} if state == "found" and not proofs else set()
         return str(read.reply.value) if state == "found" else "" if state == "nothing" else None

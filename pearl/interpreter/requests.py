@@ -455,15 +455,10 @@ class RequestBuilder:
         """What a step reads passages of: the document that it is given, or that of an earlier search, with its output."""
         if (view := self._of_text.get(document)) is not None:
             return view, ""
-        for each in self.graph.steps if step.arguments else ():
-            is_first = (
-                isinstance(first := step.arguments[0], Reference) and first.name == each.output
-            )
-            if (
-                is_first
-                and self.graph.checked.action(each).searches
-                and (read := self.read_by(each))
-            ):
+        given = [each.name for each in step.arguments[:1] if isinstance(each, Reference)]
+        for each in self.graph.steps:
+            is_search = each.output in given and self.graph.checked.action(each).searches
+            if is_search and (read := self.read_by(each)):
                 return read[0], each.output
         return None
 

@@ -162,9 +162,8 @@ class StepResult:
     def has_found(self) -> bool:
         """Whether the result has something: rows with undecided ones among them, too."""
         is_empty = isinstance(self.value, list | Rows) and not self.value
-        return self.state == "found" or (
-            self.state == "undecided" and not (self.is_void or is_empty)
-        )
+        is_open = self.state == "undecided" and not (self.is_void or is_empty)
+        return self.state == "found" or is_open
 
     @property
     def is_void(self) -> bool:

@@ -11,13 +11,7 @@ from functools import partial
 from math import ceil
 from typing import Any
 
-from pearl.actions.by_row import (
-    ByRow,
-    by_row,
-    each_of,
-    reading,
-    shown_text,
-)
+from pearl.actions.by_row import ByRow, by_row, each_of, reading, shown_text
 from pearl.actions.columns import judge
 from pearl.actions.values import (
     AMONG,
@@ -392,20 +386,14 @@ class RowReader:
             decided_by={row.key: by[t] for row, t in zip(rows, self._shown, strict=True) if t in by},
             deciding=deciding, misquoted=misquoted,
         )  # fmt: skip
-        return (
-            checking.with_checks(done, checked, unchecked)
-            if checked.verdicts or unchecked
-            else done
-        )
+        is_asked = checked.verdicts or unchecked
+        return checking.with_checks(done, checked, unchecked) if is_asked else done
 
     async def _with_meaning(self, found: dict[str, str | None]) -> tuple[checking.Checked, str]:
         """Ask the checker whether passages, except for "no", say what was decided by them, else it is undecided; and a note on the others."""
         kind, limits, rows = self._row_step.task.kind, self._limits, self._row_step.rows
-        if (
-            kind not in claimed_kinds(limits.check)
-            or self._row_step.is_each
-            or self._row_step.is_over
-        ):
+        is_own = self._row_step.is_each or self._row_step.is_over
+        if is_own or kind not in claimed_kinds(limits.check):
             return checking.Checked([]), ""
         taken = [
             text for text, reply in found.items()
@@ -430,13 +418,9 @@ class RowReader:
             for text in taken:
                 row, name = own[text]
                 of = f"of {name or 'the passage'}"
-                said = (
-                    f'"{asked}" is true {of}'
-                    if kind == "yes_no"
-                    else f'"{asked}" {of} is {found[text]}'
-                )
+                is_said = f"is true {of}" if kind == "yes_no" else f"{of} is {found[text]}"
                 if passage := self._passage(row, text, beside):
-                    made[text] = checking.Claim(said, passage)
+                    made[text] = checking.Claim(f'"{asked}" {is_said}', passage)
             return made
 
         n_characters = sum(map(len, self._texts))
@@ -518,10 +502,9 @@ class RowReader:
         reader._left = self._left
         try:
             yield reader
-        except ContextOverflowError as error:  # a small window, or a budget that is used up
-            self._why = f"{asker.name}: {error.message}"
-        except ModelError as error:
-            if error.kind not in UNREADABLE:
+        except (ContextOverflowError, ModelError) as error:
+            # A small window, or a budget that is used up, or replies that cannot be read
+            if isinstance(error, ModelError) and error.kind not in UNREADABLE:
                 raise
             self._why = f"{asker.name}: {error.message}"
         finally:
@@ -600,9 +583,8 @@ class RowReader:
         if n_needed is None:
             return n_calls
         taken = self._row_step.taken
-        n_taken = sum(
-            found.get(text) in taken for text in self._shown[: self._n_read(found)] if text
-        )
+        read = self._shown[: self._n_read(found)]
+        n_taken = sum(found.get(text) in taken for text in read if text)
         if n_taken >= n_needed:
             return 0
         n_probable = (
@@ -623,10 +605,8 @@ class RowReader:
         if n == len(rows):
             return rows
         self._shown = self._shown[:n]
-        note = f"{AMONG} first {n:,} of {len(rows):,} rows; the others were not read"
-        return replace(rows, rows=rows.rows[:n], n_unread=rows.n_unread + len(rows) - n).noting(
-            note
-        )
+        read = replace(rows, rows=rows.rows[:n], n_unread=rows.n_unread + len(rows) - n)
+        return read.noting(f"{AMONG} first {n:,} of {len(rows):,} rows; the others were not read")
 
     def _reserve(self, batches: Sequence[ItemsTask], n_long: int = 0) -> None:
         """Set tokens of a budget aside for these requests before the first is sent."""
@@ -692,11 +672,15 @@ class RowReader:
             max_text=max_text, is_quoted=task.is_quoted,
         )  # fmt: skip
         self._n_calls += 1
+
+        def n_later() -> int:  # batches besides this one that are not finished
+            return max(0, self._n_batches - 1)
+
         completion: Completion | None = None
         try:
             n_between = self._n_batches - 1
             requests = [
-                replace(self._requests.request(asked), n_later=self._n_later, n_between=n_between)
+                replace(self._requests.request(asked), n_later=n_later, n_between=n_between)
                 for asked in (held, unheld)
             ]
             completion = await self._asker.ask(
@@ -741,10 +725,6 @@ class RowReader:
             if quote:
                 self.quotes[text] = quote
         return replies
-
-    def _n_later(self) -> int:
-        """The number of batches besides this one that are not finished."""
-        return max(0, self._n_batches - 1)
 
     async def _alone(self, text: str) -> dict[str, str | None]:
         """The reply about a value that is read on its own."""

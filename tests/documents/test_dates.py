@@ -171,20 +171,6 @@ def test_a_literal_is_read_in_the_order_of_its_column() -> None:
     assert (period, bool(note)) == (Period(DAY, DAY), True)
 
 
-@given(a=DAYS, b=DAYS)
-def test_before_is_the_order_of_days(a: date, b: date) -> None:
-    assert Period(a, a).is_before(Period(b, b)) == (a < b)
-
-
-def test_days_of_a_month_are_neither_before_nor_after_it() -> None:
-    june, _ = read_period("June 2023")
-    (day,) = read_dates(["2023-06-15"]).periods
-    assert june
-    assert day
-    assert not day.is_before(june)
-    assert not june.is_before(day)
-
-
 @pytest.mark.parametrize("part", DATE_PARTS)
 @given(a=DAYS, b=DAYS)
 def test_keys_sort_as_their_days_do_and_can_be_read(part: str, a: date, b: date) -> None:

@@ -119,10 +119,9 @@ def _moved(sign: int, when: Value, n: Value, unit: str) -> Value:
     def later(dates: Sequence[_Date]) -> str:
         ((text, periods),) = dates
         number = sign * _whole(n, unit)
+        ends = periods[0].first, periods[0].last
         try:
-            first, last = (
-                _UNITS[unit][1](day, number) for day in (periods[0].first, periods[0].last)
-            )
+            first, last = (_UNITS[unit][1](day, number) for day in ends)
         except (ValueError, OverflowError):
             why = f"{number:,} {unit} from {quoted(text)} is outside the years 1 to 9999"
             raise UnclearNumberError(why) from None

@@ -38,10 +38,8 @@ def aggregate(rows: Rows, key: str, figure: str, of: str) -> Value:
     """Group rows and compute the figure of each group; undecided if an undecided row may change it."""
     if figure not in (*_FIGURES, MODE):
         raise ValueError(f"unknown figure '{figure}'; figures are {', '.join((*_FIGURES, MODE))}")
-    keys, cells = (
-        read_column(rows, key),
-        read_column(rows, of, None if figure == MODE else "number"),
-    )
+    keys = read_column(rows, key)
+    cells = read_column(rows, of, None if figure == MODE else "number")
     groups = group(rows, keys)
     of_any = tuple(row for each in groups.doubtful if each.value is None for row in each.possible)
     heading = unused_name(figure, (groups.column, size_field(groups.column)))

@@ -25,11 +25,8 @@ _ROWS_AND_FIELD = (Parameter.named("ROWS"), Parameter("FIELD"))
 )  # fmt: skip
 def group_by(rows: Rows, name: str) -> Value:
     """Group by a field, or by parts of dates (`Date by month`); in order of first occurrence."""
-    return (
-        rows
-        if rows.shows_possible and rows.column == name
-        else group(rows, read_column(rows, name))
-    )
+    is_grouped = rows.shows_possible and rows.column == name
+    return rows if is_grouped else group(rows, read_column(rows, name))
 
 
 @PLUGINS.action(

@@ -96,14 +96,11 @@ def pairs(a: Rows, b: Rows) -> Value:
     is_same = all_a.keys() == all_b.keys()
     check_n_pairs(len(all_a) * (len(all_a) - 1) // 2 if is_same else len(all_a) * len(all_b))
     place = {key: i for i, key in enumerate(_in_order({**all_a, **all_b}))}
-    keys = (
-        combinations(place, 2)
-        if is_same
-        else sorted(
-            {(x, y) if place[x] < place[y] else (y, x) for x, y in product(all_a, all_b) if x != y},
-            key=lambda both: (place[both[0]], place[both[1]]),
-        )
-    )
+    keys: Iterable[tuple[str, str]] = combinations(place, 2)
+    if not is_same:
+        others = ((x, y) for x, y in product(all_a, all_b) if x != y)
+        ordered = {(x, y) if place[x] < place[y] else (y, x) for x, y in others}
+        keys = sorted(ordered, key=lambda pair: (place[pair[0]], place[pair[1]]))
     rows = {**all_b, **all_a}
     result = _Pairs(a, b)
     for x, y in keys:

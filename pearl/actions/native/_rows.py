@@ -32,11 +32,8 @@ def field(rows: Rows, name: str) -> Value:
     valued = tuple(row.valued(v) for row, v in zip(rows.every, column.values, strict=True))
     n = len(rows)
     n_other = sum(column.name not in row.fields for row in rows.every)
-    without = (
-        [f"rows without a field {column.name}: {n_other:,}"]
-        if 0 < n_other < len(rows.every)
-        else []
-    )
+    without = [f"rows without a field {column.name}: {n_other:,}"]
+    without *= 0 < n_other < len(rows.every)
     return replace(
         rows, rows=valued[:n], doubtful=valued[n:], column=column.name, is_answered=False,
         shows_possible=False, columns=(), totals=_field_of(rows, name),
@@ -64,13 +61,15 @@ def _field_of(rows: Rows, name: str) -> tuple[Row, ...]:
 )  # fmt: skip
 def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
     """Select rows; undecided ones become doubtful. A total is selected only by its name."""
-    if (bounds := sizes(rows, name)) is not None:
-        return _of_size(rows, bounds, operator, argument(x, Parameter("X", reads="number")))
     meant, totals = _totals(rows, name, operator, x)
     if meant:
         keys = {row.key for row in meant}
         rows = replace(rows, doubtful=tuple(row for row in rows.doubtful if row.key not in keys))
-    verdicts, notes, stated = judge(rows, name, operator, x)
+    if (bounds := sizes(rows, name)) is not None:
+        size = argument(x, Parameter("X", reads="number"))
+        verdicts, notes, stated = _of_size(rows, bounds, operator, size)
+    else:
+        verdicts, notes, stated = judge(rows, name, operator, x)
     judged, n = list(zip(rows.every, verdicts, strict=True)), len(rows)
     found = [*(row for row, verdict in judged[:n] if verdict), *meant]
     if meant and rows.is_in_order:
@@ -88,8 +87,10 @@ def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
     ).noting(*notes)
 
 
-def _of_size(rows: Rows, bounds: Sequence[tuple[int, int]], operator: str, n: int | float) -> Rows:
-    """The groups of a size; those that undecided rows might select or not are doubtful."""
+def _of_size(
+    rows: Rows, bounds: Sequence[tuple[int, int]], operator: str, n: int | float
+) -> tuple[list[comparisons.Verdict], tuple[str, ...], None]:
+    """Whether groups have a size; undecided if undecided rows might select them or not."""
     n_without = rows.stated.not_stated if rows.stated else 0
     verdicts = [_meets(operator, ends, n) for ends in bounds]
     # A row that does not state its key may belong to any group.
@@ -97,18 +98,10 @@ def _of_size(rows: Rows, bounds: Sequence[tuple[int, int]], operator: str, n: in
         is_met is not None and is_met != _meets(operator, (low, high + n_without), n)
         for is_met, (low, high) in zip(verdicts, bounds, strict=True)
     )
-    told = (
-        f"{MAY_CHANGE} which of {may_change:,} groups there are: {n_without:,} rows are in no group"
-    )
-    judged, n_sure = list(zip(rows.every, verdicts, strict=True)), len(rows)
-    return replace(
-        rows,
-        rows=tuple(row for row, is_met in judged[:n_sure] if is_met),
-        doubtful=(
-            *(row for row, is_met in judged[:n_sure] if is_met is None),
-            *(row for row, is_met in judged[n_sure:] if row.value is None or is_met is not False),
-        ),
-    ).noting(*[told] * bool(may_change))
+    told = f"which of {may_change:,} groups there are: {n_without:,} rows are in no group"
+    pairs = zip(rows.every, verdicts, strict=True)
+    decided = [None if row.value is None else is_met for row, is_met in pairs]
+    return decided, (f"{MAY_CHANGE} {told}",) * bool(may_change), None
 
 
 def _meets(operator: str, ends: tuple[int, int], n: int | float) -> comparisons.Verdict:

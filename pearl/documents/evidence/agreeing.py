@@ -305,11 +305,8 @@ class _Amount:
 
     def is_in(self, other: _Amount) -> bool:
         """Whether another text states this number, if it is certain that this one does."""
-        is_same = (
-            self.text == other.text
-            if None in (self.number, other.number)
-            else self.number == other.number
-        )
+        has_numbers = None not in (self.number, other.number)
+        is_same = self.number == other.number if has_numbers else self.text == other.text
         units = {unit for unit in (self.unit, other.unit) if unit and not unit.startswith("?")}
         return is_same and len(units) < 2 and (bool(self.flaw) or not other.flaw)
 

@@ -78,11 +78,10 @@ class Verifier:
         doubts: list[Quote] = []
         for wording in self._wordings(quote):
             for pieces in _divided(wording):
-                found = (
-                    next(self._elided(wording, pieces))
-                    if pieces[1:]
-                    else self._whole(wording, pieces[0])
-                )
+                if pieces[1:]:
+                    found = next(self._elided(wording, pieces))
+                else:
+                    found = self._whole(wording, pieces[0])
                 if found.is_verified:
                     # Without its attribution, this is not a literal quote.
                     is_other = wording != quote and found.result == "exact"

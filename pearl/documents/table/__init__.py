@@ -207,15 +207,12 @@ def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row], st
     end = 0
     for those in tables_of_pieces(text, pieces):
         caption = _caption(text, end, those[0].start, those[0])
-        rows = [
-            Row(
-                text[piece.start : piece.end],
-                piece.fields,
-                () if offset is None else (Span(offset + piece.start, offset + piece.end),),
-                text[piece.start : piece.end],
+        rows = []
+        for piece in those:
+            own, place = text[piece.start : piece.end], Span(piece.start, piece.end)
+            rows.append(
+                Row(own, piece.fields, () if offset is None else (place.moved(offset),), own)
             )
-            for piece in those
-        ]
         if those[0].fields:  # {} is a record, too
             yield caption, rows, _title(text, end, those[0])
         end = those[-1].end

@@ -368,15 +368,10 @@ def _strays(
         for i, name in enumerate(names)
     )
     if are_beside:
-        yield (
-            "undecided what is a row: tables with the same columns stand side by side",
-            set(range(len(rows))),
-        )
-    if (
-        not rows
-        or rows[0].text.startswith("{")
-        or any(f"{name}:" in rows[0].text for name in names)
-    ):
+        why = "undecided what is a row: tables with the same columns stand side by side"
+        yield why, set(range(len(rows)))
+    text = rows[0].text if rows else "{"
+    if text.startswith("{") or any(f"{name}:" in text for name in names):
         return  # each record has its own names
     open_quotes = {
         i

@@ -104,11 +104,8 @@ class Index:
 
     def columns(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
         """The different combinations of values of fields, and for each passage the place of its combination."""
-        if names not in self._columns:
-            self._columns[names] = self._grouped(names)
-        return self._columns[names]
-
-    def _grouped(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
+        if names in self._columns:
+            return self._columns[names]
         import numpy as np
 
         contents, known = self.contents, dict[tuple[str, ...], int]()
@@ -125,7 +122,8 @@ class Index:
             for document, fields in every
         ]
         found = np.array(places, np.int64)
-        return list(known), found[contents.document_of] if by_document else found
+        columns = list(known), found[contents.document_of] if by_document else found
+        return self._columns.setdefault(names, columns)
 
     def document(self, name: str = "documents") -> IndexedDocument:
         """All documents joined into one, as `pearl.documents.document.join` does."""
