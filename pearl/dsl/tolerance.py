@@ -340,8 +340,6 @@ def lines(text: str, *, with_comments: bool = False) -> list[Line]:
     for above, line in zip([None, *found], found, strict=False):
         if line.role == "action":
             _take(line, scanner.scan_action(text, line.span))
-        if line.role == "declared":
-            _read_declared(text, line)
         if line.role != "step":
             continue
         gap = Span(above.span.end if above else line.span.start, line.span.start)
@@ -368,18 +366,6 @@ def lines(text: str, *, with_comments: bool = False) -> list[Line]:
     _move_up(text, found)
     _remove_surplus(text, found)
     return found
-
-
-def _read_declared(text: str, line: Line) -> None:
-    name = terminal("NAME").match(text, line.body.start, line.body.end)
-    rest = text[name.end() : line.span.end] if name else "-"
-    about = terminal("TEXT").fullmatch(rest.removeprefix(" ").removeprefix(": "))
-    line.is_readable = text.startswith("- ", line.span.start) and bool(
-        not rest or (about and rest.startswith((" : ", ": ")))
-    )
-    if not line.is_readable:
-        why, help = "this does not follow the grammar", "a line reads: - name : what it is"
-        line.found.append(Diagnostic("syntax", why, line.span, help=help))
 
 
 def _take(line: Line, scan: scanner.Scan) -> None:
@@ -435,13 +421,14 @@ def _check_layout(text: str, found: Sequence[Line]) -> None:
                     text, line, wanted, "the question reads 'Question: ...', in plain characters"
                 )
         elif line.role == "declared":
-            form = rf"{terminal('NAME').pattern}(?: ?: {terminal('TEXT').pattern})?"
-            if not re.fullmatch(form, text[line.body.start : line.body.end]):
-                line.is_readable = False
-                advice = "a line reads: - name : what it is"
-                line.found.append(
-                    Diagnostic("syntax", "this is not a name", line.body, help=advice)
+            form = rf"- (?:{terminal('NAME').pattern})(?: ?: (?:{terminal('TEXT').pattern}))?"
+            line.is_readable = bool(re.fullmatch(form, text[line.span.start : line.span.end]))
+            if not line.is_readable:
+                why, advice = (
+                    "this does not follow the grammar",
+                    "a line reads: - name : what it is",
                 )
+                line.found.append(Diagnostic("syntax", why, line.span, help=advice))
         elif line.role == "action" and above in (None, "question", "declared"):
             _insert(line, line.span.start, "New actions:\n", "no heading 'New actions:'")
         above, blank = line.role, None
