@@ -188,9 +188,8 @@ class PlanColumn:
         else:
             plan = Path(plan) if isinstance(plan, str) and is_name(plan) else plan
             plan = checked = asker.checked(plan)
-            if all(
-                a.extracts and not a.extracts_all for a in map(checked.action, checked.plan.steps)
-            ):
+            actions = map(checked.action, checked.plan.steps)
+            if all(each.extracts and not each.extracts_all for each in actions):
                 schema = load_schema(fields_of_plan(str(checked)))
         self._plan, self._schema = str(checked), schema
         given = {**(parameters or {})}

@@ -283,10 +283,8 @@ class Pearl:
         for placeholder in understood.unnamed:
             turn = history[int(placeholder.rpartition("_")[2]) - 1]
             plan = self.plan_extraction([_NAME], question=f"What answers: {turn.question}")
-            limits, answer = (
-                replace(self.limits, check="off"),
-                Document(turn.answer, "an earlier answer"),
-            )
+            limits = replace(self.limits, check="off")
+            answer = Document(turn.answer, "an earlier answer")
             with suppress(ExecutionError):
                 read = await self._run(plan, answer, limits, "plan", None, told)
                 names[placeholder] = str(read.fields[_NAME.name].value or "")[:MAX_NAME]
@@ -467,12 +465,12 @@ class Pearl:
         self, understood: Understood, document: Document, token_budget: int | None, trace: Trace
     ) -> Answer:
         planner, alone = self.clients["planner"], understood.question
-        if document.sources and self.fallback == "direct" and planner.is_small:
-            raise UsageError(
-                f"{planner.name} is too small to write plans, which sources need",
-                help="--planner-model names another model, --fallback none lets it",
-            )
         if self.fallback == "direct" and planner.is_small:
+            if document.sources:
+                raise UsageError(
+                    f"{planner.name} is too small to write plans, which sources need",
+                    help="--planner-model names another model, --fallback none lets it",
+                )
             trace.append(PlanFailed(n_attempts=0, fallback="direct"))
             answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
             note = (

@@ -28,12 +28,7 @@ GAP = 2  # Blanks between two columns
 UNSURE = ("failed", "undecided")
 
 
-def print_answer(
-    answer: Answer,
-    file: IO[str],
-    *,
-    with_steps: bool = False,
-) -> None:
+def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> None:
     """Print an answer with its evidence; a passage that the answer quotes is marked there, and not repeated below."""
     from rich.text import Text
 

@@ -101,10 +101,7 @@ def renamed(example: Example, names: Mapping[str, str], library: ActionLibrary) 
 
 
 def select(
-    examples: Sequence[Example],
-    question: str,
-    n_nearest: int,
-    n_unlike: int = 2,
+    examples: Sequence[Example], question: str, n_nearest: int, n_unlike: int = 2
 ) -> tuple[Example, ...]:
     """Select the examples most similar to a question, and a few deliberately dissimilar ones.
 

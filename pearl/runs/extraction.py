@@ -217,12 +217,8 @@ def explained(fields: Sequence[Field]) -> Iterator[tuple[str, str]]:
             yield f"{name}: {', '.join(keys)}", of_keys
         for field in columns:
             told = field_told(field)
-            told = (
-                f"number of entries, which have a sheet of their own; {told}"
-                if field.is_list
-                else told
-            )
-            yield f"{name}: {field.name}", told
+            sheet = "number of entries, which have a sheet of their own; " if field.is_list else ""
+            yield f"{name}: {field.name}", f"{sheet}{told}"
 
 
 def field_told(field: Field) -> str:
@@ -729,14 +725,9 @@ def _answered(row: Mapping[str, Any], answers: Sequence[PersonAnswer]) -> Mappin
     if given is None:
         return taken
     # What else it says of the answer is the model's, and goes.
-    gone = (
-        "why",
-        *(
-            ()
-            if given["value"] == row["answer"]
-            else ("markdown", "parts", "value", "partial", "undecided", "reasons")
-        ),
-    )
+    gone = ["why"]
+    if given["value"] != row["answer"]:
+        gone += ["markdown", "parts", "value", "partial", "undecided", "reasons"]
     kept = {name: value for name, value in taken.items() if name not in gone}
     status = "answered" if given["state"] == "found" else "nothing_found"
     notes.append(f"the answer was decided by a person: {given['decided_by']}, {given['decided_at']}")  # fmt: skip

@@ -595,15 +595,11 @@ class Session:
                     async for outcome in outcomes:
                         summary.add(outcome)
                         if spans is not None:
-                            answer = outcome.result
-                            is_answer = isinstance(answer, Answer)
+                            answer = outcome.result if isinstance(outcome.result, Answer) else None
                             spans.finished(
-                                outcome.unit.id,
-                                outcome.trace,
-                                error=outcome.error,
-                                status=answer.status if is_answer else "",
-                                answer=answer.text if is_answer else "",
-                            )
+                                outcome.unit.id, outcome.trace, error=outcome.error,
+                                status=answer.status if answer else "", answer=answer.text if answer else "",
+                            )  # fmt: skip
                         yield outcome
             finally:
                 summary.limits = pearl.client.limiter.limits
@@ -614,11 +610,8 @@ class Session:
                 summary.status = "paused" if is_paused and not watcher.is_stopping() else "stopped"
             if store is not None and run is not None:
                 summary.statuses = store.tally(run.id)
-                counts = {
-                    "rows": summary.n_rows,
-                    "failed": summary.n_failed,
-                    "from_before": summary.n_known,
-                }
+                n_failed, n_known = summary.n_failed, summary.n_known
+                counts = {"rows": summary.n_rows, "failed": n_failed, "from_before": n_known}
                 run.finish(summary.status, counts)
 
     def _equipped(

@@ -242,10 +242,7 @@ def command(
 
 
 def _run(
-    schema: Schema,
-    tasks: Iterable[Task],
-    outs: Sequence[str | None],
-    options: dict[str, Any],
+    schema: Schema, tasks: Iterable[Task], outs: Sequence[str | None], options: dict[str, Any]
 ) -> int:
     """Run the tasks, and write the tables of all rows."""
     from pearl.cli.work import Work, known_length, resume_command, run_units, tasks_code

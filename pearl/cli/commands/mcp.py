@@ -185,10 +185,8 @@ class Tools:
             ]
         }
         if left := [task.id for task in tasks if task.id not in ran]:
-            result |= {
-                "not_run": left,
-                "why": str(run.summary.error or "the run ended before them"),
-            }
+            why = str(run.summary.error or "the run ended before them")
+            result |= {"not_run": left, "why": why}
         return result
 
     async def evidence(self, document: Name, quotes: list[str]) -> dict[str, Any]:
@@ -203,23 +201,12 @@ class Tools:
             loaded = await asyncio.to_thread(load, path)
             verifier = Verifier(loaded.text)
             results = [verifier.verify(quote) for quote in quotes]
-        checked = [
-            {
-                "quote": quote,
-                "match": result.result,
-                "passages": _shortened(
-                    [
-                        {
-                            "start": span.start,
-                            "end": span.end,
-                            "text": loaded.text[span.start : span.end],
-                        }
-                        for span in result.spans
-                    ]
-                ),
-            }
-            for quote, result in zip(quotes, results, strict=True)
-        ]
+        checked = []
+        for quote, result in zip(quotes, results, strict=True):
+            places = [(span.start, span.end) for span in result.spans]
+            passages = [{"start": a, "end": b, "text": loaded.text[a:b]} for a, b in places]
+            found = {"quote": quote, "match": result.result, "passages": _shortened(passages)}
+            checked.append(found)
         return {"quotes": checked}
 
     async def search(self, query: Question, documents: Documents, k: int = 10) -> dict[str, Any]:

@@ -123,13 +123,10 @@ async def _one(
                     checked = await pearl.plan(
                         question, kind=kind, parameters=values, sources=given, trace=events,
                     )  # fmt: skip
-                replies = (
-                    stack.enter_context(reply_store(options["store"]))
-                    if values and not named
-                    else None
-                )
-                if replies is not None:
-                    await KeptPlans(replies, pearl, kind).add(checked)
+                if values and not named:
+                    with reply_store(options["store"]) as replies:
+                        if replies is not None:
+                            await KeptPlans(replies, pearl, kind).add(checked)
         row = to_json(_row(question, checked, events), indent=2)
         file.write(f"{row if options['as_json'] else checked}\n")
     return 0

@@ -23,6 +23,7 @@ from pearl.cli.options import (
     Parsed,
     as_json,
     force_option,
+    grouped,
     opened_folder,
     option,
     refuse,
@@ -148,12 +149,17 @@ def reply(keys: tuple[str, ...], store: str | None) -> int:
     return StoreError.exit_code if n_lost else 0
 
 
+_resuming = grouped(
+    option("-o --out", PATH, "File for the rows [default: the run's].", metavar="FILE"),
+    option("-y --yes", bool, "Confirm resuming a run of a store that you name."),
+    store_option,
+)
+
+
 @command.command(context_settings={"ignore_unknown_options": True})
 @click.argument("run")
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTION...]")
-@option("-o --out", PATH, "File for the rows [default: the run's].", metavar="FILE")
-@option("-y --yes", bool, "Confirm resuming a run of a store that you name.")
-@store_option
+@_resuming
 @click.pass_context
 def resume(
     ctx: click.Context, run: str, options: tuple[str, ...], out: str | None, yes: bool,
@@ -180,15 +186,9 @@ STATES = ("undecided", "failed", "degraded", "refused", "nothing_found")
     multiple=True,
 )  # fmt: skip
 @option(
-    "--row",
-    str,
-    "Of them the row of this id; repeatable [default: all].",
-    metavar="ID",
-    multiple=True,
-)
-@option("-o --out", PATH, "File for the rows [default: the run's].", metavar="FILE")
-@option("-y --yes", bool, "Confirm running a run of a store that you name.")
-@store_option
+    "--row", str, "Of them the row of this id; repeatable [default: all].", metavar="ID", multiple=True,
+)  # fmt: skip
+@_resuming
 @click.pass_context
 def retry(
     ctx: click.Context, run: str, options: tuple[str, ...], state: tuple[str, ...],

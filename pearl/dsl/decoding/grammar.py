@@ -431,10 +431,7 @@ def _declaration(library: ActionLibrary) -> list[str]:
     """The rules of a declaration without duplicate parameters."""
     more = " ".join(f'[", {name}"' for name in NEW_PARAMETERS) + "]" * len(NEW_PARAMETERS)
     own = '"X" [", ..." | ", Y" [", ..." | ", Z" [", ..."]]]'
-    return [
-        f'action: NEW (("CTX" | "ROWS") {more} | {own}) {_END} "\\n"',
-        _new_name(library),
-    ]
+    return [f'action: NEW (("CTX" | "ROWS") {more} | {own}) {_END} "\\n"', _new_name(library)]
 
 
 def _new_name(library: ActionLibrary) -> str:
