@@ -19,17 +19,7 @@ _END = b"\xff"  # in no text of UTF-8
 def rename(
     rows: Iterable[Row | DataError], columns: Mapping[str, str], fields: Iterable[str]
 ) -> Iterator[Row | DataError]:
-    """Rename the columns of rows to the fields that they hold, as in `Source.columns`.
-
-    The columns are those of the first row.
-
-    Example:
-        >>> row = Row({"text": "Who?", "a": "I", "b": "you"}, "q.csv", 2)
-        >>> names = ["question", "options"]
-        >>> (named,) = rename([row], {"question": "text", "options": "a,b"}, names)
-        >>> named.fields
-        {'question': 'Who?', 'options': ['I', 'you']}
-    """
+    """Rename the columns, which are those of the first row, to the fields that they hold, as in `Source.columns`."""
     fields = list(fields)
     for field in columns:
         _check("field", field, fields, "--column")
@@ -90,13 +80,7 @@ class Names:
         return id
 
     def claim(self, digest: str, name: str, line: int) -> str:
-        """The name of a text with this digest: its first name; with the line if another text has that name.
-
-        Example:
-            >>> names = Names()
-            >>> [names.claim(*row) for row in [("0a", "a", 1), ("0a", "b", 2), ("0b", "a", 3)]]
-            ['a', 'a', 'a, line 3']
-        """
+        """The name of a text with this digest: its first name; with the line if another text has that name."""
         key = bytes.fromhex(digest)
         if place := self._places[key]:
             end = self._names.index(_END, place)

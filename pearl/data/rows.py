@@ -155,12 +155,7 @@ class Row:
 
 
 def kind(value: Any) -> str:
-    """The JSON type of a value, for messages.
-
-    Example:
-        >>> kind([1])
-        'an array'
-    """
+    """The JSON type of a value, for messages: `an array`."""
     match value:
         case None:
             return "null"

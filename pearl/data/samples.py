@@ -23,12 +23,7 @@ class Turn:
 
 
 def letter(index: int) -> str:
-    """The letter of option `index`, counted from 0.
-
-    Example:
-        >>> letter(2)
-        'C'
-    """
+    """The letter of option `index`, counted from 0."""
     return string.ascii_uppercase[index]
 
 

@@ -56,12 +56,7 @@ _CAUSES = (
 
 
 def is_address(name: str) -> bool:
-    """Whether a name is an address of this module.
-
-    Example:
-        >>> [is_address(name) for name in ("s3://reviews/2024", "reviews/2024", "https://example.org")]
-        [True, False, False]
-    """
+    """Whether a name is an address of this module."""
     return _ADDRESS.fullmatch(name) is not None
 
 

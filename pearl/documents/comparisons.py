@@ -82,12 +82,7 @@ def is_no_key(value: str) -> bool:
 
 
 def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
-    """Whether more than half of the distinct non-empty values have a kind.
-
-    Example:
-        >>> are_mostly("number", ["7", "", "8 mg", "none"]), are_mostly("date", ["7", "8"])
-        (True, False)
-    """
+    """Whether more than half of the distinct non-empty values have a kind."""
     different = [v for v in dict.fromkeys(values) if v and v.strip()][:MAX_SAMPLED]
     read = _numbers(different).values() if kind == "number" else read_dates(different).periods
     return 2 * sum(each is not None for each in read) > len(different)
@@ -216,15 +211,7 @@ BLANK = "", ""  # The sort key of an empty value
 
 
 def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None, Any], list[str]]:
-    """The sort key of each value, None for one that cannot be compared with the others; and notes.
-
-    Numbers are compared as numbers, and dates as dates, if most values are; otherwise all values as texts.
-
-    Example:
-        >>> keys, notes = sort_keys(["9", "12.5 mg", "2 g", "many", ""], "dose")
-        >>> sorted((k for k in keys if keys[k] not in (None, BLANK)), key=lambda k: keys[k]), notes
-        (['9', '12.5 mg'], ['dose: 2 values cannot be compared as numbers: 2 g, many'])
-    """
+    """The sort key of each value, and notes: a number or a date if most are, else a text; None for one that cannot be compared with the others."""
     blank = {value for value in values if value is not None and is_no_key(value)}
     different = [v for v in dict.fromkeys(values) if v is not None and v not in blank]
     keys: dict[str | None, Any] = {v: BLANK if v in blank else None for v in values}

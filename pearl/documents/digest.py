@@ -20,12 +20,7 @@ def digest(parts: Iterable[str | bytes]) -> bytes:
 
 
 def digest_after(parts: Iterable[str | bytes]) -> Callable[[bytes], bytes]:
-    """Return a function that computes the digest of the same parts followed by other bytes.
-
-    Example:
-        >>> digest_after(["a"])(b"b") == digest_after(["a"])(b"b") != digest_after(["b"])(b"b")
-        True
-    """
+    """Return a function that computes the digest of the same parts followed by other bytes."""
     begun = sha256(digest(parts))
 
     def of(data: bytes) -> bytes:
@@ -67,16 +62,7 @@ def _encoded(text: str) -> bytes:
 
 
 class DigestTable:
-    """Key → number from 1, in about 20 bytes per key: for what is remembered of millions of rows.
-
-    It holds 8 bytes of a digest of each key. The digest has a secret of its own, so that nobody can write
-    documents that are mistaken for each other.
-
-    Example:
-        >>> table = DigestTable()
-        >>> [table.add(b"a"), table.add(b"b"), table.add(b"a")], table[b"a"], table[b"c"]
-        ([1, 1, 2], 2, 0)
-    """
+    """Key → number from 1, in about 20 bytes per key: 8 of a digest with a secret, so that no document can be written that is taken for another."""
 
     def __init__(self) -> None:
         self._secret = os.urandom(16)

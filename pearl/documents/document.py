@@ -247,12 +247,7 @@ def _document(text: str, name: str, path: str, reader: str | None = None) -> Doc
 
 
 def page_ranges(numbers: Iterable[int]) -> str:
-    """Ascending numbers of pages as text.
-
-    Example:
-        >>> page_ranges([3, 7, 8, 9])
-        'pages 3, 7-9'
-    """
+    """Ascending numbers of pages as text: `pages 3, 7-9`."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

@@ -69,10 +69,5 @@ def month_number(name: str) -> int:
 
 
 def singular(word: str) -> str:
-    """A noun without its plural ending: `categories`, `users`.
-
-    Example:
-        >>> singular("categories"), singular("users"), singular("is")
-        ('category', 'user', 'is')
-    """
+    """A noun without its plural ending: `categories`, `users`."""
     return re.sub(r"(?<=[a-z]{2})s\Z", "", re.sub(r"ies\Z", "y", word))

@@ -20,22 +20,12 @@ _SIGNS = dict.fromkeys(map(ord, RAISE + LOWER + END))
 
 
 def raised(text: str) -> str:
-    """Raised text, such that no digit of it is part of the number before it.
-
-    Example:
-        >>> [raised(text) for text in ("2", "-6", "1,2", "a", "th", "[3]", "*")]
-        ['²', '⁻⁶', '^(1,2)', '^(a)', 'th', '[3]', '*']
-    """
+    """Raised text, such that no digit of it is part of the number before it."""
     return _moved(text, _RAISED, "^")
 
 
 def lowered(text: str) -> str:
-    """Lowered text, as `raised`.
-
-    Example:
-        >>> lowered("2"), lowered("i1")
-        ('₂', '_(i1)')
-    """
+    """Lowered text, as `raised`."""
     return _moved(text, _LOWERED, "_")
 
 
@@ -72,12 +62,7 @@ _ROMAN = [
 
 
 def list_number(n: int, style: str) -> str | None:
-    """The number of an entry as a list shows it; None in a style that is not known.
-
-    Example:
-        >>> list_number(4, "i"), list_number(28, "upperLetter"), list_number(7, "decimalZero")
-        ('iv', 'BB', '07')
-    """
+    """The number of an entry as a list shows it; None in a style that is not known."""
     match style:
         case "1" | "decimal":
             return str(n)

@@ -230,12 +230,7 @@ def plain_character(character: str) -> str:
 
 
 def find_figures(line: str) -> Iterator[tuple[int, int]]:
-    """The places of the numbers in a plain line, each from its sign, currency or word for a minus.
-
-    Example:
-        >>> [("It fell by CHF 1,250.50, minus 5, 租金3500元.")[start:end] for start, end in find_figures("It fell by CHF 1,250.50, minus 5, 租金3500元.")]
-        ['CHF 1,250.50', 'minus 5', '3500']
-    """
+    """The places of the numbers in a plain line, each from its sign, currency or word for a minus."""
     for figure in _FIGURE.finditer(line):
         yield (_minus_before(line, figure.start()) or figure).start(), figure.end()
 
@@ -245,16 +240,7 @@ def _minus_before(line: str, at: int) -> re.Match[str] | None:
 
 
 def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
-    """The numbers of a running text, in digits or in small English words: as written, their value and their unit.
-
-    The value of an unclear one, such as `1.250` or `3 dozen`, is its text. Groups of digits are one number.
-
-    Example:
-        >>> for shown, value, unit in quantities("A dog took 65,5 Mio. €, or minus two per cent."):
-        ...     print(shown, f"{value:f}", unit)
-        65.5 Mio. 65500000 €
-        minus 2 -2 %
-    """
+    """The numbers of a running text, in digits or small English words: as written, their value (its text if it is unclear: `1.250`, `3 dozen`) and their unit."""
     line = _SMALL.sub(lambda word: str(SMALL_NUMBERS[word[0].casefold()]), plain(text))
     line = _RUN.sub(lambda run: _canonical(run[0]), _PER_CENT.sub("%", line))
     end = 0
@@ -422,12 +408,7 @@ def find_quantity(text: str, *, decimal: str = "") -> Quantity | None:
 
 
 def is_bound(text: str) -> bool:
-    """Whether a text gives a bound instead of a number.
-
-    Example:
-        >>> is_bound("less than $5"), is_bound(">5"), is_bound("about $5")
-        (True, True, False)
-    """
+    """Whether a text gives a bound instead of a number: `less than $5`."""
     return _BOUND.search(text) is not None
 
 

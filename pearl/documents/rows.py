@@ -201,12 +201,7 @@ class Rows(Sequence[Row]):
 
 
 def document_fields(name: str, metadata: Mapping[str, str]) -> dict[str, str | None]:
-    """The fields of a document: its name and its metadata; a name that occurs twice is numbered.
-
-    Example:
-        >>> document_fields("a.txt", {"year": "2008", "Document": "b"})
-        {'Document': 'a.txt', 'year': '2008', 'Document (2)': 'b'}
-    """
+    """The fields of a document: its name and its metadata; a name that occurs twice is numbered."""
     fields: dict[str, str | None] = {DOCUMENT: name} if name else {}
     for key, value in metadata.items():
         fields[unused_name(key, fields)] = value
@@ -240,12 +235,7 @@ def shortened(text: str, length: int = 100) -> str:
 
 
 def unused_name(name: str, taken: Container[str]) -> str:
-    """A name, numbered if it is taken.
-
-    Example:
-        >>> unused_name("rank", {"rank": "3"})
-        'rank (2)'
-    """
+    """A name, numbered if it is taken: `rank (2)`."""
     names = (name if i == 1 else f"{name} ({i})" for i in count(1))
     return next(each for each in names if each not in taken)
 

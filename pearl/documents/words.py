@@ -70,15 +70,7 @@ def words(text: str) -> list[str]:
 
 
 def shared_words(one: str, other: str) -> float:
-    """Token F1: the harmonic mean of the shares of the words of both texts that both have, 0 to 1.
-
-    Source:
-        Rajpurkar et al., SQuAD (2016), F1.
-
-    Example:
-        >>> shared_words("a small red boat", "the boat")
-        0.5
-    """
+    """Token F1 (Rajpurkar et al., SQuAD, 2016): the harmonic mean of the shares of the words of both texts that both have, 0 to 1."""
     first, second = words(one), words(other)
     n_shared = (Counter(first) & Counter(second)).total()
     return 2 * n_shared / (len(first) + len(second))

@@ -12,12 +12,7 @@ _START = lazy_pattern(r'\{(?=\s*["}])')
 
 
 def json_objects(text: str) -> list[dict[str, Any]]:
-    """All outer objects of a text, in order; ValueError for a broken one or one with a repeated key.
-
-    Example:
-        >>> json_objects('The parts {two}: {"a": 1}, or {"a": 2}')
-        [{'a': 1}, {'a': 2}]
-    """
+    """All outer objects of a text, in order; ValueError for a broken one or one with a repeated key."""
     decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
     objects: list[dict[str, Any]] = []
     end = 0

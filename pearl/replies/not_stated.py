@@ -38,13 +38,7 @@ _NOTHING = lazy_pattern(r"nothing(?: was| is)? found(?:[.:;,–—].*)?", re.I)
 
 
 def says_nothing(text: str) -> bool:
-    """Whether a text is the "Nothing found." line.
-
-    Example:
-        >>> texts = "Nothing found: no such dog.", "Nothing found, but a cat.", "Nothing happened."
-        >>> [says_nothing(text) for text in texts]
-        [True, False, False]
-    """
+    """Whether a text is the "Nothing found." line."""
     return _NOTHING.fullmatch(text.strip(EDGES)) is not None and not _BUT.search(text)
 
 

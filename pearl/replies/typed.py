@@ -149,16 +149,6 @@ def read_reply(
             where that text may be a remark; None where it is no reply of a model.
         given: The arguments of the step, whose words a number may repeat: "12 animals".
         is_of_numbers: Whether every entry of a list has to be a number.
-
-    Example:
-        >>> read_reply('{"entries": [{"entry": "a dog", "quote": "The dog sat."}]}', ValueType.LIST).value
-        ['a dog']
-        >>> read_reply("- a dog\n- a cat\n\n> The dog saw the cat.", ValueType.LIST).value
-        ['a dog', 'a cat']
-        >>> read_reply("There is no mention of animals", ValueType.LIST).state
-        'undecided'
-        >>> read_reply("She was late.\n> She came at nine.", ValueType.TEXT).value
-        'She was late.'
     """
     try:
         stated = _of_json(text, wanted)
@@ -298,14 +288,7 @@ def _in_plain_form(stated: _Stated) -> str:
 
 
 def begun(text: str, wanted: ValueType, kept: Callable[[str], str]) -> str:
-    r"""The beginning of a reply that was cut off: its whole entries, or what `kept` keeps of its text; "" if none.
-
-    Example:
-        >>> begun('{"answer": "He fled. She st', ValueType.TEXT, lambda said: said[:8])
-        '{"answer": "He fled."}'
-        >>> begun('{"entries": [{"entry": "a dog", "quote": "A dog."}, {"entry": "a c', ValueType.LIST, str)
-        '{"entries": [{"entry": "a dog", "quote": "A dog."}]}'
-    """
+    """The beginning of a reply that was cut off: its whole entries, or what `kept` keeps of its text; "" if none."""
     if not _BEGINS.match(text):
         return kept(text)
     if wanted is ValueType.LIST:

@@ -61,14 +61,7 @@ def fold(text: str) -> str:
 
 
 def word_form(folded: str) -> str:
-    """A folded text as its words with one blank before each and one at the end.
-
-    An apostrophe within a word does not end it: `Modi'in` is one word.
-
-    Example:
-        >>> word_form("h&c, modi'in-re'ut")
-        ' h c modiin reut '
-    """
+    """A folded text as its words, with one blank before each and one at the end; an apostrophe within a word does not end it: `Modi'in`."""
     words = re.findall(r"[^\W_]+", re.sub(r"(?<=\w)'(?=\w)", "", folded))
     return f" {' '.join(words)} "
 
@@ -362,12 +355,7 @@ def _is_plain_number(
 
 
 def number_in(text: str) -> tuple[int | float, str] | None:
-    """The number and unit of a text; None if it is not a number, or ambiguous.
-
-    Example:
-        >>> number_in("$ (1,315)"), number_in("12.5%"), number_in("much")
-        ((-1315, '$'), (12.5, '%'), None)
-    """
+    """The number and unit of a text; None if it is not a number, or ambiguous."""
     found = read_quantity(text)
     is_number = found and _is_plain_number(text, _behind(text), found)
     return _plain(found) if found and is_number else None

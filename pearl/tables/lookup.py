@@ -345,12 +345,7 @@ async def look_up(
 
 
 def declined(reply: str) -> str:
-    """The reason that a reply gives for not writing a query; "" if it gives none.
-
-    Example:
-        >>> declined("Undecided: 'cheap' is of no column")
-        "'cheap' is of no column"
-    """
+    """The reason that a reply gives for not writing a query; "" if it gives none."""
     said = _UNDECIDED.match(reply)
     return said["why"].strip() if said else ""
 

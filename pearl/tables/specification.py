@@ -120,12 +120,7 @@ class Arithmetic(_Model):
         return operands
 
     def __str__(self) -> str:
-        """The formula, which is also the name of the column.
-
-        Example:
-            >>> str(Arithmetic(multiply=("Units", Arithmetic(add=("Price", 1)))))
-            'Units * (Price + 1)'
-        """
+        """The formula, `Units * (Price + 1)`, which is also the name of the column."""
         shown = (f"({one})" if isinstance(one, Arithmetic) else str(one) for one in self.operands)
         return f" {SIGNS[self.operation]} ".join(shown)
 
@@ -250,13 +245,7 @@ class Query(_Model):
 
     @property
     def words(self) -> str:
-        """The query on one line, for people.
-
-        Example:
-            >>> older = Condition(column="age", op="after", value=("60",))
-            >>> Query(where=AllOf(all=(older,)), aggregate=(Aggregate(function="count"),)).words
-            "count where age > '60'"
-        """
+        """The query on one line, for people."""
         wanted = [one.name for one in self.aggregate] or list(map(str, self.select)) or ["rows"]
         parts = [", ".join(wanted)]
         if self.where is not None:

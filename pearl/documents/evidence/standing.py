@@ -21,12 +21,7 @@ _ENDS = ("\n", ". ", "! ", "? ", "; ", "。", "！", "？")
 
 
 def is_telling(field: Field, value: Stated) -> bool:
-    """Whether a value without a quote is looked up: yes, no, labels, and what is told in other words are not.
-
-    Example:
-        >>> [is_telling(Field("sum", "number"), Decimal(number)) for number in ("1315.63", "2.5", "54")]
-        [True, True, False]
-    """
+    """Whether a value without a quote is looked up: yes, no, labels, and what is told in other words are not."""
     if field.type in ("int", "number", "decimal"):
         return "." in _digits(value) or len(_digits(value)) >= MIN_FIGURES
     return (

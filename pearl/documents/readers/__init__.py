@@ -51,17 +51,12 @@ def reading(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 class ReaderText(str):
-    """The text of a file, with what the reader says about it.
-
-    Attributes:
-        ocr: Page (from 1) that was read by OCR → mean confidence of its words, 0 to 1.
-        notes: Notices for the user, one line each.
-    """
+    """The text of a file, with what the reader says about it."""
 
     __slots__ = ("notes", "ocr")
 
-    ocr: Mapping[int, float]
-    notes: tuple[str, ...]
+    ocr: Mapping[int, float]  # page (from 1) → mean confidence of its words, 0 to 1
+    notes: tuple[str, ...]  # for the user, one line each
 
     def __new__(
         cls, text: str, ocr: Mapping[int, float] = MappingProxyType({}), notes: Sequence[str] = ()
@@ -73,15 +68,7 @@ class ReaderText(str):
 
 
 def not_read(counts: Mapping[str, int]) -> tuple[str, ...]:
-    """The note of a `ReaderText` that names what the file has and the text lacks.
-
-    Args:
-        counts: What is left out, in the singular → how many there are.
-
-    Example:
-        >>> not_read({"footnote": 2, "chart": 1, "comment": 0})
-        ('not read: 2 footnotes, 1 chart',)
-    """
+    """The note of a `ReaderText` that names what the file has and the text lacks, each in the singular with its count."""
     named = [
         f"{n:,} {what}{'' if n == 1 else 'es' if what.endswith('x') else 's'}"
         for what, n in counts.items()

@@ -219,13 +219,7 @@ def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row], st
 
 
 def scale_notes(text: str, pieces: Sequence[Piece]) -> Iterator[str]:
-    r"""Notes on the scales that captions and headers name, one sentence each.
-
-    Example:
-        >>> text = "In millions:\n\n| item | 2008 |\n|---|---|\n| sales | $5 |\n"
-        >>> list(scale_notes(text, [Piece(40, 54, {"item": "sales", "2008": "$5"})]))
-        ['numbers of the table with item, 2008 are in millions, as its caption says']
-    """
+    """Notes on the scales that captions and headers name, one sentence each."""
     end = 0
     names: tuple[str, ...] = ()
     for piece in pieces:
@@ -261,12 +255,7 @@ def titles_of(
 
 
 def same_columns_note(titles: Iterable[str]) -> str:
-    r"""The note on rows of several tables with the same columns; "" if they have one title.
-
-    Example:
-        >>> same_columns_note(["2023", "2024", "2023"])
-        'rows of 2 tables with the same columns: 2023; 2024'
-    """
+    """The note on rows of several tables with the same columns; "" if they have one title."""
     different = list(dict.fromkeys(titles))
     if len(different) < 2:
         return ""

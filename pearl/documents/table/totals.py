@@ -59,12 +59,7 @@ def _named(kind: str, found: Mapping[int, str]) -> Iterator[str]:
 
 
 def names_total(text: str) -> bool:
-    """Whether a short text has a word for totals.
-
-    Example:
-        >>> names_total("Total revenue"), names_total("Zwischensumme:"), names_total("Totality")
-        (True, True, False)
-    """
+    """Whether a short text has a word for totals."""
     return len(text) <= _MAX_LABEL and _NAMES_TOTAL.search(text) is not None
 
 
@@ -303,14 +298,7 @@ class Parted(NamedTuple):
 
 
 def part_rows(rows: Sequence[Row], fields: Sequence[Mapping[str, str | None]] = ()) -> Parted:
-    """Part the rows of one table; `fields` are those of the table if its rows have more.
-
-    Example:
-        >>> table = [Row("", {"city": city, "n": n}) for city, n in (("Bonn", "1"), ("Ulm", "2"), ("Total", "3"))]
-        >>> parted = part_rows(table)
-        >>> len(parted.rows), parted.notes
-        (2, ("totals, which are not counted as rows: row 3 'Total', the sum of 2 rows",))
-    """
+    """Part the rows of one table; `fields` are those of the table if its rows have more."""
     fields = fields or [row.fields for row in rows]
     if not any(fields):
         return Parted(tuple(rows))  # parts of a text

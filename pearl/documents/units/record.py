@@ -527,16 +527,7 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
 
 
 def below_headers(text: str) -> list[Piece]:
-    r"""The rows below a header: those of Markdown tables, CSV and similar forms.
-
-    Records of other forms, which have names beside their values, are not returned.
-
-    Example:
-        >>> [piece.fields for piece in below_headers("Sales:\n\n| id |\n|---|\n| 1 |")]
-        [{'id': '1'}]
-        >>> below_headers("User: 7 || Text: yes\nUser: 9 || Text: no")
-        []
-    """
+    """The rows below a header, of Markdown tables, CSV and similar forms; not the records of forms that have names beside their values."""
     form, found = _best(text)
     # A single row in much text is a table only in Markdown.
     return found if form is find_cells and len(found) > 1 else find_markdown(text)
