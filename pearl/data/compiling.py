@@ -372,7 +372,8 @@ class _Compiler:
         self.is_shortened |= len(str(schema.get("description", ""))) > MAX_ABOUT
         found = [_text(schema.get("description")) or (name and _titled(schema.get("title"), name))]
         found += [_text(v) for k, v in schema.items() if k not in _KNOWN and _is_hint(v)]
-        examples = [*_listed(schema.get("examples")), *([schema["example"]] if "example" in schema else [])]  # fmt: skip
+        given = schema.get("examples")
+        examples = [*(given if isinstance(given, list) else ()), *([schema["example"]] if "example" in schema else [])]  # fmt: skip
         plain = [str(v) for v in examples if isinstance(v, str | int | float) and len(str(v)) <= 60]
         if plain:
             found.append(f"for example {', '.join(plain[:3])}")
@@ -578,7 +579,3 @@ def _titled(title: Any, name: str) -> str:
 def _is_hint(value: Any) -> bool:
     """Whether an unknown keyword has words about the value."""
     return isinstance(value, str) and " " in value.strip() and len(value) <= MAX_ABOUT
-
-
-def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()

@@ -37,6 +37,8 @@ ORDERED = frozenset({"before", "after", "at least", "at most"})
 
 Verdict = bool | None  # whether a value meets the condition; None if that is undecided
 
+Test = Callable[[str], Verdict]  # a value → whether it meets a condition
+
 Kind = Literal["date", "number"]
 
 MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
@@ -90,7 +92,7 @@ def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
 
 def comparison(
     operator: str, wanted: Wanted, values: Sequence[str], name: str
-) -> tuple[Callable[[str], Verdict], list[str]]:
+) -> tuple[Test, list[str]]:
     """Return the test of one value of a column, undecided for what cannot be read or has another unit, and notes for the reader."""
     if operator not in OPERATORS:
         raise ValueError(f"unknown operator '{operator}'; operators are {', '.join(OPERATORS)}")
@@ -126,7 +128,7 @@ def any_of(verdicts: Iterable[Verdict]) -> Verdict:
     return True if True in verdicts else None if None in verdicts else False
 
 
-def _any_of(wanted: Wanted, same: Callable[[str, str], Verdict]) -> Callable[[str], Verdict]:
+def _any_of(wanted: Wanted, same: Callable[[str, str], Verdict]) -> Test:
     def meets(value: str) -> Verdict:
         sure = any_of(same(value, text) for text in wanted.sure)
         if sure is not False:
@@ -162,8 +164,7 @@ def _sameness(
             if keys[value] == keys[text] or not keys[value] or period is None:
                 return keys[value] == keys[text]
             one = of_value[value]
-            day_range = (period.first, period.last)
-            return None if one is None else placed("is", (one.first, one.last), day_range)
+            return None if one is None else placed("is", one, period)
 
         return is_same_date, notes
     amounts = {text: amount for text in texts if (amount := _number(text))}
@@ -236,7 +237,7 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
                 notes.append(f"{name}: sorted as texts, {why}")
     elif n_dates > n_numbers:  # years alone are both
         pairs = zip(different, dates.periods, strict=True)
-        keys.update({value: (period.first, period.last) for value, period in pairs if period})
+        keys.update({value: period for value, period in pairs if period})
         notes += filter(None, [dates.note])
     else:
         keys.update(amounts)
@@ -322,51 +323,45 @@ def _periods(values: Sequence[str], texts: Sequence[str]) -> tuple[_Periods, _Pe
     return of_value, periods, [dates.note, *(note for _, note in read.values())]
 
 
-def _order(
-    operator: str, text: str, values: Sequence[str]
-) -> tuple[Callable[[str], Verdict], list[str]]:
+def _order(operator: str, text: str, values: Sequence[str]) -> tuple[Test, list[str]]:
     """Return the test that compares a value as a date or a number."""
+    read: Mapping[str, Range | None]
     if read_period(text)[0] and (not text.strip().isdecimal() or are_mostly("date", values)):
-        of_value, periods, notes = _periods(values, [text])
-        period = periods[text]
-
-        def is_placed(value: str) -> Verdict:
-            found = of_value[value]
-            if found is None or period is None:
-                return None if value.strip() else False
-            return placed(operator, (found.first, found.last), (period.first, period.last))
-
-        return is_placed, notes
-    wanted = _number(text)
-    if wanted is None:
+        read, periods, notes = _periods(values, [text])
+        wanted: Range | None = periods[text]
+    elif number := _number(text):
+        unit = _unit_beside(text, number[1])
+        found = {v: (one[0], _unit_beside(v, one[1])) for v, one in _numbers(values).items() if one}
+        units = Counter(own for _, own in found.values() if own)
+        if not unit and units:  # a number without a unit is in the most frequent unit
+            unit = units.most_common(1)[0][0]
+        alike = {v: (one, one) for v, (one, own) in found.items() if not unit or own in ("", unit)}
+        read = {value: alike.get(value) for value in values}
+        wanted = number[0], number[0]
+        names = dict.fromkeys([unit, *units]) if len({unit, *units} - {""}) > 1 else ()
+        shown = ", ".join(name[:40] for name in list(names)[:5]) + ", ..." * (len(names) > 5)
+        notes = [f"numbers in different units: {shown}"] if names else []
+    else:
         why = "it cannot be read with certainty"
         try:
             quantity(text)
         except ValueError as error:
             why = str(error)
         raise ValueError(f"'{text}' is neither a date nor a number ({why})")
-    number, unit = wanted[0], _unit_beside(text, wanted[1])
-    read = {
-        value: found and (found[0], _unit_beside(value, found[1]))
-        for value, found in _numbers(values).items()
-    }
-    units = Counter(found[1] for found in read.values() if found and found[1])
-    if not unit and units:  # a number without a unit is in the most frequent unit
-        unit = units.most_common(1)[0][0]
 
     def meets(value: str) -> Verdict:
-        found = read[value]
-        if found is None:
+        one = read[value]
+        if one is None or wanted is None:
             return None if value.strip() else False
-        is_other = unit and found[1] and unit != found[1]
-        return None if is_other else placed(operator, (found[0], found[0]), (number, number))
+        return placed(operator, one, wanted)
 
-    names = dict.fromkeys([unit, *units]) if len({unit, *units} - {""}) > 1 else ()
-    shown = ", ".join(name[:40] for name in list(names)[:5]) + ", ..." * (len(names) > 5)
-    return meets, [f"numbers in different units: {shown}"] if names else []
+    return meets, notes
 
 
-def placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:
+Range = tuple[Any, Any]
+
+
+def placed(operator: str, one: Range, other: Range) -> Verdict:
     """Compare two ranges; None if only part of the first meets the condition."""
     match operator:
         case "is":

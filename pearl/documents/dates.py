@@ -18,6 +18,7 @@ from datetime import date, timedelta
 from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 from unicodedata import normalize
 
 from pearl.documents.english import MONTH, WEEKDAYS, month_number
@@ -90,8 +91,7 @@ _of_one_reading = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
+class Period(NamedTuple):
     """Days from the first to the last, both included; one day is a date."""
 
     first: date

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 from pearl.documents.comparisons import (
     ORDERED,
+    Range,
+    Test,
     Verdict,
     all_of,
     any_of,
@@ -48,8 +50,6 @@ _MAX_NAMED = (
 )
 
 _T = TypeVar("_T")
-
-Test = Callable[[str], Verdict]  # a cell → whether it meets a condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +187,7 @@ def _verdicts(
             return [True] * len(table)
         case Not():
             return _verdicts(where.no, table, is_negated=not is_negated)
-        case AllOf() | AnyOf():
-            those = where.all if isinstance(where, AllOf) else where.any
+        case AllOf(all=those) | AnyOf(any=those):
             each = (_verdicts(one, table, is_negated=is_negated) for one in those)
             joined = all_of if isinstance(where, AllOf) is not is_negated else any_of
             return map(joined, zip(*each, strict=True))
@@ -208,23 +207,23 @@ def _verdicts(
             return map(verdicts.__getitem__, column.cells)
 
 
+_OPPOSITES = {
+    "is not empty": "is empty", "is not": "is", "not in": "in", "does not contain": "contains",
+}  # fmt: skip
+
+
 def _test(one: Condition, column: TypedColumn) -> Test:
     match one.op:
+        case "is not empty" | "is not" | "not in" | "does not contain":
+            meets = _test(one.model_copy(update={"op": _OPPOSITES[one.op]}), column)
+            return lambda cell: negated(meets(cell))
         case "is empty":
             return lambda cell: not fold(cell)
-        case "is not empty":
-            return lambda cell: bool(fold(cell))
         case "is" | "in":
             tests = [_equality(column, value) for value in one.value]
             return lambda cell: any_of(test(cell) for test in tests)
-        case "is not" | "not in":
-            tests = [_equality(column, value) for value in one.value]
-            return lambda cell: negated(any_of(test(cell) for test in tests))
         case "contains":
             return _containment(one.value[0])
-        case "does not contain":
-            contains = _containment(one.value[0])
-            return lambda cell: negated(contains(cell))
         case "open":
             return _opening(column, one.value[0])
         case operator:
@@ -245,13 +244,12 @@ def _equality(column: TypedColumn, value: str) -> Test:
     return lambda cell: _read(column, cell, lambda *own: placed("is", own, wanted))
 
 
-def _range(column: TypedColumn, value: str) -> tuple[Any, Any] | None:
+def _range(column: TypedColumn, value: str) -> Range | None:
     """A number (twice) or the first and last day of a period, as the column's kind is; None for a text."""
     if column.kind == "number" and (found := number_in(value)):
         return found[0], found[0]
     if column.kind == "date":
-        period, _ = read_period(value, column.is_day_first)
-        return (period.first, period.last) if period else None
+        return read_period(value, column.is_day_first)[0]
     return None
 
 
@@ -262,7 +260,7 @@ def _read(column: TypedColumn, cell: str, test: Callable[[Any, Any], Verdict]) -
     parsed = column.parsed.get(cell)
     if parsed is None:
         return None
-    return test(parsed.first, parsed.last) if column.kind == "date" else test(parsed, parsed)
+    return test(*parsed) if column.kind == "date" else test(parsed, parsed)
 
 
 def _containment(value: str) -> Test:
@@ -362,7 +360,7 @@ def _figure(one: Aggregate, rows: Sequence[int], table: QueryTable) -> int | flo
         case "count different":
             return len({_group_key(column, cell) for cell in cells})
         case "min" | "max" if column.kind == "date":
-            days = (day for period in numbers for day in (period.first, period.last))
+            days = (day for period in numbers for day in period)
             return (min if one.function == "min" else max)(days, default=None)
         case "min" | "max":
             return (min if one.function == "min" else max)(numbers, default=None)

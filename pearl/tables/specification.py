@@ -196,8 +196,7 @@ _SIGNS = {"before": "<", "after": ">", "at least": "≥", "at most": "≤"}
 def _told(where: Where) -> str:
     """A condition for people."""
     match where:
-        case AllOf() | AnyOf():
-            conditions = where.all if isinstance(where, AllOf) else where.any
+        case AllOf(all=conditions) | AnyOf(any=conditions):
             word = " and " if isinstance(where, AllOf) else " or "
             told = word.join(map(_told, conditions))
             return told if len(conditions) == 1 else f"({told})"
@@ -293,11 +292,8 @@ def conditions(where: Where | None) -> Iterator[Condition]:
             yield where
         case Not():
             yield from conditions(where.no)
-        case AllOf():
-            for one in where.all:
-                yield from conditions(one)
-        case AnyOf():
-            for one in where.any:
+        case AllOf(all=those) | AnyOf(any=those):
+            for one in those:
                 yield from conditions(one)
 
 
@@ -388,7 +384,7 @@ def query_constraint(columns: Sequence[str]) -> constraint.Constraint:
             sort=several(
                 closed(by={"anyOf": [text, arithmetic]}, descending={"enum": [True, False]})
             ),
-            limit={"anyOf": [{"enum": _limits()}, nothing]},
+            limit={"anyOf": [{"enum": _LIMITS}, nothing]},
         ),
         "$defs": {
             "column": {"anyOf": [{"enum": list(columns)}, arithmetic]},
@@ -428,6 +424,5 @@ _ORDER = (
 _NUMBER = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}
 
 
-def _limits() -> list[int]:
-    """The allowed values of `limit`, listed because decoders share no keyword for numeric ranges."""
-    return [*range(1, 21), 25, 30, 40, 50, 100, 200, 500, 1_000]
+_LIMITS = [*range(1, 21), 25, 30, 40, 50, 100, 200, 500, 1_000]
+"""The allowed values of `limit`, listed because decoders share no keyword for numeric ranges."""

@@ -41,6 +41,8 @@ from pearl.errors.patterns import lazy_pattern
 
 Stated = str | Decimal | bool  # A value in a reply, before it is read as the type of its field
 
+Reading = tuple[FieldScalar, Basis]
+
 MAX_DIGITS = 30
 
 MAX_BESIDE = 40  # Characters around a passage that may change its numbers
@@ -52,7 +54,7 @@ class DisagreementError(ValueError):
 
 def agreed(
     field: Field, value: Stated, pieces: Sequence[str], before: str = "", after: str = ""
-) -> tuple[FieldScalar, Basis]:
+) -> Reading:
     """The value of a field and its basis in a passage (`judged` is left to the checker), or `DisagreementError`; `before` and `after` are around it."""
     return _READERS[field.type](field, value, " … ".join(pieces), before, after)
 
@@ -114,9 +116,7 @@ def _place(text: str, passage: str) -> tuple[int, int] | None:
     return span.start, span.end
 
 
-def _copied(
-    field: Field, value: Stated, passage: str, before: str, after: str
-) -> tuple[FieldScalar, Basis]:
+def _copied(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
     """A text that is a run of whole words of its passage; in another order, the checker decides."""
     text = " ".join(_text(value).split())
     place = _place(text, passage)
@@ -155,9 +155,7 @@ def _is_cut(lead: str, text: str, rest: str) -> bool:
     return "@" in text and bool(_MAIL_BEFORE.search(lead) or _MAIL_AFTER.match(rest))
 
 
-def _summary(
-    field: Field, value: Stated, passage: str, before: str, after: str
-) -> tuple[FieldScalar, Basis]:
+def _summary(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
     """A text that is copied, or one in other words whose numbers and dates the passage has."""
     text = _text(value).strip()
     if _place(text, passage):
@@ -228,9 +226,7 @@ def _label_key(text: str) -> str:
     return " ".join(text.replace("_", " ").casefold().split()).strip(" .\"'")
 
 
-def _label(
-    field: Field, value: Stated, passage: str, before: str, after: str
-) -> tuple[FieldScalar, Basis]:
+def _label(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
     """One of the labels; copied if it stands in the passage."""
     same = [str(value)]
     if isinstance(value, bool):  # for the labels yes|no
@@ -249,9 +245,7 @@ def _label(
 _TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 
 
-def _truth(
-    field: Field, value: Stated, passage: str, before: str, after: str
-) -> tuple[FieldScalar, Basis]:
+def _truth(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
     """Yes or no, which no rule reads from a passage."""
     truth = _TRUTHS.get(_label_key(str(value)))
     if truth is None:
@@ -263,9 +257,7 @@ def _truth(
 # Dates
 
 
-def _date(
-    field: Field, value: Stated, passage: str, before: str, after: str
-) -> tuple[FieldScalar, Basis]:
+def _date(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
     text = _text(value).strip()
     stated = find_dates(text)
     if len(stated) != 1 or (stated[0].start, stated[0].end) != (0, len(text)):
@@ -549,9 +541,7 @@ def _factor(unit: str, wanted: str) -> Decimal | None:
     return None
 
 
-def _number(
-    field: Field, value: Stated, passage: str, before: str, after: str
-) -> tuple[FieldScalar, Basis]:
+def _number(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
     with localcontext(prec=2 * MAX_DIGITS):  # nothing is rounded
         number, shown, basis = _shown_number(field, value, passage, before, after)
     if field.type == "decimal":
