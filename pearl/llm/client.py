@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -138,10 +138,8 @@ class ClientSettings:
 
     def create_model(self) -> Model:
         """Create the model without middleware."""
-        settings = ModelSettings(
-            self.base_url, self.timeout_s, self.window, self.server, self.api_key_env,
-            is_asked=self.is_asked, embeddings=self.embeddings,
-        )  # fmt: skip
+        names = [each.name for each in fields(ModelSettings)]
+        settings = ModelSettings(**{name: getattr(self, name) for name in names})
         if isinstance(self.model, str):
             return create_model(self.model, settings)
         # Only a caller who passes an official client has imported the package, which takes a second.

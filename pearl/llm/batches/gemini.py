@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AliasPath, BaseModel, Field
@@ -99,9 +100,8 @@ class VendorBatches(Batches):
         endpoint = session.endpoint
         address = endpoint.url.partition(VERSION)[0]
         root = Endpoint(address, endpoint.model, endpoint.key, endpoint.key_variable)
-        self._own = HttpSession(
-            root, session.timeout_s, key_headers=lambda key: {"x-goog-api-key": key}
-        )
+        own = replace(self._kind, key_headers=lambda key: {"x-goog-api-key": key})
+        self._own = HttpSession(root, session.timeout_s, server=own)
 
     def _wire(self) -> Wire:
         return self._own.connect()

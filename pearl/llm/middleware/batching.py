@@ -395,8 +395,7 @@ class Batched(Wrapper):
                 )
             )
         else:
-            for key in rest:
-                self._deliver(key, error)
+            self._fail(rest, error)
         return {}
 
     async def _sent(

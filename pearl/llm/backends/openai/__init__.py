@@ -20,13 +20,7 @@ from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.openai import faults, replies, servers, sessions
 from pearl.llm.backends.openai.constraining import Constraining, Spend
-from pearl.llm.backends.openai.endpoint import (
-    KEY_VARIABLE,
-    Endpoint,
-    bearer,
-    key_variable,
-    read_key,
-)
+from pearl.llm.backends.openai.endpoint import KEY_VARIABLE, Endpoint, key_variable, read_key
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.replies import Listed, plausible
 from pearl.llm.backends.openai.servers import Server
@@ -108,11 +102,8 @@ class OpenAIModel:
         self.name = f"{backend}:{endpoint.model}"
         self.identity = f"{self.name}@{endpoint.identity}"
         self.notice = f"{backend}: {endpoint.greeting}"
-        self.constrains = (
-            Constrains(frozenset({"grammar", "json"}))  # as far as known without a request
-            if server is None
-            else Constrains(server.by)
-        )
+        # As far as known without a request: an unknown server may take both forms.
+        self.constrains = Constrains((server or servers.load(servers.UNKNOWN)).by)
         may_tokenize = not endpoint.is_openai if server is None else bool(server.tokenizes)
         self.tokenizer = (
             sessions.ServerTokenizer(endpoint, server) if is_asked and may_tokenize else None
@@ -123,12 +114,10 @@ class OpenAIModel:
         self._server = server
         self._endpoint = endpoint
         self._timeout_s = timeout_s
-        self.caching = None if server is None else server.caching(endpoint.model)
         self._session = sessions.HttpSession(
-            endpoint, timeout_s, backend, wire, is_streamed=is_streamed, caching=self.caching,
-            key_headers=bearer if server is None else server.key_headers,
-            page=None if server is None else server.page,
-        )  # fmt: skip
+            endpoint, timeout_s, backend, wire, is_streamed=is_streamed, server=server
+        )
+        self.caching = self._session.caching
         self._constraining = Constraining(self._session, server)
 
     @property

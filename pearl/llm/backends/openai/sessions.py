@@ -16,9 +16,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pearl.documents.digest import digest
 from pearl.documents.tokens import NoTokenizerError, TokenizerError
 from pearl.errors import ModelError
-from pearl.llm import PrefixCaching, Usage
+from pearl.llm import Usage
 from pearl.llm.backends.openai import faults, replies, servers
-from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, Parameters, bearer, scrubbed
+from pearl.llm.backends.openai.endpoint import Endpoint, Parameters, scrubbed
 from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.servers import Server
@@ -87,22 +87,17 @@ class _StreamedReply:
     def __init__(self, model: str) -> None:
         self.finish_reason: str | None = None
         self._requested_model = model
-        self._model: str | None = None
+        self._told: dict[str, Any] = {}  # the latest of each field beside the choices
         self._texts: list[str] = []
         self._reasoning: list[str] = []
         self._tail = ""
-        self._usage: dict[str, Any] | None = None
-        self._tier: str | None = None
-        self._fingerprint: str | None = None
         self._prompt = _Prompt()
         self._watch = Watch()
 
     def add(self, chunk: _Chunk) -> None:
         """Append a chunk; raises `ModelError` if the reply repeats itself."""
-        self._usage = chunk.usage or self._usage
-        self._model = chunk.model or self._model
-        self._tier = chunk.service_tier or self._tier
-        self._fingerprint = chunk.system_fingerprint or self._fingerprint
+        told = chunk.model_dump(exclude={"choices", "prompt_progress"})
+        self._told |= {name: value for name, value in told.items() if value}
         if chunk.prompt_progress is not None:
             self._prompt = prompt = chunk.prompt_progress
             report(CallProgress("reading", prompt.processed, prompt.total))
@@ -126,11 +121,7 @@ class _StreamedReply:
         """The body of the whole reply."""
         message = {"content": "".join(self._texts), "reasoning_content": "".join(self._reasoning)}
         choice = {"message": message, "finish_reason": self.finish_reason}
-        reply = {
-            "model": self._model, "choices": [choice], "usage": self._usage, "service_tier": self._tier,
-            "system_fingerprint": self._fingerprint,
-        }  # fmt: skip
-        return json.dumps(reply).encode()
+        return json.dumps({**self._told, "choices": [choice]}).encode()
 
 
 KEPT_S = 86_400.0
@@ -201,18 +192,18 @@ class HttpSession:
         official: Wire | None = None,
         *,
         is_streamed: bool = False,
-        key_headers: KeyHeaders = bearer,
-        page: Mapping[str, int] | None = None,
-        caching: PrefixCaching | None = None,
+        server: Server | None = None,
     ) -> None:
+        kind = server or servers.load(servers.UNKNOWN)
         self.endpoint = endpoint
         self.timeout_s = timeout_s
-        self.parameters = Parameters(endpoint, caching)
+        self.caching = kind.caching(endpoint.model)
+        self.parameters = Parameters(endpoint, self.caching)
         self._backend = backend
         self._official = official
         self._is_streamed = is_streamed
-        self._key_headers = key_headers
-        self._page = page
+        self._key_headers = kind.key_headers
+        self._page = kind.page
         self.memory = ServerMemory(endpoint)
         self._wire: Wire | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -319,12 +310,7 @@ def listed_window(model: Listed) -> int | None:
 
 async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
     """The window in tokens that a server reports for a model; None if unknown."""
-    session = HttpSession(
-        endpoint,
-        TIMEOUT_S,
-        key_headers=bearer if server is None else server.key_headers,
-        page=None if server is None else server.page,
-    )
+    session = HttpSession(endpoint, TIMEOUT_S, server=server)
     try:
         listed = await session.known_listing()
         entries = [model for model in listed if model.id == endpoint.model]
