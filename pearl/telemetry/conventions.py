@@ -23,6 +23,7 @@ CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0"
 
 _NAMES: Mapping[str, str] = {
+    "kind": "openinference.span.kind",
     "operation": "gen_ai.operation.name",
     "provider": "gen_ai.provider.name",
     "conversation": "gen_ai.conversation.id",
@@ -72,11 +73,6 @@ def captures_content() -> bool:
     return said in ("SPAN_ONLY", "SPAN_AND_EVENT", "TRUE") and not is_private()
 
 
-def provider_of(backend: str) -> str:
-    """The name of a backend's provider in the conventions."""
-    return _PROVIDERS.get(backend, backend)
-
-
 MAX_CHARACTERS = 32_768
 """Maximum length of a text in a span: collectors refuse batches with whole documents."""
 
@@ -98,38 +94,30 @@ def _parts(text: str) -> list[dict[str, str]]:
     return [{"type": "text", "content": text_of(text)}]
 
 
-_COMPUTES = "extractive"  # The backend that computes replies without calls
-_ON_DISK = "llamacpp"  # The backend whose models are named by a path
-
-
-def openinference(kind: str) -> dict[str, AttributeValue]:
-    """OpenInference's kind of a span."""
-    return {"openinference.span.kind": kind}
-
-
 def is_computed(model: str) -> bool:
     """Whether a model computes replies in this process, without calls."""
-    return model.partition(":")[0] == _COMPUTES
+    return model.partition(":")[0] == "extractive"
 
 
 def call_attributes(model: str, replied_by: str, usage: Usage) -> tuple[str, dict[str, Any]]:
     """The name of a model, and the attributes of a call of it."""
     backend, _, name = model.partition(":")
-    name = (PurePath(name).name if backend == _ON_DISK else name) or backend
+    name = (PurePath(name).name if backend == "llamacpp" else name) or backend
     reported = replied_by.removeprefix(f"{backend}:")
     if reported.startswith(("/", "\\", "~", ".")) or reported.endswith(".gguf"):
         reported = PurePath(reported).name  # a path may be content
     has_usage = usage != Usage()
     told = named(
         operation="chat",
-        provider=provider_of(backend) or None,
+        kind="LLM",
+        provider=_PROVIDERS.get(backend, backend) or None,
         request_model=name or None,
         response_model=reported or None,
         input_tokens=usage.n_input_tokens if has_usage else None,
         output_tokens=usage.n_output_tokens if has_usage else None,
         cached_tokens=usage.n_cached_tokens or None,
     )
-    return name or reported, {**told, **openinference("LLM")}
+    return name or reported, told
 
 
 def attempt_attributes(event: ModelAttempted, *, has_content: bool) -> dict[str, Any]:
@@ -162,8 +150,7 @@ def attempt_attributes(event: ModelAttempted, *, has_content: bool) -> dict[str,
 def search_attributes(event: Retrieved) -> dict[str, Any]:
     """The search method, and the number of hits."""
     return {
-        **named(operation="retrieval"),
-        **openinference("RETRIEVER"),
+        **named(operation="retrieval", kind="RETRIEVER"),
         "pearl.retrieval.method": event.method,
         "pearl.retrieval.k": event.k,
         "pearl.retrieval.hits": event.n_hits,

@@ -112,9 +112,11 @@ class TaskSpans:
             start_time=self._began_ns,
             attributes={
                 **conventions.named(
-                    operation="invoke_workflow", workflow="pearl", conversation=run_id or None
+                    operation="invoke_workflow",
+                    kind="CHAIN",
+                    workflow="pearl",
+                    conversation=run_id or None,
                 ),
-                **conventions.openinference("CHAIN"),
                 **({"pearl.run.id": run_id} if run_id else {}),
                 **self._content("pearl.task.id", id),
             },
@@ -223,10 +225,8 @@ class TaskSpans:
         if planning is None:
             if self._replayed_with is not None:
                 began_ns = self._began_ns
-            told = conventions.named(operation="plan", agent="pearl")
-            span = self._start(
-                "plan pearl", self._root, began_ns, {**told, **conventions.openinference("AGENT")}
-            )
+            told = conventions.named(operation="plan", kind="AGENT", agent="pearl")
+            span = self._start("plan pearl", self._root, began_ns, told)
             planning = self._planning = _Planning(span, began_ns)
         return planning
 
@@ -253,9 +253,12 @@ class TaskSpans:
         action = NEW_ACTION if event.action in new and not self._has_content else event.action
         attributes: dict[str, Any] = {
             **conventions.named(
-                operation="execute_tool", tool=action, tool_type="function", tool_call=node
+                operation="execute_tool",
+                kind="TOOL",
+                tool=action,
+                tool_type="function",
+                tool_call=node,
             ),
-            **conventions.openinference("TOOL"),
             "pearl.step.id": node,
             "pearl.step.deps": [self._node(parent) for parent in parents],
             "graph.node.id": node,
@@ -293,13 +296,15 @@ class TaskSpans:
     def _called(self, event: ModelCalled | CallFailed, at: int) -> None:
         self._usage += event.usage
         step = self._steps.get(event.step)
+        if conventions.is_computed(event.model):
+            return
         is_kept = isinstance(event, ModelCalled) and event.is_remembered
-        if step is not None and not conventions.is_computed(event.model):
+        error = event.kind if isinstance(event, CallFailed) else None
+        if step is not None:
             step.n_kept += is_kept
             step.n_sent += not is_kept
-            step.failed_by = event.kind if isinstance(event, CallFailed) else None
-        if not is_kept and not conventions.is_computed(event.model):
-            error = event.kind if isinstance(event, CallFailed) else None
+            step.failed_by = error
+        if not is_kept:
             self._replay(event, at, round(event.duration_s * 1e9), step=event.step, error=error)
 
     def _attempted(self, event: ModelAttempted, at: int) -> None:

@@ -91,7 +91,6 @@ def result_page(record: ResultRecord) -> str:
     return render_page(
         "answer",
         result.question or result.document or "A result",
-        script="answer",
         result=result,
         problems=problems,
         document=record.document,

@@ -168,7 +168,6 @@ def extraction_page(
     return render_page(
         "extraction",
         "Extraction",
-        script="extraction",
         lines=lines,
         fields=fields,
         told=field_told,

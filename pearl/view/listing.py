@@ -212,7 +212,6 @@ def index_page(source: ResultSource) -> str:
     return render_page(
         "index",
         f"Results of {source.title}",
-        script="index",
         records={"columns": COLUMNS, "lines": lines, "details": details},
         totals=totals,
         n_listed=len(lines),

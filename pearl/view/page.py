@@ -16,18 +16,11 @@ from pearl.errors.escaping import escaped, json_bytes
 TEMPLATES = Path(__file__).with_name("templates")
 
 
-def render_page(
-    name: str,
-    title: str,
-    *,
-    style: str | None = None,
-    script: str | None = None,
-    records: Any = None,
-    **data: Any,
-) -> str:
-    """The page of a template that extends `page.html`."""
-    css = _text(TEMPLATES / "page.css") + _text(TEMPLATES / f"{style or name}.css")
-    code = "" if script is None else _text(TEMPLATES / f"{script}.js")
+def render_page(name: str, title: str, *, records: Any = None, **data: Any) -> str:
+    """The page of a template that extends `page.html`, with the style, and the script if there is one, of its name."""
+    css = _text(TEMPLATES / "page.css") + _text(TEMPLATES / f"{name}.css")
+    script = TEMPLATES / f"{name}.js"
+    code = _text(script) if script.exists() else ""
     page = _environment().get_template(f"{name}.html").render(
         title=title,
         style=css,

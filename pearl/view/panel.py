@@ -20,9 +20,7 @@ MAX_WHOLE = 5_500_000
 
 AROUND = 2_000  # Characters before and after a mark of a longer text
 
-
 BLOCK = 20_000  # Minimum characters of a block
-
 
 MAX_LIT = 600  # Maximum characters of a mark that is lit; a longer one has a line at its side
 

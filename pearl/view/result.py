@@ -261,12 +261,11 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     if status not in STATUSES:
         problems.append("Its status is unknown.")
         status = "unknown"
-    plan = row.text("plan")
-    started = next((event for event in record.events if isinstance(event, trace.RunStarted)), None)
-    plan = plan or (started.plan if started else "")
+    events = record.events
+    started = next((event for event in events if isinstance(event, trace.RunStarted)), None)
+    plan = row.text("plan") or (started.plan if started else "")
     first = plan.partition("\n")[0]  # a failed run has no other record of its question
     question = first.removeprefix("Question: ") if first.startswith("Question: ") else ""
-    events = record.events
     if "steps" not in record.row:
         row = Untrusted({**record.row, "steps": row_of_trace("", events).get("steps")}, problems)
     places = list(_places(row))
@@ -307,7 +306,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         usage=read_usage(row.inner("usage")),
         seconds=row.number("duration_s"),
         origin=_origin(row.inner("provenance")),
-        events=record.events,
+        events=events,
         started=started,
         problems=tuple(dict.fromkeys(problems)),
     )

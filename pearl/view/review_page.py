@@ -44,9 +44,7 @@ def review_page(
 ) -> str:
     """The page of an item with its record, whose document is loaded; without one, the page at the end."""
     if item is None or record is None:
-        return render_page(
-            "review", "Review", script="review", item=None, document=None, sheets={}, **facts
-        )
+        return render_page("review", "Review", item=None, document=None, sheets={}, **facts)
     problems = list(record.problems)
     document = record.document
     if document is None:
@@ -55,19 +53,15 @@ def review_page(
     lines: list[tuple[int, list[Piece | Gap]]] = []
     if document is not None:
         spans = [(mark.number, mark.span) for mark in marks]
-        pieces = highlighted(document.text, spans, most=MAX_WHOLE, around=AROUND)
-        parts = blocks(pieces)
-        at, found = 0, []
-        for part in parts:
-            found.append((at, part))
+        at = 0
+        for part in blocks(highlighted(document.text, spans, most=MAX_WHOLE, around=AROUND)):
+            lines.append((at, part))
             at += sum(piece.n if isinstance(piece, Gap) else len(piece.text) for piece in part)
-        lines = found
     is_list = item.field.is_list and item.path == item.field.name
     wanted = "one of " + ", ".join(item.field.labels) if item.field.labels else ""
     return render_page(
         "review",
         f"{item.field.name} · {item.document}",
-        script="review",
         item=item,
         key=item.key,
         value=shortened(_shown(item.result), MAX_SHOWN),

@@ -295,11 +295,9 @@ class TraceFile:
     def __init__(self, path: Path) -> None:
         self.title = path.name
         self.folder = path.parent
-        self.problems: list[str] = []
-        events, told = _read_traces(path)
+        events, self.problems = _read_traces(path)
         self._traces = list(events.items())
-        self.problems += told
-        self._told = tuple(told)
+        self._told = tuple(self.problems)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """The rows of the traces."""
