@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unicodedata import normalize
 
-from pearl.documents.english import MONTH, WEEKDAYS, month_number
+from pearl.documents.english import MONTH, ORDINALS, WEEKDAYS, month_number
 from pearl.documents.numbers import APART, UNSPACED
 from pearl.errors.patterns import lazy_pattern
 
@@ -42,7 +42,8 @@ _ENGLISH = rf"(?P<month>{MONTH})\b\.?"
 _SPELLED = {normalize(form, name) for name in _months() for form in ("NFC", "NFD")}
 _NAMES_OF_MONTHS = "|".join(map(re.escape, sorted(_SPELLED, key=len, reverse=True)))
 _MONTH = rf"(?P<month>(?:{MONTH}|{_NAMES_OF_MONTHS})(?![^\W\d_]))\.?"
-_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|[º°ª])?"
+_ORDINAL = "|".join(sorted(ORDINALS, key=len, reverse=True))
+_DAY = rf"(?P<day>{_ORDINAL}|\d{{1,2}})(?:st|nd|rd|th|er|[º°ª])?"
 # "3rd day of May 2024", "3 de mayo de 2024"
 _OF = r"(?:[ ](?:day[ ]of|of|de|del))?"
 _YEAR = r"(?P<year>\d{4}|['’]?\d{2})"
@@ -190,7 +191,11 @@ def readings(text: str, is_day_first: bool | None = None) -> tuple[Period, ...]:
 def states_date(text: str, shown: str) -> bool:
     """Whether a text has a date as it is shown, or in another form; where day and month may be swapped, either."""
     words, stated = _known(text)
-    return f" {_words(shown)} " in words or not stated.isdisjoint(readings(shown))
+    wanted = _words(shown).split()
+    is_there = any(
+        f" {' '.join(each)} " in words for each in (wanted, wanted[::-1])
+    )  # May 2, 2 May
+    return is_there or not stated.isdisjoint(readings(shown))
 
 
 @lru_cache(maxsize=8)
@@ -200,10 +205,13 @@ def _known(text: str) -> tuple[str, frozenset[Period]]:
 
 
 def _words(text: str) -> str:
-    return " ".join(_WORD.findall(text.casefold()))
+    """The words of a text, days in digits: "the 2nd of May" and "second May" are "2 may"."""
+    text = _DAY_IN_WORDS.sub(lambda match: str(ORDINALS[match[0]]), text.casefold())
+    return " ".join(digits or word for digits, word in _WORD.findall(text))
 
 
-_WORD = lazy_pattern(r"\w+")
+_DAY_IN_WORDS = lazy_pattern(rf"\b(?:{_ORDINAL})\b")
+_WORD = lazy_pattern(r"\b(\d+)(?:st|nd|rd|th)\b|\b(?!(?:of|the)\b)(\w+)")
 
 
 def not_stated(shown: str) -> str:
@@ -249,7 +257,8 @@ def _one_reading(match: re.Match[str], orders: _Orders) -> Period | None:
     parts = match.groupdict()
     if "day" in parts:
         year = _year(parts["year"].lstrip("'’"), orders)
-        return _day(year, _month(parts["month"]), int(parts["day"]))
+        day = parts["day"].lower()
+        return _day(year, _month(parts["month"]), ORDINALS.get(day) or int(day))
     if "week" in parts:
         return _week(int(parts["year"]), int(parts["week"]))
     last = 3 * int(parts["quarter"]) if "quarter" in parts else _month(parts["month"])

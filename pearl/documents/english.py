@@ -31,6 +31,16 @@ SMALL_NUMBERS = {
     **{ten: 10 * n for n, ten in enumerate(TENS, start=2)},
     **{f"{ten}{mark}{ONES[i]}": 10 * n + i for n, ten in enumerate(TENS, start=2) for i in range(1, 10) for mark in " -"},
 }  # fmt: skip
+_TENTHS = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
+    "twelfth", *(f"{word}th" for word in ONES[13:]), "twentieth",
+)  # fmt: skip
+ORDINALS = {
+    **{word: n for n, word in enumerate(_TENTHS, start=1)},
+    **{f"twenty{mark}{_TENTHS[n]}": 21 + n for n in range(9) for mark in " -"},
+    "thirtieth": 30, "thirty-first": 31, "thirty first": 31,
+}  # fmt: skip
+"""Days of a month in words."""
 
 SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}  # words for powers of ten
 

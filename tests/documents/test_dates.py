@@ -17,6 +17,7 @@ from pearl.documents.dates import (
     find_dates,
     read_dates,
     read_period,
+    states_date,
 )
 
 DAY = date(2023, 2, 3)
@@ -53,7 +54,7 @@ MAY, FEBRUARY = date(2024, 5, 3), date(2024, 2, 1)
         ("3 de mayo de 2024", MAY), ("1 FEBRERO 2024", FEBRUARY), ("3 maggio 2024", MAY), ("1º febbraio 2024", FEBRUARY),
         ("3 mei 2024", MAY), ("3 de maio de 2024", MAY), ("1 de fevereiro de 2024", FEBRUARY), ("3 maja 2024", MAY),
         ("1 lutego 2024", FEBRUARY), ("3 мая 2024", MAY), ("1 февраля 2024", FEBRUARY), ("٣ مايو ٢٠٢٤", MAY),
-        ("3 मई 2024", MAY), ("3 Μαΐου 2024", MAY), ("3rd day of May 2024", MAY), ("3rd day of May, 2024", MAY),
+        ("3 मई 2024", MAY), ("3 Μαΐου 2024", MAY), ("3rd day of May 2024", MAY), ("third of May 2024", MAY), ("May third, 2024", MAY), ("3rd day of May, 2024", MAY),
     ],
 )  # fmt: skip
 def test_a_date_of_any_language_is_read_and_found(text: str, day: date) -> None:
@@ -201,3 +202,18 @@ def test_a_period_has_only_parts_that_contain_it() -> None:
     ]
     with pytest.raises(ValueError, match="unknown part of a date 'hour'; parts are day, week"):
         date_part(DAY, "hour")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "is_stated"),
+    [
+        ("It was the fourteenth of November 1926.", "14 November 1926", True),
+        ("It was the fourteenth of November 1926.", "4 November 1926", False),
+        ("On the twenty-first of May she left.", "21 May", True),
+        ("On the twenty-first of May she left.", "1 May", False),
+        ("On June 3rd he came.", "3 June", True),
+        ("On June 3rd he came.", "3 July", False),
+    ],
+)
+def test_a_day_in_words_is_the_day_in_digits(text: str, shown: str, is_stated: bool) -> None:
+    assert states_date(text, shown) == is_stated
