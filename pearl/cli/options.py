@@ -413,9 +413,7 @@ def unit_options(command: Command) -> Command:
     return grouped(budget_options, run_options, executor_options(), force_option)(command)
 
 
-def answer_options(command: Command) -> Command:
-    """The options of commands that print answers: `--page`, `--rows`, `--boxes`."""
-    return grouped(page_option, rows_option, boxes_option)(command)
+answer_options = grouped(page_option, rows_option, boxes_option)
 
 
 def task_options(command: Command) -> Command:

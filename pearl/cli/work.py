@@ -64,13 +64,8 @@ _NOT_OFFERED: dict[str, Any] = {
 def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
     """Run tasks and print their outcomes; with `dry_run`, print the forecast."""
     options = {**_NOT_OFFERED, **options}
-    refuse(
-        (
-            options["page"] and str(options["out"]).endswith(".html"),
-            "--page and --out name a page each",
-            "leave one out",
-        )
-    )
+    is_page = options["page"] and str(options["out"]).endswith(".html")
+    refuse((is_page, "--page and --out name a page each", "leave one out"))
     options |= directed(options["out"], known_length(tasks))
     options["as_json"] = options["as_json"] or options["as_lines"]
     if options["dry_run"]:

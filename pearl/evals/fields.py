@@ -304,23 +304,13 @@ class _Place:
     @property
     def is_constant(self) -> bool:
         """Whether there is one value only, for which nothing is extracted."""
-        given = [
-            node.get("enum", [node.get("const")])
-            for node in self.nodes
-            if {"enum", "const"} & node.keys()
-        ]
-        others = [
-            node for node in self.nodes if not {"enum", "const", "$ref", "allOf"} & node.keys()
-        ]
-        is_single = (
-            len({json.dumps(each, sort_keys=True) for each in given}) == 1
-            and len(given[0] or ()) == 1
-        )
-        return (
-            is_single
-            and not others
-            and not any({"anyOf", "oneOf"} & node.keys() for node in self.nodes)
-        )
+        nodes = self.nodes
+        given = [n.get("enum", [n.get("const")]) for n in nodes if {"enum", "const"} & n.keys()]
+        is_one = len({json.dumps(each, sort_keys=True) for each in given}) == 1
+        if any({"anyOf", "oneOf"} & node.keys() for node in nodes):
+            return False
+        is_closed = all({"enum", "const", "$ref", "allOf"} & node.keys() for node in nodes)
+        return is_one and is_closed and len(given[0] or ()) == 1
 
     @property
     def has_names(self) -> bool:

@@ -299,11 +299,8 @@ def _run(
         if evaluation is not None:
             asyncio.run(evaluation.finish(ran.session.equipped()))
         code = tasks_code(ran.session, ran.summary, known_length(tasks), n_rows)
-        is_sure = not (rows.problems or decided.problems) and not rows.statuses.keys() & {
-            *UNSURE,
-            "failed",
-            "unfinished",
-        }
+        unsure = rows.statuses.keys() & {*UNSURE, "failed", "unfinished"}
+        is_sure = not (rows.problems or decided.problems or unsure)
         return 0 if code == 1 and (answers or decided.answers) and is_sure else code
 
     work = Work(tasks, {}, inputs)

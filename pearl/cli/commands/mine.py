@@ -21,7 +21,7 @@ from pearl.data.journal import write_journal
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from pearl.mining.miner import MinedRow, MineUnit, Question
+    from pearl.mining.miner import MinedRow, MineUnit
     from pearl.pipeline import Pearl
 
 N_COMMON = 15  # Maximum drafts in the table
@@ -49,17 +49,14 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
     domain's examples; --library defines the actions that those examples call. The store keeps every
     reply and every row: the same command resumes work that was stopped.
     """
-    from pearl.mining.miner import mine_units, mined, miner_of
+    from pearl.mining.miner import Question, mine_units, mined, miner_of
 
     data = options["data"]
     if data is None:
         raise UsageError("mine needs questions", help="--data FILE")
     keep_inputs([out], [data])
     samples, bad = read_data(options)
-    # The distinct questions, and the number of duplicates
-    from pearl.mining.miner import Question
-
-    found: dict[str, Question] = {}
+    found: dict[str, Question] = {}  # The distinct questions
     asked = [sample for sample in samples if sample.question]
     for index, sample in enumerate(asked):
         text = " ".join(sample.question.split())

@@ -185,12 +185,11 @@ class Task(Unit):
         if result is not None:
             return {"id": self.id, **self.extra, **result.to_dict()}
         finished = error.finished if isinstance(error, errors.ExecutionError) else ()
+        is_over = isinstance(error, errors.BudgetError | errors.PausedError)
         return {
             "id": self.id,
             **self.extra,
-            "status": "unfinished"
-            if isinstance(error, errors.BudgetError | errors.PausedError)
-            else "failed",
+            "status": "unfinished" if is_over else "failed",
             "question": self.question,
             **({"parameters": dict(self.parameters)} if self.parameters else {}),
             "error": error and errors.error_to_dict(error),
