@@ -255,14 +255,9 @@ class Answer(ShownInNotebooks, Generic[T]):
         """How the document was read, and the answer computed: date formats, searches, omissions."""
         every = (each for step in self.steps for each in (step.rows, step.fetched))
         found = (note for each in every if each is not None for note in each.notes)
-        notes = (
-            *self.document_notes,
-            *found,
-            *(note for step in self.steps for note in step.notes),
-        )
-        return tuple(
-            for_caller(note) for note in dict.fromkeys(notes) if not note.startswith(AMONG)
-        )
+        of_steps = (note for step in self.steps for note in step.notes)
+        notes = dict.fromkeys((*self.document_notes, *found, *of_steps))
+        return tuple(for_caller(note) for note in notes if not note.startswith(AMONG))
 
     @cached_property
     def coverage(self) -> float | None:
@@ -469,9 +464,5 @@ def _given(step: Step, results: Mapping[str, StepResult]) -> tuple[str, ...]:
     """The inputs of a step other than the document: texts of the plan and earlier outputs."""
     items = [item for argument in step.arguments for item in items_of(argument)]
     texts = [item.value for item in items if isinstance(item, String)]
-    outputs = [
-        results[each.name].reply or results[each.name].text
-        for each in step.references()
-        if not each.is_context
-    ]
-    return (*texts, *outputs)
+    given = (results[each.name] for each in step.references() if not each.is_context)
+    return (*texts, *(each.reply or each.text for each in given))

@@ -352,20 +352,13 @@ class Asker:
             raise
         if completion.cut_prompt:
             self.cut_prompts.setdefault(step.output, completion.cut_prompt)
-        self.trace.append(
-            ModelCalled(
-                step=step.output,
-                purpose=purpose,
-                model=completion.model,
-                duration_s=time.monotonic() - began,
-                usage=completion.usage,
-                is_remembered=completion.is_remembered,
-                prefix=completion.prefix,
-                prompt=without_texts(request.messages),
-                reply=completion.text,
-                reasoning=completion.reasoning,
-            )
-        )
+        called = ModelCalled(
+            step=step.output, purpose=purpose, model=completion.model,
+            duration_s=time.monotonic() - began, usage=completion.usage,
+            is_remembered=completion.is_remembered, prefix=completion.prefix,
+            prompt=without_texts(request.messages), reply=completion.text, reasoning=completion.reasoning,
+        )  # fmt: skip
+        self.trace.append(called)
         return completion
 
 

@@ -143,9 +143,8 @@ async def compose_answer(
         composed = _as_checked(composed, checks)
     notes = [*_notes(composed), *checks.notes]
     result = composed_result(step, action, parts)
-    has_gap = any(
-        verdict in DROPPED for _, verdict in checks.verdicts
-    )  # a part of the question may be open
+    # A part of the question may be open.
+    has_gap = any(verdict in DROPPED for _, verdict in checks.verdicts)
     flaw = notes[0] if composed.why else checks.notes[0] if has_gap else checks.failure
     if composed.sentences:
         files = {each.source for each in evidence}
@@ -191,9 +190,8 @@ def _left_out(
         return set().union(*own).issuperset(wanted)
 
     for part in parts:
-        if not part.is_decided and not (
-            part.state == "nothing" and any(part.output in of for of in cited)
-        ):
+        is_cited = any(part.output in of for of in cited)
+        if not (part.is_decided or (part.state == "nothing" and is_cited)):
             yield part.line, part.evidence
         tally = part.tally
         if tally and tally.stated.not_stated and not are_said(tally.stated[1:3], part.output):
@@ -205,9 +203,8 @@ def _left_out(
             yield part.line, part.evidence
         named = rows.get(part.output, ())
         names = [each.name or shortened(each.text, MAX_NAME) for each in named]
-        if not are_said([len(named)], part.output) and not all(
-            _is_said(name, said) for name in names
-        ):
+        is_named = all(_is_said(name, said) for name in names)
+        if not (is_named or are_said([len(named)], part.output)):
             more = f", of which {part.n_undecided:,} undecided" * bool(part.n_undecided)
             are_named = len(names) <= MAX_NAMED
             told = ", ".join(names) if are_named else counted(len(names), "row")
@@ -270,9 +267,8 @@ def check_costs(question: str, limits: ContextLimits) -> tuple[int, int]:
     task = CheckTask("", ((" ", " "),) * MAX_SENTENCES, question)
     frame = "\n\n".join(each.content for each in check_messages(task))
     most = limits.counter.most(CHECK_TOKENS + MAX_SENTENCES * _NOTE_TOKENS)
-    return limits.counter.count(frame) + most, reply_limit(
-        task, limits.window, limits.max_output_tokens
-    )
+    reply = reply_limit(task, limits.window, limits.max_output_tokens)
+    return limits.counter.count(frame) + most, reply
 
 
 async def _check(

@@ -476,8 +476,7 @@ class CostEstimator:
         if "tries" in action.traits:
             return PossibleRows(max(each.n for each in given), max(each.tokens for each in given))
         if not is_open and first.rows is not None and by_columns:
-            known = self._computed(action, first, values)
-            if known is not None:
+            if (known := self._computed(action, first, values)) is not None:
                 return known
         if "selects" in traits:
             if "first" in traits and not is_open and first.rows is not None:

@@ -118,9 +118,8 @@ async def extract(
     row_at = read_by[0].start if read_by else None  # a source is looked up in as a row is
     record, read = await _decided(step, task, fields, read, asker, row_at)
     (record,), checked, note = await _with_meaning(step, fields, [record], read.usage, asker)
-    result = (
-        _of_rows(step, record, fields, asker) if action.extracts_all else _of_record(step, record)
-    )
+    is_all = action.extracts_all
+    result = _of_rows(step, record, fields, asker) if is_all else _of_record(step, record)
     result = replace(
         result, action=action.name, is_native=False, n_calls=read.n_calls, usage=read.usage,
         shown=shown, context=read.context.strategy,
@@ -138,16 +137,10 @@ async def _read(step: Step, task: ActionTask, fields: tuple[Field, ...], asker: 
     context, pieces = await asker.calls.pieces(task, task.document or "")
     purpose: Literal["step", "part"] = "step" if len(pieces) == 1 else "part"
     replies = await gather([_ask(step, purpose, piece, fields, asker) for piece in pieces])
-    return _Read(
-        context,
-        pieces,
-        tuple(
-            (piece.document or "", read)
-            for piece, (read, _, _) in zip(pieces, replies, strict=True)
-        ),
-        sum(n for _, n, _ in replies),
-        sum((usage for _, _, usage in replies), Usage()),
-    )
+    texts, usage = (piece.document or "" for piece in pieces), Usage()
+    parts = tuple((text, read) for text, (read, _, _) in zip(texts, replies, strict=True))
+    usage = sum((usage for _, _, usage in replies), usage)
+    return _Read(context, pieces, parts, sum(n for _, n, _ in replies), usage)
 
 
 async def _ask(
@@ -228,9 +221,8 @@ async def _decided(
     """The record of a text; the escalation model is asked for its undecided fields, and only for these."""
     n_characters = len(task.document or "")
     read = await _mended(step, fields, read, asker, row_at)
-    record = await off_loop(
-        n_characters, partial(_compared, step.output, fields, read, asker, row_at)
-    )
+    compared = partial(_compared, step.output, fields, read, asker, row_at)
+    record = await off_loop(n_characters, compared)
     # A token budget holds for all prompts of a step together.
     has_budget = asker.calls.limits.max_prompt_tokens is not None
     if asker.calls.limits.passes > 1 and not has_budget:
@@ -244,10 +236,8 @@ async def _decided(
         task = replace(task, arguments=tuple(said.items()))
     try:
         more = await _read(step, task, left, other)
-    except ContextOverflowError:  # of a smaller window
-        return record, read
-    except ModelError as error:
-        if error.kind not in ("refused", "filtered"):
+    except (ContextOverflowError, ModelError) as error:  # the former of a smaller window
+        if isinstance(error, ModelError) and error.kind not in ("refused", "filtered"):
             raise
         return record, read
     new = await off_loop(n_characters, partial(_compared, step.output, left, more, other, row_at))
@@ -1244,13 +1234,9 @@ def _told_entries(
                 if field.fields[0].name != ENTRY:
                     of = f" of {_named(inner)}{of}"
                 # all that the words name is shown
-                beside = [
-                    *around,
-                    *(replace(entry[f.name], evidence=entry[f.name].evidence[:1]) for f in first),
-                ]
-                yield from _told_entries(
-                    inner, entry[inner.name], (*here, inner.name), f"{of}{whole}", beside
-                )
+                own = [replace(entry[f.name], evidence=entry[f.name].evidence[:1]) for f in first]
+                path, of = (*here, inner.name), f"{of}{whole}"
+                yield from _told_entries(inner, entry[inner.name], path, of, [*around, *own])
 
 
 def _told_whole(

@@ -263,13 +263,7 @@ def passage_at(quote: Quote, step: str, document: Document) -> Evidence:
     source, start = document.locate(span.start)
     match: Match = "elided" if omitted else "exact" if quote.result == "exact" else "normalised"
     return Evidence(
-        document.text[span.start : span.end],
-        span,
-        (step,),
-        match,
-        source,
-        Span(start, start + span.end - span.start),
-        omitted,
-        page=document.page_at(span.start),
-        ocr=document.ocr_at(span),
-    )
+        document.text[span.start : span.end], span, (step,), match, source,
+        Span(start, start + span.end - span.start), omitted,
+        page=document.page_at(span.start), ocr=document.ocr_at(span),
+    )  # fmt: skip

@@ -57,14 +57,11 @@ def swapped_of(value: str, text: str, within: Span) -> str:
     part = text[within.start : within.end]
     for each in _dates(part) if wanted else ():
         shown = part[each.start : each.end].strip()
-        if each.period is None and _small_numbers(shown) == wanted:
+        figures = (found[0] for found in FIGURES.finditer(shown))
+        small = sorted(int(figure) for figure in figures if len(figure) < 3)
+        if each.period is None and small[:2] == wanted:  # the day and the month
             return shown
     return ""
-
-
-def _small_numbers(shown: str) -> list[int]:
-    """The day and the month of a date in figures, in order of size."""
-    return sorted(int(each[0]) for each in FIGURES.finditer(shown) if len(each[0]) < 3)[:2]
 
 
 def _words_at(value: str, text: str) -> list[tuple[int, int]]:
