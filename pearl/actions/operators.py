@@ -32,9 +32,7 @@ ANSWER = Action(
 )
 
 DIRECT = Action(
-    "ANSWER",
-    (Parameter(CTX, ValueType.CONTEXT), Parameter("QUESTION")),
-    "Answer QUESTION from CTX",
+    "ANSWER", (Parameter(CTX, ValueType.CONTEXT), Parameter("QUESTION")), "Answer QUESTION from CTX"
 )
 """The one step of the direct method."""
 

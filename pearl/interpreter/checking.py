@@ -166,12 +166,7 @@ def sentences_around(document: Document, quote: Span, beside: tuple[int, int]) -
 
 
 async def check_claims(
-    asker: Asker,
-    claims: Sequence[Claim],
-    *,
-    step: Step,
-    question: str = "",
-    n_spent: int = 0,
+    asker: Asker, claims: Sequence[Claim], *, step: Step, question: str = "", n_spent: int = 0
 ) -> Checked:
     """Ask the checker of a run about claims that answer `question`; equal ones are asked once, those without a passage never."""
     blank = {claim for claim in claims if not claim.passage.strip()}

@@ -138,9 +138,7 @@ def split(text: str, budget: int, count: Callable[[str], int]) -> tuple[str, ...
 
 
 async def fit_prompt(
-    room: int | None,
-    show: Callable[[int | None], Awaitable[Context]],
-    excess: Callable[[str], int],
+    room: int | None, show: Callable[[int | None], Awaitable[Context]], excess: Callable[[str], int]
 ) -> Context:
     """Reduce the selection until every whole prompt fits: token counts are not additive."""
     while True:

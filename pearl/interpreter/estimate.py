@@ -475,9 +475,9 @@ class CostEstimator:
         by_columns = not traits.isdisjoint(("by_field", "condition"))
         if "tries" in action.traits:
             return PossibleRows(max(each.n for each in given), max(each.tokens for each in given))
-        if not is_open and first.rows is not None and by_columns:
-            if (known := self._computed(action, first, values)) is not None:
-                return known
+        is_known = by_columns and not is_open and first.rows is not None
+        if is_known and (known := self._computed(action, first, values)) is not None:
+            return known
         if "selects" in traits:
             if "first" in traits and not is_open and first.rows is not None:
                 n = min(first.n, whole_number(number_of(values[1]), "N", least=1))

@@ -516,10 +516,7 @@ def _may_take(action: Action, unsure: StepResult) -> bool:
 
 
 def _missing(
-    step: Step,
-    action: Action,
-    before: Mapping[str, StepResult],
-    gives: Mapping[str, ValueType],
+    step: Step, action: Action, before: Mapping[str, StepResult], gives: Mapping[str, ValueType]
 ) -> str:
     """The text that replaces the value of an input that found nothing; "" if no value is missing."""
     for i, argument in enumerate(step.arguments):

@@ -489,10 +489,7 @@ class _Quotes:
                 yield replace(field, name=name, is_list=False, is_optional=True, description=about)
 
     def _list(
-        self,
-        field: Field,
-        said: Sequence[tuple[Span | None, Claims]],
-        within: Span | None = None,
+        self, field: Field, said: Sequence[tuple[Span | None, Claims]], within: Span | None = None
     ) -> FieldResult:
         """The entries of all parts, in document order, equal ones at places of their own; inner lists up to the next entry."""
         inner = field.inner
@@ -1235,8 +1232,8 @@ def _told_entries(
                     of = f" of {_named(inner)}{of}"
                 # all that the words name is shown
                 own = [replace(entry[f.name], evidence=entry[f.name].evidence[:1]) for f in first]
-                path, of = (*here, inner.name), f"{of}{whole}"
-                yield from _told_entries(inner, entry[inner.name], path, of, [*around, *own])
+                there, of = (*here, inner.name), f"{of}{whole}"
+                yield from _told_entries(inner, entry[inner.name], there, of, [*around, *own])
 
 
 def _told_whole(

@@ -13,13 +13,7 @@ from pearl.dsl.signatures import CTX, ROWS, Action, ValueType
 from pearl.llm import ActionTask, CheckTask, ChooseTask, ItemsTask, Message
 from pearl.llm.messages import block, inert
 from pearl.planner.material import QUESTION
-from pearl.replies.items import (
-    MAX_QUOTE_WORDS,
-    NOT_STATED,
-    ItemKind,
-    echoes,
-    label_line,
-)
+from pearl.replies.items import MAX_QUOTE_WORDS, NOT_STATED, ItemKind, echoes, label_line
 from pearl.replies.typed import form_text
 
 _SHOWN = {CTX: "the text", ROWS: "the items", "LABELS": "the labels", "K": "few"}

@@ -145,13 +145,10 @@ def provenance_of(
     """The provenance of every step, and under "" that of the answer; `took`: what steps took of the results they tried."""
     all_of_it = Span(0, len(document.text))
     files = part_spans(document.text, document.parts) or [(document.name, all_of_it)]
-    sources_of_it = [
-        (
-            each,
-            [f for f in files if each.start <= f[1].start < each.start + len(each.document.text)],
-        )
-        for each in document.sources or [Source("", document)]
-    ]
+    sources_of_it = []
+    for each in document.sources or [Source("", document)]:
+        end = each.start + len(each.document.text)
+        sources_of_it.append((each, [f for f in files if each.start <= f[1].start < end]))
 
     def by_file(spans: Sequence[Span], names: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
         read = [each for each in sources_of_it if each[0].name in names] or sources_of_it
