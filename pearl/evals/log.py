@@ -29,9 +29,8 @@ class Header(RunConfig):
     n_bad_rows: int = 0  # Rows of the data that could not be evaluated
     prompts: dict[str, str] = Field(default_factory=dict)
     """Digests of the modules that hold the templates of prompts, by name; empty for existing results."""
-    mapper: str | None = (
-        None  # The model that maps answers in words to options; None without options
-    )
+    mapper: str | None = None
+    """The model that maps answers in words to options; None without options."""
     methods: tuple[str, ...]
     seeds: tuple[int, ...]
     temperature: float | None

@@ -120,14 +120,13 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
     n_both = sum(map(lambda one, other: bool(one and other), first, second))
     n_first_only, n_second_only = differences.count(1), differences.count(-1)
     n_discordant = n_first_only + n_second_only
+    p_value = _scipy().binomtest(n_first_only, n_discordant).pvalue if n_discordant else 1.0
     return McNemar(
         n_both=n_both,
         n_first_only=n_first_only,
         n_second_only=n_second_only,
         n_neither=len(differences) - n_both - n_discordant,
-        p_value=float(_scipy().binomtest(n_first_only, n_discordant).pvalue)
-        if n_discordant
-        else 1.0,
+        p_value=float(p_value),
     )
 
 

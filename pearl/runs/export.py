@@ -255,9 +255,7 @@ def _output(name: str, row: Mapping[str, Any]) -> Any:
     if state not in ("found", "degraded"):
         return "nothing found" if state == "nothing" else state
     if isinstance(value, list):
-        named = next(
-            (p.get("value") for p in _mappings(row.get("parts")) if p.get("output") == name), None
-        )
+        named = _of_count(name, "value", row)
         if isinstance(named, list) and all(isinstance(each, str) for each in named):
             value = named  # rows by what they are called
         value = "; ".join(map(str, value))

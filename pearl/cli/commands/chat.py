@@ -56,12 +56,8 @@ if TYPE_CHECKING:
 @force_option
 @as_json
 def command(
-    documents: tuple[str, ...],
-    together: bool,
-    out: str | None,
-    continued: str | None,
-    **options: Any,
-) -> int:
+    documents: tuple[str, ...], together: bool, out: str | None, continued: str | None, **options: Any
+) -> int:  # fmt: skip
     """Answer questions about DOC, one per line.
 
     A question may refer to earlier ones. Several DOCs, or a folder, are a corpus, as with `pearl

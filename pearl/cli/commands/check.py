@@ -10,7 +10,7 @@ from pearl.cli.files import Kind, kind_of, kind_option, library_for, read_input,
 from pearl.cli.options import as_json, option, setting_options
 from pearl.cli.writing import new_file
 from pearl.errors import Diagnostic, apply_fixes, render_diagnostics
-from pearl.errors.escaping import to_json
+from pearl.errors.escaping import counted, to_json
 
 
 @click.command()
@@ -23,14 +23,9 @@ from pearl.errors.escaping import to_json
 )
 @as_json
 def command(
-    files: tuple[str, ...],
-    library: str | None,
-    domain: str,
-    kind: Kind | None,
-    fix: bool,
-    flows: bool,
+    files: tuple[str, ...], library: str | None, domain: str, kind: Kind | None, fix: bool, flows: bool,
     as_json: bool,
-) -> int:
+) -> int:  # fmt: skip
     """Check plan files and action files (- is stdin). Exit code 1 if there is an error."""
     reports = []
     n_errors = n_fixed = 0
@@ -62,11 +57,9 @@ def command(
     if as_json:
         click.echo(to_json(reports, indent=2))
     else:
-        errors = f"{n_errors} error{'' if n_errors == 1 else 's'}" if n_errors else "no errors"
+        errors = counted(n_errors, "error") if n_errors else "no errors"
         fixed_too = f", {n_fixed} fixed" if n_fixed else ""
-        click.echo(
-            f"{len(files)} file{'' if len(files) == 1 else 's'}: {errors}{fixed_too}", err=True
-        )
+        click.echo(f"{counted(len(files), 'file')}: {errors}{fixed_too}", err=True)
     return 1 if n_errors else 0
 
 
