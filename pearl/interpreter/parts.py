@@ -38,13 +38,17 @@ class Tally:
     undecided: int
     called: str
     said: str | None
+    is_share: bool = False
 
     @property
     def of(self) -> str:
         """Of how many it is."""
-        _, of, left, field = self.stated
+        n, of, left, field = self.stated
         rows = f"{self.called} " * bool(self.called)
-        return f"of the {of:,} {rows}that state {f'their {field}' if field else 'it'}; {left:,} {'does' if left == 1 else 'do'} not"
+        it, do = f"their {field}" if field else "it", "does" if left == 1 else "do"
+        if self.is_share:  # of all decided rows
+            return f"{n:,} of {of + left:,} {self.called or 'rows'}; {left:,} of them {do} not state {it}"
+        return f"of the {of:,} {rows}that state {it}; {left:,} {do} not"
 
     @property
     def text(self) -> str:
@@ -53,7 +57,8 @@ class Tally:
         if self.said is None:
             return f"({self.of} state it)"
         bounds = f" ({more:,} undecided: {n:,} to {n + more:,})" if more else ""
-        return f"{self.said}{': ' * bool(self.said)}{n:,} {self.of} state it{bounds}"
+        told = self.of if self.is_share else f"{n:,} {self.of} state it"
+        return f"{self.said}{': ' * bool(self.said)}{told}{bounds}"
 
 
 Piece = tuple[str, tuple[int, ...]]
@@ -233,9 +238,11 @@ def _cells(
 def _tally(name: str, steps: Mapping[str, Step], results: Mapping[str, StepResult]) -> Tally | None:
     """Of how many rows a count, a share or groups are, if a condition or a value selected these."""
     said: str | None
+    is_share = False
     match results[name].value:
         case Scalar(value=value, rows=rows, low=low, high=high, stated=Stated() as stated):
-            said = "" if value == stated.value else as_text(value)
+            is_share = isinstance(value, float)
+            said = "" if value == stated.value and not is_share else as_text(value)
             n_undecided = len(rows.undecided)
             if not said and low is not None and high is not None:
                 n_undecided = int(high - low) - rows.n_unread
@@ -250,7 +257,7 @@ def _tally(name: str, steps: Mapping[str, Step], results: Mapping[str, StepResul
         of = results[name].value
         if isinstance(of, Rows) and len(of) + len(of.doubtful) == n and len(name) > 1:
             called = name.replace("_", " ")
-    return Tally(stated, n_undecided, called, said)
+    return Tally(stated, n_undecided, called, said, is_share)
 
 
 def deciding_of(

@@ -87,3 +87,27 @@ def test_parts_of_a_text_are_rows_of_no_table(unit: str) -> None:
     text = 'The first is "open.\n\nThe second: is the total.\n'
     answer = run(text, f'parts = SPLIT(CTX, "{unit}")', "n = COUNT(parts)", rows=False)
     assert (answer.status, answer.text, answer.notes) == ("answered", "2", ())
+
+
+STAYS = "ward,cost\nNorth,10\nNorth,10\nNorth,10\nSouth,10\nSouth,20\n"
+WARDS = ('north = WHERE(rows, "ward", "is", "North")', 'south = WHERE(rows, "ward", "is", "South")')
+
+
+@pytest.mark.parametrize(
+    ("steps", "found", "note"),
+    [
+        (('both = UNION(north, south, north)', "n = COUNT(both)"), "5", ""),
+        (('both = UNION(north, south)', 'cost = FIELD(both, "cost")', "n = SUM(cost)"), "60", ""),
+        (('ten = WHERE(rows, "cost", "is", "10")', "both = INTERSECT(north, ten)", "n = COUNT(both)"), "3", ""),
+        (("one = LIMIT(north, 1)", "both = DIFFERENCE(north, one)", "n = COUNT(both)"), "2", ""),
+        (('a = FIELD(north, "cost")', 'b = FIELD(south, "cost")', "n = UNION(a, b)"), "- 10\n- 20", ""),
+        (("once = UNIQUE(rows)", "n = COUNT(once)"), "3", "rows with the same text as one before, which are left out: 2"),
+        (("both = UNION(north, south)", "once = UNIQUE(south)", "n = INTERSECT(both, once)"), "- South, 10\n- South, 20", ""),
+    ],
+)  # fmt: skip
+def test_rows_with_the_same_text_are_different_rows(
+    steps: tuple[str, ...], found: str, note: str
+) -> None:
+    answer = run(STAYS, *WARDS, *steps)
+    assert (answer.status, answer.parts[-1].text) == ("answered", found)
+    assert any(note in each for each in answer.notes) or not note

@@ -215,6 +215,12 @@ def _over_rows(
 ) -> Value:
     """Run an action on lists over the values of rows; entries that come back are rows again."""
     collections = [value for value in values if isinstance(value, Rows)]
+    are_whole = len(collections) == len(values) and all(
+        row.spans and row.value == row.text for each in collections for row in each.every
+    )
+    if are_whole and len(values) > 1:
+        # Different rows may have the same text.
+        values = collections = [_valued(each, lambda row: str(row.key)) for each in collections]
     certain = run(*map(argument, values, parameters))
     if not isinstance(certain, list):
         return certain
@@ -257,7 +263,21 @@ def _over_rows(
         is_in_order=False if is_order_known else None, n_unread=sum(each.n_unread for each in collections),
         stated=None,
     )  # fmt: skip
-    return found.noting(*(note for each in collections for note in each.notes))
+    found = found.noting(*(note for each in collections for note in each.notes))
+    if are_whole and len(values) > 1:
+        return _valued(found, lambda row: row.text)
+    if are_whole and (n_equal := len(collections[0]) - len(certain)):
+        return found.noting(
+            f"rows with the same text as one before, which are left out: {n_equal:,}"
+        )
+    return found
+
+
+def _valued(rows: Rows, value: Callable[[Row], str]) -> Rows:
+    sure, doubtful = (
+        tuple(row.valued(value(row)) for row in those) for those in (rows, rows.doubtful)
+    )
+    return replace(rows, rows=sure, doubtful=doubtful)
 
 
 def _maybe(rows: Rows, anything: Sequence[str | None]) -> list[str | None]:
