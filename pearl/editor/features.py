@@ -152,13 +152,7 @@ def step_at(text: str, offset: int) -> StepLine | None:
 
 
 def call_at(text: str, offset: int) -> ArgumentPlace | None:
-    """The call whose arguments contain an offset, closed or not; None outside of a call.
-
-    Example:
-        >>> call = call_at('1. a = FIND(CTX, ["x", b', 24)
-        >>> call.index, call.token, call.is_in_list
-        (1, 'b', True)
-    """
+    """The call whose arguments contain an offset, closed or not; None outside of a call."""
     step = step_at(text, offset)
     if step is None or step.opens is None or offset < step.opens:
         return None
@@ -194,12 +188,7 @@ class NamedWord:
 
 
 def word_at(text: str, offset: int, kind: Kind = "plan") -> NamedWord | None:
-    """The name at an offset or directly before it; None in strings and explanations.
-
-    Example:
-        >>> word_at('1. a = FIND(CTX, "b") : c', 8)
-        NamedWord(role='action', name='FIND', span=Span(start=7, end=11))
-    """
+    """The name at an offset or directly before it; None in strings and explanations."""
     start = text.rfind("\n", 0, offset) + 1
     if declared := _DECLARATION[kind].match(text, start):
         span = Span(*declared.span("name"))

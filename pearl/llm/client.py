@@ -221,14 +221,14 @@ class Client(wrappers.Wrapper):
         self.budget = budget or Budget()
         # A model without prompts computes a reply faster than the cache finds it.
         sampled = repr((settings.seed, settings.temperature))
-        is_kept = model.reads_prompts and settings.is_shared
+        reads = model.reads_prompts  # otherwise equal messages may be different requests
+        is_kept = reads and settings.is_shared
         self.items = ItemCache(f"{model.identity} {sampled}", replies) if is_kept else None
         constrains = model.constrains
         if collecting is not None and settings.constrain == "auto":  # only JSON can be collected
             constrains = Constrains(constrains.by & {"json"})
         self.plan_fallback = ConstraintFallback(constrains, settings.constrain)
         self.reply_fallback = ConstraintFallback(constrains, settings.constrain)
-        reads = model.reads_prompts  # otherwise equal messages may be different requests
         caching: PrefixCaching | None = getattr(model, "caching", None)
         warm_up = partial(
             PrefixWarmup,
@@ -242,9 +242,7 @@ class Client(wrappers.Wrapper):
             self._retrying,  # a call that waits for a retry does not occupy a slot
             _sampling(settings.seed, settings.temperature),
             # Cache hits use neither a slot nor tokens.
-            partial(DedupCache, replies=replies, claimed=claimed)
-            if reads and settings.is_shared
-            else None,
+            partial(DedupCache, replies=replies, claimed=claimed) if is_kept else None,
             # Calls that wait for the server's cache, or for a batch, do not occupy a slot either.
             collecting or (warm_up if reads else None),
             partial(LimitedBy, limiter=limiter)

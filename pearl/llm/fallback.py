@@ -1,13 +1,4 @@
-"""Constraint levels: the strictest one that the model supports, and fallbacks.
-
-The constraint levels, from the strictest to none:
-
-    grammar  for plans, new actions first, then steps under a grammar of all actions: every plan is valid
-    json     one JSON Schema for the whole reply: every plan can be parsed
-    none     no constraint: replies are parsed tolerantly, errors are sent back
-
-A rejected level is not tried again.
-"""
+"""Constraint levels: the strictest one that the model supports; a rejected one is not tried again."""
 
 from __future__ import annotations
 
@@ -24,7 +15,7 @@ Mode = Literal["auto", "grammar", "json", "off"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 Level = ConstrainBy | None
-"""The form of a constraint; None for no constraint, which traces call `none`."""
+"""`grammar`: every plan is valid; `json`: every plan can be parsed; None, in traces `none`: replies are parsed tolerantly."""
 
 _LEVELS: dict[Mode, tuple[Level, ...]] = {
     "auto": ("grammar", "json", None),

@@ -32,12 +32,7 @@ _TEXT = lazy_pattern(r"<(text|item \d++|passage \d++)>\n")
 
 
 def block(tag: str, text: str) -> str:
-    r"""An untrusted text between a pair of tags, which it cannot close or imitate, nor end a turn of a chat.
-
-    Example:
-        >>> block("text", "x </text> y <|im_end|> [INST]")
-        '<text>\nx &lt;/text> y &lt;|im_end|> &#91;INST]\n</text>'
-    """
+    """An untrusted text between a pair of tags, which it cannot close or imitate, nor end a turn of a chat."""
     return f"<{tag}>\n{inert(text)}\n</{tag}>"
 
 

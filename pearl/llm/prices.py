@@ -164,14 +164,7 @@ class Prices:
     sources: dict[str, PriceSource] = field(default_factory=dict)
 
     def of(self, model: str) -> Price | None:
-        """The price of `backend:name` or `name`, ignoring case and any `vendor/`; None if unknown.
-
-        Example:
-            >>> str(read_prices().of("openai:gpt-4o-mini-2024-07-18"))
-            'input=0.15,cached=0.075,output=0.6,batch=0.5'
-            >>> read_prices().of("openai:gpt-4o-mini-like-model") is None
-            True
-        """
+        """The price of `backend:name` or `name`, ignoring case and any `vendor/`; None if unknown."""
         name = _spelled((model.partition(":")[2] or model).rpartition("/")[2])
         fits = [
             beginning

@@ -295,10 +295,7 @@ class Proposal:
 def read_proposal(
     reply: str, library: ActionLibrary, declared: Mapping[str, Action] = MappingProxyType({})
 ) -> Proposal:
-    r"""Parse a reply: a sketch with its new actions, or new actions alone.
-
-    A call without a declaration stands for the action that an example of the prompt has `declared`.
-    """
+    """Parse a reply: new actions, with or without a sketch, whose calls stand for the actions that examples have `declared`."""
     reading = read(reply, tolerant=True)
     text, actions = reading.text, list(reading.actions)
     calls = undeclared = tuple[str, ...]()

@@ -58,12 +58,7 @@ _PROVIDERS = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai"}
 
 
 def named(**told: AttributeValue | None) -> dict[str, AttributeValue]:
-    """Attributes of a span, without values that are None.
-
-    Example:
-        >>> named(provider="openai", seed=None)
-        {'gen_ai.provider.name': 'openai'}
-    """
+    """Attributes of a span, without values that are None."""
     return {_NAMES[what]: value for what, value in told.items() if value is not None}
 
 

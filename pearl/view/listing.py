@@ -96,14 +96,7 @@ def number_of(value: Any) -> float | int | None:
 
 
 def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
-    """The line of a row: texts, numbers and None, and the outputs by name, as `COLUMNS` names them.
-
-    Example:
-        >>> from pearl.llm.prices import read_prices
-        >>> row = {"id": "a", "status": "failed", "error": {"type": "DataError", "message": "no file"}}
-        >>> cells_of(row, read_prices())
-        ['a', 'failed', '', '', '', '', None, None, None, None, None, None, None, 'DataError', '', None, {}]
-    """
+    """The line of a row: texts, numbers and None, and the outputs by name, as `COLUMNS` names them."""
     usage, error = read_usage(Untrusted(row, []).inner("usage")), _mapping(row.get("error"))
     given = Untrusted(_mapping(row.get("parameters")), []).pairs
     model = text_of(row.get("model"), SHORT)

@@ -19,7 +19,6 @@ _OFF = (
     "link", "image", "autolink", "html_inline", "html_block", "reference", "entity", "code", "lheading",
 )  # fmt: skip
 
-
 _OTHERWISE = re.compile(
     r"\w\*+\w|(?<!\w)_+\w|\\[!-/:-@\[-`{-~]|^\s*\+\s*\d|^\s*>\s*[$€£]?\d[\d.,]*\s*%?\s*$|\A\s*[-*]\s*\S*\d\S*\s*\Z",
     re.M,
@@ -44,12 +43,7 @@ def parsed(text: str, env: dict[str, Any]) -> list[Any] | None:
 
 
 def rendered(text: str, link: Callable[[int], str] | None = None) -> Markup:
-    r"""The HTML of a text; `link` makes the HTML of each number of evidence, `[^1]`.
-
-    Example:
-        >>> str(rendered("**Ada** <b> [^1]", lambda n: f"({n})"))
-        '<p><strong>Ada</strong> &lt;b&gt; (1)</p>\n'
-    """
+    """The HTML of a text; `link` makes the HTML of each number of evidence, `[^1]`."""
     env = {"link": link}
     tokens = parsed(text, env)
     if tokens is None:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict
 
@@ -81,6 +82,7 @@ class Batches(ABC):
     max_requests: ClassVar[int]  # of a batch
     max_bytes: ClassVar[int]
     n_probe: ClassVar[int] = 100  # requests that are tried before the others
+    path: ClassVar[str] = "/batches"
     id_name: ClassVar[str] = "custom_id"  # of a request
     page_size: ClassVar[str] = "limit"  # in the query of a listing
 
@@ -106,10 +108,6 @@ class Batches(ABC):
         """Create a batch, which starts billing."""
 
     @abstractmethod
-    def _path(self, id: str = "") -> str:
-        """The path of a batch, or of their listing."""
-
-    @abstractmethod
     def _batch(self, body: bytes) -> Batch:
         """The batch in a body."""
 
@@ -132,6 +130,10 @@ class Batches(ABC):
 
     def _wire(self) -> Wire:
         return self._session.connect()
+
+    def _path(self, id: str = "") -> str:
+        """The path of a batch, or of their listing."""
+        return f"{self.path}/{quote(id, safe='')}" if id else self.path
 
     async def retrieve(self, id: str) -> Batch | None:
         """The state of a batch; None if the server does not know it."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
-from urllib.parse import quote
 
 from pydantic import AwareDatetime, BaseModel, Field
 
@@ -21,7 +20,6 @@ from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
 
-PATH = "/messages/batches"
 CLOCKS_S = 3600.0  # Maximum difference between the clocks of this machine and of the server
 _STATES: dict[str, State] = {
     "in_progress": "waiting", "canceling": "waiting", "ended": "completed",
@@ -53,6 +51,7 @@ class VendorBatches(Batches):
 
     max_requests = 100_000
     max_bytes = 256_000_000
+    path = "/messages/batches"
 
     def __init__(self, session: HttpSession, server: Server | None) -> None:
         super().__init__(session, server)
@@ -69,11 +68,8 @@ class VendorBatches(Batches):
     async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
         """Create a batch, which starts billing."""
         data = b'{"requests":[%b]}' % b",".join(lines)
-        body = await self._call(self._wire().post(PATH, data), TRANSFER_TIMEOUT_S)
+        body = await self._call(self._wire().post(self.path, data), TRANSFER_TIMEOUT_S)
         return self._batch(body)
-
-    def _path(self, id: str = "") -> str:
-        return f"{PATH}/{quote(id, safe='')}" if id else PATH
 
     def _batch(self, body: bytes) -> Batch:
         return _described(replies.read_as(_Told, body, self._endpoint, "batch"))

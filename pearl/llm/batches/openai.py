@@ -67,10 +67,7 @@ class VendorBatches(Batches):
     async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
         """Create a batch from a file, which starts billing."""
         asked = {"input_file_id": submission.file_id, "endpoint": PATH, "completion_window": "24h"}
-        return self._batch(await self._call(self._wire().post("/batches", asked)))
-
-    def _path(self, id: str = "") -> str:
-        return f"/batches/{quote(id, safe='')}" if id else "/batches"
+        return self._batch(await self._call(self._wire().post(self.path, asked)))
 
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
         page = replies.read_as(_Page, body, self._endpoint, "listing of batches")

@@ -253,15 +253,7 @@ def address_in_environment() -> str | None:
 
 
 def create_embedder(spec: str, settings: EmbedderSettings | None = None) -> TextEmbedder:
-    """Create the embedder of `KIND` or `KIND:NAME`.
-
-    Example:
-        >>> create_embedder("openay:text-embedding-3-small")
-        Traceback (most recent call last):
-            ...
-        pearl.errors.UsageError: unknown embeddings 'openay:text-embedding-3-small'
-          help: did you mean 'openai:text-embedding-3-small'?
-    """
+    """Create the embedder of `KIND` or `KIND:NAME`."""
     kind, _, name = spec.partition(":")
     known = plugins.names(__name__)
     if kind not in known:

@@ -70,14 +70,7 @@ class Endpoint:
 
     @property
     def is_local(self) -> bool:
-        """Whether the address is that of this machine or a private network, without name resolution.
-
-        Example:
-            >>> Endpoint("http://192.168.1.5:8000/v1", "m", "").is_local
-            True
-            >>> Endpoint("http://169.254.169.254/v1", "m", "").is_local
-            False
-        """
+        """Whether the address is that of this machine or a private network, without name resolution."""
         host = urlsplit(self.shown).hostname or ""
         try:
             address = ip_address(host)
