@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -69,7 +69,7 @@ class Declaration:
     action: Action | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Outline:
     """The steps and declarations of a text, in order."""
 
@@ -77,16 +77,9 @@ class Outline:
     steps: tuple[StepLine, ...]
     declarations: tuple[Declaration, ...]
 
-    @cached_property
-    def _steps_of(self) -> Mapping[str, list[StepLine]]:
-        found: dict[str, list[StepLine]] = {}
-        for step in self.steps:
-            found.setdefault(step.output, []).append(step)
-        return found
-
     def step_of(self, name: str, before: int) -> StepLine | None:
         """The step that assigns a name: the last one above an offset, else the first one below."""
-        found = self._steps_of.get(canonical_name(name), [])
+        found = [step for step in self.steps if step.output == canonical_name(name)]
         above = [step for step in found if step.span.end < before]
         return above[-1] if above else next(iter(found), None)
 

@@ -191,9 +191,9 @@ class TaskSpans:
             self._fail(self._root, kind or "", str(error))
         if status or error is not None:
             self._root.set_attribute("pearl.status", status or "failed")
-        self._root.set_attributes(self._content("output.value", answer))
         self._root.set_attributes(
             {
+                **self._content("output.value", answer),
                 "pearl.usage.input_tokens": self._usage.n_input_tokens,
                 "pearl.usage.output_tokens": self._usage.n_output_tokens,
             }

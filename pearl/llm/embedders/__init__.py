@@ -1,9 +1,4 @@
-"""`EMBEDDER` or `EMBEDDER:NAME` → `Embedder`. Every other module of this folder is one kind.
-
-A module has `DESCRIPTION` (one line), `IS_CACHED` and `create(name, settings) -> TextEmbedder`.
-Vectors are of unit length; failures are `ModelError`s, so that a hybrid search can go on without
-them.
-"""
+"""`EMBEDDER` or `EMBEDDER:NAME` → `Embedder`. Every other module of this folder is one kind, an `EmbedderModule`."""
 
 from __future__ import annotations
 
@@ -235,7 +230,7 @@ class TextEmbedder(Embedder, Protocol):
 
 
 class EmbedderModule(Protocol):
-    """The interface of a module of this folder."""
+    """The interface of a module of this folder; after a `ModelError` a hybrid search goes on by words alone."""
 
     DESCRIPTION: str
     IS_CACHED: bool  # Whether computing a vector takes longer than reading it from the cache

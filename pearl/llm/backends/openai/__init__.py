@@ -1,9 +1,7 @@
 """Any server that speaks OpenAI's Chat Completions: OpenAI itself, vLLM, Ollama, llama.cpp, ...
 
-Every call returns a `Completion` or raises a `ModelError` of the right kind, whatever the server
-sends. `sessions` sends requests through `wire` by aiohttp (docs/decisions/0014-transport.md), or
-through `official` by an official client of the caller; `replies` validates the response; `faults`
-maps errors. `constraining` handles constrained requests; `servers` has the kinds of servers.
+Every call returns a `Completion` or raises a `ModelError`, whatever the server sends. `sessions` sends requests by
+`wire` (aiohttp: docs/decisions/0014-transport.md), or by `official` with a client of the caller.
 """
 
 from __future__ import annotations
