@@ -10,6 +10,7 @@ import pytest
 
 from pearl.data import columns, rows, storage
 from pearl.data.samples import letter
+from pearl.data.schemas import load_schema
 from pearl.documents import comparisons, marks, numbers, table
 from pearl.documents.digest import DigestTable, digest_after
 from pearl.documents.document import page_ranges
@@ -170,4 +171,6 @@ def test_columns_and_names_of_data() -> None:
     assert named.fields == {"question": "Who?", "options": ["I", "you"]}
     names, claims = columns.Names(), [("0a", "a", 1), ("0a", "b", 2), ("0b", "a", 3)]
     assert [names.claim(*claim) for claim in claims] == ["a", "a", "a, line 3"]
+    fields = load_schema("patient, address: {city: str}").fields
+    assert [field.name for field in fields] == ["patient", "address.city"]
     assert [storage.is_address(name) for name in ADDRESSES] == [True, False, False]

@@ -37,19 +37,13 @@ _ENTRIES, _VALUE = "entries", "value"
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The fields of a record, and how their values become what the schema describes.
+    """The fields of a record, and how their values become what the schema describes."""
 
-    Attributes:
-        fields: The fields; those of nested objects have dots in their names.
-        model: The pydantic model, or another type that pydantic knows, if the schema is one.
-        text: A JSON Schema, or the short form, of which `load_schema` makes the same schema without the model.
-        notes: What of the schema is not used.
-    """
-
-    fields: tuple[Field, ...]
-    model: Any
+    fields: tuple[Field, ...]  # Those of nested objects have dots in their names
+    model: Any  # The pydantic model, or another type that pydantic knows, if the schema is one
     text: str = field(repr=False)
-    notes: tuple[str, ...] = ()
+    """A JSON Schema, or the short form, of which `load_schema` makes the same schema without the model."""
+    notes: tuple[str, ...] = ()  # What of the schema is not used
     _root: schema_tree.Node = field(kw_only=True, repr=False)
     _whole: str = field(default="", kw_only=True, repr=False)  # the field that is the whole
 
@@ -98,12 +92,7 @@ def _adapter(model: Any) -> TypeAdapter[Any]:
 def load_schema(
     what: str | Path | type[BaseModel] | Mapping[str, Any] | Sequence[Field] | Schema,
 ) -> Schema:
-    """The schema of a JSON Schema (a path or a mapping), `package.module:Model`, a model, or the short form.
-
-    Example:
-        >>> [leaf.name for leaf in load_schema("patient, address: {city: str}").fields]
-        ['patient', 'address.city']
-    """
+    """The schema of a JSON Schema (a path or a mapping), `package.module:Model`, a model, or the short form."""
     if isinstance(what, Schema):
         return what
     if isinstance(what, str):

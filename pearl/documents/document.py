@@ -148,15 +148,11 @@ class Document(ShownInNotebooks):
 
 
 class Source(NamedTuple):
-    """A document under a name that plans use as they use `CTX`, and where it begins among others.
-
-    Attributes:
-        about: What it is, for the planner, which sees none of its text.
-    """
+    """A document under a name that plans use as they use `CTX`, and where it begins among others."""
 
     name: str
     document: Document
-    about: str = ""
+    about: str = ""  # What it is, for the planner, which sees none of its text
     start: int = 0
 
 

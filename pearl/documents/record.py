@@ -34,31 +34,19 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class FieldResult:
-    """What became of one field.
-
-    Attributes:
-        state: Whether it has a value.
-        value: Its value; None unless it is found. Of a list, None: see `entries`.
-        why: Why it is undecided.
-        basis: What the value rests on.
-        evidence: The passages that bear the value out.
-        candidates: The values that are possible, if it is undecided.
-        entries: The entries of a list, each with its fields; a list of plain values has the one field `value`.
-        step: The step that extracts it; "" in an entry.
-        checked_by: The model that says that the evidence says so, or does not.
-        has_objects: Whether entries with the one field `value` are objects and no plain values.
-    """
+    """What became of one field."""
 
     state: FieldState
-    value: FieldScalar = None
-    why: str = ""
-    basis: Basis = ""
-    evidence: tuple[Evidence, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
+    value: FieldScalar = None  # None unless it is found; of a list, None: see `entries`
+    why: str = ""  # Why it is undecided
+    basis: Basis = ""  # What the value rests on
+    evidence: tuple[Evidence, ...] = ()  # The passages that bear the value out
+    candidates: tuple[Candidate, ...] = ()  # The values that are possible, if it is undecided
     entries: tuple[Mapping[str, FieldResult], ...] = ()
-    step: str = ""
-    checked_by: str = ""
-    has_objects: bool = False
+    """The entries of a list, each with its fields; a list of plain values has the one field `value`."""
+    step: str = ""  # The step that extracts it; "" in an entry
+    checked_by: str = ""  # The model that says that the evidence says so, or does not
+    has_objects: bool = False  # Entries with the one field `value` are objects, no plain values
 
     @property
     def is_plain(self) -> bool:

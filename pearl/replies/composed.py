@@ -50,18 +50,15 @@ class Composed:
 
 
 def read_composed(
-    text: str, items: Sequence[str], values: Mapping[str, tuple[int, str]], question: str,
+    text: str,  # without reasoning
+    items: Sequence[str],  # what each number from 1 cites: a quote with the result it belongs to
+    # item and text of each named value; a sentence that inserts one cites its item
+    values: Mapping[str, tuple[int, str]],
+    question: str,  # its numbers may be repeated
+    # what stands once behind a named value, unless its sentence has the numbers of it
     asides: Mapping[str, str] = {},
-) -> Composed:  # fmt: skip
-    """Read a composed answer.
-
-    Args:
-        text: The reply, without reasoning.
-        items: What each number from 1 cites: a quote with the result that it belongs to.
-        values: Item and text of each named value; a sentence that inserts one cites its item.
-        question: Its numbers may be repeated.
-        asides: What stands once behind a named value, unless its sentence has the numbers of it.
-    """
+) -> Composed:
+    """Read a composed answer."""
     text = text.strip().translate(_BRACKETS)
     question = question.replace("?", " ")  # behind a number, it would be a doubtful digit
     if len(text) > MAX_LENGTH:

@@ -19,12 +19,7 @@ from typing import Any
 
 from pearl.documents.evidence.agreeing import Stated, label_of
 from pearl.documents.record import PLAIN
-from pearl.dsl.decoding.constraint import (
-    Constraint,
-    JsonForm,
-    closed_object,
-    schema_grammar,
-)
+from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, schema_grammar
 from pearl.dsl.fields import ENTRY, Field, parse_fields
 from pearl.errors.patterns import lazy_pattern
 from pearl.replies.not_stated import says_not_stated

@@ -64,11 +64,7 @@ _NEXT_TURN = lazy_pattern(
 
 
 def without_reasoning(text: str) -> Split:
-    r"""Separate the reasoning of a reply from the reply.
-
-    Reasoning begins with a mark at the beginning of a line or behind a sentence; the mark may be part of the prompt. In a
-    reply that begins as JSON, a mark is part of a value.
-    """
+    """Separate the reasoning of a reply from it: a mark begins a line or follows a sentence, the first may be in the prompt; in a reply that begins as JSON, it is part of a value."""
     split = Split(text)
     if _CHANNEL.match(text):
         split = _of_channels(text)

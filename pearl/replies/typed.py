@@ -133,23 +133,16 @@ def form_text(wanted: ValueType) -> str:
 
 
 def read_reply(
-    text: str,
+    text: str,  # in its JSON form or in plain text
     wanted: ValueType,
     *,
+    # What the model was shown, to which a value in plain text has to be true word for word where
+    # that text may be a remark; None where it is no reply of a model
     source: str | None = None,
-    given: str = "",
-    is_of_numbers: bool = False,
+    given: str = "",  # the arguments of the step, whose words a number may repeat: "12 animals"
+    is_of_numbers: bool = False,  # every entry of a list has to be a number
 ) -> Reply:
-    r"""Parse the reply to a step.
-
-    Args:
-        text: The reply, in its JSON form or in plain text.
-        wanted: The type of the result.
-        source: What the model was shown, to which a value in plain text has to be true word for word
-            where that text may be a remark; None where it is no reply of a model.
-        given: The arguments of the step, whose words a number may repeat: "12 animals".
-        is_of_numbers: Whether every entry of a list has to be a number.
-    """
+    """Parse the reply to a step."""
     try:
         stated = _of_json(text, wanted)
     except _UnclearError as unclear:

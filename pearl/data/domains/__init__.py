@@ -23,41 +23,27 @@ if TYPE_CHECKING:  # most uses of a domain need its library and examples only
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The defaults of a kind of document.
+    """The defaults of a kind of document."""
 
-    Attributes:
-        description: One line, shown to users.
-        library: Name of the action library.
-        examples: Name of the bank of examples.
-        formats: Sets of fields that identify its rows, one set per kind of row. If another domain
-            is given such a row, its error names this one.
-    """
-
-    description: str
-    library: str
-    examples: str
+    description: str  # One line, shown to users
+    library: str  # Name of the action library
+    examples: str  # Name of the bank of examples
     formats: tuple[frozenset[str], ...] = ()
+    """Sets of fields that identify its rows, one per kind; another domain that is given such a row names this one in its error."""
     is_dated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A data source.
+    """A data source."""
 
-    Attributes:
-        name: A file, a folder of a saved dataset, or the name of a dataset on a Hugging Face hub.
-        split: Part of a dataset.
-        columns: Field → column, for columns named differently; or several columns, as `a,b,c`, that
-            form an array.
-        allow_outside: Whether rows may refer to documents outside the folder of the data.
-        position: Where the reading starts, and then where it is; a domain may ignore it.
-    """
-
-    name: str
-    split: str | None = None
+    name: str  # A file, a folder of a saved dataset, or a dataset on a Hugging Face hub
+    split: str | None = None  # Part of a dataset
     columns: Mapping[str, str] = field(default_factory=dict)
-    allow_outside: bool = False
+    """Field → column, for columns named differently; or several columns, as `a,b,c`, that form an array."""
+    allow_outside: bool = False  # Rows may refer to documents outside the folder of the data
     position: Position | None = None
+    """Where the reading starts, and then where it is; a domain may ignore it."""
 
     def rows(self, position: Position | None = None) -> Iterator[Row | DataError]:
         """The rows of the source, those after a position if it is of a JSON Lines file."""

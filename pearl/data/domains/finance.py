@@ -87,10 +87,7 @@ def operands(program: str) -> frozenset[Decimal]:
 
 
 def gold_passages(page: str, program: str) -> tuple[str, ...]:
-    r"""The rows of a page's table, else the sentences of its text, that contain the numbers of a program.
-
-    All rows with a number count, whatever its sign, so the result may contain a few rows too many.
-    """
+    """All rows of a page's table, else the sentences of its text, with a number of a program, whatever its sign: a few may be too many."""
     passages = [(text, is_row, _numbers(text, is_row=is_row)) for text, is_row in _passages(page)]
     found: set[int] = set()
     for number in operands(program):
@@ -205,10 +202,7 @@ def _executed(value: Any) -> str | None:
 
 
 def _conversation(
-    row: Row,
-    names: Names,
-    page: Document,
-    questions: Sequence[_Question],
+    row: Row, names: Names, page: Document, questions: Sequence[_Question]
 ) -> Iterator[Sample]:
     """One sample per turn."""
     from pearl.data.samples import Sample, Turn

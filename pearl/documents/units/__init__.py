@@ -21,17 +21,11 @@ from pearl.errors.patterns import lazy_pattern
 
 
 class Piece(NamedTuple):
-    """One piece of a text. A tuple, because documents have hundreds of thousands.
+    """One piece of a text. A tuple, because documents have hundreds of thousands."""
 
-    Attributes:
-        start: Offset of its first character in the text.
-        end: Offset after its last character.
-        fields: The names and values in the piece, as written in the text.
-    """
-
-    start: int
-    end: int
-    fields: dict[str, str]
+    start: int  # Offset of its first character in the text
+    end: int  # Offset after its last character
+    fields: dict[str, str]  # The names and values in the piece, as written in the text
 
 
 class DocumentUnit(Protocol):
