@@ -395,7 +395,9 @@ def _csv(path: Path | StoredFile) -> Iterator[Row | DataError]:
         if not cells:
             continue
         if names is None:
-            names = _header(cells, path, line)
+            names = [cell.strip() for cell in cells]
+            if twice := next((name for name in names if names.count(name) > 1), None):
+                raise DataError(f"two columns have the name '{twice}'", path=path, line=line)
         elif len(cells) != len(names):
             message = f"{len(cells)} cells, where the header has {len(names)}"
             yield DataError(message, path=path, line=line)
@@ -419,13 +421,6 @@ def _utf8_lines(path: StoredFile) -> Iterator[str]:
                 message = f"the line is longer than {most / 1_000_000:,.0f} MB"
                 raise DataError(message, path=path, line=number, help="one row a line")
             yield text
-
-
-def _header(cells: list[str], path: Path | StoredFile, line: int) -> list[str]:
-    names = [cell.strip() for cell in cells]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise DataError(f"two columns have the name '{twice}'", path=path, line=line)
-    return names
 
 
 def _parquet(path: Path | StoredFile) -> Iterator[Row | DataError]:

@@ -39,11 +39,8 @@ def _points(series: _Element, name: str) -> dict[int, str]:
 def diagram_text(root: _Element) -> str:
     """The texts of the boxes of SmartArt, one line each."""
     boxes = root.xpath("//*[local-name()='pt']/*[local-name()='t']")
-    return "\n".join(filter(None, map(_plain, boxes)))
-
-
-def _plain(box: _Element) -> str:
-    return " ".join("".join(box.itertext()).split())
+    texts = (" ".join("".join(box.itertext()).split()) for box in boxes)
+    return "\n".join(filter(None, texts))
 
 
 def drawings_of(element: _Element) -> Iterator[tuple[str, str]]:

@@ -71,14 +71,7 @@ class Stated(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Rows(Sequence[Row]):
-    """A collection of rows.
-
-    Rows that are `is_in_order` are in the order of the document, so that the places of doubtful rows among them
-    are known; None says that undecided rows may change the order of the others. `sorted_by` names the field that
-    gave the order. `n_unread` is the number of rows that no model was asked about, because the plan needed no more.
-    `totals` are rows of the same table that sum up others; those that may be rows are also doubtful. `stated` is
-    of rows that a condition selected, or of groups.
-    """
+    """A collection of rows."""
 
     rows: tuple[Row, ...]
     column: str = TEXT_COLUMN
@@ -87,12 +80,14 @@ class Rows(Sequence[Row]):
     is_answered: bool = False
     shows_possible: bool = False
     is_in_order: bool | None = False
-    sorted_by: str = ""
-    n_unread: int = 0
+    """In the document's, so that the places of doubtful rows are known; None: undecided rows may change the others' order."""
+    sorted_by: str = ""  # The field that gave the order
+    n_unread: int = 0  # Rows that no model was asked about, because the plan needed no more
     columns: tuple[str, ...] = ()
     pages: tuple[tuple[str, int], ...] = ()
     totals: tuple[Row, ...] = ()
-    stated: Stated | None = None
+    """Rows of the same table that sum up others; those that may be rows are also doubtful."""
+    stated: Stated | None = None  # Of rows that a condition selected, or of groups
 
     def __repr__(self) -> str:
         """Short, because asyncio and notebooks call it for every answer."""

@@ -301,11 +301,6 @@ def is_null(said: Any) -> bool:
     )
 
 
-def _may_stand(field: Field, said: str) -> bool:
-    """Whether a text in a list that says "not stated", such as `n/a`, may be a value of the document."""
-    return field.type == "str" and any(map(str.isalnum, said))
-
-
 def _values(
     field: Field, said: Any, quotes: tuple[str, ...] = (), depth: int = 0, *, is_entry: bool = False
 ) -> tuple[tuple[Claim, ...], str]:
@@ -331,7 +326,8 @@ def _values(
                 return (), "its value in the reply is an object"
             return _values(field, value, own or quotes, depth + 1, is_entry=is_entry)
     is_empty = not quotes and is_null(said)
-    if said is None or (is_empty and not (is_entry and _may_stand(field, said))):
+    may_stand = is_entry and field.type == "str"  # `n/a` in a list may be a value of the document
+    if said is None or (is_empty and not (may_stand and any(map(str.isalnum, said)))):
         label = label_of(field, said) if said and field.type == "label" else None
         return (Claim(label),), ""
     return (Claim(said, quotes),), ""

@@ -430,11 +430,7 @@ def _date(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
 
 
 def _is_unit(word: str) -> bool:
-    return (
-        bool(unit_named(word))
-        or word.casefold() in SCALE_WORDS
-        or word.casefold() in FOREIGN_SCALES
-    )
+    return bool(unit_named(word)) or word.casefold() in {*SCALE_WORDS, *FOREIGN_SCALES}
 
 
 _TRUE = frozenset({"yes", "true", "oui", "ja", "sí", "sim", "да", "是", "是的", "はい", "네", "예"})

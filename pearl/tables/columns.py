@@ -20,7 +20,7 @@ from pearl.actions.arithmetic.program import (
     Step,
     UnfitUnitsError,
 )
-from pearl.documents.comparisons import are_mostly
+from pearl.documents.comparisons import MAX_SAMPLED, are_mostly
 from pearl.documents.dates import date_part, read_dates, read_period
 from pearl.documents.english import WEEKDAYS
 from pearl.documents.numbers import (
@@ -195,7 +195,6 @@ _BESIDE_NUMBERS = lazy_pattern(
 _PARTS = ("year", "quarter", "month", "weekday")
 DATE_PART = lazy_pattern(rf"(?P<name>.+) by (?P<part>{'|'.join(_PARTS)})s?", re.I | re.S)
 """The name of a part of a column of dates."""
-_MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +269,7 @@ def _unit_of_heading(name: str) -> str:
 def _column(name: str, cells: list[str | None]) -> TypedColumn:
     values = [value for value in dict.fromkeys(cells) if value and value.strip()]
     stated = [value for value in values if not is_blank(value)]
-    sample = stated[:_MAX_SAMPLED]
+    sample = stated[:MAX_SAMPLED]
     if sample and 2 * sum(read_hours(value) is not None for value in sample) > len(sample):
         read = {value: read_hours(value) for value in values}
         hours = {value: minutes for value, minutes in read.items() if minutes is not None}
