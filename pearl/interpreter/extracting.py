@@ -523,9 +523,8 @@ class _Quotes:
         needed = [each.name for each in inner if not (each.is_optional or each.is_list)]
         if len(said) > 1 and has_lists and needed:
             is_rest = (all(one[name].state == "not_stated" for name in needed) for one in kept)
-            whys += [
-                f"an entry has no {needed[0]}: it may be the rest of one in another part"
-            ] * any(is_rest)
+            rest = f"an entry has no {needed[0]}: it may be the rest of one in another part"
+            whys += [rest] * any(is_rest)
         why = whys[0] if whys else ""
         state: Literal["found", "not_stated", "undecided"] = "found" if kept else "not_stated"
         return FieldResult(

@@ -165,14 +165,10 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
     n = len(task.items)
     parts = [filled_in(task.action, task.arguments, task.inputs)]
     if task.kind == "pick":
+        quotes = f',"quotes":[...]}}. A quote of each of them, in this order, is {_DECIDES}'
         parts.append(
             f"Form of the reply: one JSON object with the numbers of the {task.n_picks} items that it holds for "
-            'most, the first one most of all: {"items":[...]'
-            + (
-                f',"quotes":[...]}}. A quote of each of them, in this order, is {_DECIDES}'
-                if task.is_quoted
-                else "}"
-            )
+            'most, the first one most of all: {"items":[...]' + (quotes if task.is_quoted else "}")
         )
     else:
         value, one, other = _ITEM_VALUES[task.kind]
@@ -220,9 +216,8 @@ def combine_messages(task: ActionTask, parts: Sequence[str]) -> tuple[Message, .
 def words_messages(task: ActionTask, question: str) -> tuple[Message, ...]:
     """Request the answer to a question in words, before its form."""
     asked = f"{one_line(question)}\n\nAnswer in a few words, from the text only."
-    return Message("system", _READER), Message(
-        "user", f"{block('text', task.document or '')}\n\n{asked}"
-    )
+    text = block("text", task.document or "")
+    return Message("system", _READER), Message("user", f"{text}\n\n{asked}")
 
 
 def formed_messages(
@@ -241,11 +236,8 @@ def again_messages(
     if wanted is not None:
         form = form_text(wanted)
     why = one_line(why)[:MAX_WHY]
-    return (
-        *messages,
-        Message("assistant", inert(reply)),
-        Message("user", f"That cannot be used:\n{block('input', why)}\n{form}"),
-    )
+    asked = f"That cannot be used:\n{block('input', why)}\n{form}"
+    return *messages, Message("assistant", inert(reply)), Message("user", asked)
 
 
 def choose_messages(task: ChooseTask) -> tuple[Message, ...]:
@@ -299,6 +291,5 @@ def check_messages(task: CheckTask) -> tuple[Message, ...]:
         f"Reply with one JSON object and nothing else, with one entry for each claim from 1 to {n}:\n"
         '{"verdicts": [{"id": 1, "verdict": "..."}]}'
     )
-    return Message("system", _CHECKER), Message(
-        "user", "\n\n".join(["\n".join(parts), verdicts, form])
-    )
+    asked = "\n\n".join(["\n".join(parts), verdicts, form])
+    return Message("system", _CHECKER), Message("user", asked)

@@ -155,14 +155,11 @@ def provenance_of(
         return [place for source, own in read for place in _by_file(spans, own, source, document)]
 
     whole_of = cache(partial(by_file, (all_of_it,)))
-    every = [
-        (
-            step.output,
-            frozenset(took[step.output] or (r.name for r in step.references())) & sources.keys(),
-        )
-        for step in graph.steps
-        if step.output in sources  # not one that was not needed
-    ]
+    every = []
+    for step in graph.steps:
+        if step.output in sources:  # not one that was not needed
+            needed = took[step.output] or [each.name for each in step.references()]
+            every.append((step.output, frozenset(needed) & sources.keys()))
     steps: dict[str, set[str]] = {}
     made: dict[str, Provenance] = {}
     for output, needs in (*every, ("", frozenset(graph.checked.outputs))):
