@@ -12,10 +12,10 @@ N_FIRST = 11  # Maximum options that `--help` shows, besides those for help
 
 _OTHERS = {
     "Question and document": (
-        "question", "together", "schema", "data", "tasks", "results", "rescore", "split", "columns", "subset",
+        "question", "together", "sources", "schema", "data", "tasks", "results", "rescore", "split", "columns", "subset",
         "limit", "held_out", "allow_outside",
     ),
-    "Plan": ("show_plan", "kind"),
+    "Plan": ("show_plan", "kind", "set", "parameters", "reuse_plans"),
     "Model": ("temperature",),
     "Rows": ("rows_out",),
     "Limits": (
@@ -24,7 +24,7 @@ _OTHERS = {
     ),
     "Run": (
         "methods", "seeds", "scorer", "by_document", "seed_library", "rounds", "retries", "compare",
-        "again", "shard_size", "continued", "fresh", "store", "private", "executor",
+        "again", "shard_size", "continued", "fresh", "yes", "store", "private", "executor",
         "batch_threshold", "shard",
     ),
     "Search": (

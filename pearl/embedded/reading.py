@@ -23,6 +23,7 @@ from pearl.dsl.signatures import NOTHING
 from pearl.embedded.sentences import Kind, SentenceHit, SentenceIndex, SentenceQuery, SentenceRanker
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ChooseTask
+from pearl.replies.not_stated import says_nothing
 
 MAX_QUOTES = 3  # Maximum sentences quoted if one answer is requested
 MAX_LISTED = 12  # Maximum sentences quoted if all answers are requested
@@ -151,7 +152,8 @@ def _nothing(subject: str) -> str:
     """The reply if nothing matches, without quotation marks, which would be read as a quote."""
     words = re.sub('["“”„«»「」]', "", subject).split()
     shown = " ".join(words[:_MAX_SUBJECT_WORDS]) + (" …" if len(words) > _MAX_SUBJECT_WORDS else "")
-    return f"{_NOTHING}: {shown}" if shown else f"{_NOTHING}."
+    told = f"{_NOTHING}: {shown}"
+    return told if shown and says_nothing(told) else f"{_NOTHING}."  # "but ..." would qualify it
 
 
 # Queries ------------------------------------------------------------------------------------------
@@ -179,7 +181,7 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
         is_claim=not _CLAIMING.isdisjoint(words),
         text=_joined([*own, about]),
         is_many=not _MANY.isdisjoint(words),
-        subject="; ".join(own) or task.question,
+        subject=", ".join(own) or task.question,
     )
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from pearl.cli import group as pearl_commands
 from pearl.cli import run
+from pearl.cli.help import Command
 from pearl.cli.writing import new_file
 from tests.cli.terminal import PLAN, STORY, Terminal, child
 from tests.skips import needs_full_device
@@ -96,6 +97,10 @@ def test_help_has_a_whole_line_for_every_command(
         lines = [line for line in shown.splitlines() if line.split()[:1] == [name]]
         assert len(lines) == 1, (name, shown)
         assert first in lines[0]
+        options = member.options if isinstance(member, Command) and member.is_long else []
+        listed = pearl(*group, name, "--help-all") if options else ""
+        for option in options:
+            assert re.search(rf"^ .*{option.opts[-1]}\b", listed, re.M), (name, option.opts)
 
 
 def test_plan_then_execute(pearl: Terminal) -> None:

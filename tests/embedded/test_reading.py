@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pearl import Document, Pearl
 from pearl.documents.evidence import find_quotes
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.embedded import ExtractiveModel
@@ -210,3 +211,11 @@ def test_every_quote_is_in_the_document(asked: list[str], told: list[str]) -> No
         assert text.strip()
         plain = " ".join(document.split())
         assert all(quote in plain for quote in quotes(text))
+
+
+@pytest.mark.parametrize("sought", ['["crossing", "zebra"]', '"anything but a zebra; yet it smokes"'])
+def test_texts_that_match_nothing_are_not_found(sought: str) -> None:
+    plan = f'1. a = FIND(CTX, {sought}) : A\n2. b = FIND(CTX, ["wheel", "burned"]) : B\n3. ans = FIRST_FOUND(a, b) : C'
+    answer = asyncio.run(Pearl("extractive").execute(plan, Document(STORY)))
+    assert [step.state for step in answer.steps] == ["nothing", "found", "found"]
+    assert "The wheel was burned that winter." in answer.text
