@@ -7,29 +7,10 @@ from dataclasses import replace
 from itertools import count
 
 from pearl.dsl import nodes
+from pearl.dsl.older import CALLS
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import ActionLibrary
-
-CALLS: Mapping[tuple[str, int], str] = {
-    ("COUNT_BY", 2): "GROUP({0}, {1})",
-    ("HAVING", 3): 'WHERE({0}, "count", {1}, {2})',
-    ("COUNT_OF", 2): 'WHERE({rows}, {field}, "is", {1}); COUNT({it})',
-    ("SHARE_OF", 3): "WHERE({0}, {1}, {op}, {2}); SHARE({it}, {0})",
-    ("MOST", 1): "NTH({ranked}, {by}, 1)",
-    ("LEAST", 1): "NTH({ranked}, {by}, -1)",
-    ("NTH", 2): "NTH({ranked}, {by}, {1})",
-    ("RANKED", 1): 'SORT({ranked}, {by}, "descending")',
-    ("MEAN_BY", 3): 'AGGREGATE({0}, {1}, "mean", {2})',
-    ("SUM_BY", 3): 'AGGREGATE({0}, {1}, "sum", {2})',
-    ("MIN_BY", 3): 'AGGREGATE({0}, {1}, "min", {2})',
-    ("MAX_BY", 3): 'AGGREGATE({0}, {1}, "max", {2})',
-    ("MOST_BY", 2): 'AGGREGATE({0}, {1}, "mode", {field})',
-    ("RATE", 4): "CLASSIFY({0}, {labels}, {1})",
-    ("RERANK", 3): "TOP({0}, {1}, {2})",
-}
-"""The name and the number of arguments of an old call → the calls that say the same; `{it}` is the one before.
-
-Names in braces stand for what the earlier steps of a plan tell: a call is left as it is where they do not."""
+from pearl.errors import Fix, Span, apply_fixes
 
 _SELECTING = ("WHERE", "SORT", "LIMIT", "FILTER", "UNIQUE", "INTERSECT", "DIFFERENCE")
 MAX_RATINGS = 20  # maximum labels that stand for a range of ratings
@@ -37,14 +18,16 @@ MAX_RATINGS = 20  # maximum labels that stand for a range of ratings
 
 def renewed(text: str, library: ActionLibrary) -> tuple[str, int]:
     """A plan with its old calls rewritten, and their number."""
-    plan = read(text).plan
+    reading = read(text)
+    plan, old = reading.plan, reading.text
     if plan is None:
         return text, 0
     own = {action.name for action in plan.new_actions}
     names = {step.output for step in plan.steps}
     made: dict[str, nodes.Step] = {}
     modes: dict[str, nodes.Argument] = {}  # rows with a mode → the field that it had before
-    n = 0
+    fixes: list[Fix] = []  # by line, so that comments and broken lines stay
+    n = n_steps = 0
     for step in plan.steps:
         known = library.get(step.action)
         is_known = step.action in own or (known and known.accepts(len(step.arguments)))
@@ -54,6 +37,7 @@ def renewed(text: str, library: ActionLibrary) -> tuple[str, int]:
             n += bool(calls)
         except KeyError:  # the earlier steps do not tell what it reads
             added = [step]
+        shown: list[str] = []
         for each in added:
             rows = each.arguments[0] if each.arguments else None
             mode = modes.get(rows.name) if isinstance(rows, nodes.Reference) else None
@@ -63,9 +47,14 @@ def renewed(text: str, library: ActionLibrary) -> tuple[str, int]:
             if mode is not None and each.action in _SELECTING:
                 modes[each.output] = mode
             made[each.output] = each
+            n_steps += 1
+            shown.append(nodes.print_step(each, n_steps))
+        start = old.rfind("\n", 0, step.output_span.start) + 1
+        end = len(old[start:].partition("\n")[0]) + start
+        fixes.append(Fix(Span(start, end), "\n".join(shown)))
         if calls and step.action == "MOST_BY" and added != [step]:
             modes[step.output] = added[0].arguments[3]
-    return (nodes.print_plan(replace(plan, steps=tuple(made.values()))), n) if n else (text, 0)
+    return (apply_fixes(old, fixes), n) if n else (text, 0)
 
 
 def _renewed(

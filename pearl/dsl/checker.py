@@ -24,6 +24,7 @@ from pearl.dsl.nodes import (
     print_argument,
     print_plan,
 )
+from pearl.dsl.older import ADVICE
 from pearl.dsl.parser import Reading, parse, read
 from pearl.dsl.signatures import (
     CTX,
@@ -809,6 +810,9 @@ def _names(plan: Plan, max_steps: int) -> Iterator[tuple[str, Span]]:
 
 
 def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:
+    message = f"action '{step.action}' is not in library '{actions.name}'"
+    if step.action in ADVICE:
+        return Diagnostic("unknown-action", message, step.action_span, help=ADVICE[step.action])
     meant = _obvious(step.action, actions)
     close = meant or did_you_mean(step.action, actions, cutoff=0.8)
     fits = meant is not None and actions[meant].accepts(len(step.arguments))
@@ -823,7 +827,7 @@ def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:
         advice = f"did you mean '{shown}'?" + ("" if fits else f" Else {advice}")
     return Diagnostic(
         "unknown-action",
-        f"action '{step.action}' is not in library '{actions.name}'",
+        message,
         step.action_span,
         help=advice if close else f"use an action of the library, or {advice}",
         fix=Fix(step.action_span, str(meant)) if fits else None,

@@ -213,7 +213,9 @@ def test_every_quote_is_in_the_document(asked: list[str], told: list[str]) -> No
         assert all(quote in plain for quote in quotes(text))
 
 
-@pytest.mark.parametrize("sought", ['["crossing", "zebra"]', '"anything but a zebra; yet it smokes"'])
+@pytest.mark.parametrize(
+    "sought", ['["crossing", "zebra"]', '"anything but a zebra; yet it smokes"']
+)
 def test_texts_that_match_nothing_are_not_found(sought: str) -> None:
     plan = f'1. a = FIND(CTX, {sought}) : A\n2. b = FIND(CTX, ["wheel", "burned"]) : B\n3. ans = FIRST_FOUND(a, b) : C'
     answer = asyncio.run(Pearl("extractive").execute(plan, Document(STORY)))

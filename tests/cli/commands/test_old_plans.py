@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 
 from pearl import Document, Pearl
-from pearl.actions.old_plans import CALLS
+from pearl.dsl.older import CALLS
 from pearl.llm import ItemsTask, Request
 from tests.cli.terminal import Terminal
 from tests.models import Reading, item_lines
@@ -68,7 +69,9 @@ def test_an_old_plan_says_the_same_in_the_language_of_today(pearl: Terminal, nam
     steps, new, answer = OLD[name]
     path = Path("old.plan")
     path.write_text(written(*steps), encoding="utf-8")
-    pearl("check", "old.plan", code=1)
+    told = pearl("check", "old.plan", code=1)
+    assert name == "NTH" or "'pearl check --fix FILE' rewrites this older plan" in told
+    assert not re.search("New actions|did you mean", told)
     pearl("check", "--fix", "old.plan")
     text = path.read_text(encoding="utf-8")
     assert all(f". {step} : Step" in text for step in new), text
@@ -82,15 +85,26 @@ def test_an_old_plan_says_the_same_in_the_language_of_today(pearl: Terminal, nam
     "step",
     [
         "ans = SAMPLE(rows, 2)", "ans = NEAR(rows, rows, 1)", 'ans = RATE(rows, "how old", 0, 900)',
-        "ans = MOST(CTX)", 'said = MAP(rows, "x") : Map\n3. ans = MOST(said)', "ans = MOST(rows, rows)",
+        "ans = MOST(CTX)", "ans = LEAST(CTX)", 'said = MAP(rows, "x") : Map\n3. ans = MOST(said)', "ans = MOST(rows, rows)",
     ],
 )  # fmt: skip
 def test_a_call_that_may_mean_two_things_stays(pearl: Terminal, step: str) -> None:
     text = written(step)
     Path("old.plan").write_text(text, encoding="utf-8")
-    pearl("check", "--fix", "old.plan", code=1)
+    assert "docs/old_plans.md" in pearl("check", "--fix", "old.plan", code=1)
     assert Path("old.plan").read_text(encoding="utf-8") == text
 
 
 def test_every_old_call_is_tested() -> None:
     assert {name for name, _ in CALLS} == {name.split()[0] for name in OLD}
+
+
+def test_comments_and_broken_lines_stay(pearl: Terminal) -> None:
+    path = Path("old.plan")
+    text = f"# of August\n1. {ROWS} : Rows\n# calm ones\n2. {MOODS} : Moods\n3. ans = MOST(mood) : Most\n4. COUNT(\n# end\n"
+    path.write_text(text, encoding="utf-8")
+    pearl("check", "--fix", "old.plan", code=1)
+    new = '3. ans_rows = GROUP(mood, "mood") : Most\n4. ans = NTH(ans_rows, "count", 1) : Most\n'
+    assert path.read_text(encoding="utf-8").replace("5.", "4.") == text.replace(
+        "3. ans = MOST(mood) : Most\n", new
+    )

@@ -1,0 +1,34 @@
+"""Actions of the language of August 2026, and the calls of today that stand for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+CALLS: Mapping[tuple[str, int], str] = {
+    ("COUNT_BY", 2): "GROUP({0}, {1})",
+    ("HAVING", 3): 'WHERE({0}, "count", {1}, {2})',
+    ("COUNT_OF", 2): 'WHERE({rows}, {field}, "is", {1}); COUNT({it})',
+    ("SHARE_OF", 3): "WHERE({0}, {1}, {op}, {2}); SHARE({it}, {0})",
+    ("MOST", 1): "NTH({ranked}, {by}, 1)",
+    ("LEAST", 1): "NTH({ranked}, {by}, -1)",
+    ("NTH", 2): "NTH({ranked}, {by}, {1})",
+    ("RANKED", 1): 'SORT({ranked}, {by}, "descending")',
+    ("MEAN_BY", 3): 'AGGREGATE({0}, {1}, "mean", {2})',
+    ("SUM_BY", 3): 'AGGREGATE({0}, {1}, "sum", {2})',
+    ("MIN_BY", 3): 'AGGREGATE({0}, {1}, "min", {2})',
+    ("MAX_BY", 3): 'AGGREGATE({0}, {1}, "max", {2})',
+    ("MOST_BY", 2): 'AGGREGATE({0}, {1}, "mode", {field})',
+    ("RATE", 4): "CLASSIFY({0}, {labels}, {1})",
+    ("RERANK", 3): "TOP({0}, {1}, {2})",
+}
+"""The name and the number of arguments of an old call → the calls that say the same; `{it}` is the one before.
+
+Names in braces stand for what the earlier steps of a plan tell: a call is left as it is where they do not."""
+
+_PAGE = "docs/old_plans.md has what stands for it today"
+ADVICE = {
+    **{name: f"'pearl check --fix FILE' rewrites this older plan; {_PAGE}" for name, _ in CALLS},
+    "SAMPLE": _PAGE,
+    "NEAR": _PAGE,
+}
+"""The name of an old action → what to do with it."""
