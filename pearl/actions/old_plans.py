@@ -7,11 +7,12 @@ from dataclasses import replace
 from itertools import count
 
 from pearl.dsl import nodes
-from pearl.dsl.older import CALLS
+from pearl.dsl.older import CALLS_OF_OLDER
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import Fix, Span, apply_fixes
 
+CALLS = {**CALLS_OF_OLDER, ("NTH", 2): "NTH({ranked}, {by}, {1})"}  # the last has a name of today
 _SELECTING = ("WHERE", "SORT", "LIMIT", "FILTER", "UNIQUE", "INTERSECT", "DIFFERENCE")
 MAX_RATINGS = 20  # maximum labels that stand for a range of ratings
 

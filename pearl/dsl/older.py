@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-CALLS: Mapping[tuple[str, int], str] = {
+CALLS_OF_OLDER: Mapping[tuple[str, int], str] = {
     ("COUNT_BY", 2): "GROUP({0}, {1})",
     ("HAVING", 3): 'WHERE({0}, "count", {1}, {2})',
     ("COUNT_OF", 2): 'WHERE({rows}, {field}, "is", {1}); COUNT({it})',
     ("SHARE_OF", 3): "WHERE({0}, {1}, {op}, {2}); SHARE({it}, {0})",
     ("MOST", 1): "NTH({ranked}, {by}, 1)",
     ("LEAST", 1): "NTH({ranked}, {by}, -1)",
-    ("NTH", 2): "NTH({ranked}, {by}, {1})",
     ("RANKED", 1): 'SORT({ranked}, {by}, "descending")',
     ("MEAN_BY", 3): 'AGGREGATE({0}, {1}, "mean", {2})',
     ("SUM_BY", 3): 'AGGREGATE({0}, {1}, "sum", {2})',
@@ -27,7 +26,10 @@ Names in braces stand for what the earlier steps of a plan tell: a call is left 
 
 _PAGE = "docs/old_plans.md has what stands for it today"
 ADVICE = {
-    **{name: f"'pearl check --fix FILE' rewrites this older plan; {_PAGE}" for name, _ in CALLS},
+    **{
+        name: f"'pearl check --fix FILE' rewrites this older plan; {_PAGE}"
+        for name, _ in CALLS_OF_OLDER
+    },
     "SAMPLE": _PAGE,
     "NEAR": _PAGE,
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pearl import Document, Pearl
-from pearl.dsl.older import CALLS
+from pearl.actions.old_plans import CALLS
 from pearl.llm import ItemsTask, Request
 from tests.cli.terminal import Terminal
 from tests.models import Reading, item_lines
