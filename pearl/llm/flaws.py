@@ -20,12 +20,7 @@ _INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Cn", "Mn", "Me"})
 
 
 def is_blank(text: str) -> bool:
-    r"""Whether a text is empty or consists of white, zero-width and control characters only.
-
-    Example:
-        >>> is_blank(" \n\u200b\ufeff\u2800\0"), is_blank("\u200bno"), is_blank("-")
-        (True, False, False)
-    """
+    """Whether a text is empty or consists of white, zero-width and control characters only."""
     return all(
         character in _EMPTY or unicodedata.category(character) in _INVISIBLE for character in text
     )

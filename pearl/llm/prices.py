@@ -26,12 +26,7 @@ _VERSION = lazy_pattern(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest))?\Z")
 
 
 def money(usd: float) -> str:
-    """US dollars as text, with four decimals below ten dollars.
-
-    Example:
-        >>> money(0.0012), money(1234.5)
-        ('$0.0012', '$1,234.50')
-    """
+    """US dollars as text, with four decimals below ten dollars."""
     return f"${usd:,.4f}" if abs(usd) < 10 else f"${usd:,.2f}"
 
 

@@ -218,12 +218,7 @@ def miner_of(pearl: Pearl, seed_library: str) -> Miner:
 
 
 def seeds(name: str, own: str) -> ActionLibrary:
-    """A library by name or file; of the general one, the actions that the library of the domain has, too.
-
-    Example:
-        >>> {*seeds("seed", "quality")} - {*seeds("seed", "medical")}
-        {'FIND_MORAL'}
-    """
+    """A library by name or file; of the general one, the actions that the library of the domain has, too."""
     library = load_library(name)
     if name != GENERAL:
         return library

@@ -73,12 +73,7 @@ MAX_CHARACTERS = 32_768
 
 
 def text_of(text: str) -> str:
-    """A text for a span: at most `MAX_CHARACTERS`, and valid Unicode.
-
-    Example:
-        >>> text_of("x" * 40_000)[-30:]
-        'xx... (7,232 more characters)'
-    """
+    """A text for a span: at most `MAX_CHARACTERS`, and valid Unicode."""
     more = len(text) - MAX_CHARACTERS
     if more > 0:
         text = f"{text[:MAX_CHARACTERS]}... ({more:,} more characters)"

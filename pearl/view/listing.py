@@ -124,12 +124,7 @@ def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
 
 
 def plain(text: str) -> str:
-    r"""A text without the marks of Markdown for bold words, headings and quotes.
-
-    Example:
-        >>> plain("# Who\n**Ada** (2 ** 3)")
-        'Who\nAda (2 ** 3)'
-    """
+    """A text without the marks of Markdown for bold words, headings and quotes."""
     return _MARKS.sub(r"\1", text)
 
 

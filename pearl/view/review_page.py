@@ -120,13 +120,7 @@ def _proposals(item: Item, document: Document | None) -> tuple[list[Mark], list[
 
 
 def picked(document: Document, text: str, near: int) -> dict[str, Any] | None:
-    """The passage of a document that a person marked, as evidence; None if the document has no such text of whole words.
-
-    Example:
-        >>> found = picked(Document("Age: 61. He is 61."), "61", 15)
-        >>> found and (found["text"], found["start"])
-        ('61', 15)
-    """
+    """The passage of a document that a person marked, as evidence; None if the document has no such text of whole words."""
     places = sorted(Verifier(document.text).places(text), key=lambda span: abs(span.start - near))
     if not places:
         return None

@@ -46,12 +46,7 @@ class ResultRecord:
 
 
 def id_of(row: Mapping[str, Any]) -> str:
-    """The name of a row: the id of its task, or sample, method and seed of a record of an evaluation.
-
-    Example:
-        >>> id_of({"id": "a.txt"}), id_of({"sample": "q1", "method": "mcq", "seed": 2}), id_of({})
-        ('a.txt', 'q1 mcq 2', '')
-    """
+    """The name of a row: the id of its task, or sample, method and seed of a record of an evaluation."""
     id = row.get("id")
     if id is None:
         parts = (row.get(name) for name in ("sample", "method", "seed"))

@@ -12,7 +12,7 @@ import pytest
 
 from pearl.errors import DataError
 from pearl.llm import Usage
-from pearl.llm.prices import Price, read_prices
+from pearl.llm.prices import Price, money, read_prices
 
 TABLE = 'as_of = 2026-01-31\n[usd_per_million]\n"Llama-4" = { input = 0.2, output = 0.6 }\n'
 FULL = "input=2,cached=0.2,write=2.5,write_long=5,output=10,batch=0.5,flex=0.4"
@@ -163,3 +163,7 @@ def test_a_broken_table(tmp_path: Path, text: str | None, said: str) -> None:
     with pytest.raises(DataError, match=said) as caught:
         read_prices(path)
     assert len(str(caught.value).splitlines()) <= 3
+
+
+def test_sums_below_ten_dollars_have_four_decimals() -> None:
+    assert (money(0.0012), money(1234.5)) == ("$0.0012", "$1,234.50")

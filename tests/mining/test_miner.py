@@ -14,7 +14,7 @@ from pearl.dsl.parser import parse
 from pearl.errors import ModelError
 from pearl.llm import MineTask, Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.mining.miner import MinedRow, Miner, Question, common_drafts, read_proposal
+from pearl.mining.miner import MinedRow, Miner, Question, common_drafts, read_proposal, seeds
 from pearl.planner.examples import Example
 from tests.dsl import strategies
 from tests.models import Acting
@@ -202,3 +202,7 @@ def test_drafts_are_counted_once_a_question() -> None:
     assert common_drafts(rows) == [("A(CTX)", 2), ("B(CTX)", 1), ("C(CTX)", 1)]
     assert common_drafts(rows, 1) == [("A(CTX)", 2)]
     assert common_drafts([]) == []
+
+
+def test_of_the_general_library_a_domain_takes_the_actions_that_its_own_has() -> None:
+    assert {*seeds("seed", "quality")} - {*seeds("seed", "medical")} == {"FIND_MORAL"}

@@ -10,6 +10,7 @@ from pearl.telemetry.conventions import (
     CONTENT_VARIABLE,
     call_attributes,
     captures_content,
+    text_of,
 )
 
 
@@ -36,3 +37,8 @@ def test_providers_have_the_names_of_the_conventions() -> None:
     models = ("openai:a", "gemini:a", "mistral:a")
     told = [call_attributes(model, "", Usage())[1]["gen_ai.provider.name"] for model in models]
     assert told == ["openai", "gcp.gemini", "mistral_ai"]
+
+
+def test_a_long_text_of_a_span_is_cut_and_says_so() -> None:
+    assert text_of("x" * 40_000).endswith("xx... (7,232 more characters)")
+    assert text_of("x" * 32_768) == "x" * 32_768

@@ -23,6 +23,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.view.answer_page import answer_page, result_page
 from pearl.view.page import HEIGHT, draw_plan
 from pearl.view.panel import AROUND, Gap, Piece, blocks, highlighted
+from pearl.view.review_page import picked
 from pearl.view.sources import ResultRecord
 
 STORY = (
@@ -477,3 +478,9 @@ def test_steps_stand_below_what_they_take() -> None:
     assert drawn.height == y["ans"] + HEIGHT
     assert drawn.text.endswith("Step 4, ans, CONCAT, uses one, two, three.")
     assert "Step 2, two, FIND, uses the document and one." in drawn.text
+
+
+def test_a_marked_passage_is_the_one_nearest_to_its_mark() -> None:
+    found = picked(Document("Age: 61. He is 61."), "61", 15)
+    assert found is not None
+    assert (found["text"], found["start"]) == ("61", 15)

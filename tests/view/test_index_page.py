@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pearl.view.comparison_page import aligned, comparison_page, differences
-from pearl.view.listing import MAX_STATIC, index_page
-from pearl.view.sources import ResultsFile
+from pearl.view.listing import MAX_STATIC, index_page, plain
+from pearl.view.sources import ResultsFile, id_of
 
 HOSTILE = "</script></style><script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -117,3 +117,12 @@ def test_both_texts_can_be_had_from_their_differences(text: str) -> None:
     found = differences(text[:9_000], other[:9_000])
     assert "".join(c.text for c in found if c.kind != "new") == text[:9_000]
     assert "".join(c.text for c in found if c.kind != "gone") == other[:9_000]
+
+
+def test_signs_of_markdown_are_left_out_of_a_line_and_those_of_a_sum_are_not() -> None:
+    assert plain("# Who\n**Ada** (2 ** 3)") == "Who\nAda (2 ** 3)"
+
+
+def test_a_row_without_an_id_has_the_name_of_its_sample() -> None:
+    rows = [{"id": "a.txt"}, {"sample": "q1", "method": "mcq", "seed": 2}, {}]
+    assert list(map(id_of, rows)) == ["a.txt", "q1 mcq 2", ""]
