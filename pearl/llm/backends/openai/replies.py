@@ -101,13 +101,8 @@ def plausible(usage: Usage, request: Request) -> Usage:
     n_characters = sum(len(message.content) for message in request.messages)
     if request.constraint is not None:
         n_characters += len(request.constraint.lark)
-    return bounded_usage(usage, n_characters, request.max_output_tokens or 0)
-
-
-def bounded_usage(usage: Usage, n_characters: int, n_output_tokens: int) -> Usage:
-    """A usage without counts that are impossible for so much input and output."""
     most_input = BYTES_A_CHARACTER * n_characters + HIDDEN_INPUT_TOKENS
-    most_output = n_output_tokens + HIDDEN_OUTPUT_TOKENS
+    most_output = (request.max_output_tokens or 0) + HIDDEN_OUTPUT_TOKENS
     if usage.n_input_tokens > most_input:
         usage = replace(usage, n_input_tokens=0, n_cached_tokens=0, n_implausible_calls=1,
             n_written_tokens=0, n_written_long_tokens=0,
