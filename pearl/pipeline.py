@@ -83,7 +83,12 @@ def _checks(checker: Client, check: str) -> bool:
 
 def _opened(name: str, given: SourceGiven) -> Source:
     """A source of Python: a folder or a pattern is a corpus, indexed in memory."""
-    given, about = given if isinstance(given, tuple) else (given, "")
+    given, about = given if isinstance(given, tuple) and len(given) == 2 else (given, "")
+    if not (isinstance(given, Document | str | Path) and isinstance(about, str)):
+        raise UsageError(
+            f"source '{name}' is no document or path, nor one of them with a text that says what it is",
+            help='sources={"rules": ("rules/", "the rules of the service")}',
+        )
     if isinstance(given, Document):
         return Source(name, given, about)
     if Path(given).is_dir() or (has_magic(str(given)) and not Path(given).exists()):

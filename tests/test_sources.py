@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -163,6 +164,12 @@ def test_a_source_that_cannot_be_read_is_an_error_of_at_most_three_lines(
 def test_a_name_that_no_plan_can_use_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
         asyncio.run(Pearl().ask("Why?", sources={name: Document("A text.")}))
+
+
+@pytest.mark.parametrize("given", [("rules/",), (None, "x"), ("rules/", 5), 7, ("a", "b", "c"), ()])
+def test_a_source_of_another_form_is_refused(given: Any) -> None:
+    with pytest.raises(UsageError, match="source 'rules' is no document or path, nor"):
+        asyncio.run(Pearl().ask("Why?", sources={"rules": given}))
 
 
 def test_one_text_under_two_names_is_refused() -> None:

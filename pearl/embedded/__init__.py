@@ -12,6 +12,7 @@ from pearl.dsl.nodes import Plan, Reference, Step, String, print_action, print_p
 from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType
 from pearl.embedded.reading import carry_out, choose_option, combine
 from pearl.embedded.sentences import SentenceRanker
+from pearl.errors import UsageError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import (
     ActionTask,
@@ -125,6 +126,11 @@ class ExtractiveModel:
     async def complete(self, request: Request) -> Completion:
         """Compute the reply to one request."""
         match request.task:
+            case PlanTask(has_sources=True):
+                raise UsageError(
+                    "planning over named sources needs a language model",
+                    help="name one with --model, or write the plan: pearl execute FILE.plan --source ...",
+                )
             case PlanTask() as task:
                 text = write_plan(task.question, task.library)
             case StandaloneTask() as task:

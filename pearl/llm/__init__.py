@@ -39,6 +39,7 @@ class PlanTask:
     library: ActionLibrary
     round: int = 0
     n_rejected: int = 0  # valid plans that did not reach the gold answer
+    has_sources: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,7 +268,9 @@ class RepairLoop:
         doubted: CheckedPlan | None = None
         sent, n_calls, n_cached = {messages}, 0, 0
         for round in range(self.max_repairs + 1):
-            task = PlanTask(self.question, self.library, round, len(self.rejected))
+            task = PlanTask(
+                self.question, self.library, round, len(self.rejected), bool(self._known["sources"])
+            )
             self._n_calls = self._n_cached = 0
             try:
                 completion, level = await self._fallback.ask(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -16,12 +17,12 @@ from pearl.errors import PlanError
 from pearl.llm import Completion
 from pearl.llm.middleware.caching import Replies
 from pearl.pipeline import Pearl
-from pearl.planner.understanding import MAX_NAME, MAX_NAME_WORDS
+from pearl.planner.understanding import MAX_NAME
 
 MAX_KEPT = 500  # Maximum plans that are kept for one library; the oldest go first
 
-_LIST = TypeAdapter(list[tuple[str, list[str], str]])
-"""Questions, with the names of their parameters in braces, and their plans."""
+_LIST = TypeAdapter(list[tuple[str, dict[str, str], str]])
+"""Questions with the names of their parameters in braces, the values that they had, and their plans."""
 
 
 class KeptPlans:
@@ -33,26 +34,30 @@ class KeptPlans:
         scope = (library_digest(pearl.actions), kind, pearl.planner.day)
         self._key = digest(("pearl plans", *scope))
 
-    async def add(self, checked: CheckedPlan) -> None:
-        """Keep a plan in place of an earlier one for the same question."""
+    async def add(self, checked: CheckedPlan, values: Mapping[str, str]) -> None:
+        """Keep a plan for these values in place of an earlier one for the same question."""
         question = checked.plan.question or ""
         others = [each for each in await self._kept() if each[0] != question]
-        new = question, [each.name for each in checked.plan.parameters], str(checked)
+        new = question, {**values}, str(checked)
         text = json.dumps([new, *others][:MAX_KEPT])
         await self._replies.keep(self._key, Completion(text, "plans"))
 
     async def find(self, question: str) -> tuple[CheckedPlan, dict[str, str]] | None:
-        """The newest plan whose question is this one with a value of a few words in each place, and the values."""
+        """The newest plan whose question is this one with values in their places of no more words, numbers for numbers, and the values."""
         value = rf"\w(?:.{{0,{MAX_NAME - 2}}}\w)?"
-        for asked, names, plan in await self._kept():
+        for asked, kept, plan in await self._kept():
             pattern = re.escape(asked)
-            for name in names:
+            for name in kept:
                 mark = re.escape(f"{{{name}}}")
                 pattern = pattern.replace(mark, f"(?P<{name}>{value})", 1)
                 pattern = pattern.replace(mark, f"(?P={name})")
             found = re.fullmatch(pattern, " ".join(question.split()))
             values = found.groupdict() if found else {}
-            if found and all(len(each.split()) <= MAX_NAME_WORDS for each in values.values()):
+            if found and all(
+                len(values[name].split()) <= len(old.split())
+                and _is_number(values[name]) >= _is_number(old)
+                for name, old in kept.items()
+            ):
                 try:
                     checked = self._pearl.compile(plan)
                 except PlanError:  # of another version
@@ -60,9 +65,13 @@ class KeptPlans:
                 return checked, {name: parameter_value(name, v) for name, v in values.items()}
         return None
 
-    async def _kept(self) -> list[tuple[str, list[str], str]]:
+    async def _kept(self) -> list[tuple[str, dict[str, str], str]]:
         reply = await self._replies.reply(self._key)
         try:
             return [] if reply is None else _LIST.validate_json(reply.text)
         except ValidationError:  # not what this program wrote
             return []
+
+
+def _is_number(value: str) -> bool:
+    return any(map(str.isdecimal, value)) and not any(map(str.isalpha, value))

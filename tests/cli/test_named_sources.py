@@ -151,3 +151,16 @@ def test_a_question_is_planned_over_sources_and_the_plan_is_kept(pearl: Terminal
     assert least[1] > least[0] + 100
     pearl("ask", "Which rule?", *GIVEN, "--reuse-plans", *model, code=2)
     assert "--reuse-plans and --source cannot be combined" in pearl.talk
+
+
+@pytest.mark.parametrize("command", [["ask"], ["plan"]])
+def test_the_embedded_model_plans_over_no_named_sources(
+    pearl: Terminal, command: list[str]
+) -> None:
+    pearl(*command, "Which rule is it?", *GIVEN, code=2)
+    assert (
+        "planning over named sources needs a language model\n  help: name one with --model"
+        in pearl.talk
+    )
+    assert len(pearl.talk.splitlines()) <= 3
+    pearl("plan", "Which rule is it?")

@@ -144,6 +144,13 @@ def test_a_plan_is_written_with_a_parameter_and_reused(pearl: Terminal) -> None:
     ):
         pearl("plan", question, "--reuse-plans", *STORE, code=None)
         assert "no plan with parameters is kept for this question" in pearl.talk
+    step = '1. who = FIND(CTX, ["who bought the boat in", year]) : Who'
+    rules = [{"match": "the boat in \\{year\\}", "reply": step}, *RULES]
+    Path("rules.json").write_text(json.dumps(rules), "utf-8")
+    pearl("plan", "Who bought the boat in 2019?", "--parameter", "year=2019", *STORE)
+    for year, is_found in (("2021", True), ("2021 and why", False), ("Oslo", False)):
+        pearl("plan", f"Who bought the boat in {year}?", "--reuse-plans", *STORE, code=None)
+        assert (f"with year={year}" in pearl.talk) == is_found, year
     pearl("plan", "Why was aspirin stopped?", "--reuse-plans", "--corpus", *STORE, code=None)
     assert told not in pearl.talk
     pearl("plan", "Why was aspirin stopped?", *STORE, code=None)

@@ -126,7 +126,7 @@ async def _one(
                 if values and not named:
                     with reply_store(options["store"]) as replies:
                         if replies is not None:
-                            await KeptPlans(replies, pearl, kind).add(checked)
+                            await KeptPlans(replies, pearl, kind).add(checked, values)
         row = to_json(_row(question, checked, events), indent=2)
         file.write(f"{row if options['as_json'] else checked}\n")
     return 0
