@@ -190,6 +190,8 @@ def judge(
     is_plain = kind or (rows.is_answered and column.name == rows.column)
     without = [is_met for value, is_met in sure
                if not value.strip() or (not is_plain and is_no_key(value))]  # fmt: skip
+    if operator in ("is not", "not in") and (n_kept := without.count(True)):
+        notes.append(f"rows without a value of {column.name} among them: {n_kept:,}")
     stated: Stated | None = None
     # Of what a model selected, it was not asked about the other rows.
     is_of_all = rows.stated is None or bool(rows.stated.field) or column.name == rows.column

@@ -90,7 +90,8 @@ class Resolution:
                 told = f"a model says that {_both(self._best(a), self._best(b))} are the same"
                 why = {a: told, b: told} | why
         unsure = [pair for pair, verdict in said.items() if verdict not in (SAME, DIFFERENT)]
-        return self._named(names, why, column).noting(*self._notes(names, [*unsure, *torn], column))
+        apart = [(a, b) for a, b in (*unsure, *torn) if clusters[a] is not clusters[b]]
+        return self._named(names, why, column).noting(*self._notes(names, apart, column))
 
     def _named(self, names: Mapping[str, str], why: Mapping[str, str], column: str) -> Rows:
         """The rows with their names, and with the reason where that is not the row's own spelling."""

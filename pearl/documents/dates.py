@@ -188,20 +188,27 @@ def readings(text: str, is_day_first: bool | None = None) -> tuple[Period, ...]:
     return tuple(dict.fromkeys(filter(None, both)))
 
 
-def states_date(text: str, shown: str) -> bool:
-    """Whether a text has a date as it is shown, or in another form; where day and month may be swapped, either."""
-    words, stated = _known(text)
-    wanted = _words(shown).split()
-    is_there = any(
-        f" {' '.join(each)} " in words for each in (wanted, wanted[::-1])
-    )  # May 2, 2 May
-    return is_there or not stated.isdisjoint(readings(shown))
+def why_unstated(text: str, shown: str) -> str:
+    """Why a date that a model gives is not taken; "" if a text has it as it is shown, or in another form that is certain."""
+    words, read, certain = _known(text)
+    wanted, own = _words(shown).split(), readings(shown)
+    orders = [wanted, *([] if all(map(str.isdigit, wanted)) else [wanted[::-1]])]  # May 2, 2 May
+    if any(f" {' '.join(each)} " in words for each in orders) or not certain.isdisjoint(own):
+        return ""
+    if not read.isdisjoint(own):
+        return f"day and month may be swapped in the passage that is to tell the date {shown[:60]}"
+    return f"the date {shown[:60]} does not stand in the passage that is to tell it; DATE_ADD computes dates"
 
 
 @lru_cache(maxsize=8)
-def _known(text: str) -> tuple[str, frozenset[Period]]:
-    dates = (readings(text[each.start : each.end]) for each in find_dates(text))
-    return f" {_words(text)} ", frozenset(chain.from_iterable(dates))
+def _known(text: str) -> tuple[str, frozenset[Period], frozenset[Period]]:
+    """The words of a text, all readings of its dates, and those that are certain: alone, or in the order of the other dates."""
+    dates = [text[each.start : each.end] for each in find_dates(text)]
+    column = read_dates(dates)
+    order = column.is_day_first if column.is_certain else None
+    read = [readings(each, order) for each in dates]
+    certain = (each for each in read if len(each) == 1)
+    return f" {_words(text)} ", frozenset(chain(*read)), frozenset(chain(*certain))
 
 
 def _words(text: str) -> str:
@@ -212,11 +219,6 @@ def _words(text: str) -> str:
 
 _DAY_IN_WORDS = lazy_pattern(rf"\b(?:{_ORDINAL})\b")
 _WORD = lazy_pattern(r"\b(\d+)(?:st|nd|rd|th)\b|\b(?!(?:of|the)\b)(\w+)")
-
-
-def not_stated(shown: str) -> str:
-    """Why a date that a model gives is not taken."""
-    return f"the date {shown[:60]} does not stand in the passage that is to tell it; DATE_ADD computes dates"
 
 
 _ANYWHERE = lazy_pattern(

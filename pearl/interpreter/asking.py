@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pearl.documents.dates import find_dates, not_stated, readings, states_date
+from pearl.documents.dates import find_dates, readings, why_unstated
 from pearl.documents.evidence.finding import find_quotes, is_passage
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.nodes import Step
@@ -54,9 +54,9 @@ def unstated_date(reply: Reply, task: ActionTask) -> str:
         known = "\n".join((known, task.document or "", *(task.parts or ())))
     for each in find_dates(said):
         shown = said[each.start : each.end].strip()
-        without_year = " ".join(re.sub(r"\d{4}", "", shown).split())  # it may stand elsewhere
-        if not (states_date(known, shown) or states_date(known, without_year)):
-            return not_stated(shown)
+        without_year = " ".join(re.sub(r"(?<!^)\d{4}", "", shown).split())  # it may stand elsewhere
+        if (why := why_unstated(known, shown)) and why_unstated(known, without_year):
+            return why
     return ""
 
 

@@ -27,7 +27,7 @@ from functools import cache
 from textwrap import dedent
 from typing import Any, Literal, NamedTuple
 
-from pearl.documents.dates import not_stated, readings, states_date
+from pearl.documents.dates import readings, why_unstated
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import (
     FOREIGN_SCALES,
@@ -424,8 +424,8 @@ def _date(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
     line = plain(value).strip().rstrip(".")
     if not readings(line):
         raise _UnclearError(f"it is not one date with its year: {_short(value)}")
-    if shown is not None and not states_date(shown, line):
-        raise _UnclearError(not_stated(line))
+    if shown is not None and (why := why_unstated(shown, line)):
+        raise _UnclearError(why)
     return line
 
 

@@ -111,3 +111,13 @@ def test_rows_with_the_same_text_are_different_rows(
     answer = run(STAYS, *WARDS, *steps)
     assert (answer.status, answer.parts[-1].text) == ("answered", found)
     assert any(note in each for each in answer.notes) or not note
+
+
+@pytest.mark.parametrize(("op", "x"), [("is not", '"North"'), ("not in", '["North"]')])
+def test_rows_without_a_value_are_kept_and_told_where_a_value_is_excluded(op: str, x: str) -> None:
+    steps = (f'others = WHERE(rows, "ward", "{op}", {x})', "n = COUNT(others)")
+    wards = "id,ward\n" + "".join(f"p{i},{ward}\n" for i, ward in enumerate(["North", "South", "", "n/a", "NULL"]))  # fmt: skip
+    answer = run(wards, *steps)
+    assert (answer.status, answer.text) == ("answered", "4")
+    assert "rows without a value of ward among them: 3" in answer.notes
+    assert not run("id,ward\n1,North\n2,South\n", *steps).notes

@@ -33,7 +33,9 @@ def run(plan: str, **replies: tuple[object, str]) -> Answer:
         key = "value" if request.task.gives in ("Date", "Number") else "answer"
         return json.dumps({key: value, "quote": quote})
 
-    return asyncio.run(Pearl(Reading(reply), library="quality").execute(plan, LEASE))
+    more = (quote for _, quote in replies.values() if quote not in LEASE.text)
+    document = Document("\n".join((LEASE.text, *more)), "lease.txt")
+    return asyncio.run(Pearl(Reading(reply), library="quality").execute(plan, document))
 
 
 def between(signed: object, keys: object, unit: str = "days", quote: str = KEYS) -> Answer:
@@ -73,6 +75,30 @@ def test_day_and_month_that_may_be_swapped_are_undecided_unless_it_is_the_same()
     assert (days.status, days.value) == ("undecided", None)
     assert "the day and the month of '5/6/2021' may be swapped: it may be 66 to 96 days" in days.why
     assert between("1 March 2021", "5/6/2021", "years", quote=quote).text == "0"
+
+
+@pytest.mark.parametrize(
+    ("quote", "day", "status"),
+    [
+        ("Bob signed on 04/05/2022.", "2022-05-04", "undecided"),
+        ("Bob signed on 04/05/2022.", "2022-04-05", "undecided"),
+        ("Bob signed on 04/05/2022, Ann on 25/12/2022.", "2022-05-04", "answered"),
+        ("Bob signed on 04/05/2022, Ann on 25/12/2022.", "2022-04-05", "undecided"),
+        ("Bob signed on 25/12/2022.", "2022-12-25", "answered"),
+        ("Bob signed on 4 May 2022.", "2022-05-04", "answered"),
+        ("Bob signed on 04.05.2022.", "2022-05-04", "answered"),
+        ("Bob signed on 2022-05-04.", "4 May 2022", "answered"),
+    ],
+)  # fmt: skip
+def test_a_date_is_that_of_its_quote_only_if_day_and_month_cannot_be_swapped(
+    quote: str, day: str, status: str
+) -> None:
+    answer = between("1 March 2021", day, quote=quote)
+    assert answer.status == status
+    assert ("day and month may be swapped" in answer.why) == (quote == "Bob signed on 04/05/2022.")
+    # So is one that stands in a text.
+    told = run('1. ans = FIND_EVENT(CTX, "the signature") : When', ans=(f"On {day}.", quote))
+    assert told.status == status.replace("undecided", "degraded")
 
 
 def test_a_date_that_a_model_works_out_in_a_step_is_not_taken_as_copied() -> None:

@@ -125,6 +125,9 @@ def test_names_that_contradict_each_other_and_undecided_ones_stay_apart_and_are_
     assert names(answer) == ["Ann Lee", "A. Lee", "Al Lee"]
     assert answer.status == "degraded"
     assert "1 pair undecided or contradictory, kept apart: 'Al Lee' and 'Ann Lee'" in answer.why
+    said = dict.fromkeys(said, "same") | {("Ann Lee", "Al Lee"): "cannot tell", ("Al Lee", "Ann Lee"): "cannot tell"}  # fmt: skip
+    answer = run(orders("Ann Lee", "A. Lee", "Al Lee"), lambda a, b: said[a, b])
+    assert (answer.value, answer.status) == (1, "answered")  # a third name joins them
     answer = run(orders("Ann Lee", "A. Lee"), lambda a, b: "cannot tell")
     assert (names(answer), answer.value, answer.status) == (["Ann Lee", "A. Lee"], 2, "degraded")
 

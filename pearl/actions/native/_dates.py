@@ -20,10 +20,9 @@ from pearl.documents.dates import (
     Period,
     date_part,
     find_dates,
-    not_stated,
     read_dates,
     readings,
-    states_date,
+    why_unstated,
 )  # fmt: skip
 from pearl.documents.english import singular
 from pearl.documents.numbers import UnclearNumberError, quoted, read_number
@@ -214,6 +213,6 @@ def _read(text: str, is_day_first: bool | None = None, source: str | None = None
         n = len(find_dates(text))
         found = f"{n} dates stand" if n > 1 else "no date stands alone" if n else "no date stands"
         raise UnclearNumberError(f"{found} in {quoted(text)}")
-    if source is not None and not states_date(source, text):
-        raise UnclearNumberError(not_stated(text))
+    if source is not None and (why := why_unstated(source, text)):
+        raise UnclearNumberError(why)
     return _Date(text, periods)
