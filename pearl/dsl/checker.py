@@ -412,6 +412,17 @@ def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterat
             message = f"label '{twice}' is repeated; it is taken once"
             advice = "write each label once"
             yield Diagnostic("repeated-label", message, argument.span, "note", help=advice)
+    if parameter.reads == "number" and isinstance(argument, Number):
+        n, least = argument.value, parameter.least
+        if n % 1 or (not n if least is None else n < least):
+            what = "other than 0" if least is None else f"from {least}"
+            message = f"{parameter.name} has to be a whole number {what}, not {n:g}"
+            advice = (
+                "write 1 for the first, -1 for the last"
+                if least is None
+                else f"write {least} or more"
+            )
+            yield Diagnostic("bad-number", message, argument.span, help=advice)
     if parameter.reads == "date" and not isinstance(argument, Reference):
         written = print_argument(argument)
         if isinstance(argument, ListLiteral) or not any(map(str.isdigit, written)):

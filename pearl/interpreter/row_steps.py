@@ -30,7 +30,7 @@ from pearl.documents.evidence.collecting import passage_at
 from pearl.documents.evidence.verifying import Quote, Verifier
 from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Row, Rows
-from pearl.dsl.nodes import Number, Step, String, is_data
+from pearl.dsl.nodes import Step, String, is_data
 from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind, Span
 from pearl.errors.escaping import counted
@@ -96,10 +96,10 @@ class RowStep:
 
 
 def check_numbers(step: Step, action: Action) -> None:
-    """Check the numbers of rows that a step takes as literals, before any call is made."""
+    """Check the numbers that a step takes as texts, before any call is made; the checker has seen the others."""
     for i, argument in enumerate(step.arguments):
         parameter = action.parameter(i)
-        if parameter.reads == "number" and isinstance(argument, String | Number):
+        if parameter.reads == "number" and isinstance(argument, String):
             try:
                 whole_number(number_of(argument.value), parameter.name, least=parameter.least)
             except ValueError as error:

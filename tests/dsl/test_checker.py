@@ -352,3 +352,20 @@ def test_a_count_of_all_and_a_text_of_the_best_are_not_noted() -> None:
 4. n = COUNT(rows) : Count them
 5. ans = CONCAT(told, n) : Both"""
     assert codes(text, SEARCHING) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "n_errors"),
+    [
+        ('NTH(rows, "Cost", {})', {"0": 1, "1.5": 1, "-1": 0, "2": 0, "2.0": 0}),
+        ("LIMIT(rows, {})", {"0": 1, "-1": 1, "1": 0}),
+        ('TOP(rows, "size", {})', {"0": 1, "1": 0}),
+    ],
+)
+def test_a_number_of_rows_is_checked_where_it_is_written(
+    call: str, n_errors: dict[str, int]
+) -> None:
+    library = with_operators(load_library("quality"))
+    for number, n in n_errors.items():
+        plan = f'1. rows = SPLIT(CTX, "record") : Rows\n2. ans = {call.format(number)} : Some'
+        assert codes(plan, library) == ["bad-number"] * n

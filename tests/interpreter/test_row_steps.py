@@ -592,9 +592,9 @@ def test_labels_are_data_where_a_model_said_them(labels: str, is_data: bool) -> 
 @pytest.mark.parametrize(
     "call",
     [
-        'NTH(counts, "count", 0)',
-        'NTH(counts, "count", 1.5)',
-        'TOP(kept, "size", -1)',
+        'NTH(counts, "count", "0")',
+        'NTH(counts, "count", "1.5")',
+        'TOP(kept, "size", "-1")',
         'LIMIT(counts, "two")',
     ],
 )
