@@ -113,7 +113,8 @@ class Reducer:
         if is_grouped(rows):
             made = (row._replace(text=row.text or row.value or EMPTY, possible=()) for row in rows)
             named = replace(rows, rows=tuple(made), columns=(), stated=None)
-            value = with_column(named, texts, output)
+            told = [NOTHING if text == "" else text for text in texts]
+            value = with_column(named, told, output)
         n_open = rows_undecided(rows)
         flaw = f"{n_open} and not in it" if n_open else min(self._flaws, default="")
         is_open = None in texts or (isinstance(value, Rows) and bool(value.doubtful))
@@ -121,7 +122,7 @@ class Reducer:
             output, self._step.action, value or (f"undecided: {flaw}" if is_open else NOTHING), False, "rows",
             self._calls.coverage(Rows(tuple(row.valued(row.text) for row in every))), self._n_calls, self._usage,
             reply=value if isinstance(value, str) else "",
-            state="undecided" if is_open else "found" if value else "nothing",
+            state="undecided" if is_open else "found" if any(texts) else "nothing",
             why=flaw if is_open else "", truncated=flaw,
             deciding=dict(sorted(self._deciding.items(), key=lambda item: item[1].span)),
             misquoted=tuple(sorted(self._misquoted, key=lambda each: each.text)),

@@ -232,6 +232,18 @@ def test_undecided_rows_are_not_read_and_told() -> None:
     assert (answer.status, "rows are undecided and not in it" in answer.why) == ("degraded", True)
 
 
+@pytest.mark.parametrize(("silent", "status"), [("N", "answered"), ("NSEW", "nothing_found")])
+def test_a_group_whose_rows_say_nothing_of_it_says_so(silent: str, status: str) -> None:
+    def said(task: ActionTask, quotes: list[str]) -> object:
+        is_silent = any(f"Shop: {shop}" in (task.document or "") for shop in silent)
+        return {"answer": None if is_silent else "Late", "quote": "" if is_silent else quotes[0]}
+
+    answer = run(GROUPED, complaints(40), Reader(said))
+    assert answer.status == status
+    lines = (f"- {shop}: {'Nothing found.' if shop in silent else 'Late'}" for shop in "ENSW")
+    assert sorted(answer.text.split("\n")) == list(lines)
+
+
 def test_a_reply_that_is_of_no_use_leaves_its_group_undecided() -> None:
     model = Reader(
         lambda task, quotes: {"answer": ""} if "Shop: N" in (task.document or "") else None
