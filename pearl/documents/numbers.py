@@ -301,6 +301,19 @@ def read_number(text: str) -> int | float:
     return int(number) if number == number.to_integral_value() else float(number)
 
 
+def once(text: str) -> str:
+    """A text where a number that stands again in brackets is read once: "thirty (30) days" is "30 days"."""
+    return _TWICE.sub(
+        lambda m: m[2] if str(SMALL_NUMBERS.get(m[1].casefold(), m[1])) == m[2] else m[0], text
+    )
+
+
+_TWICE = lazy_pattern(
+    rf"(?<![\w.,-])({'|'.join(sorted(SMALL_NUMBERS, key=len, reverse=True))}|[0-9]+) ?\(([0-9]+)\)",
+    re.I,
+)
+
+
 def quantity(text: str, *, decimal: str = "") -> Quantity:
     """The only number in a text, with its unit and scale; `decimal` is the mark (`.`, `,`, or `.,` for both) that other numbers show."""
     if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS:
@@ -310,7 +323,7 @@ def quantity(text: str, *, decimal: str = "") -> Quantity:
         raise UnclearNumberError(f"a mark of decimals or of thousands in {quoted(text)}")
     if decimal == "," or (not decimal and _GROUPED_BY_POINTS.search(line)):
         line = _BETWEEN_DIGITS.sub(lambda mark: _SWAPPED[mark[0]], line)
-    line = _FOOTNOTE_MARK.sub("", _COMMA.sub(".", line))
+    line = once(_FOOTNOTE_MARK.sub("", _COMMA.sub(".", line)))
     brackets = IN_BRACKETS.fullmatch(line) if len(line) <= 2 * MAX_DIGITS else None
     if brackets:
         line = "".join(part.strip() for part in brackets.groups())

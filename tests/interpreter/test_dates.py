@@ -128,6 +128,9 @@ def test_a_date_that_python_adds_is_computed_and_typed() -> None:
     }
     answer = run(plan, **given, ans=("Notice.", AGREEMENT))
     assert (answer.status, answer.steps[2].value) == ("answered", "2021-01-30")
+    twice = given | {"n": ("thirty (30) days", "He has thirty (30) days to leave.")}
+    answer = run(plan, **twice, ans=("Notice.", AGREEMENT))
+    assert (answer.status, answer.steps[2].value) == ("answered", "2021-01-30")
     with_weeks = run(plan.replace('n, "days"', 'n, "weeks"'), **given, ans=("Notice.", AGREEMENT))
     assert "'30 days' is not a whole number of weeks" in with_weeks.why
 

@@ -24,8 +24,8 @@ from pearl.documents.dates import (
     readings,
     why_unstated,
 )  # fmt: skip
-from pearl.documents.english import singular
-from pearl.documents.numbers import UnclearNumberError, quoted, read_number
+from pearl.documents.english import SMALL_NUMBERS, singular
+from pearl.documents.numbers import UnclearNumberError, once, quoted, read_number
 from pearl.documents.rows import Rows, shortened, unused_name
 from pearl.dsl.signatures import Parameter, ValueType
 
@@ -143,7 +143,8 @@ for _name, _sign, _where in (("DATE_ADD", 1, "after"), ("DATE_SUBTRACT", -1, "be
 
 def _whole(value: Value, unit: str) -> int:
     """A whole number that is of a unit, or that names none."""
-    text = _text(value)
+    words = once(_text(value)).split()
+    text = " ".join(str(SMALL_NUMBERS.get(word.casefold(), word)) for word in words)
     number = read_number(text)
     of = re.findall(r"[^\W\d_]+", text.casefold().replace("working", "business"))
     if {*map(singular, of)} not in (set(), {*map(singular, unit.split())}) or number % 1:

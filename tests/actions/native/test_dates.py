@@ -84,6 +84,10 @@ def test_five_thousand_random_dates_have_the_difference_that_walking_gives() -> 
         (("2021", 3, "years"), "2024"),
         (("2021-W10", 2, "weeks"), "2021-W12"),
         (("1.6.2023", "10 working days", "business days"), "2023-06-15"),
+        (("2021-03-01", "thirty (30) days", "days"), "2021-03-31"),
+        (("2021-03-01", "Thirty days", "days"), "2021-03-31"),
+        (("2021-03-01", "one (1) month", "months"), "2021-04-01"),
+        (("2021-03-01", "30 (30) days", "days"), "2021-03-31"),
     ],
 )
 def test_dates_are_added(given: tuple[Value, ...], result: str) -> None:
@@ -106,6 +110,11 @@ def test_dates_are_added(given: tuple[Value, ...], result: str) -> None:
             ("2021-03-01", "10 days", "business days"),
             "'10 days' is not a whole number of business days",
         ),
+        (("2021-03-01", "thirty (40) days", "days"), "more than one number"),
+        (("2021-03-01", "130 (30) days", "days"), "more than one number|below 0"),
+        (("2021-03-01", "about (30) days", "days"), "below 0"),
+        (("2021-03-01", "five or six days", "days"), "more than one number"),
+        (("2021-03-01", "some days", "days"), "no number in 'some days'"),
         (("before 2 May 2021", 1, "days"), "no date stands alone in 'before 2 May 2021'"),
         (("2 May 2021 or 3 May 2021", 1, "days"), "2 dates stand in"),
         (("soon", 1, "days"), "no date stands in 'soon'"),
