@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pearl.actions.columns import Column, read_column
+from pearl.actions.columns import MAX_SHOWN, Column, read_column
 from pearl.actions.values import MAY_CHANGE, Scalar
 from pearl.documents.comparisons import BLANK, is_no_key, sort_keys, spelling_of
 from pearl.documents.rows import EMPTY, Row, Rows, Stated, shortened
@@ -158,10 +158,21 @@ def place(rows: Rows, name: str, k: int) -> Scalar:
         behind = behind.noting(f"{len(undecided):,} undecided rows cannot change it")
     # By their own value, rows are ranked under their text.
     is_own = read_column(rows, name).name == rows.column or rows.are_figures
-    text = "; ".join(
-        (is_own and shortened(entry.row.text)) or entry.row.value or shortened(entry.row.text) or EMPTY
-        for entry in tied
-    )  # fmt: skip
+
+    def named(those: Sequence[RankedEntry]) -> str:
+        return "; ".join(
+            (is_own and shortened(entry.row.text)) or entry.row.value or shortened(entry.row.text) or EMPTY
+            for entry in those
+        )  # fmt: skip
+
+    text = named(tied)
+    least, most = min(e.low for e in tied), max(e.high for e in tied)
+    others = [e for e in (*before, *after) if e.low <= most and e.high >= least]
+    if others and not is_certain:
+        more = "; ..." * (len(others) > MAX_SHOWN)
+        behind = behind.noting(
+            f"undecided rows may put on rank {k}: {named(others[:MAX_SHOWN])}{more}"
+        )
     if rows.stated is None or bounds is None:
         return Scalar(text, behind)
     stated, n = rows.stated._replace(value=len(tied[0].row.members)), rows.stated.not_stated

@@ -113,6 +113,22 @@ def test_rows_with_the_same_text_are_different_rows(
     assert any(note in each for each in answer.notes) or not note
 
 
+@pytest.mark.parametrize(
+    ("cells", "text", "told"),
+    [
+        ("a,100 b,200 b,? c,50", "a (1 undecided)", "undecided rows may put on rank 1: b"),
+        ("a,100 b,200 c,50", "b", ""),
+    ],
+)
+def test_the_rank_that_an_undecided_row_may_take_is_undecided_and_names_it(
+    cells: str, text: str, told: str
+) -> None:
+    steps = ('largest = AGGREGATE(rows, "k", "max", "v")', 'n = NTH(largest, "max", 1)')
+    answer = run("k,v\n" + cells.replace("?", "5 or six").replace(" b", "\nb").replace(" c", "\nc"), *steps)  # fmt: skip
+    assert (answer.status, answer.text) == ("undecided" if told else "answered", text)
+    assert (told in answer.notes) == bool(told)
+
+
 @pytest.mark.parametrize(("op", "x"), [("is not", '"North"'), ("not in", '["North"]')])
 def test_rows_without_a_value_are_kept_and_told_where_a_value_is_excluded(op: str, x: str) -> None:
     steps = (f'others = WHERE(rows, "ward", "{op}", {x})', "n = COUNT(others)")
