@@ -479,6 +479,16 @@ def test_lists_give_rows_back(entries: Rows) -> None:
     ]
 
 
+def test_rows_of_two_documents_are_the_same_in_both_by_their_text() -> None:
+    a, b = (
+        Rows(tuple(Row(x, {}, (Span(at + i, at + i + 1),), x) for i, x in enumerate(lines)))
+        for at, lines in ((0, "xyx"), (10, "xz"))
+    )
+    assert rows_of("INTERSECT", a, b).values == ["x"]
+    assert rows_of("DIFFERENCE", a, b).values == ["y"]
+    assert rows_of("UNION", a, b).values == ["x", "y", "x", "x", "z"]
+
+
 def test_split_splits_doubtful_rows_and_texts_that_were_answered_about() -> None:
     row = Row("yes", {"kept": "yes"}, (Span(10, 15),), "a b\nc")
     rows = Rows((row,), "kept", (row.with_column("kept", None),), is_answered=True)

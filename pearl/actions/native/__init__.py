@@ -152,7 +152,7 @@ def compute(action: Action, values: Sequence[Value]) -> Value:
     is_list_action = ValueType.LIST in (p.type for p in parameters)
     if is_list_action and given is not None:
         values = [as_rows(value) if isinstance(value, Scalar) else value for value in values]
-        result = _over_rows(module.run, parameters, values)
+        result = _over_rows(module.run, parameters, values, "selects" in action.traits)
     else:
         result = _of_counts(lambda *case: module.run(*map(argument, case, parameters)), values)
     if given is None or isinstance(result, Rows | Scalar | list):
@@ -211,15 +211,20 @@ def _with_all(count: Scalar, stated: Stated) -> Scalar:
 
 
 def _over_rows(
-    run: Callable[..., Value], parameters: Sequence[Parameter], values: Sequence[Value]
+    run: Callable[..., Value],
+    parameters: Sequence[Parameter],
+    values: Sequence[Value],
+    selects: bool,
 ) -> Value:
     """Run an action on lists over the values of rows; entries that come back are rows again."""
     collections = [value for value in values if isinstance(value, Rows)]
     are_whole = len(collections) == len(values) and all(
         row.spans and row.value == row.text for each in collections for row in each.every
     )
-    if are_whole and len(values) > 1:
-        # Different rows may have the same text.
+    keys = [{row.key for row in each.every} for each in collections]
+    # Different rows may have the same text; but none of two documents have a place in common.
+    are_by_place = are_whole and len(values) > 1 and not (selects and keys[0].isdisjoint(keys[1]))
+    if are_by_place:
         values = collections = [_valued(each, lambda row: str(row.key)) for each in collections]
     certain = run(*map(argument, values, parameters))
     if not isinstance(certain, list):
@@ -264,9 +269,9 @@ def _over_rows(
         stated=None,
     )  # fmt: skip
     found = found.noting(*(note for each in collections for note in each.notes))
-    if are_whole and len(values) > 1:
+    if are_by_place:
         return _valued(found, lambda row: row.text)
-    if are_whole and (n_equal := len(collections[0]) - len(certain)):
+    if are_whole and len(values) == 1 and (n_equal := len(collections[0]) - len(certain)):
         return found.noting(
             f"rows with the same text as one before, which are left out: {n_equal:,}"
         )
