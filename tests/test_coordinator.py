@@ -242,7 +242,7 @@ def test_a_plan_that_reads_what_is_not_given_is_repaired_or_refused(paths: dict[
     assert "there is no CTX, only sources" in tried[1]
     assert "'laws' is not an output of an earlier step" in tried[2]
     assert SUBJECTS["refunds"] in answer.text
-    with pytest.raises(PlanningError, match="there is no CTX"):
+    with pytest.raises(UsageError, match="named sources needs a language model"):
         asyncio.run(_one(Pearl(), "What of refunds?", sources))
     with pytest.raises(UsageError, match="too small to write plans"):
         asyncio.run(_one(Pearl(Small(lambda request: "")), "What of refunds?", sources))
