@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pearl.plugins.extras import require_extra
-from pearl.telemetry.tracing import RunSpans as RunSpans
-from pearl.telemetry.tracing import Telemetry as Telemetry
 
 if TYPE_CHECKING:
     from pearl.telemetry.collector import Collector
+    from pearl.telemetry.tracing import RunSpans as RunSpans
+    from pearl.telemetry.tracing import Telemetry as Telemetry
 
 _PACKAGES = (
     "opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter", "opentelemetry.exporter.otlp",
@@ -24,3 +24,13 @@ def to_collector(on_trouble: Callable[[str], object]) -> Collector:
     from pearl.telemetry.collector import Collector
 
     return Collector(on_trouble)
+
+
+def __getattr__(name: str) -> Any:
+    """What needs OpenTelemetry, imported when it is first taken."""
+    if name not in ("RunSpans", "Telemetry"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    require_extra("telemetry", "telemetry", "opentelemetry")
+    from pearl.telemetry import tracing
+
+    return getattr(tracing, name)

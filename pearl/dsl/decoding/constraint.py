@@ -19,6 +19,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "array": (list,),
     "string": (str,),
     "number": (int, float),
+    "integer": (int,),
     "null": (type(None),),
 }
 

@@ -28,10 +28,21 @@ _LARGEST = 10**14 - 1  # Larger numbers with a fraction have too many digits for
 
 _DECIMALS = 15  # Digits after the point that the plan language takes
 
-_LABELS: Schema = {
-    "type": "array", "items": {"type": "string", "pattern": "^[^ ].*$"}, "minItems": 2
-}  # fmt: skip
-"""Two or more texts, none of them blank."""
+_FORMED: Mapping[str, Sequence[Schema]] = {
+    "labels": [
+        {"type": "array", "items": {"type": "string", "pattern": "^[^ ].*$"}, "minItems": 2}
+    ],
+    "number": [{"type": "integer", "minimum": 1, "maximum": 999_999_999}],
+    "rank": [
+        {"type": "integer", "minimum": low, "maximum": high}
+        for low, high in ((1, 999_999_999), (-999_999_999, -1))
+    ],
+    "date": [
+        {"type": "string", "pattern": "^[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])$"}
+    ],
+    "results": [],
+}
+"""What the checker takes in one form only: labels are two or more texts, none of them blank."""
 
 _NUMBER: Schema = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}
 
@@ -138,8 +149,7 @@ class _Scope:
         if slot.choices:
             return _names(slot.choices)
         if slot.name not in self._defs:
-            literals = [] if slot.reads else self._literals(slot.type)
-            literals += [_LABELS] if slot.reads == "labels" else []
+            literals = _FORMED[slot.reads] if slot.reads else self._literals(slot.type)
             self._defs[slot.name] = _any([_OUTPUT, *literals])
         return _ref(slot.name)
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from pearl.dsl.signatures import CTX, Action, ActionLibrary, ValueType, outputs_for
+from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType, outputs_for
 from pearl.errors import LibraryError
 from pearl.plugins.files import read_data
 
@@ -100,14 +100,14 @@ class Slot(NamedTuple):
 
     type: ValueType
     choices: tuple[str, ...] = ()
-    reads: str = ""  # `labels` or `results`, which are of a form of their own
+    reads: str = ""  # a key of `_FORMED`: what has a form of its own
 
     @property
     def name(self) -> str:
         """A unique part of rule names; short, because each state has a rule with it."""
         if self.choices:
             return f"c{crc32(repr(self.choices).encode()) & 0xFFFFF:05x}"
-        return self.reads or self.type.lower()
+        return f"{self.reads}_" if self.reads else self.type.lower()  # `number` is also a type
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,12 @@ class Shape:
         return ValueType.CONTEXT in types or ValueType.LIST not in types
 
 
+def _form_of(parameter: Parameter) -> str:
+    """The key of `_FORMED`; a number without a least one may count from the end."""
+    is_rank = parameter.reads == "number" and parameter.least is None
+    return "rank" if is_rank else parameter.reads
+
+
 def by_shape(
     actions: Iterable[Action], kind: Callable[[Action], str] = lambda action: ""
 ) -> dict[Shape, list[Action]]:
@@ -134,7 +140,7 @@ def by_shape(
         if action.extracts:
             continue
         slots = tuple(
-            Slot(p.type, p.choices, p.reads if p.reads in ("labels", "results") else "")
+            Slot(p.type, p.choices, form if (form := _form_of(p)) in _FORMED else "")
             for p in action.parameters
         )
         more = slots[-1] if action.is_variadic else None
@@ -263,6 +269,9 @@ def _terminals(max_text: int | None) -> Mapping[str, str]:
     found["LABEL"] = (
         r'"[!#-\[\]-~\u00a1-\ud7ff\ue000-\ufffd][ !#-\[\]-~\u00a0-\ud7ff\ue000-\ufffd]*"'
     )
+    found["WHOLE"] = "[1-9][0-9]{0,8}"
+    found["RANK"] = f"-?{found['WHOLE']}"
+    found["DAY"] = '"[12][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"'
     if max_text is not None:
         for name in ("STRING", "LABEL"):
             found[name] = re.sub(r'\*"$', f'{{0,{max_text}}}"', found[name])
@@ -319,7 +328,7 @@ def _ways(
     if slot.choices:
         return [rf'"\"{choice}\""' for choice in slot.choices]
     if slot.reads:
-        return [*([_LABELS] if slot.reads == "labels" else []), *outputs]
+        return [*_FORMED[slot.reads], *outputs]
     match slot.type:
         case ValueType.CONTEXT:
             return [*context, *outputs]
@@ -333,7 +342,11 @@ def _ways(
             return [*outputs]
 
 
-_LABELS = '"[" LABEL (", " LABEL)+ "]"'
+_FORMED: Mapping[str, Sequence[str]] = {
+    "labels": ['"[" LABEL (", " LABEL)+ "]"'], "results": [], "number": ["WHOLE"], "rank": ["RANK"],
+    "date": ["DAY"],
+}  # fmt: skip
+"""How arguments are written that the checker takes in one form only."""
 
 _END = '") : " TEXT'
 
@@ -440,10 +453,12 @@ def _new_name(library: ActionLibrary) -> str:
 
 
 def _joined(lines: Iterable[str], max_text: int | None = None) -> str:
-    """The lines of a grammar, with the terminal of labels if the lines use it."""
+    """The lines of a grammar, with the terminals of `_FORMED` that they use."""
     lines = list(lines)
-    if any(_LABELS in line for line in lines):
-        lines += _defined(("LABEL",), max_text)
+    words = set(re.findall(r"\w+", " ".join(lines)))
+    lines += _defined(
+        (name for name in ("LABEL", "WHOLE", "RANK", "DAY") if name in words), max_text
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -483,6 +498,15 @@ class _Indexed:
         return self._arguments[key]
 
     def _new_argument(self, counts: Counts, slot: Slot) -> str | None:
+        if slot.reads in (
+            "number",
+            "rank",
+            "date",
+        ):  # one rule for every state: the length is limited
+            results = slot._replace(reads="results") if slot.reads == "date" else None
+            given = self._argument(counts, results) if results else None
+            ways = [*_FORMED[slot.reads], *self._parameters, *([given] if given else [])]
+            return f"({' | '.join(ways)})" if len(ways) > 1 else ways[0]
         outputs = self._outputs(self._states.fitting(counts, slot.type))
         is_open = not (slot.choices or slot.reads)
         has_items = is_open and slot.type in (ValueType.TEXT, ValueType.LIST)

@@ -343,7 +343,7 @@ def test_texts_are_bounded() -> None:
 @pytest.mark.parametrize("name", ["seed", "quality", "medical"])
 def test_the_operators_leave_room_in_a_servers_grammar(name: str) -> None:
     """llama.cpp and hosted servers refuse, or take seconds over, much longer ones."""
-    assert len(indexed_grammar(with_operators(load_library(name))).encode()) <= 34_000
+    assert len(indexed_grammar(with_operators(load_library(name))).encode()) <= 40_000
 
 
 @pytest.mark.slow
