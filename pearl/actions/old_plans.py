@@ -1,4 +1,4 @@
-"""Plans in the language of August 2026 → the same plans in today's."""
+"""Plans in the older language → the same plans in today's."""
 
 from __future__ import annotations
 

@@ -415,13 +415,10 @@ def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterat
     if parameter.reads == "number" and isinstance(argument, Number):
         n, least = argument.value, parameter.least
         if n % 1 or (not n if least is None else n < least):
-            what = "other than 0" if least is None else f"from {least}"
+            what, advice = f"from {least}", f"write {least} or more"
+            if least is None:
+                what, advice = "other than 0", "write 1 for the first, -1 for the last"
             message = f"{parameter.name} has to be a whole number {what}, not {n:g}"
-            advice = (
-                "write 1 for the first, -1 for the last"
-                if least is None
-                else f"write {least} or more"
-            )
             yield Diagnostic("bad-number", message, argument.span, help=advice)
     if parameter.reads == "date" and not isinstance(argument, Reference):
         written = print_argument(argument)
@@ -613,7 +610,7 @@ def compile_plan(
 def _headed(
     reading: Reading, question: str | None, sources: Iterable[Declared], parameters: Sequence[Declared]
 ) -> Reading:  # fmt: skip
-    """A reading whose plan has what is known without its text."""
+    """Add to the plan of a reading what its text does not say: question, sources and parameters."""
     if (plan := reading.plan) is None:
         return reading
     known = {each.name for each in plan.sources}

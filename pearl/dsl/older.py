@@ -1,4 +1,4 @@
-"""Actions of the language of August 2026, and the calls of today that stand for them."""
+"""Actions of the older language, and the calls of today that stand for them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,6 @@ CALLS_OF_OLDER: Mapping[tuple[str, int], str] = {
 Names in braces stand for what the earlier steps of a plan tell: a call is left as it is where they do not."""
 
 _PAGE = "docs/old_plans.md has what stands for it today"
-ADVICE = {
-    **{
-        name: f"'pearl check --fix FILE' rewrites this older plan; {_PAGE}"
-        for name, _ in CALLS_OF_OLDER
-    },
-    "SAMPLE": _PAGE,
-    "NEAR": _PAGE,
-}
+_REWRITES = f"'pearl check --fix FILE' rewrites this older plan; {_PAGE}"
+ADVICE = {**{name: _REWRITES for name, _ in CALLS_OF_OLDER}, "SAMPLE": _PAGE, "NEAR": _PAGE}
 """The name of an old action → what to do with it."""

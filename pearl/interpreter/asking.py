@@ -49,10 +49,12 @@ def unstated_date(reply: Reply, task: ActionTask) -> str:
     if not reply.quotes or task.gives not in (ValueType.TEXT, ValueType.LIST):
         return ""
     said = "\n".join(reply.value) if isinstance(reply.value, list) else str(reply.value)
+    if not (dates := find_dates(said)):
+        return ""
     known = "\n".join((*reply.quotes, task.question, *(value for _, value in task.arguments)))
     if not readings(said):  # of what is more than a date, not every sentence is quoted
         known = "\n".join((known, task.document or "", *(task.parts or ())))
-    for each in find_dates(said):
+    for each in dates:
         shown = said[each.start : each.end].strip()
         without_year = " ".join(re.sub(r"(?<!^)\d{4}", "", shown).split())  # it may stand elsewhere
         if (why := why_unstated(known, shown)) and why_unstated(known, without_year):

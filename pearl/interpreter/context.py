@@ -61,6 +61,14 @@ class ContextOverflowError(ExecutionError):
     """The mandatory content of one call exceeds its token limit."""
 
 
+def full_window() -> ContextOverflowError:
+    """The error of a step whose inputs leave no room for a text."""
+    return ContextOverflowError(
+        "the step's own inputs fill the model's window",
+        help="use a model with a larger window, or shorten what earlier steps return",
+    )
+
+
 def fail_step(step: Step, error: Exception) -> NoReturn:
     """Raise the error of a run or a forecast: what failed in which step; a private run quotes no cause."""
     message = error.message if isinstance(error, PearlError) else str(error)
@@ -105,10 +113,7 @@ async def fit(text: str, how: Shown, budget: int | None, n_tokens: int) -> Conte
     """Select the part of a text of `n_tokens` that fits the budget."""
     strategy = how.limits.strategy
     if budget is not None and budget <= 0:
-        raise ContextOverflowError(
-            "the step's own inputs fill the model's window",
-            help="use a model with a larger window, or shorten what earlier steps return",
-        )
+        raise full_window()
     fits = budget is None or n_tokens <= budget
     if not text or (fits and strategy in ("auto", "full")):
         return Context("full", (text,), 1.0)

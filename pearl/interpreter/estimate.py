@@ -35,6 +35,7 @@ from pearl.interpreter.context import (
     ContextOverflowError,
     awaited,
     fail_step,
+    full_window,
 )
 from pearl.interpreter.requests import (
     MARK_TOKENS,
@@ -814,10 +815,7 @@ class CostEstimator:
         around = self._unknown.tokens("".join(message.content for message in bare))
         widest = cap - int(around.least) + len(bare) + 2 * self._seam - PROMPT_MARGIN
         if widest <= 0:
-            raise ContextOverflowError(
-                "the step's own inputs fill the model's window",
-                help="use a model with a larger window, or shorten what earlier steps return",
-            )
+            raise full_window()
         longest = max(frame.upper, around.upper)
         if longest == inf:
             return Range(0, widest)

@@ -19,7 +19,7 @@ from pearl.dsl.signatures import NOTHING
 from pearl.errors import Span
 from pearl.errors.escaping import counted
 from pearl.interpreter.asking import UNQUOTED, Asker, TextReply
-from pearl.interpreter.context import ContextOverflowError, off_loop
+from pearl.interpreter.context import ContextOverflowError, full_window, off_loop
 from pearl.interpreter.provenance import leaves
 from pearl.interpreter.requests import MERGING_TOKENS, RequestBuilder, chunk_size
 from pearl.interpreter.results import StepResult, rows_undecided
@@ -83,10 +83,7 @@ class Reducer:
         available, count = self._calls.available_tokens(self.task), self._calls.limits.counter.count
         room = inf if available is None else available - ITEM_TOKENS
         if room <= ITEM_TOKENS:
-            raise ContextOverflowError(
-                "the step's own inputs fill the model's window",
-                help="use a model with a larger window, or shorten what earlier steps return",
-            )
+            raise full_window()
         left, parts = room, [list[str]()]
         for text, own in self._shown(group).items():
             line = f"- ({len(own):,} times) {text}" if len(own) > 1 else f"- {text}"

@@ -290,7 +290,7 @@ UNREADABLE: frozenset[ModelErrorKind] = frozenset(
 
 _QUOTE = "\n> "  # Stands between a kept reply and its quote; a reply is one line
 
-NOT_BLANK = ("yes_no", "label")  # Kinds of decision for which a blank reply is none
+NOT_BLANK = ("yes_no", "label")  # Kinds of decision that a blank reply leaves open
 
 
 class RowReader:

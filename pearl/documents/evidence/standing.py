@@ -21,7 +21,7 @@ _ENDS = ("\n", ". ", "! ", "? ", "; ", "。", "！", "？")
 
 
 def is_telling(field: Field, value: Stated) -> bool:
-    """Whether a value without a quote is looked up: yes, no, labels, and what is told in other words are not."""
+    """Whether a value without a quote can be looked up: truth values, labels and summaries cannot."""
     if field.type in ("int", "number", "decimal"):
         return "." in _digits(value) or len(_digits(value)) >= MIN_FIGURES
     return (

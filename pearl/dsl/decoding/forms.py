@@ -8,6 +8,8 @@ from typing import Any
 from pearl.dsl import nodes
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, require
 from pearl.dsl.decoding.grammar import (
+    DAY,
+    MAX_DIGITS,
     MAX_NEW_ACTIONS,
     MAX_NEW_NAME,
     MAX_WRITTEN_STEPS,
@@ -28,21 +30,28 @@ _LARGEST = 10**14 - 1  # Larger numbers with a fraction have too many digits for
 
 _DECIMALS = 15  # Digits after the point that the plan language takes
 
+
+def _matching(pattern: str) -> Schema:
+    """A text that matches; not every converter of patterns supports non-capturing groups."""
+    return {"type": "string", "pattern": f"^({pattern.replace('(?:', '(')})$"}
+
+
+def _whole(low: int, high: int) -> Schema:
+    return {"type": "integer", "minimum": low, "maximum": high}
+
+
+_MOST = 10**MAX_DIGITS - 1
 _FORMED: Mapping[str, Sequence[Schema]] = {
+    # two or more texts, none of them blank
     "labels": [
         {"type": "array", "items": {"type": "string", "pattern": "^[^ ].*$"}, "minItems": 2}
     ],
-    "number": [{"type": "integer", "minimum": 1, "maximum": 999_999_999}],
-    "rank": [
-        {"type": "integer", "minimum": low, "maximum": high}
-        for low, high in ((1, 999_999_999), (-999_999_999, -1))
-    ],
-    "date": [
-        {"type": "string", "pattern": "^[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])$"}
-    ],
     "results": [],
+    "number": [_whole(1, _MOST)],
+    "rank": [_whole(1, _MOST), _whole(-_MOST, -1)],
+    "date": [_matching(DAY)],
 }
-"""What the checker takes in one form only: labels are two or more texts, none of them blank."""
+"""How arguments are written that the checker takes in one form only."""
 
 _NUMBER: Schema = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}
 
@@ -73,10 +82,9 @@ def plan_form(
 ) -> JsonForm:
     """A whole plan, `{"new_actions": [...], "steps": [...]}`: it parses, but may be invalid."""
     name = f"^[A-Za-z_][0-9A-Za-z_]{{0,{MAX_NEW_NAME - 1}}}$"
-    # Not every converter of patterns supports non-capturing groups.
     defs = {
         "name": {"type": "string", "pattern": name},
-        "new": {"type": "string", "pattern": f"^({names_except(library).replace('(?:', '(')})$"},
+        "new": _matching(names_except(library)),
     }
     scope = _Scope(defs, max_text)
     groups = by_shape(library.values())

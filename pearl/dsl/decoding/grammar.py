@@ -254,7 +254,11 @@ MAX_WRITTEN_STEPS = 12
 """Maximum steps of a plan that is written under a grammar, whose size grows with the square of this number;
 one published plan in 500 has more than eight steps."""
 
+MAX_DIGITS = 9  # Digits of a number of rows
 MAX_NEW_ACTIONS = 5  # Actions that one plan may declare under these grammars
+
+WHOLE = f"[1-9][0-9]{{0,{MAX_DIGITS - 1}}}"
+DAY = "[12][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"  # a day that each month has
 
 NEW_PARAMETERS = ("X", "Y", "Z")
 """Parameters of a new action besides the document, if declarations have to be valid."""
@@ -269,9 +273,7 @@ def _terminals(max_text: int | None) -> Mapping[str, str]:
     found["LABEL"] = (
         r'"[!#-\[\]-~\u00a1-\ud7ff\ue000-\ufffd][ !#-\[\]-~\u00a0-\ud7ff\ue000-\ufffd]*"'
     )
-    found["WHOLE"] = "[1-9][0-9]{0,8}"
-    found["RANK"] = f"-?{found['WHOLE']}"
-    found["DAY"] = '"[12][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"'
+    found |= {"WHOLE": WHOLE, "RANK": f"-?{WHOLE}", "DAY": f'"{DAY}"'}
     if max_text is not None:
         for name in ("STRING", "LABEL"):
             found[name] = re.sub(r'\*"$', f'{{0,{max_text}}}"', found[name])
@@ -498,11 +500,7 @@ class _Indexed:
         return self._arguments[key]
 
     def _new_argument(self, counts: Counts, slot: Slot) -> str | None:
-        if slot.reads in (
-            "number",
-            "rank",
-            "date",
-        ):  # one rule for every state: the length is limited
+        if slot.reads not in ("", "labels", "results"):  # a rule for each state is longer
             results = slot._replace(reads="results") if slot.reads == "date" else None
             given = self._argument(counts, results) if results else None
             ways = [*_FORMED[slot.reads], *self._parameters, *([given] if given else [])]
