@@ -2,7 +2,7 @@
 
     python experiments/oolong.py [--windows N] [--entries N ...] [--p P ...] [--questions N]
         [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile]
-        [--undecided SHARE ...] [--echoes] [--forecasts N]
+        [--undecided SHARE ...] [--forecasts N]
 
 Windows of entries are generated, their labels hidden; an oracle labels each item with a known share of
 errors, and every kind of OOLONG's questions is answered by a plan. Beside each score stands that of a
@@ -31,7 +31,6 @@ from aggregation.bars import (
     pairs,
     undecided,
 )
-from aggregation.echoing import echoing
 from aggregation.forecasting import forecasts
 from aggregation.oracle import Fault
 
@@ -68,8 +67,6 @@ async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
     if said.hostile:
         for per_call in (32, 1):
             yield await hostile(said.seed, per_call=per_call)
-    if said.echoes:
-        yield await echoing(said.seed)
     if said.forecasts:
         yield await forecasts(said.forecasts, said.seed)
 
@@ -110,7 +107,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--edit", action="store_true")
     parser.add_argument("--undecided", type=float, nargs="*", default=(), metavar="SHARE")
     parser.add_argument("--hostile", action="store_true")
-    parser.add_argument("--echoes", action="store_true")
     parser.add_argument("--forecasts", type=int, default=0)
     return 0 if asyncio.run(show(parser.parse_args(arguments))) else 1
 

@@ -35,8 +35,8 @@ _N_LEADING = 5
 """Number of best sentences, one of which has to cover enough of the query; otherwise nothing is found."""
 _ENOUGH = 0.12
 _ENOUGH_OF_ONE = 0.35
-"""Minimum coverage of the query by a sentence with several of its terms, and with one. Tuned on the open half
-of `experiments/reading`."""
+"""Minimum coverage of the query by a sentence with several of its terms, and with one. Tuned on 120
+questions whose words are mostly not those of the document."""
 _N_NEAREST = 3
 _NEAR = 0.2
 """With vectors it also suffices that the best sentence is among the `_N_NEAREST` by cosine, with a cosine of

@@ -8,10 +8,71 @@ from contextlib import suppress
 
 import pytest
 
-from experiments.bench.plan_scaling import STEP, TEXTS, text_of
 from pearl.errors import PlanError
 from tests.faults.fuzzing import TARGETS, plans, read_plan
 from tests.suite import Trial
+
+CALL = "1. ans = FIND(CTX, "
+STEP = CALL + '"x") : y\n'
+
+TEXTS = {
+    # name: (what comes before, what is repeated, what comes after); {} counts
+    "steps": ("", '{}. a{} = FIND(CTX, "x") : y\n', ""),
+    "steps with lapses": ("", "{}) a{} = FIND( CTX, 'x')\n", ""),
+    "steps that mean nothing": ("", "{}. a{} = FINDX(b{}) : y\n", ""),
+    "declarations": ("New actions:\n", "- F{}(X) : y\n", "\n" + STEP),
+    "declarations without a heading": ("", "- F{}(X) : y\n", STEP),
+    "bullets": ("", "- F(X) : y\n", ""),
+    "numbered prose": ("", "1. foo\n", "\n" + STEP),
+    "names": (CALL, "a{}, ", "b) : x"),
+    "the same name": (CALL, "a, ", "b) : x"),
+    "parameters": ("New actions:\n- F(", "X, ", "...) : y"),
+    "quotes": ("", '"', ""),
+    "quotes in a call": (CALL, '"', ""),
+    "quoted words in a string": (CALL + '"', ' "a" b', '")'),
+    "quoted words in a string not closed": (CALL + '"', ' "a" b', ""),
+    "smart quotes": (CALL, "“", ""),
+    "single quotes and blanks": (CALL + "'a", "' ", ""),
+    "backslashes": ("", "\\", ""),
+    "backslashes in a string": (CALL + '"', "\\", '")'),
+    "unknown escapes": (CALL + '"', "\\d", '") : x'),
+    "characters in two halves": (CALL + '"', "\\ud83d\\ude00", '") : x'),
+    "control characters": (CALL + '"', "\x07a", '") : x'),
+    "opening parentheses": ("", "(", ""),
+    "opening parentheses in a call": (CALL, "(", ""),
+    "closing parentheses": (CALL + '"x"', ")", " : x"),
+    "parentheses after a call": (CALL + '"x") (', ").", "x"),
+    "brackets": (CALL, "[", ""),
+    "items": (CALL + "[", "a,", ""),
+    "commas": (CALL, ",", ""),
+    "blanks": ("", " ", ""),
+    "blanks in a call": (CALL, " ", ""),
+    "blanks after a call": (CALL + '"x")', " ", "x"),
+    "blanks after a number": ("1", " ", "x"),
+    "blanks in a heading": ("new", " ", "x"),
+    "digits": ("", "1", ""),
+    "digits in a call": (CALL, "1", ""),
+    "a = ": ("", "a = ", ""),
+    "a = in lines": ("", "a = \n", ""),
+    "capitals": ("1. ", "A", ""),
+    "words": ("1. ", "A ", ""),
+    "marks": ("", "*", "question"),
+    "marks after a step": (f'**{CALL}"x") : x', " *", "x"),
+    "line breaks": ("", "\n", ""),
+    "fences": ("", "```\n", ""),
+    "steps in fences": ("", '```\n{}. a{} = FIND(CTX, "x") : y\n```\n', ""),
+    "headings": ("", "New actions:\n", ""),
+    "a question": ("Question: ", "x", "\x07"),
+}
+"""Texts that are slow to read unless reading is linear."""
+
+
+def text_of(kind: str, length: int) -> str:
+    """A text of one kind, of about so many characters."""
+    before, unit, after = TEXTS[kind]
+    units = (unit.replace("{}", str(i)) for i in range(1, length // len(unit)))
+    return before + "".join(units) + after
+
 
 FOUND = [
     ("jsonl_documents", b'{}\n{"id": 2, "text": "b"}\n'),
