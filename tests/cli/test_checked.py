@@ -112,17 +112,3 @@ def test_a_checker_of_another_vendor_that_is_down_leaves_all_unchecked(
         else:
             said = [each["verdict"] for each in row["steps"][-1]["checks"]["sentences"]]
             assert said == ["not checked"] * 2
-
-
-@pytest.mark.parametrize("kind", COMMANDS)
-def test_without_a_check_the_status_is_that_of_the_rest_and_a_note_tells_it(
-    pearl: Terminal, openai_server: Server, arguments: tuple[str, ...], kind: str
-) -> None:
-    (command, n_calls) = COMMANDS[kind]
-    pearl(*command, *arguments, "--check", "off")
-    assert len(openai_server.requests) == (n_calls - 1) * len(NAMES)
-    for row in rows_of("out.jsonl"):
-        assert row["status"] == "answered"
-        assert "meaning was not checked" in row["notes"]
-        if kind == "a record":
-            assert {field["basis"] for field in row["record"].values()} == {"judged"}

@@ -16,18 +16,10 @@ from pearl.cli import group as pearl_commands
 from pearl.cli import run
 from pearl.cli.help import Command
 from pearl.cli.writing import new_file
-from tests.cli.terminal import PLAN, STORY, Terminal, child
+from tests.cli.terminal import PLAN, STORY, Terminal
 from tests.skips import needs_full_device
 
 # --- asking and running -----------------------------------------------------------------------
-
-
-def test_ask_prints_the_answer_with_its_evidence(pearl: Terminal) -> None:
-    out = pearl("ask", "Why did Nils sell the boat?", "story.txt")
-    assert "because the hull was rotten" in out
-    start = STORY.index("He sold")
-    assert f"story.txt, characters {start}-" in out
-    assert "no language model" in pearl.talk
 
 
 def test_ask_reads_stdin(pearl: Terminal) -> None:
@@ -112,29 +104,6 @@ def test_plan_then_execute(pearl: Terminal) -> None:
     assert pearl("fmt", "--check", "mine.plan") == ""
 
 
-def test_plans_of_a_questions_file_are_tasks(pearl: Terminal) -> None:
-    rows = [
-        {"id": "a", "question": "Why did Nils sell the boat?", "document_path": "story.txt"},
-        {
-            "id": "b",
-            "question": "When did Nils leave?",
-            "document": "Nils left on 3 May. It rained.",
-        },
-        {"question": "Who asked?"},
-    ]
-    Path("q.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\nnot json\n", encoding="utf-8")
-    pearl("plan", "--data", "q.jsonl", "--out", "plans.jsonl", code=1)
-    planned = [json.loads(line) for line in Path("plans.jsonl").read_text("utf-8").splitlines()]
-    assert [row["status"] for row in planned] == ["planned"] * 3 + ["failed"]
-    assert "q.jsonl:4" in planned[3]["error"]["message"]
-    pearl("execute", "--tasks", "plans.jsonl", "story.txt", "--out", "results.jsonl", code=1)
-    results = [json.loads(line) for line in Path("results.jsonl").read_text("utf-8").splitlines()]
-    assert [row["id"] for row in results[:3]] == ["a", "b", "3"]
-    assert [row["status"] for row in results] == ["answered"] * 3 + ["failed"]
-    assert "rotten" in results[0]["answer"]
-    assert "3 May" in results[1]["answer"]
-
-
 def test_tasks_take_plans_paths_and_questions(pearl: Terminal) -> None:
     rows = [
         {"id": 1, "plan": PLAN, "document": STORY},
@@ -150,19 +119,6 @@ def test_tasks_take_plans_paths_and_questions(pearl: Terminal) -> None:
     assert [row["id"] for row in got] == ["1", "2", "3", "4", "5"]
     assert "t.jsonl:4" in got[3]["error"]["message"]
     assert "unknown-action" in got[4]["error"]["message"]
-
-
-def test_inputs_are_never_written_over(pearl: Terminal) -> None:
-    pearl("execute", "why.plan", "story.txt", "--out", "why.plan", code=2)
-    pearl("ask", "Why?", "story.txt", "--trace", "./story.txt", code=2)
-    assert "is an input" in pearl.talk
-    assert Path("story.txt").read_text("utf-8") == STORY
-
-
-def test_a_file_that_is_replaced_keeps_its_rights(pearl: Terminal) -> None:
-    Path("o.jsonl").touch(mode=0o600)
-    pearl("execute", "why.plan", "story.txt", "--out", "o.jsonl")
-    assert Path("o.jsonl").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_private_file_is_private_while_it_is_replaced(tmp_path: Path) -> None:
@@ -195,13 +151,6 @@ def test_closed_output_is_output_to_nobody(closed: str, pearl: Terminal) -> None
         assert not is_kept or len(Path("z.jsonl").read_text().splitlines()) == 1
 
 
-def test_a_broken_plan_is_told_once_under_its_name(pearl: Terminal) -> None:
-    Path("bad.plan").write_text("1. a = NOPE(CTX) : x\n", encoding="utf-8")
-    pearl("execute", "bad.plan", "story.txt", "story.txt", "--out", "o.jsonl", code=4)
-    assert "bad.plan:1:8: action 'NOPE'" in pearl.talk
-    assert not Path("o.jsonl").exists()
-
-
 def test_a_document_that_was_not_read_in_full_says_so(pearl: Terminal) -> None:
     Path("long.txt").write_text(
         "Nils sold it. Goats graze on the hill.\n\n" * 500, encoding="utf-8"
@@ -230,79 +179,7 @@ def test_flags_come_before_variables_before_the_file(
     assert plan_steps("--max-steps", "1") == 4
 
 
-def test_unknown_settings_are_named(pearl: Terminal) -> None:
-    Path("pearl.toml").write_text('modle = "x"\n', encoding="utf-8")
-    pearl("demo", code=3)
-    assert "did you mean 'model'?" in pearl.talk
-    pearl("--config", "absent.toml", "demo", code=3)
-
-
 # --- bad input: at most three lines, cause and mend, no traceback, nothing half-written ----------
-
-
-BAD = {
-    "missing file": (["ask", "Who?", "absent.txt"], 3, "absent.txt"),
-    "folder": (["ask", "Who?", "void"], 3, "folder|directory"),
-    "binary file": (["ask", "Who?", "photo.png"], 3, "photo.png"),
-    "empty document": (["ask", "Who?", "empty.txt"], 3, "empty"),
-    "too large a document": (["ask", "Who?", "huge.txt"], 3, "MB"),
-    "empty question": (["ask", "  ", "story.txt"], 2, "question is empty"),
-    "no document": (["ask", "Who?"], 2, "no document"),
-    "unknown model": (["ask", "Who?", "story.txt", "--model", "opnai:gpt-4o"], 2, "openai:gpt-4o"),
-    "no key": (["ask", "Who?", "story.txt", "--model", "openai:gpt-4o"], 5, "OPENAI_API_KEY"),
-    "no server": (
-        ["ask", "Who?", "story.txt", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"],
-        5, "127.0.0.1:9",
-    ),
-    "unknown library": (["ask", "Who?", "story.txt", "--library", "qualty"], 3, "did you mean 'quality'"),
-    "unknown domain": (["ask", "Who?", "story.txt", "--domain", "medicl"], 2, "did you mean 'medical'"),
-    "unknown command": (["aks", "Who?"], 2, "did you mean 'ask'"),
-    "unknown option": (["ask", "--modle", "x", "Who?", "story.txt"], 2, "--mod"),
-    "broken plan": (["execute", "broken.plan", "story.txt"], 4, "2 more|1 more|unknown-action"),
-    "plan that cannot be repaired": (
-        ["ask", "Who?", "story.txt", "--model", "scripted:rules.json", "--fallback", "none"], 4, "no valid plan",
-    ),
-    "missing plan": (["execute", "absent.plan", "story.txt"], 3, "absent.plan"),
-    "missing tasks": (["execute", "--tasks", "absent.jsonl"], 3, "absent.jsonl"),
-    "lone surrogate": (["ask", "Who\udcff?", "story.txt"], 2, "half a character"),
-    "surrogate in a document": (["ask", "Who?", "surrogate.txt"], 3, "surrogate.txt"),
-    "out in no folder": (["ask", "Who?", "story.txt", "--trace", "no/where.jsonl"], 3, "no/where.jsonl"),
-}  # fmt: skip
-
-
-@pytest.mark.usefixtures("_no_waits")
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input(pearl: Terminal, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    args, code, words = BAD[case]
-    monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "1")
-    Path("photo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4)
-    Path("void").mkdir()
-    Path("empty.txt").write_text(" \n", encoding="utf-8")
-    Path("huge.txt").write_bytes(b"word " * 300_000)
-    Path("surrogate.txt").write_bytes(b"half \xed\xa0\x80 a character")
-    Path("broken.plan").write_text("1. a = NOPE(CTX) : x\n2. b = FIND(zz) : y\n", encoding="utf-8")
-    Path("rules.json").write_text(
-        '[{"match": ".", "reply": "I would rather not."}]', encoding="utf-8"
-    )
-    before = sorted(Path().iterdir())
-    out = pearl(*args, code=code)
-    said = [
-        line
-        for line in pearl.talk.splitlines()
-        if not line.startswith(("extractive:", "openai:", "scripted:"))
-    ]
-    assert 1 <= len(said) <= 3, pearl.talk
-    assert said[0].startswith("pearl: ")
-    assert re.search(words, pearl.talk), pearl.talk
-    assert out == ""
-    failed = json.loads(pearl(*args, "--json", code=code))
-    assert (failed["status"], failed["error"]["exit_code"]) == ("failed", code)
-    assert failed["error"]["type"].endswith("Error")
-    told = f"pearl: {failed['error']['message']}\n"
-    if failed["error"]["help"]:
-        told += f"  help: {failed['error']['help']}\n"
-    assert pearl.talk.endswith(told)
-    assert sorted(Path().iterdir()) == before
 
 
 def test_a_closed_pipe_is_no_error() -> None:
@@ -324,11 +201,6 @@ def test_a_reader_that_leaves_amid_many_documents_is_no_error(pearl: Terminal, f
     done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
     assert done.returncode == 0
     assert done.stderr.count(b"\n") == 1, done.stderr.decode()
-
-
-def test_the_version_is_fast_to_say() -> None:
-    done = child("--version")
-    assert done.stdout.startswith(b"pearl ")
 
 
 def test_every_public_name_exists() -> None:

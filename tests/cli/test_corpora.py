@@ -41,22 +41,10 @@ def test_a_folder_is_asked_as_one_and_the_answer_names_file_place_and_rank(
     assert 0 < answer["coverage"] < 1
 
 
-def test_each_row_of_a_file_is_a_document(pearl: Terminal, corpus: Path) -> None:
-    answer = json.loads(pearl("ask", "Who moved to Oslo?", "rows.jsonl", "--together", "--json"))
-    assert [each["source"] for each in answer["evidence"]] == ["r2"]
-
-
 def test_standard_input_is_a_document_of_it(pearl: Terminal, corpus: Path) -> None:
     asked = ("ask", "Who moved to Bergen?", "reports/b.txt", "-", "--together", "--json")
     answer = json.loads(pearl(*asked, stdin=b"He moved to Bergen."))
     assert {each["source"] for each in answer["evidence"]} >= {"<stdin>"}
-
-
-def test_the_forecast_knows_that_it_is_a_corpus(pearl: Terminal, corpus: Path) -> None:
-    one = pearl("ask", "Who sold it?", "reports/a.txt", "--dry-run", "--json")
-    both = pearl("ask", "Who sold it?", "reports", "--together", "--dry-run", "--json")
-    tokens = [json.loads(each)["total"]["input_tokens"]["least"] for each in (one, both)]
-    assert tokens[1] > tokens[0]
 
 
 PLAN = """\
@@ -168,16 +156,6 @@ def test_standard_input_in_a_corpus_is_not_read_twice(pearl: Terminal, plan: str
     assert "standard input" in pearl.talk
 
 
-def test_nothing_is_written_over_a_file_of_the_corpus(pearl: Terminal, plan: str) -> None:
-    pearl("execute", plan, "reports", "--together", "-o", "reports/a.txt", code=2)
-    assert "is an input" in pearl.talk
-
-
-def test_tasks_are_not_run_together(pearl: Terminal, plan: str) -> None:
-    pearl("execute", "--tasks", "rows.jsonl", "reports", "--together", code=2)
-    assert "--together needs a plan and documents" in pearl.talk
-
-
 def test_what_passages_were_sent_to_is_named_again_by_the_user(
     pearl: Terminal, plan: str, openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,50 +171,3 @@ def test_what_passages_were_sent_to_is_named_again_by_the_user(
     pearl(*again, *words[2:])
     assert "1 of them from earlier runs" in pearl.talk
     assert len(openai_server.requests) == n_asked
-
-
-def test_a_plan_for_a_corpus_may_search_it(
-    pearl: Terminal, corpus: Path, openai_server: Server
-) -> None:
-    def shown(*args: str) -> str:
-        openai_server.forget()
-        pearl("plan", *args, "--model", "openai:m", "--base-url", openai_server.url, "--constrain", "off",
-              "--max-repairs", "0", code=4 if "Who?" in args else 1)  # fmt: skip
-        return openai_server.requests[0].prompt
-
-    Path("asked.jsonl").write_text('{"question": "Who?"}')
-    assert "RETRIEVE(" not in shown("Who?")
-    assert "CTX is a table" not in shown("Who?")
-    assert "CTX is a table" in shown("Who?", "--table")
-    assert "RETRIEVE(" in shown("Who?", "--corpus")
-    assert "RETRIEVE(" in shown("--data", "asked.jsonl", "--corpus")
-
-
-def test_the_rows_of_two_files_are_joined_added_up_and_sorted(
-    pearl: Terminal, corpus: Path
-) -> None:
-    Path("orders.csv").write_text("customer,amount\n7,100\n8,50 mg\n7.0,25\n12,3\n8,40\n9,1\n")
-    Path("customers.csv").write_text("customer,name\n7,Ann\n8,Ben\n9,Zoe\n")
-    Path("join.plan").write_text("""\
-1. rows = SPLIT(CTX, "record") : The rows of both tables
-2. orders = WHERE(rows, "Document", "contains", "orders.csv") : The orders
-3. customers = WHERE(rows, "Document", "contains", "customers.csv") : The customers
-4. pairs = JOIN(orders, customers, "customer") : Each order with its customer
-5. sums = AGGREGATE(pairs, "name", "sum", "amount") : The sum of each
-6. ans = SORT(sums, "sum", "descending") : The largest first
-""")
-    asked = ("execute", "join.plan", "orders.csv", "customers.csv", "--together", "--json")
-    answer = json.loads(pearl(*asked))
-    assert answer["answer"].splitlines()[2:] == ["| Ann | 125 |", "| Ben | 90 |", "| Zoe | 1 |"]
-    assert {each["source"] for each in answer["evidence"]} == {
-        *(f"orders.csv#{line}" for line in (2, 3, 4, 6, 7)),
-        *(f"customers.csv#{line}" for line in (2, 3, 4)),
-    }
-    assert "rows of A without a match: 1 of 6" in answer["notes"]
-    assert "numbers of amount are in: mg" in answer["notes"]
-    Path("orders.csv").write_text("customer,amount\n7,100 mg\n8,50\n7,2 tablets\n")
-    answer = json.loads(pearl(*asked, code=1))
-    assert (answer["status"], answer["answer"].splitlines()[2:]) == (
-        "undecided",
-        ["| Ben | 50 |", "(1 undecided)"],
-    )

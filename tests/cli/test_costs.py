@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -45,17 +44,6 @@ def test_a_dry_run_asks_nobody_and_needs_no_key(pearl: Terminal) -> None:
     assert "US dollars" in out
     assert "2 tasks with openai:gpt-4o; no call was made" in out
     assert "Price: input=2.5,cached=1.25,output=10,batch=0.5 " in out
-
-
-def test_a_dry_run_as_json(pearl: Terminal) -> None:
-    args = ["execute", "why.plan", "story.txt", "--dry-run", "--json", "--model", "openai:my-own"]
-    found: dict[str, Any] = json.loads(pearl(*args))
-    first, second, probes = found["steps"]
-    assert first["input_tokens"]["least"] == first["input_tokens"]["most"] > 2_000
-    assert second["input_tokens"]["least"] < second["input_tokens"]["most"]
-    assert probes["calls"] == {"least": 0, "most": 1}
-    assert found["total"]["output_tokens"] == {"least": 2, "most": 2 * 8_192 + 512}
-    assert (found["price_usd_per_million"], found["total"]["cost_usd"]) == (None, None)
 
 
 def test_probes_count_in_every_limit_and_are_made_once_a_server(
@@ -101,18 +89,6 @@ def test_a_dry_run_is_of_what_is_left(pearl: Terminal, openai_server: Server) ->
     assert "Left out, because they have a row already: 1" in out
 
 
-def test_a_dry_run_of_what_cannot_be_run_ends_with_1(pearl: Terminal) -> None:
-    out = pearl("execute", "why.plan", "absent.txt", "story.txt", "--dry-run", code=1)
-    assert "1 cannot be run" in out
-
-
-def test_a_question_has_no_plan_yet(pearl: Terminal) -> None:
-    out = pearl("ask", "Why?", "story.txt", "--dry-run", "--max-output-tokens", "50")
-    assert "(plans)" in out
-    assert "Tasks without a plan: 1" in out
-    assert "unknown until it is written" in out
-
-
 def test_the_dry_run_beside_the_bill(pearl: Terminal, openai_server: Server) -> None:
     openai_server.on("", "rotten hull")
     args = ["execute", "why.plan", "story.txt", *on(openai_server), "--price", "input=2,output=8"]
@@ -121,14 +97,6 @@ def test_the_dry_run_beside_the_bill(pearl: Terminal, openai_server: Server) -> 
     pearl(*args)
     assert dry["total"]["calls"] == {"least": 2, "most": 2}
     assert pearl.talk.splitlines()[-1] == "spent 2 calls, 200 + 4 tokens (128 cached), $0.0004"
-
-
-@pytest.mark.usefixtures("_no_waits")
-def test_a_connection_that_is_refused_costs_nothing(pearl: Terminal) -> None:
-    where = ["--model", "openai:test-model", "--base-url", "http://127.0.0.1:9/v1"]
-    limits = ["--price", "input=2,output=8", "--max-tokens", "1000000"]
-    pearl("ask", "Why?", "story.txt", *where, *limits, code=5)
-    assert "spent 0 calls, 0 + 0 tokens, $0.0000\n" in pearl.talk
 
 
 def test_a_limit_ends_the_run_and_keeps_what_is_done(
@@ -161,25 +129,6 @@ def test_a_limit_ends_the_run_and_keeps_what_is_done(
     pearl(*args)
     assert len(openai_server.requests) == 4
     assert "2 rows in out.jsonl, 1 of them from earlier runs" in pearl.talk
-
-
-@pytest.mark.parametrize(
-    ("limit", "said"),
-    [
-        (["--max-tokens", "100"], "--max-tokens: the limit of 100 tokens has 100 tokens left"),
-        (
-            ["--max-cost", "0.001", "--price", "input=2,output=8"],
-            "--max-cost: the limit of $0.0010",
-        ),
-        (["--max-calls", "0"], "--max-calls: the limit of 0 calls"),
-    ],
-)
-def test_a_single_task_that_is_stopped(
-    pearl: Terminal, openai_server: Server, limit: list[str], said: str
-) -> None:
-    pearl("execute", "why.plan", "story.txt", *on(openai_server), *limit, code=7)
-    assert said in pearl.talk
-    assert openai_server.requests == []
 
 
 def test_a_bug_after_a_paid_call_tells_what_was_spent(

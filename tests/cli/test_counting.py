@@ -43,13 +43,3 @@ def test_the_tokenizer_of_a_server_decides_whether_a_document_fits(
     assert not verbose or said in pearl.talk
     paths = [seen.path for seen in openai_server.requests]
     assert (paths.count("/v1/chat/completions") > 1) == is_split
-
-
-def test_nothing_is_said_where_every_text_surely_fits(
-    pearl: Terminal, openai_server: Server
-) -> None:
-    openai_server.on("", "The hull was rotten.")
-    on = ["--model", "openai:test-model", "--base-url", openai_server.url]
-    pearl("execute", "why.plan", "story.txt", *on, "--window", "128000", "--constrain", "off", "-v")
-    assert "counted" not in pearl.talk
-    assert openai_server.n_listings == 0

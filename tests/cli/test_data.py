@@ -6,16 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.cli.terminal import STORY, Terminal
 from tests.server import Server
-from tests.shared import shared
 from tests.skips import needs
 
 QUESTION = "Why did Nils sell the boat?"
 OPTIONS = ["the hull was rotten", "he was rich"]
-LIFESTYLE = "How is the medical condition affecting their lifestyle and what changes should the patient make?"
 
 
 def write(name: str, *rows: Any) -> None:
@@ -62,15 +58,6 @@ def test_what_is_right_goes_from_data_to_results(pearl: Terminal) -> None:
     assert not known.keys() & second.keys()
 
 
-def test_what_is_right_is_in_the_rows_of_failures_too(pearl: Terminal) -> None:
-    row = {"id": "a", "plan": "1. a = NOPE(CTX) : x", "document": STORY, "gold": "A"}
-    write("t.jsonl", row, {**row, "id": "b"})
-    out = pearl("execute", "--tasks", "t.jsonl", "--json", code=1)
-    assert [(row["id"], row["status"], row["gold"]) for row in rows_in(out)] == [
-        ("a", "failed", "A"), ("b", "failed", "A"),
-    ]  # fmt: skip
-
-
 def test_data_of_a_domain_with_columns(pearl: Terminal) -> None:
     Path("q.csv").write_text(f"text,story\n{QUESTION},{STORY.splitlines()[2]}\n,\n")
     columns = ["--column", "question=text", "--column", "document=story"]
@@ -78,13 +65,6 @@ def test_data_of_a_domain_with_columns(pearl: Terminal) -> None:
     planned, failed = rows_in(out)
     assert planned["question"] == QUESTION
     assert "q.csv:3" in failed["error"]["message"]
-
-
-def test_a_sample_without_a_question_gets_no_plan(pearl: Terminal) -> None:
-    write("q.jsonl", {"document": STORY}, {"question": QUESTION})
-    statuses = [row["status"] for row in rows_in(pearl("plan", "--data", "q.jsonl", code=1))]
-    assert statuses == ["failed", "planned"]
-    assert "question is empty" in pearl.talk
 
 
 @needs("datasets")
@@ -98,29 +78,6 @@ def test_split_subset_and_limit(pearl: Terminal) -> None:
     more = ["--split", "dev", "--subset", "odd", "--limit", "2"]
     planned = rows_in(pearl("plan", "--data", "saved", *more))
     assert [row["question"] for row in planned] == ["Who left at 1?", "Who left at 3?"]
-
-
-WRONG = {
-    "subset": (["--data", "q.jsonl", "--subset", "hrad"], 2, "did you mean 'hard'"),
-    "column": (["--data", "q.jsonl", "--column", "gold=quest"], 2, "did you mean 'question'"),
-    "no column": (["--data", "q.jsonl", "--column", "question"], 2, "not FIELD=COLUMN"),
-    "split": (["--data", "q.jsonl", "--split", "dev"], 2, "no splits"),
-    "missing": (["--data", "absent.csv"], 3, "absent.csv: no such file"),
-    "folder": (["--data", "empty"], 3, "empty: the dataset cannot be read"),
-    "no data": (["Who?", "--limit", "3", "--column", "a=b"], 2, "--column, --limit without --data"),
-}
-
-
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=[needs("datasets")] * (case == "folder")) for case in WRONG]
-)
-def test_wrong_data_options(pearl: Terminal, case: str) -> None:
-    args, code, said = WRONG[case]
-    write("q.jsonl", {"question": "Who?", "subsets": ["hard"]})
-    Path("empty").mkdir()
-    assert pearl("plan", *args, code=code) == ""
-    assert said in pearl.talk
-    assert len(pearl.talk.splitlines()) == 2
 
 
 def test_a_plan_over_the_documents_of_the_data(pearl: Terminal) -> None:
@@ -147,31 +104,4 @@ def test_a_text_of_many_rows_is_taken_once(pearl: Terminal) -> None:
     assert [row["document"] for row in rows_of("each.jsonl")] == ["q0", "q0", "q0", "other"]
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["why.plan", "--limit", "2"],
-        ["--data", "d.jsonl"],
-        ["why.plan", "story.txt", "--data", "d.jsonl"],
-        ["--tasks", "d.jsonl", "--data", "d.jsonl"],
-        ["why.plan", "--data", "d.jsonl", "--out", "d.jsonl"],
-    ],
-)
-def test_wrong_ways_to_execute(pearl: Terminal, args: list[str]) -> None:
-    write("d.jsonl", {"document": STORY})
-    pearl("execute", *args, code=2)
-
-
 # --- real data --------------------------------------------------------------------------------
-
-
-def test_one_plan_over_the_first_reports(pearl: Terminal) -> None:
-    reports = str(shared("medical/mtsamples.csv"))
-    pearl("plan", LIFESTYLE, "--domain", "medical", "-o", "life.plan")
-    data = ["--data", reports, "--domain", "medical", "--limit", "5"]
-    pearl("execute", "life.plan", *data, "--out", "r.jsonl")
-    rows = rows_of("r.jsonl")
-    for row in rows:
-        is_partial = any(step["state"] == "nothing" for step in row["steps"])
-        assert row["status"] == ("degraded" if is_partial else "answered")
-    assert all(row["answer"] and row["evidence"] for row in rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -102,14 +101,6 @@ def test_the_name_of_the_output_says_what_it_is(pearl: Terminal, command: tuple[
     assert "name it b.jsonl" in pearl.talk
 
 
-def test_rows_are_written_as_a_workbook(pearl: Terminal) -> None:
-    openpyxl = pytest.importorskip("openpyxl")
-    Path("rows.plan").write_text('1. lines = SPLIT(CTX, "sentence") : Split\n')
-    pearl("execute", "rows.plan", "story.txt", "-o", "rows.xlsx")
-    sheet = openpyxl.load_workbook("rows.xlsx")["rows"]
-    assert any("rotten" in str(cell) for row in sheet.values for cell in row)
-
-
 def test_pipes_empty_files_and_stdout_are_written_to(pearl: Terminal) -> None:
     Path("empty").touch()
     pearl("ask", QUESTION, "story.txt", "-o", "empty")
@@ -147,72 +138,7 @@ def test_cells_are_not_computed(pearl: Terminal) -> None:
 # --- in Python --------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_scripts_wait_for_what_notebooks_await(tmp_path: Path) -> None:
-    script = f"""
-import asyncio, pearl
-from pearl import Pearl
-document = pearl.Document({STORY!r}, "story.txt")
-print(repr(document))
-asker = Pearl()
-for _ in range(2):
-    print(pearl.run(asker.ask({QUESTION!r}, document)).evidence[0].text)
-async def notebook():
-    try:
-        pearl.run(asker.ask({QUESTION!r}, document))
-    except pearl.PearlError as error:
-        print(error)
-    print((await asker.ask({QUESTION!r}, document)).evidence[0].text)
-asyncio.run(notebook())
-"""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script], capture_output=True, check=True, text=True
-    )
-    answer = "He sold the boat because the hull was rotten."
-    assert done.stdout.splitlines() == [
-        "Document('story.txt', 91 characters)", answer, answer,
-        "pearl.run is for scripts and threads, and an event loop is running here",
-        "  help: in a notebook or in asynchronous code: await pearl.Pearl().ask(...)", answer,
-    ]  # fmt: skip
-    assert done.stderr == ""
-
-
 # --- what is said where something else was meant -------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("args", "message", "help"),
-    [
-        (
-            ("execute", "plans.jsonl", "story.txt"),
-            "'plans.jsonl' has rows, and is not a plan",
-            "pearl execute --tasks plans.jsonl story.txt",
-        ),
-        (
-            ("execute", QUESTION, "story.txt"),
-            f"'{QUESTION}' is not a plan file",
-            f'pearl ask "{QUESTION}" story.txt',
-        ),
-        (
-            ("execute", "why.plan", "story.txt", "--out", "rows.parquet"),
-            "'rows.parquet': rows are written as JSON lines",
-            "name it rows.jsonl; 'pearl runs export RUN -o rows.parquet' writes them as a table",
-        ),
-        (
-            ("plan", "--data", "plans.jsonl", "-o", "plans.parquet"),
-            "'plans.parquet': rows are written as JSON lines",
-            "name it plans.jsonl",
-        ),
-    ],
-)
-def test_what_was_meant_is_named(
-    pearl: Terminal, args: tuple[str, ...], message: str, help: str
-) -> None:
-    write("plans.jsonl", {"question": QUESTION})
-    pearl(*args, code=2)
-    assert f"pearl: {message}\n  help: {help}" in pearl.talk
-    assert not Path("rows.csv").exists()
-    assert not Path("plans.parquet").exists()
 
 
 def test_many_failures_bring_the_help_of_the_first(pearl: Terminal) -> None:
@@ -223,12 +149,6 @@ def test_many_failures_bring_the_help_of_the_first(pearl: Terminal) -> None:
     pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", "--allow-outside", "--force")
     pearl("execute", "--tasks", "q.jsonl", "--out", "rows.jsonl", code=1)
     assert pearl.talk.endswith(help)
-
-
-def test_tasks_without_documents_say_where_to_name_them(pearl: Terminal) -> None:
-    write("q.jsonl", *[{"question": QUESTION}] * 2)
-    pearl("execute", "--tasks", "q.jsonl", "--out", "rows.jsonl", code=1)
-    assert "  help: name them: pearl execute --tasks q.jsonl DOC..." in pearl.talk
 
 
 def test_answers_of_tasks_stand_below_their_questions_and_documents(pearl: Terminal) -> None:

@@ -15,16 +15,13 @@ import pytest
 from pearl import Trace, read_trace
 from pearl.cli.writing import GrowingFile, OutputWriter
 from pearl.errors import UsageError
-from pearl.trace import PlanAttempted, StepFailed
-from tests.cli.terminal import PLAN, Terminal
+from pearl.trace import StepFailed
+from tests.cli.terminal import Terminal
 from tests.cli.test_kept import PLAN as TWO_STEPS
 from tests.cli.test_kept import wait_for
 from tests.server import Canned, Server, completion, quoting
 
 QUESTION = "Why did Nils sell the boat?"
-
-PROMPT = "New actions"
-"""In every prompt for a plan, and in no other."""
 
 
 def online(server: Server) -> list[str]:
@@ -47,29 +44,6 @@ def killed(server: Server, n: int, *command: str) -> list[Trace]:
 
 def events(traces: list[Trace]) -> Counter[str]:
     return Counter(event.event for trace in traces for event in trace)
-
-
-@pytest.mark.slow
-def test_a_killed_plan_leaves_its_attempts(pearl: Terminal, openai_server: Server) -> None:
-    replies = ["1. a = SOUGHT(CTX) : x", "1. a = SAID(CTX) : x"]
-    openai_server.next(*[Canned(completion(reply)) for reply in replies])
-    (trace,) = killed(openai_server, 2, "plan", QUESTION, "-o", "p.plan")
-    attempts = [event for event in trace if isinstance(event, PlanAttempted)]
-    assert [attempt.reply for attempt in attempts] == replies
-    assert attempts[0].usage.n_input_tokens == 100
-    assert not Path("p.plan").exists()
-    openai_server.on(PROMPT, PLAN)
-    pearl(
-        "plan",
-        QUESTION,
-        "-o",
-        "p.plan",
-        *online(openai_server),
-        "--trace",
-        "trace.jsonl",
-        "--force",
-    )
-    assert events(read_trace("trace.jsonl"))["plan_attempted"] == 1
 
 
 @pytest.mark.slow

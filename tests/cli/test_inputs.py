@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -56,16 +55,6 @@ def test_paths_stay_in_the_folder_of_the_file(pearl: Terminal) -> None:
     assert len(pearl(*data, "--json", code=1).splitlines()) == 5
     write("t.jsonl", *rows)
     pearl(*data, "--json", "--allow-outside")
-
-
-def test_files_without_an_end_are_no_input(
-    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "1")
-    for args in (["execute", "/dev/zero", "story.txt"], ["check", "/dev/zero"],
-                 ["execute", "--tasks", "/dev/zero"], ["ask", QUESTION, "/dev/zero"]):  # fmt: skip
-        pearl(*args, code=3)
-        assert re.search(r"/dev/zero.*(larger|longer) than", pearl.talk), args
 
 
 # --- tasks ------------------------------------------------------------------------------------
@@ -133,40 +122,6 @@ def test_tasks_that_do_not_say_a_library_run_and_it_is_noted(pearl: Terminal) ->
 
 
 # --- what was meant ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "said"),
-    [
-        (["ask", "why.plan", "story.txt"], 2, "to run a plan: pearl execute why.plan story.txt"),
-        (["ask", "story.txt", QUESTION], 2, f'pearl ask "{QUESTION}" story.txt'),
-        (["ask", "story.txt"], 2, "'story.txt' is a file, not a question"),
-        (["ask", QUESTION, "https://example.org/a?b=c"], 2, 'curl -sL ADDRESS | pearl ask "..." -'),
-        (["ask", QUESTION, "*.nothing"], 3, "no file matches"),
-        (["ask", QUESTION, "void"], 3, "the folder has no documents"),
-        (["ask", QUESTION, "a.rtf"], 3, "RTF is not supported"),
-        (["execute", "story.txt", "why.plan"], 2, "pearl execute why.plan story.txt"),
-        (["execute", "--tasks", "why.plan", "story.txt"], 2, "pearl execute why.plan story.txt"),
-        (["execute", "--tasks", "t.jsonl", "story.txt"], 2, "'story.txt' is not needed"),
-        (["plan", "--data", "d.jsonl"], 3, "the data has no question"),
-        (["plan", "--data", "quality.jsonl"], 2, "--domain quality"),
-        (["plan", "--data", "flat.jsonl"], 2, "--domain quality"),
-        (["execute", "why.plan", "--data", "quality.jsonl"], 2, "--domain quality"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_what_was_meant_is_said(pearl: Terminal, args: list[str], code: int, said: str) -> None:
-    Path("void").mkdir()
-    Path("void/sound.mp3").touch()
-    Path("a.rtf").write_text(r"{\rtf1\ansi Nils sold the boat.}", encoding="utf-8")
-    write("t.jsonl", asked("a"))
-    write("rows.jsonl", {"id": "a", "status": "answered", "answer": "x"})
-    write("d.jsonl", {"document": STORY}, {"document_path": "story.txt"})
-    write("quality.jsonl", {"article": STORY, "questions": []})
-    write("flat.jsonl", {"article": STORY, "question": "Why?", "options": ["a", "b"], "answer": 0})
-    pearl(*args, code=code)
-    assert said in pearl.talk
-    assert len(pearl.talk.splitlines()) <= 4
 
 
 def test_a_document_named_twice_is_read_once(pearl: Terminal) -> None:

@@ -66,33 +66,6 @@ def test_each_document_and_each_row_is_read_beside_the_sources(pearl: Terminal) 
     ]
 
 
-@pytest.mark.parametrize(
-    ("given", "code", "message"),
-    [
-        (("rules=rules",), 2, "the plan reads source 'reports', which is not given"),
-        (("rules=rules", "report=reports"), 2, "did you mean 'reports'?"),
-        (("rules=rules", "rules=reports"), 2, "'rules' is given twice"),
-        (("rules=rules", "reports=rules"), 2, "have the same text"),
-        (("rules=rules", "CTX=reports"), 2, "'CTX' is the document"),
-        (("rules=rules", "my reports=reports"), 2, "not a name that a plan can use"),
-        (("rules",), 2, "not NAME=PATH"),
-        (("rules=rules", "reports=nowhere"), 3, "nowhere: no such file"),
-        (("rules=rules", "reports=void"), 3, "void: the folder has no documents"),
-        (("rules=rules", "reports=none.txt"), 3, "the file is empty"),
-    ],
-)
-def test_wrong_sources_are_told_in_three_lines_at_most(
-    pearl: Terminal, given: tuple[str, ...], code: int, message: str
-) -> None:
-    Path("void").mkdir()
-    Path("none.txt").touch()
-    words = [word for each in given for word in ("--source", each)]
-    pearl("execute", "c.plan", *words, code=code)
-    said = pearl.talk.partition("pearl: ")[2]
-    assert message in said
-    assert len(said.splitlines()) <= 3
-
-
 def test_a_settings_file_names_sources_for_many_plans(pearl: Terminal) -> None:
     table = '[sources.{0}]\npath = "{0}"\ndescription = "the {0}"\n'
     Path("own.toml").write_text("".join(map(table.format, ("rules", "reports", "cache"))))
@@ -113,13 +86,6 @@ def test_a_stored_run_is_resumed_over_the_same_files_only(pearl: Terminal) -> No
     os.utime("rules/refunds.md", (1, 1))
     pearl("runs", "resume", run["id"], code=8)
     assert f"a source of run {run['id']} has changed" in pearl.talk
-
-
-def test_a_loop_of_links_ends_and_no_file_is_read_twice(pearl: Terminal) -> None:
-    Path("rules/again").symlink_to(Path("rules").resolve(), target_is_directory=True)
-    Path("reports/self.txt").symlink_to("self.txt")
-    shown = pearl("execute", "c.plan", *GIVEN)
-    assert "How many reports: 10" in shown
 
 
 def test_a_question_is_planned_over_sources_and_the_plan_is_kept(pearl: Terminal) -> None:
@@ -151,16 +117,3 @@ def test_a_question_is_planned_over_sources_and_the_plan_is_kept(pearl: Terminal
     assert least[1] > least[0] + 100
     pearl("ask", "Which rule?", *GIVEN, "--reuse-plans", *model, code=2)
     assert "--reuse-plans and --source cannot be combined" in pearl.talk
-
-
-@pytest.mark.parametrize("command", [["ask"], ["plan"]])
-def test_the_embedded_model_plans_over_no_named_sources(
-    pearl: Terminal, command: list[str]
-) -> None:
-    pearl(*command, "Which rule is it?", *GIVEN, code=2)
-    assert (
-        "planning over named sources needs a language model\n  help: name one with --model"
-        in pearl.talk
-    )
-    assert len(pearl.talk.splitlines()) <= 3
-    pearl("plan", "Which rule is it?")

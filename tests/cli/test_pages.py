@@ -98,17 +98,3 @@ def test_tokens_that_the_server_does_not_tell_are_counted_or_unknown(
     (n,) = re.findall(r"spent +2 calls, ([\d,]+) \+ \d+ tokens", pearl.talk)
     assert f"tokens in, cached{n}, 0" in text
     assert n != "0"
-
-
-def test_attempts_to_plan_are_the_calls_that_were_made(
-    pearl: Terminal, openai_server: Server
-) -> None:
-    openai_server.on("", "I would rather not.")
-    args = ["--model", "openai:test-model", "--base-url", openai_server.url, "--fallback", "none"]
-    pearl("ask", "Why did Nils sell the boat?", "story.txt", *args, code=4)
-    n = len(openai_server.requests)
-    assert f"no valid plan after {n} calls;" in pearl.talk
-    pearl("ask", "Why did Nils sell the boat?", "story.txt", *args, code=4)
-    assert len(openai_server.requests) == n
-    assert f"no valid plan after {n} calls, {n} of them cached;" in pearl.talk
-    assert "--fresh asks the model again" in pearl.talk

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -36,13 +35,6 @@ def passages(row: dict[str, Any]) -> list[dict[str, Any]]:
     return list(row["evidence"])
 
 
-def test_evidence_names_its_page(pearl: Terminal, report: Path) -> None:
-    assert "report.pdf, page 2, characters" in pearl("ask", WHY, "report.pdf")
-    [passage] = passages(json.loads(pearl("ask", WHY, "report.pdf", "--json")))
-    assert passage["page"] == 2
-    assert "boxes" not in passage
-
-
 def test_boxes_are_added_on_request(pearl: Terminal, report: Path) -> None:
     pearl("ask", WHY, "report.pdf", "--boxes", code=2)
     [passage] = passages(json.loads(pearl("ask", WHY, "report.pdf", "--json", "--boxes")))
@@ -54,12 +46,6 @@ def test_boxes_are_added_on_request(pearl: Terminal, report: Path) -> None:
     report.rename("reports/report.pdf")
     row = json.loads(pearl("ask", WHY, "reports", "--together", "--json", "--boxes"))
     assert passages(row)[0]["boxes"] == passage["boxes"]
-
-
-def test_rows_of_a_run_have_boxes(pearl: Terminal, report: Path) -> None:
-    pearl("execute", "why.plan", "report.pdf", "--out", "rows.jsonl", "--boxes")
-    row = json.loads(Path("rows.jsonl").read_text("utf-8"))
-    assert [box["page"] for box in passages(row)[0]["boxes"]] == [2, 2]
 
 
 def test_a_stored_run_is_viewed_as_it_read_its_documents(pearl: Terminal, report: Path) -> None:
@@ -80,19 +66,6 @@ def test_a_changed_file_has_no_boxes(pearl: Terminal, report: Path) -> None:
         assert "boxes" not in passages(boxed)[0]
         assert [note.partition(":")[0] for note in boxed["notes"]] == ["no boxes"]
     assert "notes" not in row
-
-
-def test_rows_of_a_table_name_their_page(pearl: Terminal) -> None:
-    Path("pages.txt").write_text("name,age\nAnn,3\n\fname,age\nBob,71\n", "utf-8")
-    Path("old.plan").write_text(
-        'Question: How many are old?\n\n1. a = SPLIT(CTX, "page") : Pages\n'
-        '2. b = WHERE(a, "text", "contains", "71") : Old\n3. ans = COUNT(b) : How many\n', "utf-8")  # fmt: skip
-    [row] = passages(
-        json.loads(pearl("execute", "old.plan", "pages.txt", "--json", "--rows", "rows.csv"))
-    )
-    assert row["page"] == 2
-    with Path("rows.csv").open(newline="", encoding="utf-8") as file:
-        assert [line["page"] for line in csv.DictReader(file)] == ["2"]
 
 
 def test_bad_files_of_a_folder_are_named_and_the_others_are_read(pearl: Terminal) -> None:

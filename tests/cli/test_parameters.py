@@ -56,24 +56,6 @@ def test_a_text_is_given_and_shown(pearl: Terminal) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("args", "why"),
-    [
-        ([], "the plan's parameter 'drug' is not set: the drug that was stopped"),
-        (["--set", "drug="], "--set drug=: not NAME=VALUE"),
-        (["--set", "drug=\u200b"], "parameter 'drug' is empty"),
-        (["--set", "drug"], "--set drug: not NAME=VALUE"),
-        (["--set", "drug=a", "--set", "dose=b"], "the plan has no parameter 'dose'"),
-        (["--set", "drug=a", "--set", "drug=b"], "--set gives 'drug' twice"),
-        (["--set", "CTX=a", "--set", "drug=b"], "the plan has no parameter 'CTX'"),
-    ],
-)
-def test_wrong_texts(pearl: Terminal, args: list[str], why: str) -> None:
-    pearl("execute", "stopped.plan", "letter.txt", *args, *MODEL, code=2)
-    assert why in pearl.talk
-    assert len(pearl.talk.strip().splitlines()) <= 3
-
-
 def test_columns_of_data_give_a_text_for_each_row(pearl: Terminal) -> None:
     rows = [("warfarin", "letter.txt"), ("aspirin", "letter.txt"), ("", "letter.txt"), ("aspirin", "letter.txt")]  # fmt: skip
     Path("drugs.csv").write_text("drug,document_path\n" + "\n".join(map(",".join, rows)), "utf-8")
@@ -155,15 +137,3 @@ def test_a_plan_is_written_with_a_parameter_and_reused(pearl: Terminal) -> None:
     assert told not in pearl.talk
     pearl("plan", "Why was aspirin stopped?", *STORE, code=None)
     assert told not in pearl.talk
-
-
-def test_wrong_parameters_of_a_plan(pearl: Terminal) -> None:
-    for args, why in (
-        (["--parameter", "drug=aspirin"], "the question does not have the value of 'drug'"),
-        (["--parameter", "CTX=warfarin"], "'CTX' cannot name a parameter"),
-        (["--parameter", "drug"], "--parameter drug: not NAME=VALUE"),
-    ):
-        pearl("plan", "Why was warfarin stopped?", *args, *STORE, code=2)
-        assert why in pearl.talk
-    pearl("plan", "--data", "q.jsonl", "--parameter", "a=b", code=2)
-    assert "--parameter and --reuse-plans need QUESTION" in pearl.talk

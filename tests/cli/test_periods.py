@@ -63,18 +63,3 @@ def test_a_run_goes_on_with_the_date_it_was_begun_with(
     pearl("runs", "resume", run["id"], "--yes", "--max-calls", "9", *args[2:])
     (row,) = map(json.loads, Path("rows.jsonl").read_text(encoding="utf-8").splitlines())
     assert row["status"] == "answered"
-
-
-@pytest.mark.parametrize(
-    ("flags", "why"),
-    [
-        (("--as-of", "yesterday"), "'yesterday' is not a date"),
-        (("--as-of", "2024-02-30"), "'2024-02-30' is not a date"),
-        (("--as-of", "today", "--fiscal-year-end", "13-01"), "'13-01' is not MM-DD"),
-        (("--as-of", "today", "--fiscal-year-end", "W10-1"), "'W10-1' is not MM-DD"),
-        (("--fiscal-year-end", "09-30"), "no effect without as_of"),
-    ],
-)
-def test_what_is_no_date_is_refused(pearl: Terminal, flags: tuple[str, ...], why: str) -> None:
-    pearl(*ASK, *flags, code=2)
-    assert why in pearl.talk

@@ -29,17 +29,6 @@ def test_evidence_of_a_scan_says_how_it_was_read(pearl: Terminal) -> None:
     jsonschema.Draft202012Validator(schema).validate({"id": "a", **row})
 
 
-@needs_tesseract
-def test_pages_of_a_corpus_say_how_they_were_read(pearl: Terminal) -> None:
-    folder = Path("scans")
-    folder.mkdir()
-    for name in ("a.pdf", "b.pdf"):
-        (folder / name).write_bytes(make_scan(LINES if name == "b.pdf" else "A text layer."))
-    for _ in range(2):  # the second time from the index
-        assert "b.pdf, page 1, by OCR (confidence 0." in pearl("ask", WHY, "scans", "--together")
-    assert "by OCR" not in pearl("ask", WHY, "scans", "--together", "--ocr", "off", code=None)
-
-
 def test_answers_name_the_pages_that_are_not_read(pearl: Terminal) -> None:
     Path("mixed.pdf").write_bytes(make_scan("He sold it because it leaked.", LINES))
     pearl("ask", "Why did he sell it?", "mixed.pdf", "--ocr", "off")

@@ -89,16 +89,6 @@ def test_an_evaluation_counts_them_as_what_they_are(pearl: Terminal, folder: Pat
         assert "behind '- '" in why
 
 
-def test_passages_that_match_are_no_entries(pearl: Terminal, folder: Path) -> None:
-    """The embedded model quotes; how many passages it quotes is no number of animals."""
-    Path("farm.txt").write_text("The animals are a dog and a cat. Other animals are cows.", "utf-8")
-    pearl("execute", "count.plan", "farm.txt", "--out", "rows.jsonl", code=1)
-    (row,) = [json.loads(line) for line in Path("rows.jsonl").read_text("utf-8").splitlines()]
-    assert row["status"] == "undecided"
-    assert "there is nothing in it but quotes" in row["answer"]
-    assert row["evidence"]
-
-
 def test_what_had_finished_when_a_step_failed_is_shown(pearl: Terminal, folder: Path) -> None:
     Path("two.plan").write_text(
         '1. a = FIND(CTX, "a dog") : One\n2. b = EVALUATE(CTX, "divide(1, 0)") : Two\n'

@@ -42,19 +42,3 @@ def test_the_count_has_its_rows(pearl: Terminal) -> None:
     rows = (pearl.folder / "rows.csv").read_text("utf-8").splitlines()[1:]
     assert len(rows) == 4
     assert all("rain" in row for row in rows)
-
-
-def test_another_question_has_no_recorded_reply(pearl: Terminal) -> None:
-    pearl("ask", "Who left?", "story.txt", "--model", "recorded:demo", code=5)
-    assert "the recording 'demo' has no reply to this request" in pearl.talk
-    assert "--model openai:" in pearl.talk
-    pearl("ask", "Who left?", "story.txt", "--model", "recorded:demoo", code=2)
-    assert "did you mean 'demo'?" in pearl.talk
-
-
-def test_documents_are_not_replaced_and_need_a_folder(pearl: Terminal) -> None:
-    pearl("demo", "--copy", ".", code=2)
-    assert "'story.txt' exists already" in pearl.talk
-    assert not (pearl.folder / "crossings.csv").exists()
-    pearl("demo", "--copy", "story.txt/folder", code=3)
-    assert "story.txt/folder: cannot be created" in pearl.talk

@@ -13,7 +13,7 @@ from pearl.plugins.extras import extras
 from pearl.plugins.version import __version__
 from tests.cli.terminal import Terminal
 from tests.root import ROOT
-from tests.server import Canned, Server
+from tests.server import Server
 
 
 def examined(pearl: Terminal, *args: str, code: int = 0) -> dict[str, dict[str, Any]]:
@@ -47,14 +47,6 @@ def test_a_server_is_asked_for_its_models_and_nothing_else(
     found = examined(pearl, "--model", "openai:another", *of_it)
     assert "it answers, without model names" in found["model"]["about"]
     assert not openai_server.requests
-
-
-def test_a_server_of_several_models_does_not_take_any_name(
-    pearl: Terminal, openai_server: Server
-) -> None:
-    openai_server.models, openai_server.owned_by = ["one", "two"], "llamacpp"
-    of_it = ("--model", "openai:three", "--base-url", openai_server.url)
-    assert examined(pearl, *of_it, code=1)["model"]["help"] == "it has one, two"
 
 
 def test_what_does_not_work_is_told_with_what_to_do(pearl: Terminal) -> None:
@@ -98,9 +90,3 @@ def test_each_setting_that_is_not_the_default_is_told_with_where_it_is_from(
     assert found["setting context"]["about"] == "full, from own.toml"
     assert found["setting base_url"]["about"] == "http://127.0.0.1:9/v1, from $PEARL_BASE_URL"
     assert not {"secret", "hidden"} & set(re.findall(r"\w+", json.dumps(found)))
-
-
-def test_the_window_that_will_be_used_is_told(pearl: Terminal, openai_server: Server) -> None:
-    openai_server.listing = Canned({"data": [{"id": "m", "max_model_len": 4_096}]})
-    found = examined(pearl, "--model", "openai:m", "--base-url", openai_server.url)
-    assert found["model"]["about"].endswith("lists m; window 4,096 tokens")

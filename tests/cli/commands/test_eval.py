@@ -180,16 +180,6 @@ def test_methods_and_seeds_are_added_to_a_log(pearl: Terminal) -> None:
     ]  # fmt: skip
 
 
-def test_files_of_the_program_are_no_data(pearl: Terminal) -> None:
-    data([row(0)])
-    pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l.jsonl")
-    for option in ("--data", "--results"):
-        pearl("eval", option, "l.jsonl", code=3)
-        assert "l.jsonl:1: this is the log of an evaluation, not data" in pearl.talk
-    pearl("mine", "--data", "l.jsonl", "--out", "m.jsonl", code=3)
-    assert "this is the log of an evaluation" in pearl.talk
-
-
 def test_bad_rows_are_told_and_the_rest_goes_on(pearl: Terminal) -> None:
     data([row(0), "no json", row(2, gold="Z"), row(3, gold=None), row(4)])
     pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l", code=1)
@@ -200,22 +190,6 @@ def test_bad_rows_are_told_and_the_rest_goes_on(pearl: Terminal) -> None:
     data([row(0, gold=None)])
     pearl("eval", "--data", "data.jsonl", code=3)
     assert "no sample can be evaluated" in pearl.talk
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("--methods", "perl"), "did you mean 'pearl'?"),
-        (("--methods", ","), "no method"),
-        (("--results", "data.jsonl"), "one of --data FILE, --results FILE, --rescore LOG"),
-        (("--price", "cheap"), "'cheap' is not a price"),
-        (("--token-budget", "5"), "256"),
-        (("-o", "data.jsonl"), "data.jsonl"),
-    ],
-)
-def test_wrong_arguments_are_told(pearl: Terminal, args: tuple[str, ...], said: str) -> None:
-    pearl("eval", "--data", "data.jsonl", *args, code=2)
-    assert said in pearl.talk
 
 
 # --- what is kept of calls --------------------------------------------------------------------------

@@ -301,14 +301,6 @@ def test_a_run_of_a_named_store_is_resumed_as_its_message_says(
     assert [row["status"] for row in table("out.csv")] == ["degraded", "degraded", "answered"]
 
 
-def test_a_schema_may_be_longer_than_the_name_of_a_file(pearl: Terminal, model: Server) -> None:
-    names = [f"field_{i}" for i in range(40)]
-    pearl(
-        "extract", ", ".join(f"{name}: str?" for name in names), "c.txt", "-o", "out.csv", code=None
-    )
-    assert {*names} <= table("out.csv")[0].keys()
-
-
 def test_a_person_decides_what_is_undecided(pearl: Terminal, model: Server) -> None:
     words = ("extract", SCHEMA, "a.txt", "b.txt", "-o", "out.csv")
     pearl(*words, "--review", "review.csv", code=1)
@@ -402,27 +394,3 @@ def test_a_question_is_answered_in_a_schema(pearl: Terminal, model: Server) -> N
     assert row["value"] == {"patient": "Maria Keller", "age": 54}
     jsonschema.validate({"id": "a", **row}, RESULTS)
     assert question in model.requests[0].prompt
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "expected a schema and documents"),
-        ([SCHEMA], "no document"),
-        (["patient: strr", "a.txt"], "strr"),
-        (["a.txt", "patient: str"], "a.txt"),
-        ([SCHEMA, "a.txt", "-o", "out.xls"], "unknown format"),
-        ([SCHEMA, "a.txt", "--review", "r.csv"], "need a table"),
-        ([SCHEMA, "a.txt", "-o", "a.txt"], "is an input"),
-        ([SCHEMA, "a.txt", "-o", "old.csv"], "exists already"),
-        ([SCHEMA, "a.txt", "-o", "out.csv", "--answers", "none.csv"], "no such file"),
-    ],
-)
-def test_wrong_usage_is_refused_before_a_call(
-    pearl: Terminal, model: Server, words: list[str], message: str
-) -> None:
-    Path("old.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    pearl("extract", *words, code=None)
-    assert message in pearl.talk
-    assert len(pearl.talk.splitlines()) <= 3
-    assert not model.requests

@@ -54,31 +54,3 @@ def test_the_domain_chooses_the_library_and_a_file_takes_the_text(pearl: Termina
     assert pearl("grammar", "--domain", "medical", "-o", "medical.lark") == ""
     grammar = Path("medical.lark").read_text(encoding="utf-8")
     assert grammar == steps_constraint(with_operators(load_library("medical"))).lark
-
-
-def test_the_settings_for_checking_plans_are_no_settings_here(
-    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Path("pearl.toml").write_text("max_steps = 400\n", encoding="utf-8")
-    monkeypatch.setenv("PEARL_MAX_STEPS", "400")
-    assert '"12. ' in pearl("grammar", "--library", "mine.actions")
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "message"),
-    [
-        (["--format", "ebnf"], 2, "'ebnf' is not one of 'lark', 'llguidance', 'gbnf'"),
-        (["--max-steps", "0"], 2, "--max-steps"),
-        (["--max-steps", "41"], 2, "--max-steps"),
-        (["--max-text", "0"], 2, "--max-text"),
-        (["--library", "none.actions"], 3, "the file defines no action"),
-        (["--library", "nowhere.actions"], 3, "nowhere.actions"),
-        (["--domain", "nowhere"], 2, "nowhere"),
-        (["-o", "no/such/folder"], 3, "cannot be written"),
-        (["--library", "mine.actions", "-o", "mine.actions"], 2, "is an input"),
-    ],
-)
-def test_bad_input_is_told(pearl: Terminal, args: list[str], code: int, message: str) -> None:
-    assert pearl("grammar", *args, code=code) == ""
-    assert message in pearl.talk
-    assert Path("mine.actions").read_text(encoding="utf-8") == ACTIONS

@@ -53,17 +53,3 @@ def test_what_is_left_out_is_counted_and_named(pearl: Terminal) -> None:
     assert told[0].startswith("pearl: 40 documents are left out; the first: ")
     assert "bad00.txt" in told[0]
     assert len(told) == 5
-
-
-def test_search_finds_what_index_made(pearl: Terminal) -> None:
-    pearl("index", "docs", "--at", "kept", "--unit", "document")
-    files = sorted(Path("kept").rglob("*.bin"))
-    out = pearl("search", "docs", "iron", "--at", "kept", "--unit", "document", "--no-update")
-    assert "a.txt" in out
-    assert sorted(Path("kept").rglob("*.bin")) == files
-
-
-@pytest.mark.parametrize(("name", "code"), [("nowhere", 3), ("https://example.org", 2)])
-def test_what_is_no_corpus(pearl: Terminal, name: str, code: int) -> None:
-    pearl("index", name, code=code)
-    assert len(pearl.talk.splitlines()) <= 2

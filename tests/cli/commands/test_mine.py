@@ -126,30 +126,6 @@ def test_bad_rows_are_told_and_the_rest_is_mined(pearl: Terminal, openai_server:
     assert len(rows()) == 2
 
 
-@pytest.mark.parametrize("content", ["", "\n\n", "no json\n", '{"id": "a", "document": "x"}\n'])
-def test_data_without_a_question(pearl: Terminal, content: str) -> None:
-    Path("q.jsonl").write_text(content, encoding="utf-8")
-    mine(["mine", "--data", "q.jsonl", "--out", "m.jsonl"], pearl, code=3)
-    assert not Path("m.jsonl").exists()
-
-
-def test_arguments_that_make_no_sense(pearl: Terminal) -> None:
-    write_questions(1)
-    for args, code, words in (
-        (["--out", "m.jsonl"], 2, "mine needs questions"),
-        (["--data", "q.jsonl"], 2, "--out"),
-        (["--data", "q.jsonl", "--out", "q.jsonl"], 2, "is an input"),
-        (["--data", "q.jsonl", "--out", "m.jsonl", "--price", "dear"], 2, "'dear' is not a price"),
-        (["--data", "q.jsonl", "--out", "m.jsonl", "--seed-library", "sed"], 3, "did you mean 'seed'"),
-        (["--data", "absent.jsonl", "--out", "m.jsonl"], 3, "absent.jsonl"),
-        (["--data", "q.jsonl", "--out", "absent/m.jsonl"], 3, "cannot be written"),
-        (["--data", "q.jsonl", "--out", "/dev/full"], 3, "cannot be written"),
-    ):  # fmt: skip
-        _, talk = mine(["mine", *args], pearl, code)
-        assert words in talk
-    assert sorted(path.name for path in Path().iterdir()) == ["q.jsonl", "story.txt", "why.plan"]
-
-
 def test_prose_is_kept_and_is_no_failure(pearl: Terminal, openai_server: Server) -> None:
     write_questions(1)
     said_next = ["I would look for the motive."]

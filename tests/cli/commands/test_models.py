@@ -98,21 +98,3 @@ def test_servers_of_this_machine_are_asked_without_a_key(
     assert "--model vllm:test-model" in said
     assert said.partition("not running: ")[2].partition("\n")[0].count("(http") == len(asked) - 1
     assert {settings.api_key_env for settings in asked} == {""}
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "said"),
-    [
-        (("extractive:",), 2, "no server that lists models"),
-        (("scripted:",), 2, "scripted"),
-        (("vlm:",), 2, "did you mean 'vllm'"),
-        (("openai:", "--base-url", "http://127.0.0.1:9/v1"), 5, "no server at"),
-        (("--prices", "none.toml"), 3, "none.toml"),
-    ],
-)
-def test_what_cannot_be_done_is_said(
-    pearl: Terminal, args: tuple[str, ...], code: int, said: str
-) -> None:
-    pearl("models", *args, code=code)
-    assert said in pearl.talk
-    assert len([line for line in pearl.talk.splitlines() if "licence" not in line]) <= 3

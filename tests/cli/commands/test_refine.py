@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from pearl.actions.library import load_library, read_actions
 from pearl.mining.refinement import Refinement
 from tests.cli.terminal import Terminal
-from tests.mining.drafts import PLAIN, header, mined, row
-from tests.shared import shared
+from tests.mining.drafts import PLAIN, mined, row
 
 REFINE = ("refine", "actions", "drafts.txt")
 
@@ -44,25 +41,6 @@ def test_what_is_written_passes_check_and_fmt_and_the_report_has_the_data(
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "the file has no drafts"),
-        ("A story, not a library.\n", "no draft of 1 can be read"),
-        (mined(head=header(v=7)), "version 7"),
-        (json.dumps(row(0)), "header"),
-    ],
-)
-def test_bad_input_is_one_line_and_leaves_no_file(pearl: Terminal, text: str, message: str) -> None:
-    Path("bad").write_text(text, encoding="utf-8")
-    args = ("refine", "actions", "bad", "-o", "d.actions", "--report", "r.json")
-    assert pearl(*args, code=3) == ""
-    assert message in pearl.talk
-    assert "  help: " in pearl.talk
-    assert not Path("d.actions").exists()
-    assert not Path("r.json").exists()
-
-
-@pytest.mark.parametrize(
     ("args", "code", "said"),
     [
         ((*REFINE, "-o", "drafts.txt"), 2, "is an input"),
@@ -89,25 +67,6 @@ def test_a_model_that_fails_is_told_and_no_model_is_needed(pearl: Terminal) -> N
     assert pearl(*args, code=5) == ""
     assert "no rule of rules.json matches" in pearl.talk
     assert pearl(*args, "--rounds", "0").count("# stands for") == 3
-
-
-def test_settings_of_the_file_reach_the_subcommand(
-    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PEARL_CONFIG", "pearl.toml")
-    Path("pearl.toml").write_text('model = "nonsense"\n', encoding="utf-8")
-    pearl(*REFINE, code=2)
-    assert "unknown model 'nonsense'" in pearl.talk
-
-
-def test_the_published_drafts_beside_the_published_library(pearl: Terminal) -> None:
-    out = pearl(
-        "refine", "actions", str(shared("pearl_traces/actions_mined.txt")), "--max-actions", "80",
-    )  # fmt: skip
-    assert out.count("# stands for") == 80
-    published = load_library(str(shared("pearl_traces/actions_refined.txt")))
-    ours = {action.name for action in read_actions(out)[0]}
-    assert len(ours & set(published)) >= 40
 
 
 def test_what_had_no_reply_at_first_is_no_loss(pearl: Terminal) -> None:

@@ -91,20 +91,6 @@ def test_the_hint_names_the_store_that_was_looked_into(pearl: Terminal) -> None:
     assert f"pearl runs resume {id} --store 'other one'" in pearl.talk
 
 
-def test_what_is_not_there(pearl: Terminal) -> None:
-    pearl("runs", "list", "--store", "none", code=8)
-    assert "no store here" in pearl.talk
-    id = fill()
-    for command in ("show", "resume", "export"):
-        pearl("runs", command, "nope", code=8)
-        assert "no run 'nope'" in pearl.talk
-    pearl("runs", "show", id[:-1] + "x", code=8)
-    assert f"did you mean '{id}'?" in pearl.talk
-    pearl("runs", "prune", code=2)
-    pearl("runs", "prune", "--older-than", "soon", code=2)
-    assert "as 30d or 12h" in pearl.talk
-
-
 def test_export_as_json_lines(pearl: Terminal) -> None:
     id = fill(ANSWERED, FAILED)
     out = pearl("runs", "export", id, "--trace", "t.jsonl")

@@ -88,48 +88,11 @@ def test_what_is_asked_for_is_found(pearl: Terminal, args: tuple[str, ...], ids:
         assert hits[0]["fields"] == {"unit": "record", "item": "tea", "price": "5"}
 
 
-@pytest.mark.parametrize(
-    ("args", "code", "said"),
-    [
-        (("rows.jsonl", " "), 2, "the query is blank"),
-        (("rows.jsonl",), 2, 'pearl search rows.jsonl "what to look for"'),
-        (("iron", "rows.jsonl"), 2, "the corpus comes first: pearl search CORPUS QUERY"),
-        (("rows.jsonl", "iron", "--filter", "year=1"), 1, "no passage matches the query and the filters"),
-        (("rows.jsonl", "iron", "--filter", "yaer=1901"), 2, "did you mean 'year'? fields: year, document"),
-        (("rows.jsonl", "iron", "--method", "hybrid"), 2, "'hybrid' needs embeddings"),
-        (("rows.jsonl", "iron", "--embeddings-url", "http://localhost"), 2, "--embeddings-url without --embeddings"),
-        (("rows.jsonl", "iron", "--method", "bm26"), 2, "did you mean 'bm25'"),
-        (("rows.jsonl", "iron", "--method", "vector"), 2, "methods: bm25, dense, hybrid"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_asked_is_told(
-    pearl: Terminal, args: tuple[str, ...], code: int, said: str
-) -> None:
-    assert pearl("search", *args, code=code) == ""
-    assert said in pearl.talk
-
-
 def test_words_are_compared_as_the_stemming_says(pearl: Terminal) -> None:
     plain, other = (
         search(pearl, "rows.jsonl", "irons salt", *args)[0] for args in ((), ("--stem", "none"))
     )
     assert other["score"] < plain["score"]  # "irons" is no word there
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        ("--method", "dense"),
-        ("--embeddings", "minlm"),
-        ("--method", "x"),
-    ],
-)
-def test_what_cannot_search_is_said_before_anything_is_read(
-    pearl: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    pearl("search", "rows.jsonl", "iron", *args, code=2)
-    assert not (tmp_path / "cache/pearl/index").exists()
 
 
 # --- what is shown ----------------------------------------------------------------------------

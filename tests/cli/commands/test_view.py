@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pearl.evals.log import EvalLog
 from pearl.runs.store import Store
 from tests.cli.terminal import Terminal
-from tests.evals.evallogs import header, write
 from tests.view.test_answer_page import Page
 
 
@@ -19,26 +17,6 @@ def folder(pearl: Terminal) -> Path:
     for path in list(pearl.folder.iterdir()):
         path.unlink()
     return pearl.folder
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "words"),
-    [
-        (["absent.jsonl"], 3, "absent.jsonl: cannot be read"),
-        (["bad.jsonl"], 3, "bad.jsonl: the file has neither results nor traces"),
-        (["a.jsonl"], 3, "a.jsonl: the file has neither results nor traces"),
-        ([], 2, "Missing argument"),
-        (["a.jsonl", "-o", "a.jsonl"], 2, "'a.jsonl' is an input"),
-    ],
-)
-def test_errors_are_one_line_and_write_nothing(
-    args: list[str], code: int, words: str, folder: Path, pearl: Terminal
-) -> None:
-    write(EvalLog(header(), ()), folder / "a.jsonl")
-    (folder / "bad.jsonl").write_text("{}\n", encoding="utf-8")
-    assert pearl("view", *args, code=code) == ""
-    assert words in pearl.talk.splitlines()[0]
-    assert sorted(path.name for path in folder.iterdir()) == ["a.jsonl", "bad.jsonl"]
 
 
 STORY = "Nils sold the boat because the hull was rotten.\nAda bought the boat from Nils.\n"
@@ -96,22 +74,6 @@ def test_a_task_that_fails_has_a_page(asked: Path, pearl: Terminal) -> None:
     assert "no server at http://127.0.0.1:9/v1" in page.text
     assert "failed" in page.text
     assert "Ada bought the boat" in page.text
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "words"),
-    [
-        (["rows.jsonl", "--row", "stroy.txt"], 3, "has no result 'stroy.txt'"),
-        (["20260101-abcd", "--store", "s"], 8, "no run '20260101-abcd'"),
-        (["rows.jsonl", "--row", "story.txt", "-o", "rows.jsonl"], 2, "'rows.jsonl' is an input"),
-    ],
-)
-def test_what_cannot_be_shown_is_told(
-    args: list[str], code: int, words: str, asked: Path, pearl: Terminal
-) -> None:
-    pearl("view", *args, code=code)
-    assert words in pearl.talk
-    assert len(pearl.talk.splitlines()) <= 3
 
 
 def _results(*answers: str) -> str:
