@@ -8,7 +8,7 @@ endif
 VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
 
-.PHONY: setup demo models fmt check test faults attacks suites test-all test-wheel test-extras test-docs test-ray test-browser goldens bench supply docs figures picture
+.PHONY: setup demo models fmt check test faults attacks suites test-core test-all test-wheel test-extras test-docs test-ray test-browser goldens bench supply docs figures picture
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.installed
@@ -36,6 +36,14 @@ IN_PARALLEL := -n auto --dist worksteal
 
 test: setup
 	$(BIN)/pytest $(IN_PARALLEL)
+
+# The core runs without `pearl/contrib`: its fast tests, in a copy of the tracked files that lacks it.
+CORE := out/core
+
+test-core: setup
+	rm -rf $(CORE) && mkdir -p $(CORE)
+	git ls-files -z -- . ':!pearl/contrib' ':!tests/contrib' | xargs -0 cp --parents -t $(CORE)
+	cd $(CORE) && PYTHONPATH=$$PWD $(CURDIR)/$(BIN)/python -m pytest $(IN_PARALLEL)
 
 # Rows of docs/reliability.md: SIZE is ci, nightly or release; ROWS=R15,R7 selects; SEED=N repeats a run;
 # FIGURES=docs/reliability.json keeps its figures for `make docs`.

@@ -27,6 +27,11 @@ def test_imports_have_no_cycle(graph: grimp.ImportGraph) -> None:
     TopologicalSorter(imports).prepare()  # raises CycleError, with the modules in it
 
 
+def test_the_core_names_no_module_of_contrib() -> None:
+    core = [p for p in ROOT.glob("pearl/**/*.py") if "contrib" not in p.relative_to(ROOT).parts]
+    assert [p for p in core if re.search(r"[\"' ]pearl\.contrib\.", p.read_text("utf-8"))] == []
+
+
 @needs("sklearn")  # its distribution has another name
 def test_imported_packages_are_dependencies(graph: grimp.ImportGraph) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

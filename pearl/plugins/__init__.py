@@ -1,11 +1,11 @@
-"""Folders of plug-ins: one file is one plug-in, named by its file name.
+"""Plug-ins: a file of a folder, named by its file name, or a module that an entry point registers.
 
 The folder's `__init__.py` defines their contract: `CONTRACT`, a protocol. A `_` in a module name is
-read as `-`. Third-party plug-ins are registered as entry points in a group named after the package
-(`pearl.llm.backends`, `pearl.documents.readers`, ...); a shipped plug-in takes precedence over one
-of the same name. Listing the names imports no plug-in, except families.
+read as `-`. Other packages and `pearl.contrib` register entry points, in a group named after the
+folder (`pearl.llm.backends`, `pearl.documents.readers`, ...). Of several plug-ins with one name that of the
+folder is taken, then that of `pearl.contrib`. Listing the names imports no plug-in, except families.
 
-A family is a file that holds several shipped plug-ins in a dictionary `PLUGINS`, by name: a module
+A family is a file that holds several plug-ins in a dictionary `PLUGINS`, by name: a module
 of the folder whose name begins with `_`, or a module in place of the folder.
 """
 
@@ -13,29 +13,32 @@ from __future__ import annotations
 
 import pkgutil
 import sys
-from functools import cache
+from collections.abc import Iterator
+from functools import cache, reduce
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from pearl.errors import UsageError, suggest
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+DISTRIBUTION = "pearl-plans"
+"""The name of the distribution; `pearl` belongs to another project on the package index."""
+
+_ROOT = Path(__file__).parents[2]  # the folder of the package: a checkout, or of an environment
 
 
 @cache
 def names(package: str) -> tuple[str, ...]:
     """Sorted plug-in names of a package such as `pearl.llm.backends`, without imports."""
-    return tuple(sorted({*_own(package), *_foreign(package)}))
+    return tuple(sorted({*_own(package), *_registered(package)}))
 
 
 def exists(package: str, name: str) -> bool:
     """Whether a package has a plug-in of that name; cheaper than `names` for a shipped one."""
     spelled = _spelled(name)
-    return spelled in _own(package) or spelled in _foreign(package)
+    return spelled in _own(package) or spelled in _registered(package)
 
 
 def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
@@ -60,18 +63,18 @@ def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
     spelled = _spelled(name)
     if (plugin := _own(package).get(spelled)) is not None:
         return import_module(f"{package}.{plugin}") if isinstance(plugin, str) else plugin
-    if spelled in _foreign(package):
-        return _load_foreign(package, spelled)
+    if spelled in _registered(package):
+        return _load_registered(package, spelled)
     raise UsageError(f"unknown {kind} '{name}'", help=suggest(name, names(package), f"{kind}s"))
 
 
 @cache
-def _load_foreign(package: str, name: str) -> Any:
-    entry, *others = _foreign(package)[name]
+def _load_registered(package: str, name: str) -> Any:
+    entry, *others = _registered(package)[name]
     if others:
         raise UsageError(
-            f"{package} has several plug-ins '{name}': from {_distribution(entry)} and "
-            f"{', '.join(map(_distribution, others))}",
+            f"{package} has several plug-ins '{name}': from {entry.distribution} and "
+            f"{', '.join(other.distribution for other in others)}",
             help="uninstall all but one of them",
         )
     try:
@@ -93,15 +96,11 @@ def _load_foreign(package: str, name: str) -> Any:
     return plugin
 
 
-def _broken(package: str, entry: EntryPoint, reason: str) -> UsageError:
+def _broken(package: str, entry: _EntryPoint, reason: str) -> UsageError:
     return UsageError(
-        f"the plug-in '{entry.name}' of {_distribution(entry)} {reason}",
-        help=f"update or uninstall {_distribution(entry)}; it was loaded as a plug-in of {package}",
+        f"the plug-in '{entry.name}' of {entry.distribution} {reason}",
+        help=f"update or uninstall {entry.distribution}; it was loaded as a plug-in of {package}",
     )
-
-
-def _distribution(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist else entry.value
 
 
 def _spelled(name: str) -> str:
@@ -124,24 +123,69 @@ def _own(package: str) -> dict[str, Any]:
     return own
 
 
+class _EntryPoint(NamedTuple):
+    """An entry point; its value is `MODULE` or `MODULE:ATTRIBUTE`."""
+
+    distribution: str
+    name: str
+    value: str
+
+    def load(self) -> Any:
+        module, _, attributes = self.value.partition(":")
+        return reduce(getattr, filter(None, attributes.split(".")), import_module(module))
+
+    def is_removed(self) -> bool:
+        """Whether it is of this distribution, and its module is no longer on disk."""
+        path = _ROOT.joinpath(*self.value.partition(":")[0].split("."))
+        is_there = path.with_suffix(".py").exists() or path.is_dir()
+        return self.distribution == DISTRIBUTION and not is_there
+
+
 @cache
-def _foreign(package: str) -> dict[str, list[EntryPoint]]:
-    if not _is_extended():
-        return {}
-    from importlib.metadata import entry_points
-
-    found: dict[str, list[EntryPoint]] = {}
-    for entry in entry_points(group=package):
-        found.setdefault(_spelled(entry.name), []).append(entry)
-    return found
+def _registered(package: str) -> dict[str, list[_EntryPoint]]:
+    """Name → the entry points of a group: one, or those of several distributions."""
+    registered: dict[str, list[_EntryPoint]] = {}
+    for entry in _entry_points().get(package, ()):
+        if not entry.is_removed():
+            registered.setdefault(_spelled(entry.name), []).append(entry)
+    return {
+        name: [entry for entry in entries if entry.distribution == DISTRIBUTION] or entries
+        for name, entries in registered.items()
+    }
 
 
 @cache
-def _is_extended() -> bool:
-    """Whether any installed distribution may register a plug-in, by its entry-point files: `importlib.metadata` is slow to import."""
-    folders = [Path(entry) for entry in sys.path if Path(entry).exists()]
-    return not all(map(Path.is_dir, folders)) or any(
-        b"[pearl." in path.read_bytes()
-        for folder in folders
-        for path in folder.glob("*.*-info/entry_points.txt")
-    )
+def _entry_points() -> dict[str, list[_EntryPoint]]:
+    """Group → the entry points of all installed distributions.
+
+    Their files are read here, because importing `importlib.metadata` takes longer than a fast command. A
+    checkout has its entry points in `pyproject.toml`; those of an editable installation may be older.
+    """
+    texts: dict[str, str] = {}
+    project = _ROOT / "pyproject.toml"
+    if project.exists() and f'name = "{DISTRIBUTION}"' in (text := project.read_text("utf-8")):
+        texts[DISTRIBUTION] = text
+    for folder in sys.path:
+        for path in Path(folder).glob("*.*-info/entry_points.txt"):
+            name = path.parent.stem.partition("-")[0].replace("_", "-")
+            if name not in texts:  # of a distribution that is there twice the first one is imported
+                texts[name] = path.read_text("utf-8", "replace")
+    groups: dict[str, list[_EntryPoint]] = {}
+    for distribution, text in texts.items():
+        for group, name, value in _read_entries(text):
+            groups.setdefault(group, []).append(_EntryPoint(distribution, name, value))
+    return groups
+
+
+def _read_entries(text: str) -> Iterator[tuple[str, str, str]]:
+    """Group, name and value of entry points, from `entry_points.txt` or the tables of `pyproject.toml`."""
+    if "[pearl." not in text and '."pearl.' not in text:
+        return
+    group = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            group = line.strip("[]").removeprefix("project.entry-points.").strip('"')
+        elif group.startswith("pearl.") and line[:1] not in ("", "#", ";"):
+            name, _, value = line.partition("=")
+            # Extras may follow the value: the specification allows them, and nothing uses them.
+            yield group, name.strip(), value.partition("[")[0].strip(' "')

@@ -12,9 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from pearl.errors import UsageError
 from pearl.errors.patterns import lazy_pattern
-
-DISTRIBUTION = "pearl-plans"
-"""The name of the distribution; `pearl` belongs to another project on the package index."""
+from pearl.plugins import DISTRIBUTION
 
 
 def require_extra(extra: str, purpose: str, *packages: str) -> None:

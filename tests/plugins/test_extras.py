@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from pearl.errors import UsageError
-from pearl.plugins.extras import DISTRIBUTION, install_hint, require_extra
+from pearl.plugins import DISTRIBUTION
+from pearl.plugins.extras import install_hint, require_extra
 from tests.root import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -225,7 +225,12 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of installed distributions in which this process looks for the module `theirs`."""
 
     def forget() -> None:
-        for found in (plugins._is_extended, plugins._foreign, plugins._load_foreign, plugins.names):
+        for found in (
+            plugins._entry_points,
+            plugins._registered,
+            plugins._load_registered,
+            plugins.names,
+        ):
             found.cache_clear()
         sys.modules.pop("theirs", None)
 
@@ -284,3 +289,26 @@ def test_duplicate_plug_in_is_an_error(tmp_path: Path) -> None:
     assert len(lines) <= 3
     assert "their-package" in lines[0]
     assert "other-package" in lines[0]
+
+
+def test_entry_points_of_contrib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the checkout count, one whose module was removed is not there, and those of others come last."""
+    install(tmp_path, "pearl-plans", {"pearl.data.domains": {"outdated": "pearl.contrib"}})
+    install(
+        tmp_path, "their-package", {"pearl.data.domains": {"ours": "theirs", "removed": "theirs"}}
+    )
+    (tmp_path / "pyproject.toml").write_text(
+        'name = "pearl-plans"\n[project.entry-points."pearl.data.domains"]\n'
+        '# what most do not use\nours = "pearl.contrib.ours:DOMAIN"\nremoved = "pearl.contrib.removed"\n[tool]\na = 1\n'
+    )
+    (tmp_path / "pearl/contrib").mkdir(parents=True)
+    (tmp_path / "pearl/contrib/ours.py").write_text("")
+    monkeypatch.setattr(plugins, "_ROOT", tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(plugins, "_entry_points", plugins._entry_points.__wrapped__)
+    assert plugins._registered.__wrapped__("pearl.data.domains") == {
+        "ours": [("pearl-plans", "ours", "pearl.contrib.ours:DOMAIN")],
+        "removed": [("their-package", "removed", "theirs")],
+    }
+    (tmp_path / "pyproject.toml").write_text('name = "of-others"\n')
+    assert "outdated" in plugins._registered.__wrapped__("pearl.data.domains")

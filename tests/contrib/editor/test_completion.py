@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pearl.actions.library import load_library
-from pearl.editor.features import Suggestion, complete, known_actions
-from tests.editor.cursor import at_cursor
+from pearl.contrib.editor.features import Suggestion, complete, known_actions
+from tests.contrib.editor.cursor import at_cursor
 
 SEED = known_actions("seed")
 ABOVE = """\

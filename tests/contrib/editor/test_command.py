@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pearl.cli import run
-from pearl.cli.commands.lsp import _actions_for
 from pearl.cli.settings import found_in, trust
-from pearl.editor.features import findings, formatted, outline
+from pearl.contrib.editor.command import _actions_for
+from pearl.contrib.editor.features import findings, formatted, outline
 from pearl.errors import DataError, LibraryError, UsageError
 from pearl.plugins import extras
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pearl.editor.features import complete, definition, hover, known_actions
-from tests.editor.cursor import at_cursor
+from pearl.contrib.editor.features import complete, definition, hover, known_actions
+from tests.contrib.editor.cursor import at_cursor
 from tests.root import ROOT
 
 SEED = known_actions("seed")

@@ -20,7 +20,7 @@ from pearl.plugins.extras import require_extra
 from pearl.plugins.files import is_inside
 
 if TYPE_CHECKING:
-    from pearl.editor.features import KnownActions
+    from pearl.contrib.editor.features import KnownActions
 
 
 @click.command()
@@ -35,7 +35,7 @@ def command(ctx: click.Context, library: str | None, domain: str) -> int:
     pearl.toml of the project choose the library.
     """
     require_extra("lsp", "pearl lsp", "pygls")
-    from pearl.editor.server import serve
+    from pearl.contrib.editor.server import serve
 
     said = {
         name: value
@@ -64,8 +64,8 @@ def _actions_for(
 ) -> KnownActions:
     """The actions that `pearl check` would use in the folder of a project."""
     from pearl.actions.library import library_names
+    from pearl.contrib.editor.features import known_actions
     from pearl.data.domains import load_domain
-    from pearl.editor.features import known_actions
 
     values: dict[str, Any] = dict(said)
     if "library" not in said:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.editor.features import (
+from pearl.contrib.editor.features import (
     Kind,
     complete,
     definition,

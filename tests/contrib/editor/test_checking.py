@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pearl.editor.features import findings, fix_title, fixed, formatted, known_actions
+from pearl.contrib.editor.features import findings, fix_title, fixed, formatted, known_actions
 from pearl.errors import apply_fixes
 
 SEED = known_actions("seed").library

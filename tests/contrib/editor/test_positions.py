@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from lsprotocol.types import Position
 from pygls.workspace import PositionCodec
 
+from pearl.contrib.editor.server import LineIndex
 from pearl.dsl.parser import read
-from pearl.editor.server import LineIndex
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
 SOURCES = st.text(st.sampled_from("ab \r\n\té🔑\u2028\x85\x0b\ufeff漢\ud800"), max_size=40)

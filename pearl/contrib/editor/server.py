@@ -23,9 +23,9 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import PositionCodec
 
+from pearl.contrib.editor import features
+from pearl.contrib.editor.features import Kind
 from pearl.dsl.signatures import ActionLibrary
-from pearl.editor import features
-from pearl.editor.features import Kind
 from pearl.errors import DataError, Diagnostic, PearlError, Span
 from pearl.plugins.version import __version__
 
