@@ -82,7 +82,6 @@ class SettingArguments(TypedDict, total=False):
     max_reasks: int
     strict: bool
     strict_items: bool
-    accuracy: float | None
 
 
 class Arguments(SettingArguments, total=False):

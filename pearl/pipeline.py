@@ -52,7 +52,6 @@ from pearl.planner.planner import Planner, PlannerSettings
 from pearl.planner.prompt import Rejected
 from pearl.planner.understanding import MAX_NAME, Understood
 from pearl.planner.writer import one_line
-from pearl.plugins.extras import require_extra
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.search import Searcher
 from pearl.settings import SETTINGS, Settings, values_for
@@ -172,9 +171,6 @@ class Pearl:
         self.clients = clients_by_role(
             self.client, {role: getattr(chosen, f"{role}_model") for role in _ROLES}
         )
-        if chosen.accuracy is not None:  # before the first call
-            classifier = ["sklearn"] if self.clients["rows"] is self.client else []
-            require_extra("cascade", "--accuracy", "scipy", *classifier)
         self._is_own_searcher = searcher is None
         self.embeddings = chosen.embeddings
         self.searcher = searcher or new_searcher(

@@ -281,11 +281,6 @@ class Deciding:
         "Fail a step if a row stays undecided, or does not state what FILTER asks.",
         _ROWS, "reading",
     )] = False
-    accuracy: Annotated[float | None, Setting(
-        "Let --rows-model, or a classifier without one, decide rows of FILTER and CLASSIFY where samples "
-        "show with 95 % confidence that this share agrees with --model, which decides the others.",
-        _ROWS, "reading", metavar="SHARE", above=0.5, most=0.9999,
-    )] = None
     embeddings: Annotated[Text | None, Setting(
         "Embedder for the rankers dense and hybrid, and for extractive: openai:NAME, "
         "model2vec:NAME.",

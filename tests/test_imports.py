@@ -13,7 +13,6 @@ import grimp
 import pytest
 
 from tests.root import ROOT
-from tests.skips import needs
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,6 @@ def test_the_core_names_no_module_of_contrib() -> None:
     assert [p for p in core if re.search(r"[\"' ]pearl\.contrib\.", p.read_text("utf-8"))] == []
 
 
-@needs("sklearn")  # its distribution has another name
 def test_imported_packages_are_dependencies(graph: grimp.ImportGraph) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     requirements = chain(project["dependencies"], *project["optional-dependencies"].values())

@@ -81,7 +81,6 @@ def test_it_reads_rows_without_datasets(pearl: Command, tmp_path: Path) -> None:
     [
         (["eval", "--data", "a.jsonl", "--methods", "direct"], "scipy", "eval"),
         (["refine", "actions", "a.actions"], "scipy", "eval"),
-        (["execute", "a.plan", "a.txt", "--accuracy", "0.98"], "scipy", "cascade"),
         (["plan", "--data", "a.parquet", "-o", "p"], "pyarrow", "data"),
         (["plan", "--data", "no-such/dataset", "-o", "p"], "datasets", "data"),
         (["execute", "a.plan", "a.txt", "--executor", "ray", "--out", "r"], "ray", "ray"),

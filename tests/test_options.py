@@ -117,8 +117,8 @@ OF_SEARCH = {"ranker", "embeddings"}
 
 ASKING_FOR_NO_REPLY = {"mcp", "doctor"}
 
-OF_DATA = {"accuracy", "check", "checker_model", "looks", "passes", "row_quotes"}
-"""`tests/interpreter/test_cascade.py`, `test_checking.py`, `test_asked_again.py`, `test_looking.py`, `test_row_quotes.py` show what they do."""
+OF_DATA = {"check", "checker_model", "looks", "passes", "row_quotes"}
+"""`tests/interpreter/test_checking.py`, `test_asked_again.py`, `test_looking.py`, `test_row_quotes.py` show what they do."""
 
 OF_READERS = {field.name for field in fields(ReaderOptions)}
 """`tests/cli/test_pictures.py`, `test_left_out.py` and `tests/documents/readers/test_pdf_tables.py` show what they do."""

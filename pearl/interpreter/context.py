@@ -310,7 +310,6 @@ class ContextLimits:
     row_quotes: int = 200
     is_strict: bool = False
     is_strict_rows: bool = False
-    accuracy: float | None = None
     is_constrained: bool = False
     answers_first: bool = False
     """Whether a step is answered in words before it is in its form: under a schema, small models answer worse."""

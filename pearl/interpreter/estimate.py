@@ -11,7 +11,7 @@ from heapq import nlargest
 from math import ceil, inf, prod
 
 from pearl.actions import by_search, native
-from pearl.actions.by_row import by_row, shown_text
+from pearl.actions.by_row import shown_text
 from pearl.actions.columns import read_column
 from pearl.actions.groups import size_field
 from pearl.actions.resolving import MAX_PAIRS, MAX_PARTNERS
@@ -99,9 +99,6 @@ class Placeholders:
 ITEMS_AGAIN_TOKENS = 64
 """Maximum tokens added to a request that is repeated or constrained to a form."""
 
-PHASES = 4
-"""Parts of the rows that a cascade reads: pilot sample, samples with the middle, and two regions that fail."""
-
 
 @dataclass(frozen=True)
 class PossibleRows:
@@ -151,7 +148,6 @@ class CostEstimator:
         self, calls: RequestBuilder, rows: ContextLimits | None = None,
         escalate: ContextLimits | None = None, *, checker: ContextLimits | None = None,
     ) -> None:  # fmt: skip
-        self.scored = StepCosts()  # of the last step, by the model for rows
         self.escalated = StepCosts()  # of the last step
         self.checked = StepCosts()  # of the last step
         self._calls = calls
@@ -173,19 +169,13 @@ class CostEstimator:
         """Estimate the next step."""
         action = self._calls.graph.checked.action(step)
         check_numbers(step, action)
-        self.escalated = self.scored = self.checked = StepCosts()
+        self.escalated = self.checked = StepCosts()
         is_by_row = action.cost == "rows"
         by = self._by_rows if is_by_row else self
         try:
             if self._escalation and (is_by_row or action.extracts):
                 with suppress(ContextOverflowError):
                     self.escalated = self._escalation._of_step(step, action).or_nothing
-            is_scored = by is not self and by_row(action).KIND in ("yes_no", "label")
-            if is_scored and self._limits.accuracy is not None:
-                with suppress(ContextOverflowError):
-                    once = self._by_rows._of_step(step, action).or_nothing
-                    self.scored = once + once
-                by = self
             costs = by._of_step(step, action)
             if action.composes and costs != StepCosts():
                 self.checked = self._of_checker(step)
@@ -596,17 +586,7 @@ class CostEstimator:
                 costs = costs.or_nothing
         self.checked = self._of_verdicts(row_step, given)
         self._hold(step.output, self._read_rows(step, row_step, whole, widest))
-        is_cascaded = self._limits.accuracy is not None and row_step.is_comparable
-        return self._in_samples(row_step, costs) if is_cascaded else costs
-
-    def _in_samples(self, row_step: RowStep, costs: StepCosts) -> StepCosts:
-        """The costs if a cascade reads some of the rows, or all, one part after the other."""
-        n: float = PHASES * self._rounds
-        if self._limits.prompt_tokens is not None:  # other calls may hold fewer rows
-            n += costs.calls.upper
-        frame = self._row_requests.frame_tokens(row_step.task) + ITEMS_AGAIN_TOKENS
-        more = StepCosts(Range(0, n), Range(0, n * frame), Range(0, n * 16))
-        return costs.or_nothing + more
+        return costs
 
     def _over(self, row_step: RowStep, given: PossibleRows) -> tuple[RowStep, PossibleRows, float]:
         """The step over the pairs of names that it may make of rows, these, and the maximum tokens of a name."""

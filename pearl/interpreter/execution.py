@@ -28,7 +28,6 @@ from pearl.dsl.passes import Rewritten, rewrite_plan
 from pearl.dsl.signatures import CTX, NOTHING, PERIOD, Action, ActionLibrary, ValueType
 from pearl.interpreter.answer import Answer, compose, step_evidence
 from pearl.interpreter.asking import Asker, Reader, TextReply
-from pearl.interpreter.cascade import Scoring
 from pearl.interpreter.checking import REFUSED, Claim, check_claims, passage_of, with_checks
 from pearl.interpreter.composing import compose_answer, composed_result
 from pearl.interpreter.context import Context, ContextLimits, fail_step, off_loop, unseen
@@ -221,18 +220,7 @@ class _Interpreter:
                 100 * len(row_step.rows), partial(row_step.over, row_step.rows)
             )
             asker = self._row_asker
-            scorer: Scoring | None = None
-            if self._calls.limits.accuracy is not None and row_step.is_comparable:
-                # imported on use: few runs have a target
-                from pearl.interpreter.scorers import Scorer
-
-                # The main model decides, and the model for rows scores; a LIMIT asks less than samples.
-                own = None if asker is self._asker else asker
-                asker = self._asker
-                if row_step.n_needed is None:
-                    scorer = Scorer(step, row_step, own, asker)
-            requests = RowRequests(asker.calls)
-            return await RowReader(step, row_step, requests, asker, asker.items, scorer).run()
+            return await RowReader(step, row_step, self._row_calls, asker, asker.items).run()
         if action.asks_table:
             # imported on use: few plans query a table
             from pearl.interpreter.table_steps import read_table

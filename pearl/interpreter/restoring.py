@@ -16,7 +16,6 @@ from pearl.documents.evidence import Evidence, Unverified
 from pearl.documents.record import FieldResult, Record
 from pearl.documents.rows import Stated
 from pearl.errors import DataError, Span
-from pearl.interpreter.cascade import CascadeAccount
 from pearl.interpreter.parts import AnswerPart, ListEntry, Tally
 from pearl.interpreter.results import Checks, Look, StepResult
 from pearl.interpreter.row_evidence import RowEvidence
@@ -95,19 +94,12 @@ def _answer(kind: Callable[..., Kind], data: Data, schema: Any) -> Kind:
 
 
 def _step(data: Data) -> StepResult:
-    checks, cascade = data.get("checks"), data.get("cascade")
+    checks = data.get("checks")
     if checks is not None:
         sentences = tuple((each["text"], each["verdict"]) for each in checks["sentences"])
         checks = _made(Checks, checks, verdicts=sentences)
-    if cascade is not None:
-        rows = {f"n_{name}": n for name, n in cascade["rows"].items()}
-        at_least = {measure: low for measure, (low, _) in cascade["intervals"].items()}
-        cascade = _made(
-            CascadeAccount, cascade, target=cascade["accuracy"], n_sampled=rows["n_sample"],
-            n_scored=rows["n_scorer"], n_strong=rows["n_strong"], at_least=at_least,
-        )  # fmt: skip
     record = restored_record(data)
-    others = {"checks": checks or Checks(), "cascade": cascade, "record": record}
+    others = {"checks": checks or Checks(), "record": record}
     return StepResult(
         **{**_fields(StepResult, data), **others, "quotes": tuple(data["quotes"]), "models": tuple(data.get("models", ())),
            "looks": tuple(_checked(Look, each) for each in data.get("looks", ()))},

@@ -14,7 +14,6 @@ from pearl.documents.rows import Rows, shortened
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
 from pearl.errors.escaping import counted
-from pearl.interpreter.cascade import CascadeAccount
 from pearl.interpreter.provenance import Provenance, Sources
 from pearl.llm import Usage
 from pearl.replies.typed import State
@@ -124,7 +123,6 @@ class StepResult:
     record: Record | None = field(default=None, repr=False)
     sources: Sources | None = field(default=None, repr=False)
     provenance: Provenance | None = field(default=None, repr=False)
-    cascade: CascadeAccount | None = field(default=None, repr=False)
     decided_by: Mapping[object, str] = field(default_factory=dict, repr=False)
     """Keys of the rows that only a scorer decided → its name."""
     deciding: Mapping[object, Evidence] = field(default_factory=dict, repr=False)
@@ -181,7 +179,6 @@ class StepResult:
             **({"truncated": self.truncated} if self.truncated else {}),
             **({"looks": [each._asdict() for each in self.looks]} if self.looks else {}),
             **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
-            **({} if self.cascade is None else {"cascade": self.cascade.to_dict()}),
             **({"checks": self.checks.to_dict()} if self.checks.verdicts else {}),
             **({} if self.record is None else {"record": self.record.to_dict()}),
             **({} if self.provenance is None else {"provenance": self.provenance}),

@@ -23,7 +23,6 @@ from pearl.actions.values import (
     without_repeats,
 )
 from pearl.documents.comparisons import Verdict
-from pearl.documents.digest import digest
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, Unverified
 from pearl.documents.evidence.collecting import passage_at
@@ -36,7 +35,6 @@ from pearl.errors import ExecutionError, ModelError, ModelErrorKind, Span
 from pearl.errors.escaping import counted
 from pearl.interpreter import checking
 from pearl.interpreter.asking import Asker
-from pearl.interpreter.cascade import Cascade, CascadeAccount, Scoring
 from pearl.interpreter.context import ContextOverflowError, fail_step, off_loop
 from pearl.interpreter.naming import MAX_KEYS, MAX_NAME, named_rows
 from pearl.interpreter.prompt import items_messages
@@ -88,11 +86,6 @@ class RowStep:
             return self
         how = getattr(self.how, "Over")(rows, *(value for _, value in self.task.arguments))  # noqa: B009
         return replace(self, rows=how.pairs, how=how)
-
-    @property
-    def is_comparable(self) -> bool:
-        """Whether two replies about a value can be compared; free lines differ in their words."""
-        return self.task.kind in ("yes_no", "label")
 
 
 def check_numbers(step: Step, action: Action) -> None:
@@ -303,7 +296,6 @@ class RowReader:
         requests: RowRequests,
         asker: Asker,
         cache: ItemCache | None,
-        scorer: Scoring | None = None,
     ) -> None:
         self._step = step
         self._row_step = row_step
@@ -321,7 +313,6 @@ class RowReader:
         self._failure: ModelError | None = None
         self._by_other = set[str]()  # values that the escalation model has decided
         self.quotes: dict[str, str] = {}  # value → the words that decided about it
-        self._scorer = scorer  # of a cascade
         # With a token budget, all prompts of the step together get the step's share.
         self._left = self._limits.max_prompt_tokens
         self._shown = row_step.shown(row_step.rows)
@@ -330,13 +321,7 @@ class RowReader:
     async def run(self) -> StepResult:
         """Request a reply about every row."""
         task = self._row_step.task
-        account: CascadeAccount | None = None
-        if task.kind == "pick":
-            found = await self._pick()
-        elif self._scorer is not None and self._limits.accuracy is not None:
-            found, account = await self._cascaded(self._scorer, self._limits.accuracy)
-        else:
-            found = await self._decided(self._texts)
+        found = await (self._pick() if task.kind == "pick" else self._decided(self._texts))
         is_open = not any(value is not None for value in found.values())
         if self._failure is not None and is_open and not self._row_step.is_over:
             raise self._failure
@@ -368,9 +353,6 @@ class RowReader:
         if (n := replies.count(None)) and (unstated or self._why):
             why = f": {self._why}" if self._why else ""
             result = result.noting(f"{self._step.output}: {n:,} undecided{unstated}{why}")
-        if account is not None:
-            result = result.noting(account.note(self._step.output, self._asker.name))
-            by |= dict.fromkeys(account.scored, account.scorer)
         n_undecided = len(result.undecided)
         flaw = next((note for note in result.notes if note.startswith(MAY_CHANGE)), "")
         deciding, misquoted = await self._deciding(result)
@@ -382,7 +364,6 @@ class RowReader:
             why=rows_undecided(result, len(rows)), verdicts=verdicts,
             # A line about one row may repeat the text of another row in its batch.
             sources=Sources(is_by_row=(task.kind != "line" and not self._row_step.is_over) or self._row_step.is_each),
-            cascade=account,
             decided_by={row.key: by[t] for row, t in zip(rows, self._shown, strict=True) if t in by},
             deciding=deciding, misquoted=misquoted,
         )  # fmt: skip
@@ -512,31 +493,6 @@ class RowReader:
             self._usage += reader._usage
             self._replies += reader._replies
             self._flaw = self._flaw or reader._flaw
-
-    @property
-    def spent(self) -> tuple[int, Usage]:
-        """The calls and tokens so far."""
-        return self._n_calls, self._usage
-
-    async def _cascaded(
-        self, scorer: Scoring, target: float
-    ) -> tuple[dict[str, str | None], CascadeAccount]:
-        """The reply about each different value, by a scorer where a sample shows that it suffices."""
-        task = self._row_step.task
-        dropped = {"no"} if self._is_strict else {"no", NOT_STATED}
-        texts = [text for text in self._shown if text and text.strip()]
-        seeded_by = map(repr, (task.action.signature, task.arguments, task.labels, *texts))
-        cascade = Cascade(
-            texts, target=target, dropped=frozenset(dropped if task.kind == "yes_no" else ()),
-            ask=self._decided, scorer=scorer, seed=int.from_bytes(digest(seeded_by)),
-        )  # fmt: skip
-        if self._left is not None:  # it holds for all prompts of the step together
-            return await cascade.without("with a token budget there are no samples")
-        found, account = await cascade.run()
-        self._n_calls += scorer.n_calls
-        self._usage += scorer.usage
-        self.quotes = {**scorer.quotes, **self.quotes}
-        return found, account
 
     async def _decided(self, texts: Sequence[str]) -> dict[str, str | None]:
         """The reply about each of some values, by the escalation model where this one is undecided."""

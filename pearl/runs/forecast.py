@@ -253,12 +253,10 @@ class Forecaster:
             # The last request with a prefix marks nothing.
             is_again = step.output in builder.heads and not self._is_new(read)
             if costs.calls.most != 0:
-                is_by_row = graph.checked.action(step).cost == "rows" and walk.scored == StepCosts()
+                is_by_row = graph.checked.action(step).cost == "rows"
                 named = self._named(name, "rows" if is_by_row else "main")
                 named.add(costs)
                 named.marked_tokens += costs.input_tokens.upper if is_again else 0
-            if walk.scored.calls.most != 0:
-                self._named(f"{name}, scores", "rows").add(walk.scored)
             if walk.escalated.calls.most != 0:
                 self._named(f"{name}, undecided", "escalate").add(walk.escalated)
             if walk.checked.calls.most != 0:

@@ -42,7 +42,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "reproduce_pearl.py": [[*TRACES, "--actions", "mine.actions"], [*TRACES, "--table"]],
     "prompts.py": [["--data", "quality.jsonl", *TRACES, "--actions", "mine.actions"]],
     "oolong.py": [["--windows", "2", "--seed", "2", "--entries", "200", "--p", "1", "--pairs"]],
-    "bench/cascade.py": [["--seeds", "2", "--rows", "200"]],
     "bench/index.py": [["--rows", "300"]],
     "bench/plan_reading.py": [[]],
     "bench/quotes.py": [["--quick"]],
