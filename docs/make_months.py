@@ -3,7 +3,7 @@
     pip install babel && python docs/make_months.py
 
 Names that mean different months in two of the languages are left out: `listopad` is October in Croatian,
-November in Polish. English is in `pearl.documents.english`.
+November in Polish. English is in `pearl.documents.lexicon`.
 """
 
 from __future__ import annotations

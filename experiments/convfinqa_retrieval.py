@@ -35,8 +35,10 @@ from retrieval.measures import (
 
 from pearl.data.domains.finance import operands
 from pearl.documents.document import Document
+from pearl.documents.numbers import (
+    read_quantity,
+)
 from pearl.documents.table import table_rows
-from pearl.documents.table.quantities import read_quantity
 from pearl.interpreter.searchers import new_searcher
 from pearl.llm.client import ClientSettings
 from pearl.retrieval import SearchSettings

@@ -15,17 +15,21 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from pearl.documents.dates import Period, read_dates, read_period
-from pearl.documents.english import singular
-from pearl.documents.numbers import (
+from pearl.documents.lexicon import (
     FOREIGN_SCALES,
-    RAISED,
     SCALE_WORDS,
     SHARES,
+    singular,
+)
+from pearl.documents.numbers import (
+    RAISED,
     find_quantity,
+    is_blank,
     quantity,
+    read_numbers,
+    read_quantity,
 )
 from pearl.documents.passages import STOP_WORDS
-from pearl.documents.table.quantities import is_blank, read_numbers, read_quantity
 from pearl.errors.patterns import lazy_pattern
 
 OPERATORS = (

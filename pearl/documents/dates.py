@@ -21,8 +21,14 @@ from pathlib import Path
 from typing import NamedTuple
 from unicodedata import normalize
 
-from pearl.documents.english import MONTH, ORDINALS, WEEKDAYS, month_number
-from pearl.documents.numbers import APART, UNSPACED
+from pearl.documents.lexicon import (
+    APART,
+    MONTH,
+    ORDINALS,
+    UNSPACED,
+    WEEKDAYS,
+    month_number,
+)
 from pearl.errors.patterns import lazy_pattern
 
 _MAX_LENGTH = 60  # maximum characters of a date

@@ -1,68 +1,41 @@
-"""The number in a text, with its unit and scale; an ambiguous text is refused."""
+"""Text → number with unit and scale, and the cells of a column → their numbers; what is ambiguous is refused, never guessed."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
-from pearl.documents.english import NUMBER_WORD, SCALES, SMALL_NUMBERS, UNITS
+from pearl.documents.dates import read_dates
+from pearl.documents.lexicon import (
+    APART,
+    CURRENCIES,
+    CURRENCY_UNITS,
+    FOREIGN_SCALES,
+    MONEY,
+    MONEY_SCALES,
+    NUMBER_WORD,
+    PLAIN_SCALES,
+    SCALED,
+    SCALED_MONEY,
+    SCALES,
+    SCALES_UNSPACED,
+    SHARES,
+    SMALL_NUMBERS,
+    UNIT_UNSPACED,
+    UNSPACED,
+    unit_named,
+)
 from pearl.errors.patterns import lazy_pattern
 
-CURRENCIES = "$€£¥₹₩₽₪₺₫₴₦₱฿"
-
-UNSPACED = "\u0e00-\u0e7f\u3005-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
-"""Letters of scripts that put no blank beside a number, for a class of a pattern."""
-APART = rf"(?<![^\W{UNSPACED}])"  # No letter or digit before, other than a letter of `UNSPACED`
-_UNITS_UNSPACED = {
-    "元": "cny", "人民币": "cny", "円": "¥", "日元": "¥", "원": "₩", "美元": "$", "ドル": "$", "달러": "$",
-    "欧元": "€", "ユーロ": "€", "유로": "€", "英镑": "£", "ポンド": "£", "岁": "year", "歳": "year", "세": "year",
-    "年": "year", "년": "year", "公斤": "kg", "千克": "kg", "克": "g", "公里": "km", "千米": "km", "米": "m",
-    "毫米": "mm", "厘米": "cm", "毫克": "mg", "毫升": "ml", "升": "l", "小时": "hour", "時間": "hour",
-    "시간": "hour", "分钟": "minute", "天": "day", "日間": "day", "周": "week",
-}  # fmt: skip
-"""Units in scripts without blanks; other letters may follow them directly."""
-UNIT_UNSPACED = "|".join(sorted(_UNITS_UNSPACED, key=len, reverse=True))
-
-
-_CODES = (
-    "AED AFN AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP"
-    " CNY COP CRC CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG"
-    " HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD"
-    " MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PGK PHP PKR PLN PYG"
-    " QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SYP SZL THB TJS TMT TND TRY TTD TWD"
-    " TZS UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG"
-)
-"""Currencies in use, ISO 4217; without ALL, CUP, PEN and TOP, which are words in capitals."""
-CURRENCY_CODES = {code: code.lower() for code in _CODES.split()} | {
-    "USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩", "RUB": "₽", "ILS": "₪", "TRY": "₺",
-    "VND": "₫", "UAH": "₴", "NGN": "₦", "PHP": "₱", "THB": "฿",
-}  # fmt: skip
-"""Code → unit."""
-_CURRENCY_MARKS = {
-    "US$": "$", "R$": "brl", "AU$": "aud", "A$": "aud", "CA$": "cad", "C$": "cad", "HK$": "hkd", "NT$": "twd",
-    "S$": "sgd", "NZ$": "nzd", "MX$": "mxn", "Rs.": "₹", "Rs": "₹", "kr.": "kr", "kr": "kr",
-    "zł": "pln", "Kč": "czk", "лв": "bgn", "руб.": "₽", "руб": "₽",
-}  # fmt: skip
-"""Other marks of currencies → unit; a bare `$` is the US dollar's."""
-MONEY = (
-    rf"{APART}(?:{'|'.join(map(re.escape, _CURRENCY_MARKS))})(?![^\W\d_])|[{CURRENCIES}]"
-    rf"|{APART}(?:{'|'.join(CURRENCY_CODES)})(?![A-Za-z])"
-)
-"""A currency as a sign, a code or a mark, as a pattern."""
 _UNIT_AFTER = lazy_pattern(
-    rf"\s?({MONEY}|[%‰¢]|°[CF]|[^\W\d_{UNSPACED}]+(?:[23](?!\w))?|{UNIT_UNSPACED})"
+    rf"\s?({SCALED}|{MONEY}|[%‰¢]|°[CF]|[^\W\d_{UNSPACED}]+(?:[23](?!\w))?|{UNIT_UNSPACED})"
 )
+_SCALED_BEHIND = lazy_pattern(rf"\s?({SCALED})")  # 5 TEUR, 5k€
 _CURRENCY_BEFORE = lazy_pattern(rf"({MONEY})\s?\Z")
-
-
-CURRENCY_UNITS = frozenset({*CURRENCIES, *CURRENCY_CODES.values(), *_CURRENCY_MARKS.values()})
-KNOWN_UNITS = CURRENCY_UNITS | {*UNITS.values(), *_UNITS_UNSPACED.values(), "‰"}
-"""Units that PEARL knows, each by its one name."""
-SHARES = {"%": -2, "‰": -3}  # Units of shares → their powers of ten
 
 
 def unit_of(text: str, start: int, end: int) -> str:
@@ -74,28 +47,6 @@ def unit_of(text: str, start: int, end: int) -> str:
     after = _UNIT_AFTER.match(text, end)
     return unit_named(after[1]) if after else ""
 
-
-def unit_named(word: str) -> str:
-    """The canonical unit that a word or a sign names; "" for another word."""
-    return (
-        CURRENCY_CODES.get(word) or _CURRENCY_MARKS.get(word) or _UNITS_UNSPACED.get(word)
-        or (word if word in CURRENCIES or word == "‰" else UNITS.get(word.lower(), ""))
-    )  # fmt: skip
-
-
-SCALE_WORDS = {
-    **SCALES, **{f"{word}s": power for word, power in SCALES.items()}, "mn": 6, "bn": 9, "tn": 12,
-}  # fmt: skip
-FOREIGN_SCALES = {
-    "tsd": 3, "tausend": 3, "mio": 6, "millionen": 6, "milionów": 6, "millones": 6, "milioni": 6,
-    "mln": 6, "млн": 6, "mrd": 9, "milliarde": 9, "milliarden": 9, "milliard": 9, "milliards": 9,
-    "miliardi": 9, "mld": 9, "млрд": 9,
-}  # fmt: skip
-"""Scales in languages that use a decimal comma."""
-SCALES_UNSPACED = {"百万": 6, "千万": 7, "万": 4, "萬": 4, "만": 4, "億": 8, "亿": 8, "억": 8}
-_SCALES = SCALE_WORDS | SCALES_UNSPACED
-MONEY_SCALES = _SCALES | {"k": 3, "m": 6, "mm": 6, "b": 9}
-"""With those of amounts of money; without a currency these letters are units such as metres."""
 
 _DIGITS = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
 _VULGAR = "¼½¾⅐-⅞"
@@ -115,7 +66,7 @@ _SWAPPED = {".": ",", ",": "."}
 _FIGURE = lazy_pattern(
     rf"""
       (?P<sign>(?:(?<![\w)])[-+−]|(?<=[{UNSPACED}])−)(?=[{CURRENCIES}A-Z]|\.?[0-9]))?
-      (?:(?P<currency>{MONEY})\s?(?P<late>[-−])?|{APART})
+      (?:(?P<currency>{APART}{SCALED}|{MONEY})\s?(?P<late>[-−])?|{APART})
       (?:
         (?P<digits>{_DIGITS})
         (?P<exponent>[eE][-+]?[0-9]{{1,3}}\b)?
@@ -138,7 +89,9 @@ _CAPTION = lazy_pattern(
     re.I,
 )
 """A scale after a number: `138.0 (in millions)`."""
-_COMMA = lazy_pattern(rf"(?<=[0-9]),(?=[0-9]{{1,2}}\s?(?:{'|'.join(FOREIGN_SCALES)})(?!\w))", re.I)
+_COMMA = lazy_pattern(
+    rf"(?<=[0-9]),(?=[0-9]{{1,2}}\s?(?:(?:{'|'.join(FOREIGN_SCALES)})(?!\w)|{SCALED}))", re.I
+)
 """A decimal comma."""
 
 _OTHER_NUMBER = lazy_pattern(
@@ -174,9 +127,11 @@ _OTHER_DIGITS = lazy_pattern(r"(?<![^\W\d_])[²³]")  # a power of a number, not
 _MAY_BE_GROUPED = lazy_pattern(r"[1-9][0-9]{0,2}\.[0-9]{3}")  # 1.250 is 1250 in most of Europe
 _FOOTNOTE = lazy_pattern(r"[0-9]{1,2}")
 _BLANK_GROUPS = lazy_pattern(
-    r"(?<![\d.,])\d{1,3}(?:(?:[\u00a0\u2007\u2009\u202f'’]\d{3})++|(?: 000){2,})(?!\d)"
+    r"(?<![\d.,])\d{1,3}(?:(?:[\u00a0\u2007\u2009\u202f'’]\d{3})++(?P<comma>(?=,(?:\d{1,2}|\d{4,})(?![\d.,])))?"
+    r"|(?: 000){2,})(?!\d)"
 )
-"""Groups of thousands divided by blanks or apostrophes; a plain space may also separate two numbers."""
+"""Groups of thousands divided by blanks or apostrophes; a plain space may also separate two numbers. A comma behind
+them begins decimals, unless three digits follow."""
 MAX_DIGITS = 40
 """Maximum digits: longer numbers are not quantities, and Python limits the length it parses."""
 _MAX_POWER = 300
@@ -210,7 +165,10 @@ _EMPHASIS = lazy_pattern(r"(\*\*|__(?![a-z0-9_]{1,60}__(?!\w))|`)(?=\S)(.{1,200}
 
 def plain(line: str) -> str:
     """A line without Markdown emphasis and zero-width characters, with ASCII digits and blanks."""
-    line = _BLANK_GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), line)
+    # 1 234,50 becomes 1.234,50, which has one reading
+    line = _BLANK_GROUPS.sub(
+        lambda match: re.sub(r"\D", "" if match["comma"] is None else ".", match[0]), line
+    )
     if not line.isascii():
         line = "".join(map(plain_character, line))
     return _EMPHASIS.sub(r"\2", line)
@@ -254,7 +212,7 @@ def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
         power = 0
         try:
             if not _ORDINAL.match(line, end):
-                power, end = _scale(line, figure, line, is_money=bool(currency))
+                power, end = _scale(line, figure, line)
             if not _MORE.match(line, end):
                 value = _value(figure, line).scaleb(power)
         except UnclearNumberError:
@@ -334,7 +292,7 @@ def quantity(text: str, *, decimal: str = "") -> Quantity:
         raise UnclearNumberError(f"{'more than one' if figures else 'no'} number in {quoted(text)}")
     (figure,) = figures
     currency = unit_named(figure["currency"] or "")
-    scale, end = _scale(line, figure, text, is_money=bool(currency))
+    scale, end = _scale(line, figure, text)
     before, after = line[: figure.start()], line[end:]
     unit = currency or unit_of(line, end, end)
     is_share = unit in SHARES
@@ -382,20 +340,24 @@ def _fraction(part: str, text: str) -> Decimal:
     return value
 
 
-def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tuple[int, int]:
-    """The power of ten that the words after the digits name (0 for none), and where these words end."""
-    end = figure.end()
-    if match := _CAPTION.match(line, end) or _WORD.match(line, end):
+def _scale(line: str, figure: re.Match[str], text: str) -> tuple[int, int]:
+    """The power of ten that a number's currency or the words behind it name (0 for none), and where these words end."""
+    end, currency = figure.end(), figure["currency"] or ""
+    power, is_english = SCALED_MONEY.get(currency, 0), currency not in SCALED_MONEY
+    if behind := _SCALED_BEHIND.match(line, end):
+        power, is_english = SCALED_MONEY[behind[1]], False
+    elif match := _CAPTION.match(line, end) or _WORD.match(line, end):
         word = match["word"].lower()
-        own = MONEY_SCALES if is_money else _SCALES
-        power = own.get(word) or FOREIGN_SCALES.get(word)
-        if power and word not in own and (figure["digits"] or "")[-4:-3] in (".", ","):
-            raise UnclearNumberError(f"a mark before three digits, in {quoted(text)}")
-        if power:
-            return power, match.end()
-    if _OTHER_NUMBER.match(line, end):
+        own = MONEY_SCALES if currency else PLAIN_SCALES
+        if more := own.get(word) or FOREIGN_SCALES.get(word):
+            if power:
+                raise UnclearNumberError(f"two scales in {quoted(text)}")
+            power, is_english, end = more, word in own, match.end()
+    if not is_english and (figure["digits"] or "")[-4:-3] in (".", ","):  # 1.250 Mio. EUR
+        raise UnclearNumberError(f"a mark before three digits, in {quoted(text)}")
+    if end == figure.end() and not behind and _OTHER_NUMBER.match(line, end):
         raise UnclearNumberError(f"a number that is not written out in {quoted(text)}")
-    return 0, end
+    return power, end
 
 
 def _check_rest(line: str, before: str, after: str, text: str) -> None:
@@ -436,3 +398,175 @@ def whole_number(number: int | float, name: str, *, least: int | None) -> int:
 def quoted(text: str) -> str:
     """A text in quotes for a message, cut to 60 characters."""
     return repr(text if len(text) <= 60 else f"{text[:59]}…")
+
+
+# Cells of a column, read together: a cell that cannot be read with certainty is None. Other cells resolve what is
+# ambiguous: two digits behind a point show that `1.250` has decimals, a number without brackets that `(15)` is negative.
+
+MAX_LENGTH = 60  # maximum characters of a numeric cell
+_CODE = lazy_pattern(r"\W*0[0-9]+\W*")  # A code or a telephone number, not a quantity
+
+_ASIDE = lazy_pattern(r"[^(]*[^\W_%][^(]*\((?!.*(?:thousand|[mbtr]illion)s\b)", re.I)
+"""Brackets after a number that do not hold its scale: a footnote or an earlier value."""
+
+_SMALL_IN_BRACKETS = lazy_pattern(r"\(\s*([0-9]{1,2})\s*\)")
+"""A negative number in a cell; `read_quantities` decides whether it may be the number of a footnote."""
+
+_RESTATED = lazy_pattern(r"(?P<first>[^()]+?)\s*\(\s*(?P<again>[^()]+?)\s*\)\s*(?P<percent>%?)")
+_CELL_NOTE = lazy_pattern(r"\s*(?:\(\s*[a-z]\s*\)|[*†‡]+|\[[0-9a-z]{1,2}\])\s*\Z")
+_BLANKS = frozenset({
+    "", "-", "--", "—", "–", "―", "−", "n/a", "na", "n.a.", "nm", "n/m", "none", "nil", "null", "nan",
+    "$ -", "$-", "$ —", "$—",
+})  # fmt: skip
+
+
+def is_blank(text: str) -> bool:
+    """Whether a cell has no value: it is blank, a dash, or a word such as `none`."""
+    return " ".join(text.split()).casefold() in _BLANKS
+
+
+def read_quantity(text: str, *, decimal: str = "") -> Quantity | None:
+    """The number in a cell; None if it has none, or an ambiguous one."""
+    text = text.strip()
+    if not text or len(text) > MAX_LENGTH:
+        return None
+    if text.isascii() and text.isdecimal() and text[0] != "0" and len(text) <= MAX_DIGITS:
+        return Quantity(Decimal(text))  # fast path for most cells of long tables
+    text = _CELL_NOTE.sub("", text)
+    if restated := _RESTATED.fullmatch(text):
+        twice = _restated(restated, decimal)
+        if twice is not None:
+            return twice
+    if below_zero := _SMALL_IN_BRACKETS.fullmatch(text):
+        return Quantity(-Decimal(below_zero[1]))
+    if _CODE.fullmatch(text) or _ASIDE.match(text):
+        return None
+    return find_quantity(text, decimal=decimal)
+
+
+def scale_of(text: str) -> int | None:
+    """The power of ten that a caption or a header names; None if it names none, or several."""
+    words = [match[match.lastgroup or 0] for match in _CAPTION_SCALE.finditer(text)]
+    powers = {SCALED_MONEY.get(word) or _CAPTION_WORDS[word.casefold()] for word in words}
+    return powers.pop() if len(powers) == 1 else None
+
+
+_CAPTION_WORDS = MONEY_SCALES | FOREIGN_SCALES | {"000": 3}
+_WORDS_BESIDE_MONEY = "|".join(["bn", "mn", "tn", *sorted(FOREIGN_SCALES, key=len, reverse=True)])
+_CAPTION_SCALE = lazy_pattern(
+    rf"""
+      \b(?P<word>(?i:{"|".join(SCALES)}))[sS]?\b                         # in thousands, EUR million
+    | (?<![\w.,])['’](?P<quoted>000)\b                                   # £'000
+    | (?:{MONEY})\s?(?P<zeros>000)s?(?![\w.,'’])                        # US$ 000, $000s
+    | (?<![\w.,'’])(?P<plural>000)['’]?s\b                              # in 000s, 000's
+    | {APART}(?P<scaled>{SCALED})                                       # TEUR, k€
+    | (?:{MONEY})(?P<letter>mm|[kmbKMB])\b                              # £m, US$M
+    | (?:{MONEY})\s?(?P<behind>(?i:{_WORDS_BESIDE_MONEY}))\b           # EUR bn, € Mio.
+    | \b(?P<before>(?i:{_WORDS_BESIDE_MONEY}))\.?\s?(?={MONEY})        # Mio. EUR, bn €
+    | (?:\b[Ii]n\s|\()(?P<alone>(?i:{"|".join(FOREIGN_SCALES)}))\b     # in Tsd., (Mrd.)
+    """,
+    re.X,
+)
+"""A scale without a number: a word, or a sign or letter beside a currency; £2,000 and 5 m have none."""
+
+
+def _restated(match: re.Match[str], decimal: str) -> Quantity | None:
+    """`27 ( 27 % )`: one number twice, the second time without its sign."""
+    first = read_quantity(match["first"], decimal=decimal)
+    again = read_quantity(match["again"] + match["percent"], decimal=decimal)
+    if first is None or again is None or abs(first.value) != again.value:
+        return None
+    if first.unit and again.unit and first.unit != again.unit:
+        return None
+    return Quantity(first.value, first.unit or again.unit, first.scale or again.scale)
+
+
+_YEAR = lazy_pattern(r"(?:19|20)[0-9]{2}")
+_DIGIT = lazy_pattern(r"\d|[¼-¾⅐-⅞]")
+_DECIMAL = lazy_pattern(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})*\.(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,])")
+_BOTH = lazy_pattern(r"[0-9],[0-9]{3}\.[0-9]|(?<![0-9])0\.[0-9]")
+_COMMA_DIGITS = r"(?<![0-9.,])[0-9]++(?:\.[0-9]{3})*,(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,])"
+_DECIMAL_COMMA = lazy_pattern(_COMMA_DIGITS)
+"""Certain if two cells have it; one alone, such as `3,14`, may be two numbers."""
+_CERTAIN_COMMA = lazy_pattern(
+    r"(?<![0-9.,])(?:[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]++|0,[0-9]++)(?![0-9.,])"
+    rf"|{_COMMA_DIGITS}\s?(?:%|{MONEY})|(?:{MONEY})\s?{_COMMA_DIGITS}"
+)
+_RAISED_MARK = lazy_pattern(rf"(?<=[0-9]{{2}})(?<!\b10)[{RAISED}]{{1,2}}(?=[^0-9{RAISED}⁻]*\Z)")
+_BRACKETS = lazy_pattern(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
+
+
+def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantity | None]:
+    """The numbers of a column's cells, each with the scale of the column where it has none, but not its unit; a column of dates has none."""
+    filled = [cell for cell in cells if not is_blank(cell)]
+    read = read_quantities(cells)
+    if filled and all(map(is_year, filled)):
+        return [None] * len(read)
+    if 2 * sum(quantity is not None for quantity in read) > len(filled):
+        scale = scale_of(name) or scale
+        return [
+            Quantity(each.value, each.unit, scale)
+            if each and not each.scale and each.unit in ("", *CURRENCY_UNITS)
+            else each
+            for each in read
+        ]
+    is_date = 2 * sum(period is not None for period in read_dates(filled).periods) > len(filled)
+    return [None] * len(read) if is_date else read
+
+
+def is_year(text: str) -> bool:
+    """Whether a text is nothing but a year from 1900 to 2099."""
+    return _YEAR.fullmatch(text.strip()) is not None
+
+
+def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
+    """The number of each cell, using the notation of the other cells."""
+    return _read(cells)[0]
+
+
+def _read(cells: Sequence[str]) -> tuple[list[Quantity | None], str]:
+    """The number of each cell, and the mark of decimals that the cells show; `.,` if they differ."""
+    different = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
+    plain_cells = [cell if cell.isascii() else plain(cell) for cell in different]
+    is_point = any(_BOTH.search(cell) or _DECIMAL.search(cell) for cell in plain_cells)
+    n_commas = sum(_DECIMAL_COMMA.search(cell) is not None for cell in plain_cells)
+    is_comma = n_commas > 1 or (n_commas == 1 and any(map(_CERTAIN_COMMA.search, plain_cells)))
+    decimal = "." * is_point + "," * is_comma
+    if n_commas and not decimal:
+        decimal = ".,"  # `1,250` beside `2,5` may be either
+    shown = {cell: _RAISED_MARK.sub("", cell) for cell in different}
+    if not any(cell == without for cell, without in shown.items()):
+        shown = {cell: cell for cell in different}  # powers, if all cells have them
+    read = {cell: read_quantity(without, decimal=decimal) for cell, without in shown.items()}
+    if all(_BRACKETS.fullmatch(cell) for cell, found in read.items() if found):
+        # Brackets alone may number footnotes.
+        read = {
+            cell: None if _SMALL_IN_BRACKETS.fullmatch(cell.strip()) else found
+            for cell, found in read.items()
+        }
+    return [read.get(cell) for cell in cells], decimal
+
+
+def read_numbers(values: Sequence[str]) -> list[Quantity | None]:
+    """The number of each value: those of cells, and those of short texts such as `about 5 (est.)`."""
+    read, decimal = _read(values)
+    return [
+        found or find_quantity(value, decimal=decimal)
+        for value, found in zip(values, read, strict=True)
+    ]
+
+
+def numbers_of(items: Sequence[str]) -> list[Decimal]:
+    """The number of each entry; the other entries resolve ambiguous ones."""
+    in_column, decimal = _read(items)
+    read = [
+        found or quantity(item, decimal=decimal)
+        for item, found in zip(items, in_column, strict=True)
+    ]
+    units = {each.unit: item for each, item in zip(read, items, strict=True)}
+    if not units.keys() & SHARES.keys():
+        units.pop("", None)  # numbers without a unit take that of the others
+    if len(units) > 1:
+        one, other, *_ = (f"'{item[:60]}'" for item in units.values())
+        raise UnclearNumberError(f"numbers in different units: {one} and {other}")
+    return [each.number for each in read]

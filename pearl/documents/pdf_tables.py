@@ -9,8 +9,11 @@ from io import BytesIO
 from itertools import accumulate, chain, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pearl.documents.numbers import (
+    is_year,
+    read_quantity,
+)
 from pearl.documents.pdf_text import Marked, PageText
-from pearl.documents.table.quantities import is_year, read_quantity
 from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:

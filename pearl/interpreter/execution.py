@@ -17,9 +17,12 @@ from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import EmptyListError, Value, as_text, behind
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, collect
-from pearl.documents.numbers import UnclearNumberError, find_quantity
+from pearl.documents.numbers import (
+    UnclearNumberError,
+    find_quantity,
+    read_quantity,
+)
 from pearl.documents.rows import Rows, shortened
-from pearl.documents.table.quantities import read_quantity
 from pearl.documents.units.record import below_headers
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import PlanGraph, build_graph

@@ -28,7 +28,9 @@ from pearl.documents.evidence.agreeing import (
 )
 from pearl.documents.evidence.collecting import passage_at
 from pearl.documents.evidence.standing import clause_around, is_telling, places_of, swapped_of
-from pearl.documents.numbers import quoted
+from pearl.documents.numbers import (
+    quoted,
+)
 from pearl.documents.record import (
     PLAIN,
     Basis,

@@ -29,17 +29,19 @@ from typing import Any, Literal, NamedTuple
 
 from pearl.documents.dates import readings, why_unstated
 from pearl.documents.evidence import quoted_line
-from pearl.documents.numbers import (
+from pearl.documents.lexicon import (
     FOREIGN_SCALES,
-    IN_BRACKETS,
     SCALE_WORDS,
-    UnclearNumberError,
-    find_figures,
-    plain,
-    quantity,
     unit_named,
 )
-from pearl.documents.table.quantities import numbers_of
+from pearl.documents.numbers import (
+    IN_BRACKETS,
+    UnclearNumberError,
+    find_figures,
+    numbers_of,
+    plain,
+    quantity,
+)
 from pearl.dsl.decoding import constraint
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType

@@ -8,9 +8,13 @@ from collections.abc import Sequence
 
 from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
-from pearl.documents.english import singular
+from pearl.documents.lexicon import (
+    singular,
+)
+from pearl.documents.numbers import (
+    is_year,
+)
 from pearl.documents.table import base_name
-from pearl.documents.table.quantities import is_year
 from pearl.errors import did_you_mean
 from pearl.tables import specification
 from pearl.tables.columns import DATE_PART, QueryTable, TypedColumn, fold, number_in, read_moment

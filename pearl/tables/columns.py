@@ -22,27 +22,27 @@ from pearl.actions.arithmetic.program import (
 )
 from pearl.documents.comparisons import MAX_SAMPLED, are_mostly
 from pearl.documents.dates import date_part, read_dates, read_period
-from pearl.documents.english import WEEKDAYS
-from pearl.documents.numbers import (
+from pearl.documents.lexicon import (
     CURRENCIES,
     CURRENCY_UNITS,
     KNOWN_UNITS,
-    RAISED,
     SHARES,
-    Quantity,
-    find_figures,
-    plain,
+    WEEKDAYS,
     unit_named,
 )
-from pearl.documents.rows import Rows
-from pearl.documents.table import base_name
-from pearl.documents.table.quantities import (
+from pearl.documents.numbers import (
+    RAISED,
+    Quantity,
+    find_figures,
     is_blank,
     is_year,
+    plain,
     read_quantities,
     read_quantity,
     scale_of,
 )
+from pearl.documents.rows import Rows
+from pearl.documents.table import base_name
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables.specification import Arithmetic, Column, UndecidableError, columns_in

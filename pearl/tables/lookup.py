@@ -16,6 +16,9 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal
 
 from pearl.documents.document import Document
+from pearl.documents.numbers import (
+    scale_of,
+)
 from pearl.documents.passages import terms
 from pearl.documents.rows import DOCUMENT, TABLE, Row, Rows, shortened
 from pearl.documents.table import (
@@ -26,7 +29,6 @@ from pearl.documents.table import (
     scale_word,
     table_rows,
 )
-from pearl.documents.table.quantities import scale_of
 from pearl.documents.table.totals import Parted, joined, part_rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors.patterns import lazy_pattern

@@ -24,8 +24,16 @@ from pearl.documents.dates import (
     readings,
     why_unstated,
 )  # fmt: skip
-from pearl.documents.english import SMALL_NUMBERS, singular
-from pearl.documents.numbers import UnclearNumberError, once, quoted, read_number
+from pearl.documents.lexicon import (
+    SMALL_NUMBERS,
+    singular,
+)
+from pearl.documents.numbers import (
+    UnclearNumberError,
+    once,
+    quoted,
+    read_number,
+)
 from pearl.documents.rows import Rows, shortened, unused_name
 from pearl.dsl.signatures import Parameter, ValueType
 

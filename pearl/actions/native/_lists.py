@@ -9,9 +9,12 @@ from pearl.actions.native import Family
 from pearl.actions.values import EmptyListError, Value, items_of, without_repeats, written_out
 from pearl.documents.comparisons import amounts_of, key_of
 from pearl.documents.dates import read_dates
-from pearl.documents.numbers import UnclearNumberError, quoted
+from pearl.documents.numbers import (
+    UnclearNumberError,
+    numbers_of,
+    quoted,
+)
 from pearl.documents.rows import Rows
-from pearl.documents.table.quantities import numbers_of
 from pearl.dsl.signatures import Parameter, ValueType
 from pearl.errors.patterns import lazy_pattern
 

@@ -16,9 +16,11 @@ from pearl.actions.arithmetic.program import (
     parse,
 )
 from pearl.actions.values import Scalar, Value, as_text
+from pearl.documents.numbers import (
+    is_blank,
+)
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.documents.table import Cell, Table, tables_in, tables_of_rows
-from pearl.documents.table.quantities import is_blank
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Span, did_you_mean
 from pearl.errors.patterns import lazy_pattern

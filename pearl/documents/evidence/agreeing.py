@@ -11,31 +11,30 @@ from decimal import Decimal, localcontext
 from functools import lru_cache
 
 from pearl.documents.dates import find_dates
-from pearl.documents.english import DIMENSIONS, NUMBER_WORD, SCALES, SMALL_NUMBERS, UNITS
 from pearl.documents.evidence.normal import NormalText, is_inside_token, normalise
-from pearl.documents.marks import SUPERSCRIPTS
-from pearl.documents.numbers import (
+from pearl.documents.lexicon import (
     APART,
     CURRENCIES,
     CURRENCY_UNITS,
+    DIMENSIONS,
     FOREIGN_SCALES,
-    FRACTION,
     MONEY,
     MONEY_SCALES,
+    NUMBER_WORD,
     SCALE_WORDS,
+    SCALES,
     SCALES_UNSPACED,
     SHARES,
+    SMALL_NUMBERS,
     UNIT_UNSPACED,
+    UNITS,
     UNSPACED,
-    UnclearNumberError,
-    plain,
-    quantity,
-    quoted,
     unit_named,
 )
+from pearl.documents.marks import SUPERSCRIPTS
+from pearl.documents.numbers import FRACTION, UnclearNumberError, plain, quantity, quoted, scale_of
 from pearl.documents.passages import STOP_WORDS
 from pearl.documents.record import Basis, FieldScalar
-from pearl.documents.table.quantities import scale_of
 from pearl.dsl.fields import Field
 from pearl.errors.patterns import lazy_pattern
 

@@ -8,10 +8,18 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from pearl.documents.document import Document, part_spans
-from pearl.documents.english import SCALES
-from pearl.documents.numbers import Quantity
+from pearl.documents.lexicon import (
+    SCALES,
+)
+from pearl.documents.numbers import (
+    Quantity,
+    is_blank,
+    is_year,
+    read_column,
+    read_quantity,
+    scale_of,
+)
 from pearl.documents.rows import Row, shortened
-from pearl.documents.table.quantities import is_blank, is_year, read_column, read_quantity, scale_of
 from pearl.documents.units import Piece
 from pearl.documents.units.record import columns as unique_names
 from pearl.documents.units.record import find_markdown, json_lists, split

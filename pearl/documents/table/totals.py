@@ -9,9 +9,13 @@ from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 from pearl.documents.dates import read_dates
-from pearl.documents.numbers import unit_of
+from pearl.documents.numbers import (
+    is_blank,
+    is_year,
+    read_column,
+    unit_of,
+)
 from pearl.documents.rows import Row, shortened
-from pearl.documents.table.quantities import is_blank, is_year, read_column
 from pearl.errors.patterns import lazy_pattern
 
 TOTAL_WORD = (

@@ -25,7 +25,9 @@ from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 from typing import NamedTuple, cast
 
-from pearl.documents.english import YEAR
+from pearl.documents.lexicon import (
+    YEAR,
+)
 from pearl.documents.passages import paragraphs
 from pearl.documents.units import Piece, left_out, lines
 from pearl.errors.patterns import lazy_pattern

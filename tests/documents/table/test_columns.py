@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.table.quantities import numbers_of, read_column, read_quantities
+from pearl.documents.numbers import (
+    numbers_of,
+    read_column,
+    read_quantities,
+)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.numbers import Quantity
-from pearl.documents.table.quantities import is_blank, read_quantity, scale_of
+from pearl.documents.numbers import (
+    Quantity,
+    is_blank,
+    read_quantity,
+    scale_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +46,12 @@ from pearl.documents.table.quantities import is_blank, read_quantity, scale_of
         ("138.0 (in millions)", "138.0", "", 6),
         ("**1,234**", "1234", "", 0),
         ("minus 5", "-5", "", 0),
+        ("1\u202f234,50", "1234.50", "", 0),
+        ("(1'234,5)", "-1234.5", "", 0),
+        ("TEUR 5", "5", "€", 3),
+        ("-2,5 T€", "-2.5", "€", 3),
+        ("12k€", "12", "€", 3),
+        ("MNOK 3.5", "3.5", "nok", 6),
     ],
 )
 def test_what_is_read(text: str, value: str, unit: str, scale: int) -> None:
@@ -52,7 +62,8 @@ def test_what_is_read(text: str, value: str, unit: str, scale: int) -> None:
     "text",
     ["", "—", "n/a", "12 (1)", "12 ( 13 )", "-(5)", "(-5)", "((5))", "(5", "1.250", "1.234.56", "1,23,456",
      "12,34", "5%%", "$5%", "12-31", "1/2/2020", "⅓", "9" * 61, "1 to 2", "ten", "5 (", "10^5", "007",
-     "- 5", "- $5", "<20", "~30", "1st", "5+", "12-15", "5 (est.)", "Q$5"],
+     "- 5", "- $5", "<20", "~30", "1st", "5+", "12-15", "5 (est.)", "Q$5",
+     "1\u202f234,567", "TEUR 1.250", "TEUR 5 million", "1.250 T€"],
 )  # fmt: skip
 def test_an_ambiguous_number_is_none(text: str) -> None:
     assert read_quantity(text) is None
@@ -71,7 +82,11 @@ def test_blanks(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "scale"),
     [("($ in millions)", 6), ("In Thousands, except per share", 3), ("billions of euros", 9),
-     ("thousands and millions", None), ("millionaires", None), ("", None)],
+     ("thousands and millions", None), ("millionaires", None), ("", None),
+     ("£'000", 3), ("£2,000", None), ("£1'000", None), ("US$ 000s", 3), ("in 2000", None), ("(000's)", 3),
+     ("Umsatz (TEUR)", 3), ("Amateure", None), ("k€", 3), ("km", None), ("MNOK", 6),
+     ("£m", 6), ("5 m", None), ("Cost (EUR) B", None), ("EUR bn", 9), ("bn", None),
+     ("Umsatz in Mio. EUR", 6), ("Mio, 5 years", None), ("(Mrd.)", 9), ("in Tsd.", 3)],
 )  # fmt: skip
 def test_scales_of_captions(text: str, scale: int | None) -> None:
     assert scale_of(text) == scale
