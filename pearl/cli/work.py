@@ -31,20 +31,26 @@ from pearl.cli.output import print_answer, print_records, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import new_console, notice
 from pearl.cli.writing import GrowingFile, OutputWriter, directed, is_plain, told_too
-from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError, UsageError
+from pearl.errors import (
+    BudgetError,
+    ExecutionError,
+    ModelError,
+    PearlError,
+    StoreError,
+    UsageError,
+)
 from pearl.errors.escaping import counted, escaped, to_json
 from pearl.errors.privacy import is_encrypted, is_private
-from pearl.llm.prices import PRICE_HELP, money, table_help
+from pearl.llm.prices import money
 
 if TYPE_CHECKING:
     from pearl.data.schemas import Schema
     from pearl.documents.document import DocumentKind
     from pearl.dsl.checker import CheckedPlan
-    from pearl.interpreter.bounds import Range
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
     from pearl.runs.forecast import Forecast
-    from pearl.runs.session import Session, SessionRun, Summary
+    from pearl.runs.session import Session, Summary
     from pearl.runs.store import Run, RunInfo, RunSpec, Store
     from pearl.telemetry import Telemetry
 
@@ -69,7 +75,7 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
     options |= directed(options["out"], known_length(tasks))
     options["as_json"] = options["as_json"] or options["as_lines"]
     if options["dry_run"]:
-        return forecast_tasks(tasks, options)
+        return show_forecast(unasked_session(options), tasks, options)
     page, trace = options["page"], options["trace"]
     refuse(
         (options["boxes"] and not options["as_json"],
@@ -77,21 +83,11 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
         (page and known_length(tasks) != 1,
          "--page needs exactly one answer", "name one document, or use --together"),
     )  # fmt: skip
-    with ExitStack() as stack:
-        writer = OutputWriter(is_forced=options["force"])
-        writer.check(options["out"], trace, page, options["rows_out"])
-        store = stack.enter_context(reply_store(options["store"])) if "store" in options else None
-        pearl = new_pearl(options)
-        session = new_session(pearl, options, store, keeps_rows=False)
-        stack.push(partial(report_spent, session))
+    writer = OutputWriter(is_forced=options["force"])
+    writer.check(options["out"], trace, page, options["rows_out"])
+    with opened_session(options) as session, ExitStack() as stack:
         events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
-        return asyncio.run(_run_reported(pearl, session, tasks, options, writer, events))
-
-
-def forecast_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
-    """Print the forecast of tasks whose rows are not kept."""
-    pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
-    return show_forecast(new_session(pearl, options, folder, keeps_rows=False), tasks, options)
+        return asyncio.run(_run_reported(session, tasks, options, writer, events))
 
 
 def known_length(units: Iterable[object]) -> int | None:
@@ -100,7 +96,11 @@ def known_length(units: Iterable[object]) -> int | None:
 
 
 def new_session(
-    pearl: Pearl, options: Mapping[str, Any], store: Store | Path | None, *, keeps_rows: bool
+    pearl: Pearl,
+    options: Mapping[str, Any],
+    store: Store | Path | None,
+    *,
+    keeps_rows: bool = False,
 ) -> Session:
     """A `Session` with the limits, prices and concurrency of the options."""
     from pearl.llm.prices import read_prices
@@ -122,6 +122,23 @@ def new_session(
     )
 
 
+def unasked_session(options: Mapping[str, Any], *, keeps_rows: bool = False) -> Session:
+    """A session for forecasts: it needs no key, and writes nothing."""
+    pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
+    return new_session(pearl, options, folder, keeps_rows=keeps_rows)
+
+
+@contextmanager
+def opened_session(options: Mapping[str, Any], *, keeps_rows: bool = False) -> Iterator[Session]:
+    """A session with the store of the options, for replies or for rows too; its spending is printed at the end."""
+    opened = written_store if keeps_rows else reply_store
+    with ExitStack() as stack:
+        store = stack.enter_context(opened(options["store"]))
+        session = new_session(new_pearl(options), options, store, keeps_rows=keeps_rows)
+        stack.push(partial(report_spent, session))
+        yield session
+
+
 def show_forecast(
     session: Session,
     units: Iterable[Unit],
@@ -130,10 +147,12 @@ def show_forecast(
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
     """Print the forecast of units without a row, and of rows that `redo` selects."""
-    found = session.forecast(units, asked, id=options.get("run"), redo=redo)
+    from pearl.cli.forecast import print_forecast
+
+    forecast = session.forecast(units, asked, id=options.get("run"), redo=redo)
     limits = {name: options[name] for name in _LIMITS if options[name] is not None}
-    print_forecast(found, limits, as_json=options.get("as_json", False))
-    return 1 if found.n_problems else 0
+    print_forecast(forecast, limits, as_json=options.get("as_json", False))
+    return 1 if forecast.n_problems else 0
 
 
 @contextmanager
@@ -180,7 +199,6 @@ def kept_plan(
 
 
 async def _run_reported(
-    pearl: Pearl,
     session: Session,
     tasks: Iterable[Task],
     options: Mapping[str, Any],
@@ -199,7 +217,7 @@ async def _run_reported(
     with writer.open(options["out"]) as file:
         with reporter:
             # `aclosing`: the reader of the output may leave at any time
-            async with model_opened(pearl, options), aclosing(run):
+            async with model_opened(session.pearl, options), aclosing(run):
                 try:
                     async for each in run:
                         outcome = _typed(each, schema)
@@ -220,12 +238,12 @@ async def _run_reported(
                                 _print(outcome, file, options["verbose"], summary.n_done == 1)
                         reporter.advance(is_failure=outcome.error is not None)
                 finally:
-                    report_refused(summary.limits, pearl.client.settings.concurrency)
+                    report_refused(summary.limits, session.pearl.client.settings.concurrency)
         last = _typed(summary.last, schema)
         # Files first: printing may end, as in `pearl ask ... | head`.
         if options["page"] and last is not None:
             with writer.open(options["page"]) as page:
-                page.write(_page(last, pearl.models))
+                page.write(_page(last, session.pearl.models))
         if options["rows_out"]:
             from pearl.runs.export import write_evidence
 
@@ -368,6 +386,29 @@ def report_reasons(reasons: Iterable[str | None], n: int = 3) -> None:
         click.echo(f"failed {times} time{'s' if times > 1 else ''}: {reason}", err=True)
 
 
+def tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
+    """Report the rows of the file, and how to resume the run."""
+    known, cut_off = summary.n_known, summary.n_unfinished
+    run = f"run {summary.id}: " if summary.id else ""
+    notice(
+        f"{run}{counted(summary.n_rows, 'row')} in {out}"
+        + (f", {known:,} of them from earlier runs" if known else "")
+        + (f", {cut_off:,} of them unfinished" if cut_off else "")
+    )
+    for status, told in (
+        ("undecided", "undecided: the rows have the reasons"),
+        ("degraded", "degraded: the rows have the reasons"),
+        ("refused", "refused by the model"),
+        ("nothing_found", "with nothing found"),
+    ):
+        if n := summary.statuses.get(status):
+            click.echo(f"  {counted(n, 'answer')} {told}", err=True)
+    report_max_errors(summary, max_errors)
+    if summary.status != "done":
+        command = resume_command(summary.id) if summary.id else "give the same command again"
+        click.echo(f"  resume it: {command}", err=True)
+
+
 def no_reply(n: int, what: str, first: str | None) -> ModelError:
     """The error of a run in which no call got a reply."""
     return ModelError(
@@ -483,10 +524,9 @@ def run_units(
     outs: Sequence[str | None] = (),
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
-    """Run units without a row, then process all rows; the first Ctrl-C lets running units finish."""
+    """Run units without a row, then process all rows."""
     from pearl.runs.executors import Unit, load_executor
     from pearl.runs.request import REQUESTS, written_files
-    from pearl.runs.session import Watcher
 
     context = click.get_current_context()
     arguments: tuple[str, ...] = context.find_root().obj or ()
@@ -502,16 +542,12 @@ def run_units(
         return request.spec(arguments, work.settings, work.inputs, earlier)
 
     if options["dry_run"]:
-        pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
-        session = new_session(pearl, options, folder, keeps_rows=True)
-        work = prepare(pearl)
+        session = unasked_session(options, keeps_rows=True)
+        work = prepare(session.pearl)
         return show_forecast(session, work.units, options, asked(work), redo)
-    with ExitStack() as stack:
-        store = stack.enter_context(written_store(options["store"]))
-        pearl = new_pearl(options)
-        session = new_session(pearl, options, store, keeps_rows=True)
-        stack.push(partial(report_spent, session))
-        work = prepare(pearl)
+    with opened_session(options, keeps_rows=True) as session, ExitStack() as stack:
+        store = session.store
+        work = prepare(session.pearl)
         before = store.runs(session.spec(work.units, asked(work)).key)
         earlier = dict.fromkeys(chain.from_iterable(map(written_files, before)))
         spec = asked(work, earlier)
@@ -519,9 +555,7 @@ def run_units(
         writer.owns(earlier)
         if options["run"] is None:
             writer.check(*outs)
-
-        if options["run"] is None and not options["fresh"]:
-            older = store.superseded(session.spec(work.units, spec))
+            older = None if options["fresh"] else store.superseded(session.spec(work.units, spec))
             if older is not None and not options["yes"]:
                 _confirm_repeat(older, session.forecast(work.units, spec))
 
@@ -537,53 +571,68 @@ def run_units(
         events: GrowingFile | None = None
         if (trace := options.get("trace")) and is_plain(trace):
             events = stack.enter_context(closing(GrowingFile(writer, trace, earlier_events)))
-        stopper, reporter = Stopper(), Reporter(known_length(work.units))
-        watcher = Watcher(
-            told_too(reporter, events),
-            is_stopping=lambda: stopper.is_stopping,
-            on_begun=on_begun,
-            on_known=lambda key: reporter.advance(),
-            on_notice=notice,
-        )
         retry = context.meta.get(RETRY)  # of `pearl runs retry`
-        run = session.run(
-            work.units, spec, id=options["run"], watcher=watcher, redo=retry or redo,
-            is_retry=retry is not None,
-        )  # fmt: skip
-
         try:
-            asyncio.run(carry_out(run, pearl, options, stopper, reporter))
+            summary, interrupt = carry_out(
+                session, work.units, options, events=events, on_begun=on_begun, asked=spec,
+                id=options["run"], redo=retry or redo, is_retry=retry is not None,
+            )  # fmt: skip
         except KeyboardInterrupt:
-            click.echo(f"  resume it: {resume_command(run.summary.id or '')}", err=True)
+            click.echo(f"  resume it: {resume_command(''.join(begun))}", err=True)
             raise
         if events is not None:
             events.close()  # the trace is written again, in order
-        max_errors = options["max_errors"]
         return finish(
-            Finished(work, store, session, writer, run.summary, stopper.exit_code, max_errors)
+            Finished(work, store, session, writer, summary, interrupt, options["max_errors"])
         )
 
 
-async def carry_out(
-    run: SessionRun, pearl: Pearl, options: Mapping[str, Any], stopper: Stopper, reporter: Reporter
-) -> None:
-    """Run units to their end, or to a signal."""
-    async with model_opened(pearl, options), aclosing(run):
-        try:
-            with stopper, reporter:
-                async for outcome in run:
-                    reporter.advance(is_failure=outcome.is_failed)
-        finally:
-            report_refused(run.summary.limits, pearl.client.settings.concurrency)
+def carry_out(
+    session: Session,
+    units: Iterable[Unit],
+    options: Mapping[str, Any],
+    *,
+    events: GrowingFile | None = None,
+    on_begun: Callable[[Run], None] = lambda run: None,
+    **how: Any,
+) -> tuple[Summary, int]:
+    """Run units to their end or to a signal, whose exit code is returned, 0 for none.
+
+    The first Ctrl-C lets running units finish. `how` are further arguments of `Session.run`.
+    """
+    from pearl.runs.session import Watcher
+
+    stopper, reporter = Stopper(), Reporter(known_length(units))
+    watcher = Watcher(
+        told_too(reporter, events),
+        is_stopping=lambda: stopper.is_stopping,
+        on_begun=on_begun,
+        on_known=lambda key: reporter.advance(),
+        on_notice=notice,
+    )
+    run = session.run(units, watcher=watcher, **how)
+
+    async def to_the_end() -> None:
+        async with model_opened(session.pearl, options), aclosing(run):
+            try:
+                with stopper, reporter:
+                    async for outcome in run:
+                        reporter.advance(is_failure=outcome.is_failed)
+            finally:
+                report_refused(run.summary.limits, session.pearl.client.settings.concurrency)
+
+    asyncio.run(to_the_end())
+    return run.summary, stopper.exit_code
 
 
 def _confirm_repeat(older: RunInfo, found: Forecast) -> None:
     """Require that a person agrees to pay again for what a run of another version has done."""
-    cost = found.cost_usd
-    price = "" if cost is None or cost.most is None else f", {_shown(cost, money)}"
+    from pearl.cli.forecast import calls_of, cost_of
+
+    price = f", {cost_of(found)}" if found.cost_usd and found.cost_usd.most is not None else ""
     message = (
         f"run {older.id} of this work has {counted(older.n_results, 'row')}, but its prompts are those of another "
-        f"version of PEARL: stored replies do not fit, and all is asked again ({_calls(found.total.calls)}{price})"
+        f"version of PEARL: stored replies do not fit, and all is asked again ({calls_of(found)}{price})"
     )
     if not (sys.stdin is not None and sys.stdin.isatty()):
         keep = f"--yes confirms it; pearl runs export {older.id} writes the rows that there are"
@@ -667,44 +716,10 @@ class Stopper:
             click.echo(f"finishing running work; {again} to stop at once", err=True)
 
 
-UNKNOWN = "unknown"
-
-WIDTH = 160  # Maximum characters of a line of the table
-
-
-def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
-    """Print a forecast to stdout as JSON, or as a table with its assumptions."""
-    if as_json:
-        click.echo(to_json(found.to_dict(), indent=2))
-        return
-    from rich.table import Table
-
-    # A fixed width: wrapped cells are hard to read; a narrow terminal may wrap whole lines.
-    console = new_console(width=WIDTH)
-    models = ["model"] if found.prices else []
-    table = Table("step", *models, box=None, pad_edge=False, show_edge=False)
-    has_price = any((found.price, *found.prices.values()))
-    for name in ("calls", "input", "output", *(("US dollars",) if has_price else ())):
-        table.add_column(name, justify="right")
-    for step in (*found.steps, found.total):
-        usd = found.cost_usd if step is found.total else step.usd
-        cells = [
-            _shown(step.calls, _count), _shown(step.input_tokens, _count),
-            _shown(step.output_tokens, _count),
-            *([UNKNOWN if usd is None else _shown(usd, money)] if has_price else []),
-        ]  # fmt: skip
-        many = f" x {step.n:,}" if step.n > 1 and step is not found.total else ""
-        table.add_row(f"{step.name}{many}", *([step.model] if models else []), *cells)
-    console.print(table)
-    console.print()
-    for line in _notes(found, limits):
-        console.print(line, markup=False)
-
-
 def report_spent(session: Session, error: object, *_: object) -> None:
     """Print the usage to stderr; after an error, calls also without a limit or price."""
     budget = session.budget
-    client = session.client
+    client = session.pearl.client
     if budget is None and error is not None and client.model.reads_prompts:
         budget = client.budget if client.budget.spent.n_calls else None
     if budget is None:
@@ -727,55 +742,3 @@ def report_spent(session: Session, error: object, *_: object) -> None:
         unsure = counted(spent.n_unsure_calls, "call")
         actual.append(f"{unsure} without a usable reply may have been billed")
     click.echo(f"spent {', '.join(actual)}", err=True)
-
-
-def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
-    tasks = counted(found.n_tasks, "task")
-    yield f"{tasks} with {found.model}; no call was made. Tokens are counted by {found.counter}."
-    if found.n_known:
-        yield f"Left out, because they have a row already: {found.n_known:,}; --fresh runs them again."
-    yield f"Replies: at most {found.reply_tokens:,} tokens (--max-output-tokens)."
-    if n := found.n_unplanned:
-        yield (
-            f"Tasks without a plan: {n:,}; what the steps take is unknown until it is written "
-            "(pearl plan)."
-        )
-    if found.price is None:
-        yield f"Cost: unknown, because the model has no known price; {PRICE_HELP}"
-    else:
-        yield f"Price: {found.price} (US dollars per million tokens); the lower bounds assume cache hits."
-    for model, price in found.prices.items():
-        yield f"Price of {model}: {price or f'unknown; {table_help(model)}'}"
-    # The limits that the worst case exceeds
-    total, cost = found.total, found.cost_usd
-    tokens = total.input_tokens + total.output_tokens
-    most = {
-        "max_cost": None if cost is None else cost.most,
-        "max_tokens": tokens.most,
-        "max_calls": total.calls.most,
-    }
-    if over := [
-        "--" + name.replace("_", "-")
-        for name, limit in limits.items()
-        if (worst := most[name]) is None or worst > limit
-    ]:
-        yield f"The limits may end the run early: {', '.join(over)}."
-    if found.n_problems:
-        yield f"{found.n_problems:,} cannot be run; the first: {found.problems[0]}"
-    yield "Retries of failed calls are not included."
-
-
-def _shown(between: Range, show: Callable[[float], str]) -> str:
-    least = show(between.least)
-    if between.most is None:
-        return UNKNOWN if least in (show(0), "1") else f"{least} or more"
-    most = show(between.most)
-    return least if least == most else f"{least} - {most}"
-
-
-def _calls(n: Range) -> str:
-    return counted(1, "call") if n.least == n.most == 1 else f"{_shown(n, _count)} calls"
-
-
-def _count(n: float) -> str:
-    return f"{n:,.0f}"

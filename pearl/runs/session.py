@@ -42,7 +42,7 @@ from pearl.runs.executors import DEFAULT
 from pearl.runs.executors.local import each_kept
 from pearl.runs.executors.local import run as run_here
 from pearl.runs.identity import fingerprint
-from pearl.runs.store import FILE, Run, RunSpec, Status, Store, refuse_others
+from pearl.runs.store import Run, RunSpec, Status, Store, refuse_others
 from pearl.runs.tasks import DocumentTasks, read_tasks, tasks_to_json
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class Session:
         telemetry: Creates spans of the tasks; None for no telemetry.
 
     Attributes:
-        telemetry: As it was given.
+        pearl, telemetry: As they were given.
         price: Price of tokens, if known.
         budget: Spending so far; None before the first run, and if nothing is counted: calls are
             counted if a limit is set or the price is known.
@@ -346,7 +346,7 @@ class Session:
                     table_help(name) if name in self._prices else PRICE_HELP for name in unknown
                 ),
             )
-        self._pearl = pearl
+        self.pearl = pearl
         self._store = Path(store) if isinstance(store, str) else store
         self._keeps_rows = keeps_rows and store is not None
         self._is_fresh = is_fresh
@@ -374,9 +374,11 @@ class Session:
         return None if self._prices else self.price
 
     @property
-    def client(self) -> Client:
-        """The client of the session's `Pearl`; its budget counts the calls that no limit counts."""
-        return self._pearl.client
+    def store(self) -> Store:
+        """The open store."""
+        if not isinstance(self._store, Store):
+            raise UsageError("the store is not open", help="with Store.open(FOLDER) as store: ...")
+        return self._store
 
     def forecast(
         self,
@@ -391,7 +393,7 @@ class Session:
 
         tasks = self._repeatable(tasks, asked)
         forecaster = Forecaster(
-            self._pearl, price=self.price, prices=self._prices, is_batched=self._executor == "batch"
+            self.pearl, price=self.price, prices=self._prices, is_batched=self._executor == "batch"
         )  # fmt: skip
         known: list[bytes] = []
         with ExitStack() as stack:
@@ -404,7 +406,7 @@ class Session:
                 id = next((run.id for run in store.runs(self.spec(tasks, asked).key)), None)
             has = _known(store, id, redo) if store is not None and id is not None else None
             numbered = self._numbered(enumerate(tasks))
-            for _, task, _ in unrecorded(self._pearl, numbered, has, known.append):
+            for _, task, _ in unrecorded(self.pearl, numbered, has, known.append):
                 forecaster.add(task)
         return replace(forecaster.result(), n_known=len(known))
 
@@ -515,7 +517,7 @@ class Session:
     def kept(self, units: Iterable[U], run_id: str) -> Iterator[tuple[U, dict[str, Any]]]:
         """The units with a row in a run, and these rows, including failures, in order."""
         with self._readable() as store:
-            for _, unit, key in keyed(self._pearl, self._numbered(enumerate(units))):
+            for _, unit, key in keyed(self.pearl, self._numbered(enumerate(units))):
                 row = store.outcome(run_id, key)
                 if row is not None:
                     yield unit, row
@@ -534,7 +536,7 @@ class Session:
             work = {"tasks": tasks_to_json(tasks)}
             asked = RunSpec(command, {"command": "session"}, inputs, work=work)
         shard = {} if self._shard is None else {"shard": str(self._shard)}
-        return replace(asked, settings={**asked.settings, **fingerprint(self._pearl), **shard})
+        return replace(asked, settings={**asked.settings, **fingerprint(self.pearl), **shard})
 
     async def _work(
         self,
@@ -618,7 +620,7 @@ class Session:
         self, store: Store | None, watcher: Watcher, *, is_fresh: bool
     ) -> tuple[Pearl, executors.Execute]:
         """The `Pearl` with the store's replies and within the budget, and the executor."""
-        client = self._pearl.client
+        client = self.pearl.client
         has_limits = any(limit is not None for limit in self._limits.values())
         keeps_limits = self._plugin.KEEPS_LIMITS
         if (has_limits or client.budget.is_limited) and not keeps_limits:
@@ -655,7 +657,7 @@ class Session:
             client.settings, model=client.model, counter=client.counter, replies=replies,
             budget=budget,
         )  # fmt: skip
-        return self._pearl.asking(own), executors.run_with(self._plugin, **offered)
+        return self.pearl.asking(own), executors.run_with(self._plugin, **offered)
 
     def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:
         """The tasks; as a list if they are an iterator and have to be iterated twice."""
@@ -704,8 +706,6 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
         for line in store.warnings:
             on_notice(line)
         yield store
-        if store.is_mended:
-            on_notice(f"{store.folder / FILE}: a damaged index of the store was rebuilt")
         if n := store.n_bad_replies:
             on_notice(f"{n} stored replies were damaged and are requested again")
 

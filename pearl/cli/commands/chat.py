@@ -66,8 +66,8 @@ def command(
     prompt it ends the session, as Ctrl-D does.
     """
     from pearl.cli.files import read_input
-    from pearl.cli.options import model_opened, new_pearl, report_refused
-    from pearl.cli.work import new_session, reply_store, report_spent
+    from pearl.cli.options import model_opened, report_refused
+    from pearl.cli.work import opened_session
     from pearl.runs.conversation import Conversation
 
     if not documents:
@@ -85,10 +85,7 @@ def command(
     writer.check(trace)
     document = _document(documents, together=together, outs=[path, trace])
     with ExitStack() as stack:
-        store = stack.enter_context(reply_store(options["store"]))
-        own = new_pearl(options)
-        session = new_session(own, options, store, keeps_rows=False)
-        stack.push(partial(report_spent, session))
+        session = stack.enter_context(opened_session(options))
         pearl = session.equipped()
         conversation = Conversation(pearl, document)
         if continued is not None:
@@ -98,7 +95,7 @@ def command(
         events = stack.enter_context(writing.GrowingFile(writer, trace)) if trace else None
         runner = stack.enter_context(asyncio.Runner())
         opened = AsyncExitStack()
-        runner.run(opened.enter_async_context(model_opened(own, options)))
+        runner.run(opened.enter_async_context(model_opened(session.pearl, options)))
         stack.callback(lambda: runner.run(opened.aclose()))
         stack.callback(
             lambda: report_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)

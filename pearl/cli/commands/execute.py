@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
     answer_options,
-    new_pearl,
     option,
     refuse,
     setting_options,
@@ -33,7 +31,6 @@ from pearl.errors.privacy import is_private
 if TYPE_CHECKING:
     from pearl.cli.work import Finished
     from pearl.runs.executors import Task
-    from pearl.runs.session import Summary
     from pearl.runs.tasks import DocumentTasks, TaskFile, Values
 
 
@@ -258,7 +255,7 @@ def _run(
     tasks: Iterable[Task], out: str | None, options: dict[str, Any], plan: str | None = None
 ) -> int:
     """Run the tasks: with `--out` their rows are kept and written at the end, else they are printed."""
-    from pearl.cli.work import Work, known_length, run_tasks, run_units, tasks_code
+    from pearl.cli.work import Work, known_length, run_tasks, run_units, tasks_code, tell_kept
     from pearl.data.storage import is_address
 
     if out is None or is_for_printing(out):
@@ -286,21 +283,18 @@ def _run(
 
 def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str, Any]) -> int:
     """Run the tasks that have no row in the folder at an address, and add their rows."""
-    from pearl.cli.progress import Reporter
     from pearl.cli.work import (
-        Stopper,
         carry_out,
-        forecast_tasks,
         known_length,
-        new_session,
-        reply_store,
-        report_spent,
+        opened_session,
+        show_forecast,
         tasks_code,
-    )  # fmt: skip
+        tell_kept,
+        unasked_session,
+    )
     from pearl.data.storage import OutputFolder, address_of, is_address
     from pearl.runs.identity import fingerprint
     from pearl.runs.parts import Parts
-    from pearl.runs.session import Watcher
 
     refuse(
         *((options[name], f"--{flag} cannot be combined with --out {out}", f"the rows have the {what}")
@@ -318,34 +312,19 @@ def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str,
         f"name a folder outside of {data}, or a hidden one: --out {out.rstrip('/')}/_answers",
     ))  # fmt: skip
     if options["dry_run"]:
-        return forecast_tasks(tasks, options)
-    with ExitStack() as stack:
-        replies = stack.enter_context(reply_store(options["store"]))
-        pearl = new_pearl(options)
-        session = new_session(pearl, options, replies, keeps_rows=False)
-        parts = Parts(folder, plan, fingerprint(pearl), options["shard"] or "")
+        return show_forecast(unasked_session(options), tasks, options)
+    with opened_session(options) as session:
+        parts = Parts(folder, plan, fingerprint(session.pearl), options["shard"] or "")
         parts.open()
-        stack.push(partial(report_spent, session))
-        stopper, reporter = Stopper(), Reporter(known_length(tasks))
-        watcher = Watcher(
-            reporter,
-            is_stopping=lambda: stopper.is_stopping,
-            on_known=lambda key: reporter.advance(),
-            on_notice=notice,
-        )
-        run = session.run(tasks, watcher=watcher, into=parts)
-
         try:
             with closing(parts):
-                asyncio.run(carry_out(run, pearl, options, stopper, reporter))
+                summary, interrupt = carry_out(session, tasks, options, into=parts)
         except (DataError, KeyboardInterrupt):
             click.echo(f"  rows written so far stay in {out}; the same command goes on", err=True)
             raise
-        run.summary.statuses = dict(parts.statuses)
-        tell_kept(run.summary, out, options["max_errors"])
-        if stopper.is_stopping:
-            return stopper.exit_code
-        return tasks_code(session, run.summary, known_length(tasks), run.summary.n_rows)
+        summary.statuses = dict(parts.statuses)
+        tell_kept(summary, out, options["max_errors"])
+        return interrupt or tasks_code(session, summary, known_length(tasks), summary.n_rows)
 
 
 def _write(ran: Finished[Task], out: str, options: dict[str, Any]) -> None:
@@ -375,28 +354,3 @@ def _write(ran: Finished[Task], out: str, options: dict[str, Any]) -> None:
         help = f"nothing is lost: {export_command(id)}"
         raise type(error)(error.message, help=help) from None
     ran.write_trace(options["trace"])
-
-
-def tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
-    """Report the rows of the file, and how to resume the run."""
-    from pearl.cli.work import report_max_errors, resume_command
-
-    known, cut_off = summary.n_known, summary.n_unfinished
-    run = f"run {summary.id}: " if summary.id else ""
-    notice(
-        f"{run}{counted(summary.n_rows, 'row')} in {out}"
-        + (f", {known:,} of them from earlier runs" if known else "")
-        + (f", {cut_off:,} of them unfinished" if cut_off else "")
-    )
-    for status, told in (
-        ("undecided", "undecided: the rows have the reasons"),
-        ("degraded", "degraded: the rows have the reasons"),
-        ("refused", "refused by the model"),
-        ("nothing_found", "with nothing found"),
-    ):
-        if n := summary.statuses.get(status):
-            click.echo(f"  {counted(n, 'answer')} {told}", err=True)
-    report_max_errors(summary, max_errors)
-    if summary.status != "done":
-        command = resume_command(summary.id) if summary.id else "give the same command again"
-        click.echo(f"  resume it: {command}", err=True)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.commands.execute import tell_kept
 from pearl.cli.corpora import document_tasks
 from pearl.cli.files import is_file
 from pearl.cli.help import Command
@@ -245,7 +244,7 @@ def _run(
     schema: Schema, tasks: Iterable[Task], outs: Sequence[str | None], options: dict[str, Any]
 ) -> int:
     """Run the tasks, and write the tables of all rows."""
-    from pearl.cli.work import Work, known_length, resume_command, run_units, tasks_code
+    from pearl.cli.work import Work, known_length, resume_command, run_units, tasks_code, tell_kept
     from pearl.interpreter.answer import UNSURE
     from pearl.runs.decisions import reviewed
     from pearl.runs.extraction import AnsweredRows, is_filled_in, read_answers

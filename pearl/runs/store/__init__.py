@@ -54,23 +54,6 @@ _SUPERSEDE = "DELETE FROM results WHERE run_id = ? AND seq = ? AND task_id = ? A
 _PAGE = 200
 """Rows per read: a bound for the memory, and for the time that a reader blocks a checkpoint of the log."""
 
-_BY_SEQ, _BY_KEY = "results_by_seq", "sqlite_autoindex_results_1"
-
-_COUNT = "SELECT count(*) FROM results AS a INDEXED BY {} WHERE a.run_id = ?1"
-_COUNT_IN_BOTH = """
-SELECT count(*) FROM results AS a INDEXED BY {} CROSS JOIN results AS b INDEXED BY {}
-ON b.run_id = a.run_id AND b.rowid = a.rowid AND b.key = a.key AND b.seq = a.seq WHERE a.run_id = ?1
-"""
-_COUNTS = f"{_COUNT.format(_BY_SEQ)} UNION {_COUNT.format(_BY_KEY)}"
-"""The number of rows of a run by each index; one row if both agree."""
-_COUNTS_IN_BOTH = (
-    f"{_COUNT_IN_BOTH.format(_BY_SEQ, _BY_KEY)} UNION {_COUNT_IN_BOTH.format(_BY_KEY, _BY_SEQ)}"
-)
-"""The same for rows by each index that the other index has, too."""
-
-_LARGE = 50_000
-"""Rows of a run that are only counted when it is resumed: to look at each takes 20 s for a million."""
-
 _MAX_COUNT = 2**63  # Upper bound of a token count; larger values are damaged
 
 
@@ -173,7 +156,6 @@ class Store:
         self.warnings = warnings
         self.n_bad_replies = 0
         self.n_bad_rows = 0
-        self.is_mended = False
         self._path = folder / FILE
         self._connection = connection
         self._writer = writer
@@ -401,10 +383,9 @@ class Store:
 
     def _pages(self, run_id: str, columns: str) -> Iterator[list[tuple[Any, ...]]]:
         seq, rowid = -(1 << 62), 0
-        how = f"INDEXED BY {_BY_SEQ}" if self._is_indexed(run_id) else "NOT INDEXED"
         while True:
             found = self.all(
-                f"SELECT seq, rowid, {columns} FROM results {how} WHERE run_id = ? "
+                f"SELECT seq, rowid, {columns} FROM results WHERE run_id = ? "
                 "AND (seq, rowid) > (?, ?) ORDER BY seq, rowid LIMIT ?",
                 (run_id, seq, rowid, _PAGE),
             )
@@ -421,16 +402,6 @@ class Store:
         if row is None:
             self.n_bad_rows += 1
         return row
-
-    def _is_indexed(self, run_id: str, *, most: int | None = None) -> bool:
-        """Whether both indexes have the same rows of a run; a damaged index hides rows or swaps them."""
-        try:
-            counts = self.all(_COUNTS, (run_id,))
-            if most is not None and counts[0][0] > most:
-                return len(counts) == 1
-            return counts == self.all(_COUNTS_IN_BOTH, (run_id,))
-        except StoreError:
-            return False
 
     def begin(self, spec: RunSpec, *, fresh: bool = False, id: str | None = None) -> Run:
         """Begin a run, or resume the latest of the same spec."""
@@ -460,9 +431,6 @@ class Store:
                 lease.release()
             raise
         self._runs.append(run)
-        if not self._is_indexed(run.id, most=_LARGE):
-            self.writer.transact(lambda connection: connection.execute("REINDEX results"))
-            self.is_mended = True
         return run
 
     def _resumable(
