@@ -9,7 +9,7 @@ import click
 from click.testing import CliRunner
 
 from pearl.cli import group
-from pearl.cli.help import Command
+from pearl.cli.options import Command
 from pearl.cli.settings import VARIABLES
 from pearl.settings import SETTINGS, schema
 

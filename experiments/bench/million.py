@@ -48,7 +48,7 @@ from pearl.documents.digest import sealed
 from pearl.errors.escaping import json_bytes
 from pearl.runs import session
 from pearl.runs.executors import local
-from pearl.runs.resources import Resources
+from pearl.runs.executors import Resources
 from pearl.runs.store.database import packed_trace
 
 N = int(sys.argv[1])

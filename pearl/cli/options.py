@@ -1,4 +1,4 @@
-"""Options that several commands share: settings, stores, limits and prices."""
+"""Options that several commands share, and the grouped help of commands with many of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pearl.pipeline import Pearl
     from pearl.runs.store import Store
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])
 
 CONFIG = "pearl.cli.config"  # In `Context.meta`: the settings file of `--config`, or None
 FOUND = "pearl.cli.found"  # In `Context.meta`: the settings that a file of the working folder sets
@@ -42,7 +42,7 @@ PATH = click.Path()
 AT_LEAST_1 = click.IntRange(min=1)
 
 
-def option(names: str, kind: Any, help: str, **more: Any) -> Callable[[Command], Command]:
+def option(names: str, kind: Any, help: str, **more: Any) -> Callable[[F], F]:
     """A click option; `names` are separated by blanks, and help shows the default."""
     if kind is bool:
         return click.option(*names.split(), is_flag=True, help=help, **more)
@@ -50,10 +50,10 @@ def option(names: str, kind: Any, help: str, **more: Any) -> Callable[[Command],
     return click.option(*names.split(), type=kind, help=help, **shown)
 
 
-def grouped(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def grouped(*options: Callable[[F], F]) -> Callable[[F], F]:
     """One decorator for several options."""
 
-    def decorate(command: Command) -> Command:
+    def decorate(command: F) -> F:
         for each in reversed(options):
             command = each(command)
         return command
@@ -148,7 +148,7 @@ YEAR_END = Parsed("MM-DD", _year_end, "MM-DD, as 09-30")
 PRICE = Parsed("PRICE", _price, "a price, as input=2.50,cached=0.25,output=10")
 
 
-def _option(name: str) -> Callable[[Command], Command]:
+def _option(name: str) -> Callable[[F], F]:
     kind, setting = schema()[name]
     default = getattr(Settings, name)
     if NoneType in get_args(kind):
@@ -204,7 +204,7 @@ def _completion(name: str, setting: Setting) -> Callable[..., list[str]] | None:
     return lambda ctx, param, incomplete: [n for n in names() if n.startswith(incomplete)]
 
 
-def setting_options(*names: str, stages: Sequence[Stage] = ()) -> Callable[[Command], Command]:
+def setting_options(*names: str, stages: Sequence[Stage] = ()) -> Callable[[F], F]:
     """Options for the named settings and those of some stages; without arguments for all that answering uses."""
     if not names and not stages:
         stages = tuple(stage for stage in get_args(Stage) if stage != "mapping")
@@ -385,7 +385,7 @@ run_options = grouped(
 """`--store`, `--fresh` and, for `pearl runs resume` alone, the hidden `--run`."""
 
 
-def executor_options() -> Callable[[Command], Command]:
+def executor_options() -> Callable[[F], F]:
     """`--executor`, `--max-errors` and `--shard`; executors are plug-ins, which most commands need not look for."""
     where = "Where tasks run: here, on a Ray cluster, or (`execute` only) by a Batch API."
     executors = click.Choice(plugins.names("pearl.runs.executors"))
@@ -408,7 +408,7 @@ batch_options = option(
 )  # fmt: skip
 
 
-def unit_options(command: Command) -> Command:
+def unit_options(command: F) -> F:
     """The options of `run_units` besides settings: limits, store, executor, shard, `--force`."""
     return grouped(budget_options, run_options, executor_options(), force_option)(command)
 
@@ -416,7 +416,7 @@ def unit_options(command: Command) -> Command:
 answer_options = grouped(page_option, rows_option, boxes_option)
 
 
-def task_options(command: Command) -> Command:
+def task_options(command: F) -> F:
     """The options of commands that run tasks and keep their rows, besides settings."""
     return grouped(unit_options, batch_options, trace_option, json_options)(command)
 
@@ -440,3 +440,108 @@ def written_store(store: str | None) -> AbstractContextManager[Store]:
             help=f"set {KEY_VARIABLE} to a key of 'openssl rand -hex 32': docs/security.md",
         )
     return opened_store(opened_folder(store), notice)
+
+
+# --- help ----------------------------------------------------------------------------------
+
+N_FIRST = 11  # Maximum options that `--help` shows, besides those for help
+
+_OTHERS = {
+    "Question and document": (
+        "question", "together", "sources", "schema", "data", "tasks", "results", "rescore", "split", "columns", "subset",
+        "limit", "held_out", "allow_outside",
+    ),
+    "Plan": ("show_plan", "kind", "set", "parameters", "reuse_plans"),
+    "Model": ("temperature",),
+    "Rows": ("rows_out",),
+    "Limits": (
+        "max_actions", "max_examples", "dry_run", "max_cost", "max_tokens", "max_calls", "max_time",
+        "max_errors", "token_budget", "part_tokens", "price", "prices",
+    ),
+    "Run": (
+        "methods", "seeds", "scorer", "by_document", "seed_library", "rounds", "retries", "compare",
+        "again", "shard_size", "continued", "fresh", "yes", "store", "private", "executor",
+        "batch_threshold", "shard",
+    ),
+    "Search": (
+        "k", "method", "filters", "unit", "size", "overlap", "at", "update", "stem", "embeddings_url",
+    ),
+    "Output": (
+        "out", "evaluate", "review", "answers", "page", "report", "verbose", "boxes", "as_json", "as_lines", "trace", "telemetry", "force",
+    ),
+}  # fmt: skip
+"""Options that are not settings, by their names in Python."""
+
+GROUPS = {
+    group: (*names, *(name for name, (_, setting) in schema().items() if setting.group == group))
+    for group, names in _OTHERS.items()
+}
+"""Group → its options, in the order in which help shows them."""
+
+FIRST = frozenset({
+    "again", "answers", "as_json", "as_lines", "compare", "continued", "data", "dry_run", "evaluate", "filters", "held_out",
+    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "out", "page", "private", "question", "report", "retries", "retrieval", "review", "rounds",
+    "schema", "seed_library", "show_plan", "tasks", "together", "verbose",
+    *(name for name, (_, setting) in schema().items() if setting.is_first),
+})  # fmt: skip
+"""Options shown by `--help`."""
+
+_ALL = "pearl.cli.help.all"  # In `Context.meta`: whether help shows all options
+
+
+class Command(click.Command):
+    """A command whose `--help` shows only the most important of many options."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        n_options = len(self.options)
+        self.is_long = n_options > N_FIRST
+        self._help_all = click.Option(
+            ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all,
+            help=f"Show all {n_options} options and exit.",
+        )  # fmt: skip
+
+    @property
+    def options(self) -> list[click.Option]:
+        """The visible options, without those for help."""
+        return [
+            param for param in self.params if isinstance(param, click.Option) and not param.hidden
+        ]
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """All parameters, those for help last."""
+        params = super().get_params(ctx)
+        return [*params, self._help_all] if self.is_long else params
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in their groups, or the first of them."""
+        if not self.is_long:
+            super().format_options(ctx, formatter)
+            return
+        options = self.options
+        named = {option.name for option in options}
+        shown = named if ctx.meta.get(_ALL) else FIRST
+        # Several flags may have one name.
+        sections = {
+            group: [
+                each for name in names if name in shown for each in options if each.name == name
+            ]
+            for group, names in GROUPS.items()
+        }
+        sections["Help"] = [
+            param
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option) and param.name not in named
+        ]
+        for group, options in sections.items():
+            records = [record for option in options if (record := option.get_help_record(ctx))]
+            if records:
+                with formatter.section(group):
+                    formatter.write_dl(records)
+
+
+def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help())
+        ctx.exit()

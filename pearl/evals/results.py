@@ -21,9 +21,8 @@ from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.plugins.version import __version__
-from pearl.runs.executors import RecordUnit
+from pearl.runs.executors import RecordUnit, Resources
 from pearl.runs.identity import prompt_digests, run_config
-from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
 EXECUTED = "executed"  # The method of these records

@@ -27,8 +27,7 @@ from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, asked_again
-from pearl.runs.executors import RecordUnit, local
-from pearl.runs.resources import Resources
+from pearl.runs.executors import RecordUnit, Resources, local
 from pearl.trace import OptionChosen, PlanAttempted, QuestionUnderstood, Trace
 
 

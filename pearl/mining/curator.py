@@ -21,9 +21,8 @@ from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, spread
 from pearl.planner.prompt import Rejected
-from pearl.runs.executors import RecordUnit
+from pearl.runs.executors import RecordUnit, Resources
 from pearl.runs.identity import RunConfig
-from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
 Outcome = Literal["kept", "wrong", "repeated", "failed"]

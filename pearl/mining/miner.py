@@ -31,8 +31,7 @@ from pearl.planner.examples import Example, load_examples
 from pearl.planner.material import Shown
 from pearl.planner.prompt import material
 from pearl.plugins.version import __version__
-from pearl.runs.executors import RecordUnit
-from pearl.runs.resources import Resources
+from pearl.runs.executors import RecordUnit, Resources
 from pearl.trace import Trace
 
 DRAFTS_VERSION: Literal[1] = 1

@@ -14,7 +14,7 @@ import pytest
 
 from pearl.cli import group as pearl_commands
 from pearl.cli import run
-from pearl.cli.help import Command
+from pearl.cli.options import Command
 from pearl.cli.writing import new_file
 from tests.cli.terminal import PLAN, STORY, Terminal
 from tests.skips import needs_full_device

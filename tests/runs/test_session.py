@@ -23,8 +23,7 @@ from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.runs import tasks as pearl_tasks
-from pearl.runs.executors import Task, Unit
-from pearl.runs.resources import Resources
+from pearl.runs.executors import Resources, Task, Unit
 from pearl.runs.session import Watcher
 from pearl.runs.store import RunSpec, Store
 from pearl.runs.tasks import CountedDocumentTasks

@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
-from pearl.cli.corpora import document_tasks, named_sources, source_option, together_option
-from pearl.cli.files import is_file
-from pearl.cli.help import Command
+from pearl.cli.files import document_tasks, is_file, named_sources, source_option, together_option
 from pearl.cli.options import (
     PATH,
+    Command,
     answer_options,
     budget_options,
     force_option,

@@ -14,10 +14,10 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from pearl.cli import writing
-from pearl.cli.corpora import document_tasks, together_option
-from pearl.cli.help import Command
+from pearl.cli.files import document_tasks, together_option
 from pearl.cli.options import (
     PATH,
+    Command,
     as_json,
     force_option,
     limit_options,

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from pearl.cli.help import Command
-from pearl.cli.options import force_option, option
+from pearl.cli.options import Command, force_option, option
 from pearl.cli.terminal import new_console
 from pearl.cli.writing import OutputWriter, make_folder
 

@@ -12,10 +12,10 @@ import click
 
 from pearl import plugins
 from pearl.cli.files import data_options, read_data
-from pearl.cli.help import Command
 from pearl.cli.options import (
     AT_LEAST_1,
     PATH,
+    Command,
     as_json,
     by_document_option,
     option,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from pearl.cli import corpora, files
-from pearl.cli.help import Command
+from pearl.cli import files
 from pearl.cli.options import (
     PATH,
+    Command,
     answer_options,
     option,
     refuse,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("plan_and_documents", nargs=-1, metavar="[PLAN] DOC...")
-@corpora.together_option
-@corpora.source_option
+@files.together_option
+@files.source_option
 @option(
     "--tasks", PATH,
     help="JSONL: id, plan | plan_path | question, document | document_path; the format of `pearl plan --data`.",
@@ -114,11 +114,11 @@ def command(
     if data is not None and is_address(address_of(data)):
         read = partial(files.open_samples, options)
         return _run(
-            StreamedTasks(read, text, values, corpora.sourced(named_paths)), out, options, text
+            StreamedTasks(read, text, values, files.sourced(named_paths)), out, options, text
         )
     if data is None:
         is_named = not is_printed or options["as_lines"]
-        work = corpora.document_tasks(
+        work = files.document_tasks(
             named, together=together, plan=text, parameters=given, is_named=is_named, outs=outs,
             sources=named_paths,
         )  # fmt: skip
@@ -126,9 +126,9 @@ def command(
     return _run(_data_tasks(text, values, options, named_paths), out, options, text)
 
 
-def _sources(declared: Sequence[str], said: tuple[str, ...]) -> tuple[corpora.NamedSource, ...]:
+def _sources(declared: Sequence[str], said: tuple[str, ...]) -> tuple[files.NamedSource, ...]:
     """The sources that a plan declares; others may stand in a settings file, for other plans."""
-    named = corpora.named_sources(said)
+    named = files.named_sources(said)
     for name, _, _ in named if _is_said("sources", ParameterSource.COMMANDLINE) else ():
         if name not in declared:
             raise UsageError(
@@ -227,7 +227,7 @@ _CHOOSE = ("limit", "subset", "columns")  # Options that need a file from its be
 
 
 def _data_tasks(
-    plan: str, values: Values, options: dict[str, Any], sources: tuple[corpora.NamedSource, ...]
+    plan: str, values: Values, options: dict[str, Any], sources: tuple[files.NamedSource, ...]
 ) -> DocumentTasks:
     """A task for each document of the data, and a failing task for each invalid row."""
     from pearl.runs.tasks import CountedDocumentTasks, DocumentTasks
@@ -238,7 +238,7 @@ def _data_tasks(
     is_whole = not (is_pipe or any(options[name] for name in _CHOOSE))
     is_large = is_whole and _estimated_rows(options["data"]) > _LARGE
     kind = DocumentTasks if is_large else CountedDocumentTasks
-    return kind(read, plan, values, corpora.sourced(sources))
+    return kind(read, plan, values, files.sourced(sources))
 
 
 def _estimated_rows(name: str) -> int:
@@ -268,7 +268,7 @@ def _run(
     directed(out, None)  # refuses an unknown suffix
     trace, rows_out = options["trace"], options["rows_out"]
     request = ExecuteRequest.of(click.get_current_context().params)
-    inputs = request.worked_on | corpora.identities(request)
+    inputs = request.worked_on | files.identities(request)
 
     def finish(ran: Finished[Task]) -> int:
         _write(ran, out, options)

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.corpora import document_tasks
-from pearl.cli.files import is_file
-from pearl.cli.help import Command
+from pearl.cli.files import document_tasks, is_file
 from pearl.cli.options import (
     PATH,
+    Command,
     batch_options,
     boxes_option,
     budget_options,

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.corpora import corpus_options, open_index
-from pearl.cli.help import Command
-from pearl.cli.options import as_json, option
+from pearl.cli.files import corpus_options, open_index
+from pearl.cli.options import Command, as_json, option
 from pearl.cli.terminal import notice
 from pearl.errors.escaping import counted, to_json
 

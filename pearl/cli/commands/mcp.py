@@ -14,10 +14,15 @@ import click
 from pydantic import Field
 
 from pearl.cli.commands.search import to_entry
-from pearl.cli.corpora import document_tasks, open_index, searcher_opened
-from pearl.cli.files import found_documents
-from pearl.cli.help import Command
-from pearl.cli.options import limit_options, model_opened, new_pearl, setting_options, store_option
+from pearl.cli.files import document_tasks, found_documents, open_index, searcher_opened
+from pearl.cli.options import (
+    Command,
+    limit_options,
+    model_opened,
+    new_pearl,
+    setting_options,
+    store_option,
+)
 from pearl.cli.terminal import notice
 from pearl.dsl.binding import bind
 from pearl.errors import DataError, PearlError, UsageError

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.files import data_options, read_data
-from pearl.cli.help import Command
-from pearl.cli.options import PATH, as_json, option, setting_options, unit_options
+from pearl.cli.options import PATH, Command, as_json, option, setting_options, unit_options
 from pearl.cli.terminal import notice
 from pearl.cli.work import Finished, Work, no_reply, report_left_out, report_reasons, run_units
 from pearl.cli.writing import keep_inputs

@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from pearl import plugins
-from pearl.cli.help import Command
-from pearl.cli.options import PATH, as_json, option, setting_options
+from pearl.cli.options import PATH, Command, as_json, option, setting_options
 from pearl.cli.terminal import notice
 from pearl.documents.tokens import known_window, known_windows
 from pearl.errors.escaping import to_json, visible

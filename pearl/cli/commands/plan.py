@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli import corpora
+from pearl.cli import files
 from pearl.cli.files import check_data, data_options, named_values, open_samples
-from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
+    Command,
     as_json,
     force_option,
     open_pearl,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     "--parameter parameters", str, "Take this text of QUESTION as a parameter of the plan.", metavar="NAME=VALUE", multiple=True,
 )  # fmt: skip
 @reuse_option
-@corpora.source_option
+@files.source_option
 @data_options
 @setting_options(stages=("calling", "drafting", "planning"))
 @option("--fresh", bool, "With --data, ignore stored replies.")
@@ -94,7 +94,7 @@ def command(question: str | None, **options: Any) -> int:
         with written_store(options["store"]) as opened:
             replies = opened.fresh() if fresh else opened
             return asyncio.run(_many(options, replies, writer))
-    named = corpora.named_sources(options["sources"])
+    named = files.named_sources(options["sources"])
     values = named_values("--parameter", options["parameters"])
     found = kept_plan(options, question or "", options["kind"] or "document", values)
     return asyncio.run(_one(question or "", options, writer, values, found and found[0], named))
@@ -102,7 +102,7 @@ def command(question: str | None, **options: Any) -> int:
 
 async def _one(
     question: str, options: dict[str, Any], writer: OutputWriter, values: dict[str, str],
-    checked: CheckedPlan | None, named: tuple[corpora.NamedSource, ...],
+    checked: CheckedPlan | None, named: tuple[files.NamedSource, ...],
 ) -> int:  # fmt: skip
     from pearl.runs.kept_plans import KeptPlans
     from pearl.trace import Trace
@@ -114,7 +114,7 @@ async def _one(
         file = stack.enter_context(writer.open(options["out"]))
         events = Trace()
         if checked is None:
-            opened = corpora.opened_sources(named, corpora.source_identity(named))
+            opened = files.opened_sources(named, files.source_identity(named))
             given = {each.name: (each.document, each.about) for each in opened}
             kind: DocumentKind = options["kind"] or "document"
             async with open_pearl(options) as pearl:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.files import data_options, read_data, read_input
-from pearl.cli.help import Command
 from pearl.cli.options import (
     AT_LEAST_1,
     PATH,
+    Command,
     force_option,
     open_pearl,
     option,

@@ -241,7 +241,7 @@ def _resumed(
                 help=f"--embeddings {visible(str(was))}" if was else "leave out --embeddings",
             )
         if isinstance(asked, ExecuteRequest):
-            from pearl.cli.corpora import identities
+            from pearl.cli.files import identities
 
             if asked.together and "-" in asked.plan_and_documents:
                 raise UsageError(

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.corpora import corpus_options, open_index, searcher_opened
-from pearl.cli.files import is_file
-from pearl.cli.help import Command
-from pearl.cli.options import as_json, option, private_option, refuse, setting_options
+from pearl.cli.files import corpus_options, is_file, open_index, searcher_opened
+from pearl.cli.options import Command, as_json, option, private_option, refuse, setting_options
 from pearl.cli.terminal import data_stdout, new_console, notice
 from pearl.documents.passages import WORD, Stem
 from pearl.errors.escaping import to_json

@@ -17,8 +17,7 @@ from pearl.llm.middleware.batching import DEFAULT_PACE, Batched, BatchProgress, 
 from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.retry import CircuitBreaker
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Listener, Outcome, Task, Unit, local
-from pearl.runs.resources import Resources
+from pearl.runs.executors import Listener, Outcome, Resources, Task, Unit, local
 from pearl.trace import Event
 
 DESCRIPTION = "by a Batch API: half the price, hours later"

@@ -13,8 +13,7 @@ from typing import TypeVar
 from pearl.errors.callers import WARNING, log
 from pearl.interpreter.requests import n_more_readers
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Listener, Outcome, Unit
-from pearl.runs.resources import Resources, loader_key
+from pearl.runs.executors import Listener, Outcome, Resources, Unit, loader_key
 from pearl.trace import Trace
 
 Item = TypeVar("Item")

@@ -33,11 +33,10 @@ from pearl.errors import PearlError, UsageError
 from pearl.errors.privacy import is_private
 from pearl.pipeline import Pearl
 from pearl.plugins.extras import require_extra
-from pearl.runs.executors import Listener, Outcome, Task, Unit
+from pearl.runs.executors import Listener, Outcome, Resources, Task, Unit
 from pearl.runs.executors.local import AHEAD, UNDER_WAY, document_of, in_order, perform
 from pearl.runs.identity import version
 from pearl.runs.ledger import Account, Answer, Ledger, Line, Message, Terms, portable
-from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
 DESCRIPTION = "on a Ray cluster whose nodes come and go"

@@ -19,12 +19,11 @@ from pearl.errors import DataError, ModelError, PlanError, UsageError
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Client, ClientSettings
-from pearl.runs.executors import Outcome, Task, local
+from pearl.runs.executors import Outcome, Resources, Task, local
 from pearl.runs.executors import ray as on_ray
 from pearl.runs.executors.ray import RayWorker
 from pearl.runs.identity import version
 from pearl.runs.ledger import Terms
-from pearl.runs.resources import Resources
 from tests.runs.executors.clustered import ROOT
 from tests.skips import needs_ray
 
