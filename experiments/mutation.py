@@ -1,23 +1,19 @@
-"""Which one-line changes no test notices: mutants of the code, sampled, each against its own tests.
+"""Which one-line changes no test notices: mutants of the code, each against the tests nearest to its file.
 
-    python experiments/mutation.py [--n 300] [--seed 0] [--parts dsl middleware] [--jobs 2] [--out FILE]
-    python experiments/mutation.py --parts retrieval actions tables interpreter middleware view
+    python experiments/mutation.py --changed [BASE]       # the files that differ from BASE: what the gate runs
+    python experiments/mutation.py pearl/dsl [FILE_OR_FOLDER...] --n 300
 
-Needs `pip install cosmic-ray`, which makes the mutants (its driver wants a database and a configuration,
-and mutmut a layout of its own; neither is used). A line is drawn first and then one of its mutants, lest
-the eleven replacements of every `+` crowd out the rest; mutants that differ in annotations alone are none.
-The tests run in copies of the tracked files, so the working tree stays as it is; lines are drawn in a random
-order over all parts, so what is done when somebody stops it is a sample, too. The file says of each mutant
-what it was and whether it was killed; where there is one already, mutants that were killed are not run again,
-nor survivors of which somebody wrote in `explained` why they change nothing that matters.
+A line is drawn first and then one of its mutants, lest lines with many operators crowd out the rest. The nearest tests of a
+file are those in the folder of its package and those that name it or what it defines; the file's doctests belong to them.
+A mutant is killed by the first of these tests that fails, or survives. Survivors that change nothing that matters are explained in
+`experiments/mutants.json`. Without BASE a change is what the branch adds to `origin/main`, or else the last commit. Mutants that are not
+done after `--seconds` are not counted. Exit code 1 if less than `--at-least` of those counted are killed or explained.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import contextlib
-import difflib
 import json
 import os
 import random
@@ -27,198 +23,154 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any
 
 ROOT = Path(__file__).parents[1]
+EXPLAINED = ROOT / "experiments/mutants.json"
 
-PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "dsl": (
-        "pearl/dsl",
-        ("tests/dsl", "tests/planner/test_writer.py"),
-    ),
-    "retrieval": (
-        "pearl/retrieval",
-        (
-            "tests/retrieval",
-            "tests/contracts/test_retrieval.py",
-            "tests/contracts/test_sources.py",
-            "tests/cli/commands/test_search.py",
-        ),
-    ),
-    "actions": (
-        "pearl/actions",
-        (
-            "tests/actions",
-            "tests/contracts/test_native.py",
-            "tests/interpreter",
-        ),
-    ),
-    "tables": (
-        "pearl/tables",
-        (
-            "tests/tables",
-            "tests/interpreter/test_table_steps.py",
-            "tests/interpreter/test_untidy_tables.py",
-        ),
-    ),
-    "interpreter": (
-        "pearl/interpreter",
-        (
-            "tests/interpreter",
-            "tests/test_pipeline.py",
-            "tests/test_chain.py",
-            "tests/test_plans_over_rows.py",
-            "tests/runs/test_forecast.py",
-        ),
-    ),
-    "replies": (
-        "pearl/replies",
-        (
-            "tests/replies",
-            "tests/interpreter",
-            "tests/contracts/test_reply_limits.py",
-        ),
-    ),
-    "view": (
-        "pearl/view",
-        ("tests/view", "tests/cli/test_pages.py", "tests/cli/commands/test_view.py"),
-    ),
-    "telemetry": ("pearl/telemetry", ("tests/telemetry",)),
-    "evidence": (
-        "pearl/documents/evidence",
-        (
-            "tests/documents/evidence",
-            "tests/interpreter/test_replies.py",
-            "tests/test_pipeline.py",
-        ),
-    ),
-    "store": ("pearl/runs/store", ("tests/runs/store", "tests/cli/test_kept.py")),
-    "middleware": (
-        "pearl/llm/middleware",
-        (
-            "tests/llm/middleware",
-            "tests/llm/middleware/test_budget.py",
-            "tests/runs/executors/test_batch.py",
-        ),
-    ),
-}
-"""What is changed, and the tests of it."""
+N_TEST_FILES = 12
+"""Test files that a mutant is run against: a kill comes from the first three as a rule, and each costs a survivor its time."""
+
+LIMIT_S = 45
+"""Most seconds of a mutant: one that takes longer survives, unless it does not end at all within twice that."""
+
+SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Break: ast.Continue, ast.Continue: ast.Break,
+}  # fmt: skip
 
 
-def files(part: str) -> list[Path]:
-    """The modules of a part; a part may be a module or, once it has grown, a folder."""
-    path = ROOT / PARTS[part][0]
-    return [path.with_suffix(".py")] if not path.is_dir() else sorted(path.rglob("*.py"))
+@dataclass(frozen=True)
+class Mutant:
+    """A changed line."""
+
+    file: str
+    line: int
+    diff: str
+    """The line and what changes in it, without its number: edits above it do not matter."""
+    code: str
+    """The whole module with the change."""
 
 
-def mutants(path: Path) -> dict[int, list[tuple[str, int]]]:
-    """Operator and number of every mutant of a file, by line."""
-    from cosmic_ray.ast import ast_nodes, get_ast
-    from cosmic_ray.plugins import get_operator, operator_names
-
-    tree = get_ast(path.read_text())
-    nodes = list(ast_nodes(tree))
-    found: dict[int, list[tuple[str, int]]] = defaultdict(list)
-    for name in operator_names():
-        kind = get_operator(name)
-        if kind.arguments():
-            continue
-        operator, number = kind(), 0
-        for node in nodes:
-            for (line, _), _ in operator.mutation_positions(node):
-                found[line].append((name, number))
-                number += 1
-    return found
-
-
-def mutated(code: str, name: str, number: int) -> str | None:
-    """The code with one change; None where that changes nothing that runs."""
-    from cosmic_ray.mutating import mutate_code
-    from cosmic_ray.plugins import get_operator
-
-    changed = mutate_code(code, get_operator(name)(), number)
-    if changed is None:
-        return None
-    try:
-        return changed if meant(changed) != meant(code) else None
-    except SyntaxError:
-        return None
+def changed_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Replacements of a node, each of which means something else."""
+    match node:
+        case ast.Compare(left, [operator, *more], comparators) if type(operator) in SWAPPED:
+            yield ast.Compare(left, [SWAPPED[type(operator)](), *more], comparators)  # type: ignore[list-item]
+        case ast.BoolOp(operator, values):
+            yield ast.BoolOp(SWAPPED[type(operator)](), values)  # type: ignore[arg-type]
+        case ast.BinOp(left, operator, right) if type(operator) in SWAPPED:
+            yield ast.BinOp(left, SWAPPED[type(operator)](), right)  # type: ignore[arg-type]
+        case ast.UnaryOp(ast.Not(), operand):
+            yield operand
+        case ast.Constant(value) if isinstance(value, bool):
+            yield ast.Constant(not value)
+        case ast.Constant(value) if isinstance(value, int | float):
+            yield ast.Constant(value + 1)
+        case ast.IfExp(test, body, orelse):
+            yield ast.IfExp(test, orelse, body)
+        case ast.If(test) | ast.While(test):
+            changed = {**dict(ast.iter_fields(node)), "test": ast.UnaryOp(ast.Not(), test)}
+            yield type(node)(**changed)
+        case ast.Return(value) if value is not None and not isinstance(value, ast.Constant):
+            yield ast.Return(ast.Constant(None))
+        case ast.Expr(ast.Call() | ast.Await()):
+            yield ast.Pass()
+        case ast.Break() | ast.Continue():
+            yield SWAPPED[type(node)]()
 
 
-def meant(code: str) -> str:
-    """The tree without what annotates it: annotations are never evaluated here."""
-    tree = ast.parse(code)
-    for node in ast.walk(tree):
-        for field in ("annotation", "returns"):
-            if hasattr(node, field):
-                setattr(node, field, None if field == "returns" else ast.Constant(None))
-    return ast.dump(tree)
+def mutants_by_line(path: Path) -> dict[int, list[tuple[ast.AST, str, int | None, ast.AST]]]:
+    """The mutants of a module by line: the parent, its field, the index in it, the new node."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    by_line: dict[int, list[tuple[ast.AST, str, int | None, ast.AST]]] = {}
+
+    def visit(parent: ast.AST) -> None:
+        for name, value in ast.iter_fields(parent):
+            if name in {"annotation", "returns", "decorator_list", "type_params"}:
+                continue  # annotations are never evaluated here
+            for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
+                if not isinstance(node, ast.AST):
+                    continue
+                if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+                    continue
+                line = getattr(node, "lineno", 0)
+                for new in changed_nodes(node):
+                    by_line.setdefault(line, []).append((parent, name, index, new))
+                visit(node)
+
+    visit(tree)
+    by_line.setdefault(0, []).append((tree, "", None, tree))
+    return by_line
 
 
-def drawn(parts: list[str], n: int, seed: int) -> Iterator[tuple[str, Path, str, int, str]]:
-    """So many mutants: part, file, operator, number and the changed code."""
+def drawn(files: Sequence[Path], seed: int) -> Iterator[Mutant]:
+    """Mutants of the files in random order, one a line."""
     draw = random.Random(seed)
-    lines = [
-        (part, path, found)
-        for part in parts
-        for path in files(part)
-        for _, found in sorted(mutants(path).items())
-    ]
+    trees = {path: mutants_by_line(path) for path in files}
+    lines = [(path, line) for path in files for line in sorted(trees[path]) if line]
     draw.shuffle(lines)
-    for part, path, found in lines:
-        if n == 0:
-            return
-        name, number = draw.choice(found)
-        code = mutated(path.read_text(), name, number)
-        if code is not None:
-            n -= 1
-            yield part, path, name, number, code
+    for path, line in lines:
+        tree = trees[path][0][0][0]
+        parent, name, index, new = draw.choice(trees[path][line])
+        holder = getattr(parent, name)
+        old = holder if index is None else holder[index]
+
+        def put(node: ast.AST) -> None:
+            if index is None:  # noqa: B023 - called within this turn of the loop
+                setattr(parent, name, node)  # noqa: B023
+            else:
+                holder[index] = node  # noqa: B023
+
+        put(ast.fix_missing_locations(ast.copy_location(new, old)))
+        code = ast.unparse(tree)
+        put(old)
+        before, after = (ast.unparse(node).partition("\n")[0] for node in (old, new))
+        text = path.read_text(encoding="utf-8").split("\n")[line - 1].strip()
+        yield Mutant(str(path.relative_to(ROOT)), line, f"{text}  |  {before} -> {after}", code)
 
 
-def killer(copy: Path, part: str, path: Path, code: str, limit_s: float) -> str | None:
-    """The first test that fails with the changed code, `time` where none ends; None if all pass."""
-    place = copy / path.relative_to(ROOT)
-    before = place.read_text()
-    tests = [
-        str(file.relative_to(copy))
-        for name in PARTS[part][1]
-        for file in (sorted((copy / name).rglob("test_*.py")) or [copy / name])
-    ]
-    about = re.compile(rf"\b{path.stem}\b")  # first those that name the module: they tell soonest
-    tests.sort(
-        key=lambda name: (path.stem not in name, not about.search((copy / name).read_text()))
-    )
-    command = [
-        sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "--tb=line", "-rfE",
-        "--timeout", "90", "-p", "no:cacheprovider", *tests, str(place.relative_to(copy)),
-    ]  # fmt: skip
-    env = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    place.write_text(code)
-    try:
-        with subprocess.Popen(
-            command, cwd=copy, env=env, text=True, start_new_session=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        ) as running:  # fmt: skip
-            try:
-                said, _ = running.communicate(timeout=limit_s)
-            except subprocess.TimeoutExpired:
-                return "time"  # it runs for ever, which somebody would notice
-            finally:
-                with contextlib.suppress(
-                    ProcessLookupError
-                ):  # children of the tests, if any are left
-                    os.killpg(running.pid, signal.SIGKILL)
-    finally:
-        place.write_text(before)
-    if running.returncode == 0:
-        return None
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
-    return failed[1] if failed else said[-300:].strip() or f"exit code {running.returncode}"
+def nearest_tests(path: Path, words: dict[str, set[str]]) -> list[str]:
+    """The test files of a module, the nearest first."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    defined = {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+    names = {name for name in {*defined, path.stem} if len(name) > 3 and name[0] != "_"}
+    n_files = Counter(name for found in words.values() for name in names & found)
+    folder = f"tests/{'/'.join(path.relative_to(ROOT / 'pearl').parent.parts)}"
+
+    def nearness(name: str) -> float:
+        named = sum(1 / n_files[each] for each in names & words[name])
+        return named + (path.stem in Path(name).stem) + 0.1 * name.startswith(folder)
+
+    near = sorted(words, key=nearness, reverse=True)
+    return [name for name in near[:N_TEST_FILES] if nearness(name)]
+
+
+def changed_files(base: str | None) -> list[Path]:
+    """The modules of pearl that differ from a commit."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    head = git("rev-parse", "HEAD")
+    base = base or git("merge-base", "HEAD", "origin/main")
+    if base in {"", head}:
+        base = git("rev-parse", "HEAD~1")
+    names = git("diff", "--name-only", "--diff-filter=d", base, "--", "pearl") if base else ""
+    return [ROOT / name for name in names.split("\n") if name.endswith(".py")]
 
 
 def copied(folder: Path) -> Path:
@@ -227,95 +179,158 @@ def copied(folder: Path) -> Path:
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     for name in filter(None, listed.stdout.split("\0")):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes((ROOT / name).read_bytes())
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes((ROOT / name).read_bytes())
     return folder
 
 
-def difference(path: Path, code: str) -> str:
-    """What a mutant changes, a line around it, and no line numbers: an edit above would move them."""
-    lines = difflib.unified_diff(path.read_text().splitlines(True), code.splitlines(True), n=1)
-    return "".join(line for line in list(lines)[2:] if not line.startswith("@@"))
+def started(copy: Path, tests: Sequence[str], log: Path) -> int:
+    """Fork a child that runs tests in a copy; its pid. What they all import is imported here, once."""
+    pid = os.fork()
+    if pid:
+        return pid
+    os.setsid()
+    os.chdir(copy)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.path.insert(0, str(copy))
+    os.environ["PYTHONPATH"] = str(copy)
+    code = 3
+    try:
+        import pytest
+
+        options = ["-q", "-x", "-n", "0", "--tb=line", "-rfE", "-p", "no:cacheprovider"]
+        code = int(pytest.main([*options, *tests]))
+    except BaseException:  # noqa: BLE001 - the parent reads it in the log
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
 
 
-def written(path: Path, summary: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """The record, a mutant a line."""
-    head = json.dumps(summary)[:-1]
-    rows = sorted(rows, key=lambda row: (row["status"] == "killed", row["file"], row["diff"]))
-    body = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    path.write_text(f'{head}, "mutants": [\n{body}\n]}}\n')
+def run_all(
+    mutants: Sequence[Mutant], tests: dict[str, list[str]], jobs: int, seconds: float
+) -> dict[Mutant, str]:
+    """Each mutant with the test that killed it, or nothing; without those that were not done in time."""
+    import aiohttp, click, jinja2, lark, lxml.etree, numpy, pydantic, pytest, rich.console  # noqa: E401, F401, I001
+
+    ends = time.monotonic() + seconds
+    waiting, verdicts = list(reversed(mutants)), dict[Mutant, str]()
+    with tempfile.TemporaryDirectory() as folder:
+        copies = [copied(Path(folder, str(number))) for number in range(jobs)]
+        running: dict[int, tuple[Mutant, Path, float]] = {}
+        n_started = 0
+
+        def end(pid: int, status: int) -> None:
+            mutant, copy, _ = running.pop(pid)
+            (copy / mutant.file).write_bytes((ROOT / mutant.file).read_bytes())
+            copies.append(copy)
+            report = (copy / "mutation.log").read_text(errors="replace")
+            if os.WIFEXITED(status) and os.WEXITSTATUS(status) in {0, 5}:
+                verdicts[mutant] = ""
+            else:
+                failed = re.search(r"^(?:FAILED|ERROR) (\S+)", report, re.MULTILINE)
+                verdicts[mutant] = (
+                    failed[1] if failed else report[-200:].strip() or "no test starts"
+                )
+
+        while running or (waiting and time.monotonic() < ends):
+            while copies and waiting and time.monotonic() < ends:
+                mutant, copy = waiting.pop(), copies.pop()
+                place = copy / mutant.file
+                place.write_text(mutant.code, encoding="utf-8")
+                n_started += 1  # byte code is known by the second and the size of its source
+                os.utime(place, (1_000_000_000 + n_started,) * 2)
+                pid = started(copy, [*tests[mutant.file], mutant.file], copy / "mutation.log")
+                running[pid] = (mutant, copy, time.monotonic())
+            for pid, (mutant, _, began) in list(running.items()):
+                done, status = os.waitpid(pid, os.WNOHANG)
+                took = time.monotonic() - began
+                if done:
+                    end(pid, status)
+                elif took > LIMIT_S or time.monotonic() > ends:
+                    os.killpg(pid, signal.SIGKILL)
+                    _, status = os.waitpid(pid, 0)
+                    end(pid, status)
+                    verdicts.pop(mutant)
+                    if took > LIMIT_S:
+                        verdicts[mutant] = ""
+            time.sleep(0.05)
+        check_killers(copied(Path(folder, "unchanged")), verdicts)
+    return verdicts
 
 
-def main() -> None:
+def check_killers(copy: Path, verdicts: dict[Mutant, str]) -> None:
+    """Exit if a test that killed a mutant fails without it, too."""
+    killers = sorted({name.partition("[")[0] for name in verdicts.values() if "::" in name})
+    if not killers:
+        return
+    pid = started(copy, killers, copy / "mutation.log")
+    _, status = os.waitpid(pid, 0)
+    if status:
+        sys.exit(
+            "tests fail without a mutant, too:\n" + (copy / "mutation.log").read_text()[-1_500:]
+        )
+
+
+def main() -> int:
+    """Draw, run, print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--n", type=int, default=300)
+    parser.add_argument("paths", nargs="*", type=Path)
+    parser.add_argument("--changed", nargs="?", const="", metavar="BASE")
+    parser.add_argument("--n", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument(
-        "--patience", type=float, default=4.0, help="how many times as long as without a change"
-    )
-    parser.add_argument("--out", type=Path, default=Path("mutants.json"))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=float, default=100.0)
+    parser.add_argument("--at-least", type=float, default=0.85)
     options = parser.parse_args()
-    known: dict[tuple[str, str], dict[str, Any]] = {}
-    if options.out.exists():
-        for row in json.loads(options.out.read_text())["mutants"]:
-            known[row["file"], row["diff"]] = row
-    rows: list[dict[str, Any]] = []
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        ThreadPoolExecutor(max_workers=options.jobs) as pool,
-    ):
-        copies: SimpleQueue[Path] = SimpleQueue()
-        for place in range(options.jobs):
-            copies.put(copied(Path(folder, str(place))))
-
-        def tried(part: str, path: Path, code: str, limit_s: float) -> str | None:
-            copy = copies.get()
-            try:
-                return killer(copy, part, path, code, limit_s)
-            finally:
-                copies.put(copy)
-
-        def unchanged(part: str) -> float:
-            path, start = files(part)[0], time.monotonic()
-            if failed := tried(part, path, path.read_text(), 600.0):
-                raise SystemExit(f"the tests of {part} fail without any change: {failed}")
-            return max(60.0, options.patience * (time.monotonic() - start))
-
-        # A suite that fails as it is kills everything.
-        limits = dict(zip(options.parts, pool.map(unchanged, options.parts), strict=True))
-        running = {}
-        for part, path, name, number, code in drawn(options.parts, options.n, options.seed):
-            diff, where = difference(path, code), str(path.relative_to(ROOT))
-            row = known.get((where, diff), {})
-            if row.get("status") == "killed" or row.get("explained"):
-                rows.append(row)
-                continue
-            row = {"part": part, "file": where, "operator": name, "number": number, "diff": diff}
-            running[pool.submit(tried, part, path, code, limits[part])] = row
-        for done in as_completed(running):
-            row, by = running[done], done.result()
-            rows.append(
-                {**row, "status": "killed" if by else "survived", "by": by, "explained": ""}
-            )
-            if not by:
-                print(f"survived: {row['file']}\n{row['diff']}", flush=True)
-            summary = {"seed": options.seed, **counted(rows)}
-            written(options.out, summary, rows)
-    summary = {"seed": options.seed, **counted(rows)}
-    written(options.out, summary, rows)
-    n_real = summary["n"] - summary["explained"]
-    score = round(summary["killed"] / n_real, 3)
-    print(f"{summary['killed']} of {n_real} killed, {summary['explained']} explained")
-    print(json.dumps({"bench": "mutation", **summary, "score": score}))
-
-
-def counted(rows: list[dict[str, Any]]) -> dict[str, int]:
-    """How many mutants there are, and of each end."""
-    counts = Counter("explained" if row["explained"] else row["status"] for row in rows)
-    return {"n": len(rows), **{end: counts[end] for end in ("killed", "explained", "survived")}}
+    if options.changed is not None:
+        files = changed_files(options.changed or None)
+    else:
+        found = (path.resolve() for path in options.paths or [ROOT / "pearl"])
+        files = [
+            file
+            for path in found
+            for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])
+        ]
+    known = {(row["file"], row["diff"]): row["why"] for row in json.loads(EXPLAINED.read_text())}
+    mutants = []
+    for mutant in drawn(files, options.seed):
+        if len(mutants) == options.n:
+            break
+        mutants.append(mutant)
+    if not mutants:
+        print("no module of pearl differs")
+        return 0
+    explained = [each for each in mutants if (each.file, each.diff) in known]
+    listed = subprocess.run(
+        ["git", "ls-files", "tests/**test_*.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    words = {
+        name: set(re.findall(r"\w+", (ROOT / name).read_text(encoding="utf-8")))
+        for name in listed.stdout.split()
+        if (ROOT / name).is_file() and not name.startswith(("tests/browser", "tests/real"))
+    }
+    tests = {name: nearest_tests(ROOT / name, words) for name in {each.file for each in mutants}}
+    verdicts = run_all(
+        [each for each in mutants if each not in explained], tests, options.jobs, options.seconds
+    )
+    for mutant, killer in verdicts.items():
+        if not killer:
+            print(f"survives: {mutant.file}:{mutant.line}: {mutant.diff}")
+    n_killed, n = sum(map(bool, verdicts.values())), len(verdicts) + len(explained)
+    share = (n_killed + len(explained)) / max(n, 1)
+    print(
+        f"{n} of {len(mutants)} mutants of {len(files)} files: {n_killed} killed, {len(explained)} explained ({share:.0%})"
+    )
+    return int(share < options.at_least)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
