@@ -32,7 +32,7 @@ ARTICLE = {
 
 OWN_TESTS = {
     "reproduce_convfinqa.py", "retrieval/cranfield.py", "mutation.py", "fuzz.py", "planners.py",
-    "extractbench.py", "reader.run", "reader.prompts", "reader.checker", "reader.forms", "directory.evaluate", "bench/cluster.py",
+    "extractbench.py", "reader.run", "reader.checker", "directory.evaluate", "bench/cluster.py",
     "record_demo.py", "ablation.py", "retrieval/looking.py",
 }  # fmt: skip
 """Those with tests of their own, that need a large package, or that write the recording of the package."""

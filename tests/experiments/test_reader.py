@@ -5,11 +5,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from experiments.reader import prompts, run
+from experiments.reader import run
 from experiments.reader.questions import (
     FOLDER,
     HALVES,
@@ -20,11 +19,8 @@ from experiments.reader.questions import (
 )
 from experiments.reader.rules import is_silent, normal, outcome
 from pearl import Pearl
-from pearl.documents.passages import sentences
 from pearl.dsl.checker import compile_plan
-from pearl.dsl.signatures import ValueType
 from pearl.llm.backends.scripted import Scripted
-from pearl.replies.typed import form_text, reply_constraint
 
 QUESTIONS = read_questions()
 SHARED = list(map(json.loads, (FOLDER / "questions_shared.jsonl").read_text("utf-8").splitlines()))
@@ -277,81 +273,3 @@ def test_an_undecided_or_failed_answer_is_not_right() -> None:
         [{**result, "status": "undecided"}, {**result, "error": "no server"}], QUESTIONS
     )
     assert lines[-2].split()[:9] == ["all", "2", "0", "0%-66%", "0", "0", "1", "1", "0/0"]
-
-
-@pytest.mark.parametrize("name", prompts.VARIANTS)
-def test_every_variant_asks_and_reads_its_own_form(name: str) -> None:
-    asked = [(q, prompts.request(name, q)) for q in prompts.single_steps("dev")]
-    assert any(request for _, request in asked)
-    for question, request in asked:
-        if request is None:
-            continue
-        text = text_of(question["text"])
-        told = "\n".join(each["content"] for each in request["messages"])
-        assert text in told
-        assert request["id"] == f"{name}/{question['id']}"
-        reply, quote = question["right"], text[sentences(text)[-1].start :].strip()
-        if request["schema"] is not None:
-            filled = _filled(request["schema"]["properties"], question["right"], quote)
-            jsonschema.validate(filled, request["schema"])
-            reply = json.dumps(filled)
-        answer, quotes = prompts.read(name, reply)
-        assert outcome(answer, question) == "right"
-        assert name == "bare" or prompts.are_true(quotes, text)
-
-
-def test_the_form_of_pearl_is_one_of_the_variants() -> None:
-    kinds = {"text": "one or some", "number": "one or some", "yesno": "one or some, quote first"}
-    wanted = {"text": ValueType.TEXT, "number": ValueType.NUMBER, "yesno": ValueType.BOOL}
-    for kind, name in {**kinds, "list": "entries, quotes"}.items():
-        said, schema = prompts.form_of(prompts.VARIANTS[name], kind)
-        own = wanted.get(kind, ValueType.LIST)
-        assert form_text(own) == f"{prompts.ASKED}{said}"
-        assert [*schema["properties"]] == [*reply_constraint(own).json_form.schema["properties"]]
-
-
-def _filled(properties: dict[str, Any], right: str, quote: str) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for key, kind in properties.items():
-        one = quote if key.startswith("quote") else right
-        if key == "verdict":
-            one = normal(right).split()[0]
-        inner = kind.get("items", {}).get("properties")
-        value = _filled(inner, right, quote) if inner else one
-        made[key] = [value] if kind.get("type") == "array" else value
-    return made
-
-
-def test_requests_are_asked_and_scored(model: str, tmp_path: Path) -> None:
-    lines = invoked(
-        prompts.main, "requests", "--variants", "bare,one or some, quote first"
-    ).splitlines()
-    asked = prompts.single_steps("dev")
-    n_lists = sum(each["kind"] == "list" for each in asked)
-    assert len(lines) == 2 * len(asked) - n_lists
-    out = tmp_path / "replies.jsonl"
-    asked = ["ask", "--model", model, "--out", str(out), "--variants", "bare", "--limit", "1"]
-    assert invoked(prompts.main, *asked) == invoked(prompts.main, "score", str(out))
-    assert invoked(prompts.main, *asked).splitlines()[1].split()[:3] == ["bare", "1/1", "[21%,"]
-    out.write_text(
-        json.dumps({"id": "quotes/ferryman-01", "text": REPLY, "n_output_tokens": 9}) + "\n"
-        + json.dumps({"id": "quotes/ferryman-10", "text": '{"answer": null, "quotes": []}'}) + "\n",
-        encoding="utf-8",
-    )  # fmt: skip
-    row = invoked(prompts.main, "score", str(out)).splitlines()[1].split()
-    assert row[:7] == ["quotes", "2/2", "[34%,", "100%]", "0/1", "1/1", "1/1"]
-
-
-@pytest.mark.parametrize(
-    ("reply", "answer", "quotes"),
-    [
-        ('```json\n{"answer": "a", "quotes": ["q"]}\n```', "a", ["q"]),
-        ('{"quote": null, "answer": null}', None, []),
-        ('{"entries": [{"entry": "a", "quote": "q"}, {"entry": "b", "quote": "r"}]}', "- a\n- b", ["q", "r"]),
-        ('{"entries": [], "quotes": []}', None, []),
-        ('{"verdict": "no", "quotes": ["q"]}', "no", ["q"]),
-        ('{"answer": "cut of', '{"answer": "cut of', []),
-    ],
-)  # fmt: skip
-def test_replies_are_read(reply: str, answer: str | None, quotes: list[str]) -> None:
-    assert prompts.read_json(reply) == (answer, quotes)
