@@ -182,7 +182,13 @@ class CostEstimator:
             costs = by._of_step(step, action)
             if action.composes and costs != StepCosts():
                 self.checked = self._of_checker(step)
-            elif "claims" in action.traits and self._checker.check != "off":
+            elif self._checker.check != "off" and (
+                "claims" in action.traits
+                or (
+                    action.cost == "text"
+                    and self._calls.graph.gives[step.output] is ValueType.NUMBER
+                )
+            ):
                 self.checked = self._of_claims((Field(step.output),), 1)
             elif action.extracts and self._checker.check != "off":
                 # imported on use: few plans extract

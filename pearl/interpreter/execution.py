@@ -17,6 +17,7 @@ from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import EmptyListError, Value, as_text, behind
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, collect
+from pearl.documents.evidence.agreeing import unstated_number
 from pearl.documents.numbers import (
     UnclearNumberError,
     find_quantity,
@@ -265,7 +266,8 @@ class _Interpreter:
             usage=read.usage, reply=read.text, quotes=read.reply.quotes,
             state=read.reply.state, why=read.reply.why, truncated=read.truncated,
         )  # fmt: skip
-        if "claims" in task.action.traits and result.state == "found":
+        is_number = task.gives is ValueType.NUMBER and task.document is not None
+        if result.state == "found" and (is_number or "claims" in task.action.traits):
             return await self._with_checked_figure(step, task, read, result)
         return result
 
@@ -332,9 +334,9 @@ class _Interpreter:
         value = f"{result.value} ({told})" if isinstance(result.value, str) else result.value
         return replace(result, value=value, truncated=told)
 
-    def _quoting(self, step: Step, reply: str) -> StepReply:
-        """A reply, whose quotes are looked up in the sources that its step reads."""
-        return StepReply(step.output, reply, sources=self._graph.read_by[step.output])
+    def _quoting(self, step: Step, reply: str, *given: str) -> StepReply:
+        """A reply, whose quotes are looked up in the sources that its step reads, and in texts that it was given."""
+        return StepReply(step.output, reply, given, sources=self._graph.read_by[step.output])
 
     def _heads(self, passages: Sequence[Evidence]) -> list[str]:
         """The name, the metadata and the beginning of each document of passages, which name its company and its period."""
@@ -407,20 +409,32 @@ class _Interpreter:
     async def _with_checked_figure(
         self, step: Step, task: ActionTask, read: TextReply, result: StepResult
     ) -> StepResult:
-        """A figure, unless the checker does not find it in its quotes; the documents of these name the company."""
+        """A number that its quotes have, or that the checker finds in them, else undecided; one that the action counts is marked."""
         document = self._calls.document
-        passages, _ = collect([self._quoting(step, read.text)], document)
-        if not passages:
+        quoting = self._quoting(step, read.text, task.document or "")
+        passages, others = collect([quoting], document)
+        doubt = ""
+        if task.gives is ValueType.NUMBER and task.document is not None:
+            asked = " ".join((*(value for _, value in task.arguments), task.question))
+            given = [each.text for each in others if each.reason == "given"]
+            doubt = unstated_number(result.text, [each.text for each in passages] + given, asked)
+        if doubt and "counts" in task.action.traits:
+            told = f"the number is counted by the model, {doubt}"
+            return replace(result, truncated=result.truncated or told)
+        why = doubt
+        if passages and (doubt or "claims" in task.action.traits):
+            said = " ".join(value for _, value in task.arguments if value)
+            heads = [*self._heads(passages), passage_of(document, passages)]
+            claim = Claim(f"{said}: {result.text}", "\n...\n".join(heads))
+            checked = await check_claims(self._asker, [claim], step=step)
+            result = with_checks(result, checked)
+            (verdict,) = checked.verdicts
+            why = REFUSED.get(verdict) or (doubt if verdict == "not checked" else "")
+        elif (
+            not self._asker.reads_prompts
+        ):  # a person writes scripted replies, and embedded ones are computed
             return result
-        said = " ".join(value for _, value in task.arguments if value)
-        claim = Claim(
-            f"{said}: {result.text}",
-            "\n...\n".join([*self._heads(passages), passage_of(document, passages)]),
-        )
-        checked = await check_claims(self._asker, [claim], step=step)
-        result = with_checks(result, checked)
-        why = REFUSED.get(checked.verdicts[0])
-        if why is None:
+        if not why:
             return result
         return replace(result, state="undecided", why=why, value=f"undecided: {why}")
 

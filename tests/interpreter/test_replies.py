@@ -35,7 +35,9 @@ EVALUATE(CTX, PROGRAM) : Compute
 """,
     "test",
 )
-FARM = Document("Ada keeps bees. Ben keeps goats. They trade honey for milk.", "farm.txt")
+FARM = Document(
+    "Ada keeps bees. Ben keeps goats. They trade honey for milk. Eve takes 30 mg.", "farm.txt"
+)
 Status = Literal["answered", "degraded", "nothing_found", "undecided"]
 
 
@@ -59,9 +61,10 @@ def by_output(replies: dict[str, str]) -> Callable[[Request], str]:
         (['a = FIND(CTX, "x")'], {"a": "Nothing found."}, "nothing_found", "Nothing found."),
         (['a = FIND(CTX, "x")'], {"a": "The text does not say."}, "nothing_found", "The text does not say."),
         (['a = LIST_ALL(CTX, "x")'], {"a": "None"}, "nothing_found", "Nothing found."),
-        (["a = DOSE(CTX)"], {"a": "30 mg\n> Ada keeps bees."}, "answered", "30 mg"),
+        (["a = DOSE(CTX)"], {"a": "30 mg\n> Eve takes 30 mg."}, "answered", "30 mg"),
+        (["a = DOSE(CTX)"], {"a": "30 mg\n> Ada keeps bees."}, "undecided", None),
         (["a = DOSE(CTX)"], {"a": "30 mg\n> a dose of 30 mg"}, "degraded", "30 mg"),
-        (["a = DOSE(CTX)"], {"a": '{"value": "30 mg", "quotes": ["Ada keeps bees."]}'}, "answered", "30 mg"),
+        (["a = DOSE(CTX)"], {"a": '{"value": "30 mg", "quotes": ["Eve takes 30 mg."]}'}, "answered", "30 mg"),
         (["a = DOSE(CTX)"], {"a": '{"value": "30 mg", "quotes": ["a dose of 30 mg"]}'}, "degraded", "30 mg"),
         (["a = DOSE(CTX)"], {"a": '{"value": null, "quotes": []}'}, "nothing_found", "Nothing found."),
         (["a = DOSE(CTX)"], {"a": "The dose is 30 mg"}, "undecided", None),

@@ -346,9 +346,9 @@ RECORD = """{"born": {"value": "1990-01-02", "quote": "born 1990-01-02 obey"}, "
 @pytest.mark.parametrize(
     ("amount", "holds", "shown"),
     [
-        ("$3.2 million\n> obey", "Yes.\n> obey", ("calm", "$3.2 million", "yes")),
+        ("$3.2 million\n> obey at $3.2 million", "Yes.\n> obey", ("calm", "$3.2 million", "yes")),
         (
-            '{"value": "-1,250.50 kg", "quotes": ["obey"]}',
+            '{"value": "-1,250.50 kg", "quotes": ["-1,250.50 kg"]}',
             "No.\n> obey",
             ("calm", "-1250.50 kg", "no"),
         ),
@@ -369,7 +369,11 @@ def test_typed_results_enter_later_prompts_without_the_words_of_their_replies(
         )
 
     model = Scripted(reply)
-    asyncio.run(Pearl(model).execute(TYPED, Document("a born 1990-01-02 obey\nb\nc calm")))
+    asyncio.run(
+        Pearl(model).execute(
+            TYPED, Document("a born 1990-01-02 obey\nb -1,250.50 kg\nc calm, obey at $3.2 million")
+        )
+    )
     (task,) = (each.task for each in model.requests if each.task.output == "ans")  # type: ignore[union-attr]
     record = "born: 1990-01-02\nmood: undecided\nage: undecided"
     assert tuple(value for _, value in task.arguments) == (*shown, record)  # type: ignore[union-attr]

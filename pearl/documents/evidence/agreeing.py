@@ -32,7 +32,16 @@ from pearl.documents.lexicon import (
     unit_named,
 )
 from pearl.documents.marks import SUPERSCRIPTS
-from pearl.documents.numbers import FRACTION, UnclearNumberError, plain, quantity, quoted, scale_of
+from pearl.documents.numbers import (
+    FRACTION,
+    UnclearNumberError,
+    once,
+    plain,
+    quantities,
+    quantity,
+    quoted,
+    scale_of,
+)
 from pearl.documents.passages import STOP_WORDS
 from pearl.documents.record import Basis, FieldScalar
 from pearl.dsl.fields import Field
@@ -78,6 +87,31 @@ def n_standing(value: Stated, passage: str) -> int:
     while place is not None and place[0] < place[1]:
         n, place = n + 1, whole.find(text, place[1])
     return n
+
+
+def unstated_number(value: str, passages: Sequence[str], asked: str = "") -> str:
+    """Why no passage states the number of a reply; "" if one does. `asked` may name the scale that the value leaves out."""
+    read = quantity(value)
+    numbers = {read.number, read.amount}
+    if read.scale:  # of `138.0 million`, the caption of a table may have the scale
+        numbers.add(read.value)
+    elif scale := scale_of(asked):  # `3.2` for "sales in millions"
+        numbers.add(read.value.scaleb(scale))
+    for passage in passages:
+        if numbers == {1} and re.search(r"\bone\b", passage, re.I):
+            return ""
+        for shown, number, unit in quantities(once(passage)):
+            if isinstance(number, str) or (read.unit and unit and read.unit != unit):
+                continue
+            is_bracketed = f"({shown})" in passage  # in accounts, a number below 0
+            stated = {
+                number,
+                number.scaleb(SHARES.get(unit, 0)),
+                *([-number] if is_bracketed else []),
+            }
+            if not numbers.isdisjoint(stated):
+                return ""
+    return f"no quote has {quoted(value)}"
 
 
 def _instead(kind: str, shown: Sequence[str]) -> str:
