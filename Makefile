@@ -78,8 +78,8 @@ test-extras: test-docs test-ray
 
 # Tests that need these packages, and no others: those are run without.
 test-ray: $(VENV)-ray/.installed
-	$(VENV)-ray/bin/python -m pytest -m "slow or not slow" -k ray tests/runs/executors tests/contracts/test_executors.py tests/cli/test_working_folder.py
-	$(VENV)-ray/bin/python -m pytest -m "slow or not slow" tests/columns
+	$(VENV)-ray/bin/python -m pytest -m "slow or not slow" -k ray tests/contracts/test_executors.py tests/cli/test_working_folder.py
+	$(VENV)-ray/bin/python -m pytest -m "slow or not slow" tests/contrib/cluster
 
 test-docs: $(VENV)-docs/.installed
 	$(VENV)-docs/bin/python -m pytest -m "slow or not slow" tests/docs/test_site.py tests/docs/test_service.py

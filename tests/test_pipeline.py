@@ -14,7 +14,7 @@ import pytest
 import pearl
 from pearl import Answer, Document, Pearl, Trace, load
 from pearl.cli.commands.demo import FOLDER
-from pearl.columns import PlanColumn
+from pearl.contrib.cluster.columns import PlanColumn
 from pearl.documents.tokens import Counter
 from pearl.errors import DataError, ModelError, PearlError, PlanError, PlanningError, UsageError
 from pearl.errors.privacy import privacy_restored

@@ -29,7 +29,7 @@ def main() -> int:
         numbers = (str(said_to.documents), str(said_to.nodes))
         # A process of its own: a cluster changes the process that starts it.
         done = subprocess.run(
-            [sys.executable, "-m", "tests.runs.executors.clustered", "all", folder, *numbers],
+            [sys.executable, "-m", "tests.contrib.cluster.clustered", "all", folder, *numbers],
             stdout=subprocess.PIPE, text=True, cwd=ROOT,
         )  # fmt: skip
     if done.returncode:

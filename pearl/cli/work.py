@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import os
 import shlex
 import signal
 import sys
@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 import click
 from click.core import ParameterSource
 
+from pearl import plugins
 from pearl.cli.options import (
     model_opened,
     new_pearl,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from pearl.runs.forecast import Forecast
     from pearl.runs.session import Session, Summary
     from pearl.runs.store import Run, RunInfo, RunSpec, Store
-    from pearl.telemetry import Telemetry
+    from pearl.trace.exporters import ExporterModule, TraceExporter
 
 RETRY = "pearl.cli.retry"
 """Key of a context's `meta` with the rows that are repeated, as `Session.run` takes them."""
@@ -641,19 +642,15 @@ def _confirm_repeat(older: RunInfo, found: Forecast) -> None:
         raise click.Abort
 
 
-def opened_telemetry(options: Mapping[str, Any]) -> Telemetry | None:
-    """Open telemetry for the running command; None without `--telemetry`, or for a dry run."""
+def opened_telemetry(options: Mapping[str, Any]) -> TraceExporter | None:
+    """Open the exporter of traces for the running command; None without `--telemetry`, or for a dry run."""
     if not options.get("telemetry") or options.get("dry_run"):
         return None
-    from pearl.telemetry import to_collector
-
-    # Errors are reported once at the end, not for every batch.
-    log = logging.getLogger("opentelemetry")
-    log.addHandler(logging.NullHandler())
-    log.propagate = False
-    collector = to_collector(notice)
-    click.get_current_context().call_on_close(collector.close)
-    return collector.telemetry
+    name = os.environ.get("OTEL_TRACES_EXPORTER", "").strip() or "otlp"
+    module: ExporterModule = plugins.load("pearl.trace.exporters", name, "trace exporter")
+    exporter = module.create(notice)
+    click.get_current_context().call_on_close(exporter.close)
+    return exporter
 
 
 ONCE_S = 0.2

@@ -137,7 +137,7 @@ class _EntryPoint(NamedTuple):
     def is_removed(self) -> bool:
         """Whether it is of this distribution, and its module is no longer on disk."""
         path = _ROOT.joinpath(*self.value.partition(":")[0].split("."))
-        is_there = path.with_suffix(".py").exists() or path.is_dir()
+        is_there = path.with_suffix(".py").exists() or (path / "__init__.py").exists()
         return self.distribution == DISTRIBUTION and not is_there
 
 

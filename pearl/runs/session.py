@@ -24,7 +24,7 @@ from concurrent.futures import Future, wait
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pearl.documents.digest import DigestTable, digest, text_sha256
 from pearl.errors import BudgetError, PearlError, StoreError, UsageError
@@ -42,12 +42,13 @@ from pearl.runs.executors import DEFAULT
 from pearl.runs.executors.local import each_kept
 from pearl.runs.executors.local import run as run_here
 from pearl.runs.identity import fingerprint
+from pearl.runs.sinks import RowStore
 from pearl.runs.store import Run, RunSpec, Status, Store, refuse_others
 from pearl.runs.tasks import DocumentTasks, read_tasks, tasks_to_json
 
 if TYPE_CHECKING:
     from pearl.runs.forecast import Forecast
-    from pearl.telemetry.tracing import Telemetry
+    from pearl.trace.exporters import TraceExporter
 
 U = TypeVar("U", bound=executors.Unit)
 
@@ -172,18 +173,6 @@ class SessionRun:
         return self.summary
 
 
-class RowStore(Protocol):
-    """Where the rows of a run are kept: a `Run` of the store, or the files of `pearl.runs.parts.Parts`."""
-
-    def has(self, key: bytes) -> bool:
-        """Whether there is a row with this key that need not be repeated."""
-
-    async def record(
-        self, key: bytes, seq: int, task_id: str, row: Mapping[str, Any], trace: str
-    ) -> None:
-        """Keep a row."""
-
-
 async def run_recorded(
     pearl: Pearl,
     units: Iterable[tuple[int, U]],
@@ -281,7 +270,7 @@ class Session:
             None for 20.
         shard: Only a part of the tasks, as `1/8`.
         max_errors: No task starts after more than this many failures; None for no limit.
-        telemetry: Creates spans of the tasks; None for no telemetry.
+        telemetry: Exports the traces of the tasks; None for no export.
 
     Attributes:
         pearl, telemetry: As they were given.
@@ -322,7 +311,7 @@ class Session:
         batch_threshold: int | None = None,
         shard: Shard | str | None = None,
         max_errors: int | None = None,
-        telemetry: Telemetry | None = None,
+        telemetry: TraceExporter | None = None,
     ) -> None:
         check_limits(max_cost_usd, max_tokens, max_calls, max_minutes, max_errors)
         if isinstance(price, str):

@@ -195,7 +195,7 @@ def test_a_row_names_documents_of_its_folder_only(bucket: ObjectStorage, pearl: 
 CHILD = """
 import sys
 from pearl.cli import run
-from pearl.runs import parts
+from pearl.contrib.cluster import parts
 parts.MAX_ROWS = 4
 sys.exit(run(sys.argv[1:]))
 """

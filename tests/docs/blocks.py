@@ -5,7 +5,7 @@
 | `sh` | runs: the blocks of a page, one after the other, in one shell |
 | `sh server` | needs a server, a model or a network: every command is parsed, its files are there |
 | `sh setup` | sets up an environment: targets and extras exist |
-| `python` | runs; `python server` is compiled, what it imports is there; `python service` is run by uvicorn, `python columns` by tests/columns |
+| `python` | runs; `python server` is compiled, what it imports is there; `python service` is run by uvicorn, `python columns` by tests/contrib/cluster |
 | `text` | below `sh` or `python`: what that printed, with gaps at lines of `...` |
 | `text example`, `text printed` | an illustration; what a generator of a page printed |
 | `plan`, `actions` | valid; `broken` ones trigger what the page is about |

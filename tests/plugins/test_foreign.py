@@ -124,12 +124,12 @@ def test_every_kind_of_plug_in_has_a_short_example() -> None:
     files = examples()
     project = tomllib.loads(files["pyproject.toml"])["project"]
     assert set(project["entry-points"]) == KINDS
-    assert len(KINDS) == 15
+    assert len(KINDS) == 17
     named = {value for entries in project["entry-points"].values() for value in entries.values()}
     assert {f"{name.replace('.', '/')}.py" for name in named} == set(files) - {"pyproject.toml"}
     for path, text in files.items():
         lines = [line for line in text.splitlines() if line.strip()]
-        assert len(lines) <= (22 if path == "pyproject.toml" else 16), path
+        assert len(lines) <= (24 if path == "pyproject.toml" else 20), path
 
 
 def test_run_with_plug_ins(mine: Mine) -> None:
@@ -148,13 +148,20 @@ def test_run_with_plug_ins(mine: Mine) -> None:
     }  # fmt: skip
 
 
-def test_rows_with_plug_ins(mine: Mine) -> None:
+def test_rows_with_plug_ins(mine: Mine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "mine")
     (mine.folder / "rows.plan").write_text(OF_ROWS)
     (mine.folder / "boat.txt").write_text("Nils sold the boat. Ada kept hers.")
     told = mine(
         "execute", "rows.plan", "boat.txt", "--model", "mine:1 | Nils: yes\n2 | Ada: no", "--json"
     )
     assert '"answer": "1"' in told
+    told = mine(
+        "execute", "rows.plan", "boat.txt", "--model", "mine:1 | Nils: yes\n2 | Ada: no", "--out", "mine://rows.jsonl", "--telemetry",
+    )  # fmt: skip
+    (row,) = map(json.loads, (mine.folder / "rows.jsonl").read_text().splitlines())
+    assert row["answer"] == "1"
+    assert "mine: StepFinished" in told.splitlines()
     assert mine.called >= {"pearl_mine.unit.split", "pearl_mine.tag.collect"}
 
 
@@ -302,7 +309,8 @@ def test_entry_points_of_contrib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         '# what most do not use\nours = "pearl.contrib.ours:DOMAIN"\nremoved = "pearl.contrib.removed"\n[tool]\na = 1\n'
     )
     (tmp_path / "pearl/contrib").mkdir(parents=True)
-    (tmp_path / "pearl/contrib/ours.py").write_text("")
+    for name in ("ours", "__init__"):
+        (tmp_path / f"pearl/contrib/{name}.py").write_text("")
     monkeypatch.setattr(plugins, "_ROOT", tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.setattr(plugins, "_entry_points", plugins._entry_points.__wrapped__)

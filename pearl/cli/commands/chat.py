@@ -255,6 +255,7 @@ class Chat:
     def _ask(self, question: str) -> None:
         """Ask a question; an error is reported and does not end the session."""
         from pearl.trace import Trace
+        from pearl.trace.exporters import exported
 
         self._n_asked += 1
         id = str(self._n_asked)
@@ -271,7 +272,7 @@ class Chat:
         reporter = Reporter(1, price=self.session.only_price)
         tell = partial(writing.told_too(reporter, self.events), id)
         telemetry = self.session.telemetry
-        tracing = telemetry.tracing(id, tell) if telemetry else nullcontext(Trace(id, tell))
+        tracing = exported(telemetry, id, tell) if telemetry else nullcontext(Trace(id, tell))
         try:
             with reporter, tracing as trace:
                 answer = self.runner.run(ask(trace))

@@ -71,6 +71,7 @@ def command(
     """
     from pearl.data.storage import address_of, is_address
     from pearl.runs.executors import DEFAULT
+    from pearl.runs.sinks import is_sink
     from pearl.runs.tasks import StreamedTasks, Values
 
     data = options["data"]
@@ -80,7 +81,7 @@ def command(
          "--executor and --shard write rows", "name a file: --out rows.jsonl"),
         (not is_printed and options["page"],
          "--page cannot be combined with --out", "pearl view rows.jsonl writes a page of the rows"),
-        (tasks is not None and not is_printed and is_address(str(out)),
+        (tasks is not None and not is_printed and is_sink(str(out)),
          "--out ADDRESS needs a plan", f"pearl execute why.plan --data FILE --out {out}"),
         (tasks is not None and data is not None, "--tasks and --data cannot be combined", "--data needs a plan"),
         (together and (tasks is not None or data is not None),
@@ -256,12 +257,12 @@ def _run(
 ) -> int:
     """Run the tasks: with `--out` their rows are kept and written at the end, else they are printed."""
     from pearl.cli.work import Work, known_length, run_tasks, run_units, tasks_code, tell_kept
-    from pearl.data.storage import is_address
+    from pearl.runs.sinks import is_sink
 
     if out is None or is_for_printing(out):
         return run_tasks(tasks, {**options, "out": out})
-    if plan is not None and is_address(out):
-        return _run_to_parts(tasks, plan, out, options)
+    if plan is not None and is_sink(out):
+        return _run_to_sink(tasks, plan, out, options)
     from pearl.runs.request import ExecuteRequest  # late: its checks take 30 ms to be built
 
     keep_json_lines(out, f"'pearl runs export RUN -o {out}' writes them as a table")
@@ -281,8 +282,8 @@ def _run(
     return run_units("execute", lambda pearl: work, options, finish, outs=[out, trace, rows_out])
 
 
-def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str, Any]) -> int:
-    """Run the tasks that have no row in the folder at an address, and add their rows."""
+def _run_to_sink(tasks: Iterable[Task], plan: str, out: str, options: dict[str, Any]) -> int:
+    """Run the tasks that have no row in a sink, and add their rows."""
     from pearl.cli.work import (
         carry_out,
         known_length,
@@ -294,7 +295,7 @@ def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str,
     )
     from pearl.data.storage import OutputFolder, address_of, is_address
     from pearl.runs.identity import fingerprint
-    from pearl.runs.parts import Parts
+    from pearl.runs.sinks import load_sink
 
     refuse(
         *((options[name], f"--{flag} cannot be combined with --out {out}", f"the rows have the {what}")
@@ -304,25 +305,24 @@ def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str,
          f"rows in {out} are never replaced", "name another folder, or delete this one"),
         (is_private(), "a private run keeps its rows in an encrypted store only", "write to a local file"),
     )  # fmt: skip
-    folder = OutputFolder(out)
+    module = load_sink(out)
     data = address_of(options["data"] or "")
     refuse((
-        is_address(data) and folder.is_read_by(data),
+        is_address(out) and is_address(data) and OutputFolder(out).is_read_by(data),
         f"the rows in {out} would be read as data by the next run",
         f"name a folder outside of {data}, or a hidden one: --out {out.rstrip('/')}/_answers",
     ))  # fmt: skip
     if options["dry_run"]:
         return show_forecast(unasked_session(options), tasks, options)
     with opened_session(options) as session:
-        parts = Parts(folder, plan, fingerprint(session.pearl), options["shard"] or "")
-        parts.open()
+        sink = module.create(out, plan, fingerprint(session.pearl), options["shard"] or "")
         try:
-            with closing(parts):
-                summary, interrupt = carry_out(session, tasks, options, into=parts)
+            with closing(sink):
+                summary, interrupt = carry_out(session, tasks, options, into=sink)
         except (DataError, KeyboardInterrupt):
             click.echo(f"  rows written so far stay in {out}; the same command goes on", err=True)
             raise
-        summary.statuses = dict(parts.statuses)
+        summary.statuses = dict(sink.statuses)
         tell_kept(summary, out, options["max_errors"])
         return interrupt or tasks_code(session, summary, known_length(tasks), summary.n_rows)
 

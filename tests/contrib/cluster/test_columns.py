@@ -17,7 +17,7 @@ import numpy
 import pytest
 from pydantic import BaseModel, Field
 
-from pearl.columns import PlanColumn, answer_type
+from pearl.contrib.cluster.columns import PlanColumn, answer_type
 from pearl.errors import ModelError, PearlError, UsageError
 from tests.models import verdicts
 from tests.server import Seen, Server

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from pearl.runs.store import Store
+from tests.contrib.cluster.clustered import PLAN
 from tests.root import ROOT
-from tests.runs.executors.clustered import PLAN
 from tests.server import FAULTS, Canned, Seen, Server, completion, error
 from tests.skips import needs_ray
 
@@ -30,7 +30,7 @@ ENVIRONMENT = {**os.environ, "OPENAI_API_KEY": "sk-test", "PYTHONPATH": str(ROOT
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """The address of a cluster with a worker on each of its nodes."""
-    command = [sys.executable, "-m", "tests.runs.executors.clustered", "nodes", "4"]
+    command = [sys.executable, "-m", "tests.contrib.cluster.clustered", "nodes", "4"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
         env=ENVIRONMENT,

@@ -11,12 +11,12 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 import pearl
+from pearl.contrib.telemetry import Telemetry
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.progress import CallAttempt
 from pearl.runs.executors import Task
-from pearl.telemetry import Telemetry
+from tests.contrib.telemetry.spans import Spans
 from tests.server import Canned, Server, completion
-from tests.telemetry.spans import Spans
 
 HEAD = "New actions:\n- None\n\n"
 ONE = f'{HEAD}1. why = FIND(CTX, "why she leaves") : Find why\n'

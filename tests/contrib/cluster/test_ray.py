@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 
 from pearl import Document, Pearl
+from pearl.contrib.cluster import ray as on_ray
+from pearl.contrib.cluster.ledger import Terms
+from pearl.contrib.cluster.ray import RayWorker
 from pearl.errors import DataError, ModelError, PlanError, UsageError
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Client, ClientSettings
 from pearl.runs.executors import Outcome, Resources, Task, local
-from pearl.runs.executors import ray as on_ray
-from pearl.runs.executors.ray import RayWorker
 from pearl.runs.identity import version
-from pearl.runs.ledger import Terms
-from tests.runs.executors.clustered import ROOT
+from tests.contrib.cluster.clustered import ROOT
 from tests.skips import needs_ray
 
 TERMS = Terms.of(Pearl().clients)
@@ -39,7 +39,7 @@ def clustered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What became of 200 documents on three nodes; in a process of its own, as Ray changes its."""
     folder = tmp_path_factory.mktemp("cluster")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.runs.executors.clustered", "all", str(folder), "200", "3"],
+        [sys.executable, "-m", "tests.contrib.cluster.clustered", "all", str(folder), "200", "3"],
         capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2_000:]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pearl.llm import Usage
-from pearl.telemetry import Telemetry
-from pearl.telemetry.conventions import (
+from pearl.contrib.telemetry import Telemetry
+from pearl.contrib.telemetry.conventions import (
     CONTENT_VARIABLE,
     call_attributes,
     captures_content,
     text_of,
 )
+from pearl.llm import Usage
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,13 @@ _KEY = np.dtype("S16")
 _READ_AT_ONCE = 16
 _MARK = b"pearl.work"  # The metadata of a part: the plan and the settings that its rows depend on
 
+DESCRIPTION = "Parquet files in a folder at an address"
+
 _Rows = tuple[list[dict[str, Any]], list[dict[str, Any]]]  # Rows with a result, and failed ones
 
 
 class Parts:
-    """The rows of a run in a folder: a `pearl.runs.session.RowStore`."""
+    """The rows of a run in a folder: a `pearl.runs.sinks.Sink`."""
 
     def __init__(
         self, folder: OutputFolder, plan: str, settings: Mapping[str, object], shard: str = ""
@@ -169,3 +171,10 @@ class Parts:
                 digest = hashlib.sha256(file.getvalue()).hexdigest()[:16]
                 name = f"{kind}-{self._shard}{number:05}-{digest}.parquet"
                 self._folder.put(name, file.getvalue())
+
+
+def create(address: str, plan: str, settings: Mapping[str, object], shard: str) -> Parts:
+    """The parts in the folder at an address."""
+    parts = Parts(OutputFolder(address), plan, settings, shard)
+    parts.open()
+    return parts

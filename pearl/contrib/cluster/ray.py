@@ -29,6 +29,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pearl.contrib.cluster.ledger import Account, Answer, Ledger, Line, Message, Terms, portable
 from pearl.errors import PearlError, UsageError
 from pearl.errors.privacy import is_private
 from pearl.pipeline import Pearl
@@ -36,7 +37,6 @@ from pearl.plugins.extras import require_extra
 from pearl.runs.executors import Listener, Outcome, Resources, Task, Unit
 from pearl.runs.executors.local import AHEAD, UNDER_WAY, document_of, in_order, perform
 from pearl.runs.identity import version
-from pearl.runs.ledger import Account, Answer, Ledger, Line, Message, Terms, portable
 from pearl.trace import Trace
 
 DESCRIPTION = "on a Ray cluster whose nodes come and go"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pearl.plugins.extras import require_extra
 
 if TYPE_CHECKING:
-    from pearl.telemetry.collector import Collector
-    from pearl.telemetry.tracing import RunSpans as RunSpans
-    from pearl.telemetry.tracing import Telemetry as Telemetry
+    from pearl.contrib.telemetry.collector import Collector as Collector
+    from pearl.contrib.telemetry.tracing import RunSpans as RunSpans
+    from pearl.contrib.telemetry.tracing import Telemetry as Telemetry
+
+DESCRIPTION = "spans of OpenTelemetry, to a collector by OTLP"
 
 _PACKAGES = (
     "opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter", "opentelemetry.exporter.otlp",
@@ -18,11 +21,15 @@ _PACKAGES = (
 )  # fmt: skip
 
 
-def to_collector(on_trouble: Callable[[str], object]) -> Collector:
+def create(on_trouble: Callable[[str], object]) -> Collector:
     """An exporter of spans to a collector; close it at the end."""
     require_extra("telemetry", "telemetry", *_PACKAGES)
-    from pearl.telemetry.collector import Collector
+    from pearl.contrib.telemetry.collector import Collector
 
+    # Its errors are reported once, at the end, and not for every batch.
+    log = logging.getLogger("opentelemetry")
+    log.addHandler(logging.NullHandler())
+    log.propagate = False
     return Collector(on_trouble)
 
 
@@ -31,6 +38,6 @@ def __getattr__(name: str) -> Any:
     if name not in ("RunSpans", "Telemetry"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     require_extra("telemetry", "telemetry", "opentelemetry")
-    from pearl.telemetry import tracing
+    from pearl.contrib.telemetry import tracing
 
     return getattr(tracing, name)

@@ -12,13 +12,13 @@ from jsonschema import validate
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 import pearl
+from pearl.contrib.telemetry import Telemetry
+from pearl.contrib.telemetry.conventions import CONTENT_VARIABLE, MAX_CHARACTERS, text_of
 from pearl.errors import PearlError
 from pearl.llm import Message
-from pearl.telemetry import Telemetry
-from pearl.telemetry.conventions import CONTENT_VARIABLE, MAX_CHARACTERS, text_of
 from pearl.trace import ModelAttempted
+from tests.contrib.telemetry.spans import Spans
 from tests.server import Canned, Server, completion, error
-from tests.telemetry.spans import Spans
 
 CANARIES = (
     "canary_question", "canary_step", "canary_argument", "canary_explanation", "canary_document",

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from pearl.contrib.cluster.ledger import Account, Ledger, Line, Terms, _RemoteReplies
 from pearl.errors import BudgetError, ModelError
 from pearl.llm import Completion
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
-from pearl.runs.ledger import Account, Ledger, Line, Terms, _RemoteReplies
 from pearl.runs.store import Store
 from tests.faults.calls import request
 from tests.server import FAULTS, Canned, Server, completion

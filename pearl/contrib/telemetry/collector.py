@@ -11,28 +11,25 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
+from pearl.contrib.telemetry.tracing import Telemetry
 from pearl.errors import UsageError
 from pearl.errors.escaping import redacted
 from pearl.plugins.version import __version__
-from pearl.telemetry.tracing import Telemetry
 
 CLOSE_S = 2.0  # Maximum seconds to send the last spans at the end
-
-EXPORTER_VARIABLE = "OTEL_TRACES_EXPORTER"
 
 PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 
 ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
-class Collector:
+class Collector(Telemetry):
     """Sends spans to a collector."""
 
     def __init__(
         self, on_trouble: Callable[[str], object], exporter: SpanExporter | None = None
     ) -> None:
-        _refuse_others()
-        self._on_trouble = on_trouble
+        _check_protocol()
         self._counting = _Counting(exporter or OTLPSpanExporter())
         self._processor = _Counted(self._counting)
         self._is_closed = False
@@ -41,7 +38,7 @@ class Collector:
         # Not at the exit of the process, where the wait has no bound.
         provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         provider.add_span_processor(self._processor)
-        self.telemetry = Telemetry(provider, on_trouble=on_trouble)
+        super().__init__(provider, on_trouble=on_trouble)
 
     def close(self) -> None:
         """Send the remaining spans within `CLOSE_S`, and report undelivered ones."""
@@ -86,13 +83,7 @@ class _Counting(SpanExporter):
         self._exporter.shutdown()
 
 
-def _refuse_others() -> None:
-    exporter = os.environ.get(EXPORTER_VARIABLE, "").strip() or "otlp"
-    if exporter != "otlp":
-        raise UsageError(
-            f"{EXPORTER_VARIABLE} is '{exporter}', but spans are sent by otlp only",
-            help=f"unset {EXPORTER_VARIABLE}, or leave out --telemetry",
-        )
+def _check_protocol() -> None:
     for variable in PROTOCOL_VARIABLES:
         protocol = os.environ.get(variable, "").strip()
         if protocol and protocol != "http/protobuf":

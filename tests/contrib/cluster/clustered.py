@@ -33,11 +33,11 @@ from types import ModuleType
 from typing import Any
 
 from pearl import Document, Pearl
+from pearl.contrib.cluster import ray as on_ray
 from pearl.documents.digest import text_sha256
 from pearl.documents.document import from_text
 from pearl.errors import UsageError
 from pearl.runs.executors import Execute, Task, local
-from pearl.runs.executors import ray as on_ray
 from pearl.runs.session import run_recorded
 from pearl.runs.store import RunSpec, Store
 

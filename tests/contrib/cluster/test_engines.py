@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pearl.columns import answer_type
+from pearl.contrib.cluster.columns import answer_type
 from tests.docs.blocks import Block, all_blocks
 from tests.root import ROOT
 from tests.server import Server

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -22,6 +22,7 @@ from opentelemetry.trace import (
 )
 
 from pearl.actions.operators import DIRECT
+from pearl.contrib.telemetry import conventions
 from pearl.documents.digest import text_sha256
 from pearl.dsl.nodes import Plan, Step
 from pearl.dsl.parser import read
@@ -29,7 +30,6 @@ from pearl.errors.escaping import to_json
 from pearl.llm import Usage
 from pearl.plugins.extras import require_extra
 from pearl.plugins.version import __version__
-from pearl.telemetry import conventions
 from pearl.trace import (
     CallFailed,
     Event,
@@ -48,6 +48,7 @@ from pearl.trace import (
     StepStarted,
     Trace,
 )
+from pearl.trace.exporters import EventListener, exported
 
 _NO_PLAN = Plan(())
 
@@ -375,9 +376,6 @@ class TaskSpans:
         return {name: conventions.text_of(text)} if self._has_content and text else {}
 
 
-EventListener = Callable[[str, Event], None]  # Callback for the events of a task, with its id
-
-
 class Telemetry:
     """Creates spans of questions, plans, steps and calls.
 
@@ -414,19 +412,14 @@ class Telemetry:
         )
         self._is_over = False
 
-    @contextmanager
     def tracing(
         self, id: str = "", listener: Callable[[Event], None] | None = None
-    ) -> Iterator[Trace]:
+    ) -> AbstractContextManager[Trace]:
         """A trace for one question (`Pearl.ask`, `Pearl.execute`, ...); its spans end with the block."""
-        run = self.run()
-        told = run.listening(None if listener is None else lambda id, event: listener(event))
-        try:
-            yield Trace(id, lambda event: told(id, event))
-        except BaseException as error:
-            run.finished(id, error=error)
-            raise
-        run.finished(id)
+        return exported(self, id, listener)
+
+    def close(self) -> None:
+        """Nothing: the provider of the spans is the caller's."""
 
     def run(self, run_id: str = "") -> RunSpans:
         """The spans of the tasks of one run."""
