@@ -1,16 +1,16 @@
 """Work on a cluster of Ray on this machine, some of which is killed; run by tests and `cluster.py`.
 
-    python tests/runs/executors/clustered.py all FOLDER N_DOCUMENTS N_NODES
+    python tests/contrib/cluster/clustered.py all FOLDER N_DOCUMENTS N_NODES
 
 Prints a JSON object of figures for each thing that may happen to the cluster. A process of its own,
 as a cluster changes the process that starts it.
 
-    python tests/runs/executors/clustered.py drive FOLDER N_DOCUMENTS
+    python tests/contrib/cluster/clustered.py drive FOLDER N_DOCUMENTS
 
 Does the work on the cluster of $RAY_ADDRESS and records it in a store; prints a line an outcome, and
 goes on when a line comes back.
 
-    python tests/runs/executors/clustered.py nodes N_NODES
+    python tests/contrib/cluster/clustered.py nodes N_NODES
 
 A cluster until stdin ends; prints its address.
 """
