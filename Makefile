@@ -113,6 +113,7 @@ supply: $(VENV)-supply/.installed
 docs: $(VENV)-docs/.installed
 	$(BIN)/python docs/make_cli_page.py
 	$(BIN)/python docs/make_plan_page.py
+	$(BIN)/python docs/make_results_schema.py
 	$(BIN)/python docs/make_reliability_page.py
 	$(BIN)/python docs/make_figures_page.py
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/python -m mkdocs build --quiet --config-file docs/site/mkdocs.yml

@@ -34,7 +34,7 @@ from jsonschema import Draft202012Validator
 
 from pearl.data.schemas import Schema, load_schema
 from pearl.evals.fields import CONFIG, OUTCOMES, SEMANTIC
-from pearl.interpreter.restoring import restored_record
+from pearl.interpreter.row import restored_record
 from pearl.runs.reviewing import wilson
 
 DEFAULTS = {"string": SEMANTIC, "number": "number_tolerance"}

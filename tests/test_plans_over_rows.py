@@ -148,13 +148,9 @@ def _is_same_over_a_source(
     assert [plain(step.text) for step in again.steps] == [
         step.text.replace("data", "CTX") for step in answer.steps
     ]
-    for one, other in (
-        (answer.row_evidence, again.row_evidence),
-        (answer.evidence, again.evidence),
-    ):
-        shown = [[each.to_dict() for each in those] for those in (one, other)]
-        assert all(each["source"].startswith("data: ") for each in shown[1])
-        assert str(shown[0]).replace("data", "CTX") == plain(str(shown[1]))
+    shown = [each.to_dict()["evidence"] for each in (answer, again)]
+    assert all(each["source"].startswith("data: ") for each in shown[1])
+    assert str(shown[0]).replace("data", "CTX") == plain(str(shown[1]))
     read_by = [place["document"] for place in again.provenance["sources"]]
     assert all(name.startswith("data: ") for name in read_by)
     assert [each.coverage for each in again.steps] == [each.coverage for each in answer.steps]

@@ -223,7 +223,7 @@ async def _run_reported(
                     async for each in run:
                         outcome = _typed(each, schema)
                         if options["rows_out"] and outcome.result is not None:
-                            found = [row.to_dict() for row in outcome.result.row_evidence]
+                            found = outcome.to_dict()["evidence"]
                             rows.append({"id": outcome.unit.id, "evidence": found})
                         if evaluation is not None:
                             evaluation.add(outcome.to_dict())

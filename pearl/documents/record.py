@@ -27,10 +27,6 @@ class Candidate:
     value: FieldScalar
     evidence: tuple[Evidence, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """The candidate as JSON data."""
-        return {"value": self.value, "evidence": [passage.to_dict() for passage in self.evidence]}
-
 
 @dataclass(frozen=True, slots=True)
 class FieldResult:
@@ -84,24 +80,6 @@ class FieldResult:
         inner = (e for entry in self.entries for f in entry.values() for e in f.passages)
         return (*own, *inner)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The field as JSON data; keys without content are left out."""
-        evidence = [passage.to_dict() for passage in self.evidence]
-        candidates = [candidate.to_dict() for candidate in self.candidates]
-        entries = [{name: f.to_dict() for name, f in entry.items()} for entry in self.entries]
-        return {
-            "state": self.state,
-            "value": self.value,
-            **({"why": self.why} if self.why else {}),
-            **({"basis": self.basis} if self.basis else {}),
-            **({"checked_by": self.checked_by} if self.checked_by else {}),
-            **({"evidence": evidence} if evidence else {}),
-            **({"candidates": candidates} if candidates else {}),
-            **({"entries": entries} if entries else {}),
-            **({"step": self.step} if self.step else {}),
-            **({"has_objects": True} if self.has_objects else {}),
-        }
-
 
 def told_entry(entry: Mapping[str, FieldResult], is_plain: bool = True) -> str:
     """An entry of a list for people, on one line; a list in it in brackets."""
@@ -148,10 +126,6 @@ class Record:
     def undecided(self) -> tuple[str, ...]:
         """The paths of the undecided fields."""
         return tuple(path for path, f in self.paths.items() if f.state == "undecided")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The record as JSON data, by the name of the field."""
-        return {name: result.to_dict() for name, result in self.fields.items()}
 
 
 def _n_values(fields: Mapping[str, FieldResult]) -> int:

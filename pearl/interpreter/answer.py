@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
+from pydantic import ValidationError
+
 from pearl.actions.values import AMONG
 from pearl.data.composing import Reading
+from pearl.data.journal import reason as first_reason
+from pearl.data.schemas import load_schema
 from pearl.documents.document import Document
 from pearl.documents.evidence import (
     Evidence,
@@ -23,6 +28,7 @@ from pearl.documents.record import PLAIN, FieldResult, Record
 from pearl.documents.rows import shortened
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
+from pearl.errors import DataError
 from pearl.errors.callers import for_caller
 from pearl.errors.escaping import to_json
 from pearl.interpreter.parts import (
@@ -36,6 +42,21 @@ from pearl.interpreter.parts import (
 )
 from pearl.interpreter.provenance import Provenance, provenance_of
 from pearl.interpreter.results import StepResult
+from pearl.interpreter.row import (
+    STATUSES,
+    DocumentRow,
+    PartData,
+    Passage,
+    ProvenanceData,
+    QuoteData,
+    ResultRow,
+    StepData,
+    UnderstoodData,
+    UsageData,
+    check_version,
+    fields_data,
+    restored_fields,
+)
 from pearl.interpreter.row_evidence import Cell, RowEvidence, ranks_at, row_evidence
 from pearl.llm import Usage
 from pearl.notebooks import ShownInNotebooks
@@ -59,7 +80,7 @@ UNSURE = frozenset({"undecided", "degraded", "refused"})
 """Statuses of missing, incomplete or possibly wrong answers."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Answer(ShownInNotebooks, Generic[T]):
     """An answer with its evidence; `Answer[Model]` if a model is given.
 
@@ -107,6 +128,11 @@ class Answer(ShownInNotebooks, Generic[T]):
     def __str__(self) -> str:
         return self.text
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Answer) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
     @cached_property
     def markdown(self) -> str:
         """The answer as Markdown; `[^3]` stands behind what `evidence[2]` bears out."""
@@ -122,7 +148,7 @@ class Answer(ShownInNotebooks, Generic[T]):
         Of a typed answer, the instance of the model, or None if a required part has no value: `reasons` says why,
         and `partial` has the others.
         """
-        if self.schema is not None or "value" in self._typed:
+        if self.schema is not None or "value" in self.typed:
             value: T | None = self._built.value
             return value
         values: Any = {part.output: part.value for part in self.parts}
@@ -166,7 +192,7 @@ class Answer(ShownInNotebooks, Generic[T]):
         return self.schema.read(self.record)
 
     @cached_property
-    def _typed(self) -> dict[str, Any]:
+    def typed(self) -> dict[str, Any]:
         """The value of a typed answer as JSON data, and why there is none."""
         return {} if self.schema is None else replace(self._built, reasons=self.reasons).to_dict()
 
@@ -285,42 +311,74 @@ class Answer(ShownInNotebooks, Generic[T]):
         Raises:
             DataError: The text is no answer.
         """
-        from pearl.interpreter.restoring import restored_answer  # imported on use
+        try:
+            data = json.loads(text)
+            check_version(data)
+            row = ResultRow.model_validate(data)
+            if missing := {"answer", "question", "plan"} - row.model_fields_set:
+                raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
+            return cls._of(row, None if schema is None else load_schema(schema))
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            reason = first_reason(error) if isinstance(error, ValidationError) else str(error)
+            raise DataError(f"not an answer: {' '.join(reason.split()):.200}") from None
 
-        return restored_answer(cls, text, schema)
+    @classmethod
+    def _of(cls, row: ResultRow, schema: Schema | None) -> Answer[Any]:
+        method: Any = row.method
+        asked, understood = row.question or "", None
+        if row.understood is not None:
+            planned, notes = row.understood.question, tuple(row.understood.notes)
+            understood = Understood(asked, planned, notes)
+        if row.status not in STATUSES:
+            raise ValueError(f"'{row.status}' is no status of an answer")
+        answer: Answer[Any] = cls(
+            question=asked, text=row.answer, plan=row.plan, document=row.document,
+            model=row.model, outputs=tuple(part.output for part in row.parts), method=method,
+            steps=tuple(step.restored() for step in row.steps),
+            evidence=tuple(each.restored() for each in row.passages),
+            row_evidence=tuple(each.restored() for each in row.document_rows),
+            unverified=tuple(each.restored() for each in row.unverified_quotes),
+            usage=row.usage.restored(), duration_s=row.duration_s, trace=Trace(),
+            parts=tuple(part.restored() for part in row.parts),
+            understood=understood, provenance=row.provenance.to_dict(), parameters=row.parameters, schema=schema,
+            record=None if row.record is None else Record(restored_fields(row.record)),
+        )  # fmt: skip
+        # What is computed from the values of steps, which a row has only as they are shown.
+        kept: dict[str, Any] = {
+            "markdown": row.markdown, "notes": tuple(row.notes), "coverage": row.coverage,
+            "_judged": (row.status, row.why),
+        }  # fmt: skip
+        if schema is None:
+            is_typed = "value" in row.model_fields_set
+            data = row.value if row.partial is None else row.partial
+            built = Reading(row.value, data, tuple(row.undecided or ()), tuple(row.reasons), plain=row.value)  # fmt: skip
+            kept |= {"_built": built, "typed": built.to_dict() if is_typed else {}}
+        vars(answer).update(kept)
+        return answer
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON data: one row of a results file."""
-        understood = self.understood and {
-            "question": self.understood.question, "notes": list(self.understood.notes)
-        }  # fmt: skip
-        return {
-            "status": self.status,
-            "question": self.question,
-            **({"parameters": dict(self.parameters)} if self.parameters else {}),
-            **({"understood": understood} if understood else {}),
-            "document": self.document,
-            "answer": self.text,
-            "markdown": self.markdown,
-            "parts": [part.to_dict() for part in self.parts],
-            **({} if self.record is None else {"record": self.record.to_dict()}),
-            **({"why": self.why} if self.why else {}),
-            **self._typed,
-            "method": self.method,
-            "model": self.model,
-            "plan": self.plan,
-            "evidence": [
-                *(each.to_dict() for each in self.evidence),
-                *(row.to_dict() for row in self.row_evidence),
-            ],
-            "unverified_quotes": [quote.to_dict() for quote in self.unverified],
-            **({"notes": list(self.notes)} if self.notes else {}),
-            "provenance": self.provenance,
-            "steps": [step.to_dict() for step in self.steps],
-            "coverage": self.coverage,
-            "usage": self.usage.to_dict(),
-            "duration_s": round(self.duration_s, 3),
-        }
+        return self.row.to_dict()
+
+    @property
+    def row(self) -> ResultRow:
+        """The answer as a row of results."""
+        understood = None
+        if self.understood is not None:
+            asked = self.understood
+            understood = UnderstoodData(question=asked.question, notes=[*asked.notes])
+        return ResultRow(
+            status=self.status, question=self.question, parameters=dict(self.parameters),
+            understood=understood, document=self.document, answer=self.text, markdown=self.markdown,
+            parts=[*map(PartData.of_part, self.parts)],
+            record=None if self.record is None else fields_data(self.record.fields),
+            why=self.why, **self.typed, method=self.method, model=self.model, plan=self.plan,
+            evidence=[*map(Passage.of, self.evidence), *map(DocumentRow.of, self.row_evidence)],
+            unverified_quotes=[*map(QuoteData.of, self.unverified)],
+            notes=[*self.notes], provenance=ProvenanceData(**self.provenance),
+            steps=[*map(StepData.of, self.steps)], coverage=self.coverage,
+            usage=UsageData(**self.usage.to_dict()), duration_s=round(self.duration_s, 3),
+        )  # fmt: skip
 
 
 def _rows(path: str, fields: Mapping[str, FieldResult]) -> list[dict[str, Cell]]:

@@ -42,6 +42,7 @@ from pearl.interpreter.parts import answer_parts, deciding_of, sources_of_part
 from pearl.interpreter.provenance import Sources, heads_of, merged, sources_of
 from pearl.interpreter.requests import RequestBuilder, query_of
 from pearl.interpreter.results import Look, StepResult, computed, void
+from pearl.interpreter.row import Passage, QuoteData
 from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
 from pearl.llm import ActionTask, Model, Usage
 from pearl.llm.client import Role
@@ -632,8 +633,8 @@ async def answer_plan(
             answer=answer.text,
             usage=answer.usage,
             duration_s=answer.duration_s,
-            evidence=tuple(passage.to_dict() for passage in answer.evidence),
-            unverified_quotes=tuple(quote.to_dict() for quote in answer.unverified),
+            evidence=tuple(Passage.of(passage).to_dict() for passage in answer.evidence),
+            unverified_quotes=tuple(QuoteData.of(quote).to_dict() for quote in answer.unverified),
             n_rows=len(answer.row_evidence),
         )
     )

@@ -136,26 +136,6 @@ class AnswerPart:
         """The part with its label."""
         return f"{self.label}: {self.told}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The part as JSON data."""
-        value = str(self.value) if isinstance(self.value, Decimal) else self.value
-        entries = [{"text": e.text, "evidence": list(e.evidence)} for e in self.entries]
-        of: dict[str, int] = {}
-        if self.tally is not None:
-            _, n, not_stated, _ = self.tally.stated
-            of = {"of": n, "not_stated": not_stated, "undecided": self.tally.undecided}
-        return {
-            "output": self.output,
-            "label": self.label,
-            "value": value,
-            "text": self.text,
-            "state": self.state,
-            **({"why": self.why} if self.why else {}),
-            **of,
-            "evidence": list(self.evidence),
-            **({"entries": entries} if entries else {}),
-        }
-
 
 def answer_parts(
     graph: PlanGraph,

@@ -81,14 +81,6 @@ class Checks:
             left.append("meaning was not checked" if self.is_off else self.failure)
         return left
 
-    def to_dict(self) -> dict[str, Any]:
-        """The verdicts as JSON data."""
-        return {
-            **({"by": self.by} if self.by else {}),
-            **({"why": self.why} if self.why else {}),
-            "sentences": [{"text": text, "verdict": verdict} for text, verdict in self.verdicts],
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
@@ -168,27 +160,16 @@ class StepResult:
         """Whether the result has no value that later steps can use."""
         return self.state in ("undecided", "refused") and self.rows is None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The result as JSON data."""
-        return {
-            "output": self.output,
-            "action": self.action,
-            "value": _plain(self.value),
-            "state": self.state,
-            **({"why": self.why} if self.why else {}),
-            **({"truncated": self.truncated} if self.truncated else {}),
-            **({"looks": [each._asdict() for each in self.looks]} if self.looks else {}),
-            **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
-            **({"checks": self.checks.to_dict()} if self.checks.verdicts else {}),
-            **({} if self.record is None else {"record": self.record.to_dict()}),
-            **({} if self.provenance is None else {"provenance": self.provenance}),
-            "quotes": list(self.quotes),
-            "native": self.is_native,
-            "context": self.context,
-            "coverage": self.coverage,
-            "calls": self.n_calls,
-            **({"models": list(self.models)} if self.models else {}),
-        }
+    @property
+    def plain(self) -> str | int | float | bool | list[str]:
+        """The value as JSON data; only its first rows, because the answer's evidence has every relevant row."""
+        match self.value:
+            case Rows() as rows:
+                return rows.lines(MAX_TRACED_ROWS)
+            case Scalar(value=value):
+                return value
+            case value:
+                return value
 
     @property
     def event(self) -> StepFinished:
@@ -228,14 +209,3 @@ def rows_undecided(rows: Rows, n_asked: int = 0) -> str:
     if n_asked:
         told = f"{n:,} of {counted(max(n_asked, n + len(rows.values)), 'row')}"
     return f"{told} {'is' if n == 1 else 'are'} undecided" if n else ""
-
-
-def _plain(value: Value) -> str | int | float | bool | list[str]:
-    """A value as JSON data; only its first rows, because the answer's evidence has every relevant row."""
-    match value:
-        case Rows():
-            return value.lines(MAX_TRACED_ROWS)
-        case Scalar():
-            return value.value
-        case _:
-            return value

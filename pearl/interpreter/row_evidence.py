@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pearl.actions.values import Fetched
 from pearl.documents.document import Document
@@ -29,12 +28,6 @@ class CellEvidence:
     text: str
     span: Span
     page: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The cell as JSON data."""
-        place = {"start": self.span.start, "end": self.span.end}
-        page = {} if self.page is None else {"page": self.page}
-        return {"column": self.column, "text": self.text, **place, **page}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,27 +84,6 @@ class RowEvidence:
         return {
             f"{name} (field)" if name in own else name: v for name, v in self.fields.items()
         } | own
-
-    def to_dict(self) -> dict[str, Any]:
-        """The row as JSON data; positions are in the text of its source."""
-        place = {"start": self.span.start, "end": self.span.end} if self.span else {}
-        return {
-            "match": "row",
-            "text": self.text,
-            "value": self.value,
-            "fields": dict(self.fields),
-            **place,
-            "source": self.source,
-            **({} if self.page is None else {"page": self.page}),
-            **({} if self.ocr is None else {"ocr": self.ocr}),
-            **({} if self.number is None else {"row": self.number}),
-            **({"cells": [cell.to_dict() for cell in self.cells]} if self.cells else {}),
-            "steps": list(self.steps),
-            "state": "found" if self.is_decided else "undecided",
-            **({"ranks": dict(self.ranks)} if self.ranks else {}),
-            **({"decided_by": list(self.decided_by)} if self.decided_by else {}),
-            **({"quote": self.quote} if self.quote else {}),
-        }
 
 
 def ranks_at(fetched: Iterable[tuple[str, Fetched]], start: int) -> tuple[tuple[str, int], ...]:

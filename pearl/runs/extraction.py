@@ -663,7 +663,7 @@ class AnsweredRows:
 
 def in_form(row: Mapping[str, Any], schema: Schema) -> Mapping[str, Any]:
     """A row with what its record says in the form of a schema: `value`, `undecided`, `reasons`, `partial`."""
-    from pearl.interpreter.restoring import restored_record  # late: tables need no answers
+    from pearl.interpreter.row import restored_record  # late: tables need no answers
 
     try:
         record = restored_record(row)
@@ -736,7 +736,7 @@ def _answered(row: Mapping[str, Any], answers: Sequence[PersonAnswer]) -> Mappin
 
 def _told_again(row: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
     """A row with its new record, whose answer tells that, if it told the old one."""
-    from pearl.interpreter.restoring import restored_record  # late: tables need no answers
+    from pearl.interpreter.row import restored_record  # late: tables need no answers
 
     taken = {**row, "record": record}
     try:

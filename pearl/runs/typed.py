@@ -15,6 +15,7 @@ from pearl.data.schemas import Schema, load_schema
 from pearl.documents.document import Document, load
 from pearl.documents.record import FieldResult
 from pearl.errors import BudgetError, DataError, PausedError, PearlError, UsageError, error_to_dict
+from pearl.errors.escaping import to_json
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.parts import PartValue
 from pearl.interpreter.row_evidence import Cell
@@ -27,7 +28,7 @@ from pearl.runs.session import Session
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Extraction(Generic[T]):
     """What one document says about the fields of a schema.
 
@@ -61,6 +62,22 @@ class Extraction(Generic[T]):
         rows = self.answer.rows if self.answer is not None else [{"error": str(self.error)}]
         own: dict[str, Cell] = {"document": self.document, "status": self.status}
         return [{**own, **{unused_name(n, own): cell for n, cell in row.items()}} for row in rows]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Extraction) and self.to_dict() == other.to_dict()
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The extraction as the text of a JSON object."""
+        return to_json(self.to_dict(), indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str, *, schema: Any = None) -> Extraction[Any]:
+        """The extraction in a text of `to_json`, as `from_dict` reads it."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as wrong:
+            raise DataError(f"not an extraction: {wrong!r:.200}") from None
+        return cls.from_dict(data, schema=schema)
 
     def to_dict(self) -> dict[str, Any]:
         """The extraction as JSON data."""

@@ -10,6 +10,7 @@ from pearl.documents.evidence import Quote, Verifier
 from pearl.documents.evidence.collecting import passage_at
 from pearl.documents.rows import shortened
 from pearl.errors import Span
+from pearl.interpreter.row import Passage
 from pearl.runs.decisions import Decision
 from pearl.runs.extraction import proposed
 from pearl.runs.reviewing import Item
@@ -127,4 +128,4 @@ def picked(document: Document, text: str, near: int) -> dict[str, Any] | None:
     span = places[0]
     is_exact = document.text[span.start : span.end] == text
     quote = Quote(text, (span,), "exact" if is_exact else "normalised")
-    return passage_at(quote, "review", document).to_dict()
+    return Passage.of(passage_at(quote, "review", document)).to_dict()

@@ -208,7 +208,7 @@ def test_a_record_has_every_field_with_its_passages() -> None:
     assert len(set(spans)) == len(spans)
     assert all(p.text == TEXT[p.span.start : p.span.end] for p in answer.evidence)
     assert answer.markdown.startswith("- patient: Maria Keller[^1]\n")
-    assert answer.to_dict()["record"] == answer.record.to_dict()
+    assert Answer.from_json(answer.to_json()).record == answer.record
     assert len(model.requests) == 1
     ramipril = answer.record.fields["drugs"].entries[1]["dose_mg"].evidence[0]
     assert TEXT[: ramipril.span.start].endswith("- Ramipril ")
@@ -618,7 +618,7 @@ def test_a_record_derives_from_what_is_shown_and_from_its_passages(
 3. record = EXTRACT({given}, "age: int, city: str") : Extract"""
     reply = json.dumps({"age": said(54, "Age: 54"), "city": said("Berlin", "Born in Berlin")})
     answer = asyncio.run(Pearl(Scripted(lambda request: reply)).execute(plan, Document(text)))
-    (of,) = answer.steps[-1].to_dict()["provenance"]["sources"]
+    (of,) = answer.to_dict()["steps"][-1]["provenance"]["sources"]
     assert [text[each["start"] : each["end"]].strip() for each in of["spans"]] == sources
 
 

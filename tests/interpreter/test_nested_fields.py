@@ -12,7 +12,7 @@ import pytest
 from pearl import Answer, Document, Pearl
 from pearl.documents.record import Record
 from pearl.dsl.fields import Field, parse_fields, print_fields
-from pearl.interpreter.restoring import restored_record
+from pearl.interpreter.row import restored_record
 from pearl.llm import CheckTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.replies.extracted import BROKEN, UNMENTIONED, read_extracted

@@ -54,7 +54,7 @@ def test_rows_that_were_found_are_evidence_with_document_span_and_rank() -> None
         rank = dict(row.ranks)["found"]
         assert row.fields["rank"] == str(rank)
         assert f"; rank {rank} in found; found" in row.where
-        assert row.to_dict()["ranks"] == {"found": rank}
+        assert dict(row.ranks) == {"found": rank}
     (event,) = searches(trace)
     assert (event.step, event.queries, event.method, event.k, event.n_hits) == (
         "found", ("bees",), "bm25", 5, 2,
@@ -130,7 +130,7 @@ def test_a_quote_from_a_passage_that_was_searched_has_its_rank() -> None:
     (evidence,) = answer.evidence
     assert evidence.source == "b.txt"
     assert dict(evidence.ranks) == {"ans": 1}
-    assert evidence.to_dict()["ranks"] == {"ans": 1}
+    assert dict(evidence.ranks) == {"ans": 1}
     assert "; rank 1 in ans; ans" in evidence.where
 
 

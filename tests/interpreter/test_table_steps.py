@@ -66,7 +66,7 @@ def test_the_rows_of_a_query_cite_file_row_and_cells() -> None:
         for cell in row.cells:
             assert TEXT[cell.span.start : cell.span.end] == cell.text == row.fields[cell.column]
     assert answer.row_evidence[1].where.startswith("clinics.csv, row 2, Clinic, City, characters ")
-    said = answer.row_evidence[0].to_dict()
+    said = answer.to_dict()["evidence"][0]
     assert (said["row"], said["cells"][1]["text"]) == (1, "Tel Aviv-Yafo")
     (event,) = [event for event in trace if isinstance(event, LookedUp)]
     assert (event.step, event.n_lines, event.n_repairs) == ("found", 2, 0)

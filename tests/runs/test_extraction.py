@@ -15,6 +15,7 @@ from pearl.documents.evidence import Evidence
 from pearl.documents.record import Candidate, FieldResult, Record
 from pearl.dsl.fields import Field, parse_fields, print_fields
 from pearl.errors import DataError, Span
+from pearl.interpreter.row import FieldData, Passage
 from pearl.runs.extraction import (
     AnsweredRows,
     fields_of_rows,
@@ -43,15 +44,17 @@ fever: bool, seen: date, status: str, drugs: [{name: str, dose_mg: number}], tag
 def quote(text: str, start: int, page: int | None = None) -> dict[str, Any]:
     span = Span(start, start + len(text))
     passage = Evidence(text, span, ("record",), "exact", "a.pdf", span)
-    return {**passage.to_dict(), **({"page": page} if page else {})}
+    return {**Passage.of(passage).to_dict(), **({"page": page} if page else {})}
 
 
 def result(value: Any, start: int = 0, page: int | None = None) -> dict[str, Any]:
     return {"state": "found", "value": value, "basis": "copied", "evidence": [quote("x" * 5, start, page)]}  # fmt: skip
 
 
-NOT_STATED = FieldResult("not_stated").to_dict()
-AGES = FieldResult("undecided", why="two ages", candidates=(Candidate(54), Candidate(45))).to_dict()
+NOT_STATED = FieldData.of(FieldResult("not_stated")).to_dict()
+AGES = FieldData.of(
+    FieldResult("undecided", why="two ages", candidates=(Candidate(54), Candidate(45)))
+).to_dict()
 AGES["candidates"][0]["evidence"] = [quote("54 years", 30, 2)]
 ROWS: list[dict[str, Any]] = [
     {
@@ -67,7 +70,7 @@ ROWS: list[dict[str, Any]] = [
             "status": result("married"),
             "drugs": {"state": "found", "value": None, "entries": [
                 {"name": result("ibuprofen"), "dose_mg": result(400)},
-                {"name": result("aspirin"), "dose_mg": FieldResult("undecided", why="no number").to_dict()},
+                {"name": result("aspirin"), "dose_mg": FieldData.of(FieldResult("undecided", why="no number")).to_dict()},
             ]},
             "tags": {"state": "found", "value": None},
         },
@@ -153,7 +156,9 @@ def plain(*values: Any) -> dict[str, Any]:
     return listed(*({"value": result(each)} for each in values))
 
 
-NO_PRICE = FieldResult("undecided", why="two prices", candidates=(Candidate("0.10"),)).to_dict()
+NO_PRICE = FieldData.of(
+    FieldResult("undecided", why="two prices", candidates=(Candidate("0.10"),))
+).to_dict()
 NESTED_ROW: dict[str, Any] = {
     "id": "a.pdf", "document": "a.pdf", "status": "degraded", "why": "3 of 9 fields are undecided", "answer": "...",
     "plan": f'1. record = EXTRACT(CTX, "{print_fields(NESTED)}") : Read the fields',
@@ -402,7 +407,7 @@ def test_the_states_of_a_record_have_paths() -> None:
 def test_documents_whose_names_differ_by_an_apostrophe_are_told_apart(tmp_path: Path) -> None:
     names = ["=a.txt", "'=a.txt", "''=a.txt"]
     file = io.StringIO()
-    undecided = FieldResult("undecided", why="two").to_dict()
+    undecided = FieldData.of(FieldResult("undecided", why="two")).to_dict()
     rows = [{"document": name, "record": {"fever": undecided}} for name in names]
     assert write_review(rows, file) == len(names)
     given = [

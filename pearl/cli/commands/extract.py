@@ -35,7 +35,7 @@ from pearl.errors import DataError, PearlError, StoreError
 from pearl.errors.escaping import counted, to_json
 from pearl.evals.fields import OUTCOMES, Comparison, Outcome, checker_of, read_gold
 from pearl.evals.stats import Interval
-from pearl.interpreter.restoring import restored_record
+from pearl.interpreter.row import restored_record
 from pearl.plugins.extras import require_extra
 from pearl.runs.export import check_format
 from pearl.runs.extraction import document_of

@@ -355,10 +355,11 @@ def _evidence(answer: Answer) -> list[dict[str, Any]]:
     for path, result in answer.fields.items():
         for passage in result.passages:
             fields.setdefault((passage.span, passage.omitted), []).append(path)
-    passages = [(each.to_dict(), fields.get((each.span, each.omitted))) for each in answer.evidence]
+    borne_out = [fields.get((each.span, each.omitted), []) for each in answer.evidence]
+    borne_out += [[] for _ in answer.row_evidence]
     return [
-        {**data, "quote": data["text"], "document": data["source"], "fields": paths or []}
-        for data, paths in [*passages, *((row.to_dict(), None) for row in answer.row_evidence)]
+        {**data, "quote": data["text"], "document": data["source"], "fields": paths}
+        for data, paths in zip(answer.to_dict()["evidence"], borne_out, strict=True)
     ]
 
 

@@ -58,28 +58,6 @@ class Evidence:
         place = f"{source}, {shown_span(span)}"
         return f"{place}{shown_ranks(self.ranks)}; {', '.join(self.steps)}{elided}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The passage as JSON data; positions are in the text of its source."""
-        data: dict[str, Any] = {
-            "text": self.text,
-            "start": self.source_span.start,
-            "end": self.source_span.end,
-            "source": self.source,
-            **({} if self.page is None else {"page": self.page}),
-            **({} if self.ocr is None else {"ocr": self.ocr}),
-            "match": self.match,
-            "steps": list(self.steps),
-        }
-        if self.ranks:
-            data["ranks"] = dict(self.ranks)
-        if self.omitted:
-            begin = self.source_span.start
-            data["omitted"] = [
-                {"text": self.text[s.start : s.end], "start": begin + s.start, "end": begin + s.end}
-                for s in self.omitted
-            ]
-        return data
-
 
 def with_omissions(text: str, omitted: Iterable[Span]) -> str:
     """A passage on one line, with what its quote omits marked as `[left out: ...]`."""
@@ -122,10 +100,6 @@ class Unverified:
     def why(self) -> str:
         """The reason as text."""
         return DOUBTS[self.reason]
-
-    def to_dict(self) -> dict[str, str]:
-        """The quote as JSON data."""
-        return {"step": self.step, "text": self.text, "reason": self.reason}
 
 
 DOUBTS = {

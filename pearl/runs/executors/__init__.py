@@ -47,6 +47,7 @@ from pearl.dsl.passes import n_following
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.context import off_loop
+from pearl.interpreter.row import ErrorData, FailedRow, StepData
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.middleware.caching import Replies
 from pearl.pipeline import Pearl
@@ -296,17 +297,14 @@ class Task(Unit):
         """One row of a results file; `status` is that of the answer, `failed`, or `unfinished`."""
         if result is not None:
             return {"id": self.id, **self.extra, **result.to_dict()}
-        finished = error.finished if isinstance(error, errors.ExecutionError) else ()
         is_over = isinstance(error, errors.BudgetError | errors.PausedError)
-        return {
-            "id": self.id,
-            **self.extra,
-            "status": "unfinished" if is_over else "failed",
-            "question": self.question,
-            **({"parameters": dict(self.parameters)} if self.parameters else {}),
-            "error": error and errors.error_to_dict(error),
-            **({"steps": [step.to_dict() for step in finished]} if finished else {}),
-        }
+        finished = error.finished if isinstance(error, errors.ExecutionError) else ()
+        row = FailedRow(
+            status="unfinished" if is_over else "failed", question=self.question,
+            parameters=dict(self.parameters), steps=[*map(StepData.of, finished)],
+            error=ErrorData() if error is None else ErrorData(**errors.error_to_dict(error)),
+        )  # fmt: skip
+        return {"id": self.id, **self.extra, **row.to_dict()}
 
 
 U = TypeVar("U", bound=Unit, covariant=True)

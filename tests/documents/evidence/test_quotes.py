@@ -17,6 +17,7 @@ from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, p
 from pearl.documents.evidence.collecting import DOUBTS
 from pearl.errors import Span
 from pearl.interpreter.answer import Answer
+from pearl.interpreter.row import Passage, QuoteData
 from pearl.llm import Usage
 from pearl.trace import Trace
 from tests.root import ROOT
@@ -33,7 +34,7 @@ def test_an_elided_passage_is_shown_whole() -> None:
     assert not unverified
     assert (found.text, found.match) == ("Nils sold the boat, which was old, to Ana.", "elided")
     assert found.marked == "Nils sold the boat[left out: , which was old,] to Ana."
-    row = json.loads(json.dumps(found.to_dict()))
+    row = json.loads(json.dumps(Passage.of(found).to_dict()))
     (gone,) = row["omitted"]
     assert TEXT[gone["start"] : gone["end"]] == gone["text"] == ", which was old,"
     assert TEXT[row["start"] : row["end"]] == row["text"]
@@ -56,7 +57,7 @@ def test_words_that_a_quote_leaves_out_are_shown_whatever_they_say() -> None:
 )
 def test_every_unverified_quote_has_a_reason(reply: str, given: str, reason: str) -> None:
     _, (flagged,) = collected(reply, given)
-    assert flagged.to_dict() == {"step": "a", "text": flagged.text, "reason": reason}
+    assert QuoteData.of(flagged).to_dict() == {"step": "a", "text": flagged.text, "reason": reason}
     assert flagged.why == DOUBTS[reason]
 
 
@@ -86,8 +87,8 @@ def test_where_a_passage_stands(more: dict[str, Any], where: str) -> None:
     )
     assert passage.where == where
     names = {"text", "start", "end", "source", "match", "steps", *more}
-    assert passage.to_dict().keys() == names
-    assert passage.to_dict().get("ranks") == ({"b": 3} if "ranks" in more else None)
+    assert Passage.of(passage).to_dict().keys() == names
+    assert Passage.of(passage).to_dict().get("ranks") == ({"b": 3} if "ranks" in more else None)
 
 
 def test_a_passage_that_two_steps_quote_is_one() -> None:
@@ -102,7 +103,7 @@ def test_a_passage_that_two_steps_quote_is_one() -> None:
 def test_omissions_are_placed_in_the_file_they_are_in() -> None:
     document = join([from_text("Nothing is here.", "a"), from_text(TEXT, "b")], "both")
     (found,), _ = collect([StepReply("x", "> Nils sold the boat … to Ana.")], document)
-    row = found.to_dict()
+    row = Passage.of(found).to_dict()
     assert row["source"] == "b"
     assert TEXT[row["omitted"][0]["start"] : row["omitted"][0]["end"]] == ", which was old,"
 

@@ -1,0 +1,165 @@
+"""The row of results: its schema, what comes back from it, and what is read of rows that others wrote."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from decimal import Decimal
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl import Answer, Extraction
+from pearl.documents.evidence import Evidence, Unverified
+from pearl.documents.record import PLAIN, Candidate, FieldResult, Record
+from pearl.documents.rows import Stated
+from pearl.errors import DataError, PearlError, Span
+from pearl.interpreter.parts import AnswerPart, ListEntry, Tally
+from pearl.interpreter.results import Checks, Look, StepResult
+from pearl.interpreter.row import read_row
+from pearl.interpreter.row_evidence import CellEvidence, RowEvidence
+from pearl.llm import Usage
+from pearl.planner.understanding import Understood
+from pearl.trace import Trace
+from tests.root import ROOT
+
+TEXT = st.text(max_size=8)  # lone surrogates are in it
+WORDS = st.lists(TEXT, max_size=2).map(tuple)
+SOME = st.integers(0, 3)
+STATE = st.sampled_from(["found", "nothing", "undecided", "refused"])
+SPAN = st.builds(lambda start, n: Span(start, start + n), st.integers(0, 99), st.integers(0, 99))
+PAGE = st.none() | st.integers(1, 9)
+OCR = st.none() | st.floats(0, 1)
+RANKS = st.dictionaries(TEXT, st.integers(1, 9), max_size=2).map(lambda ranks: tuple(ranks.items()))
+SCALAR = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT
+
+
+def _passage(text: str, span: Span, gap: Span | None, **others: Any) -> Evidence:
+    return Evidence(
+        text, span, source_span=span, omitted=() if gap is None else (gap,),
+        match="exact" if gap is None else "elided", **others,
+    )  # fmt: skip
+
+
+PASSAGE = st.builds(
+    _passage, TEXT, SPAN, st.none() | st.just(Span(0, 1)), steps=WORDS, source=TEXT, ranks=RANKS, page=PAGE, ocr=OCR
+)  # fmt: skip
+PASSAGES = st.lists(PASSAGE, max_size=2).map(tuple)
+FIELD = st.recursive(
+    st.builds(
+        FieldResult, st.sampled_from(["found", "not_stated", "undecided"]), SCALAR, TEXT,
+        st.sampled_from(["", "copied", "judged"]), PASSAGES,
+        st.lists(st.builds(Candidate, SCALAR, PASSAGES), max_size=1).map(tuple), step=TEXT, checked_by=TEXT,
+    ),
+    lambda inner: st.builds(
+        FieldResult, st.just("found"), has_objects=st.booleans(),
+        entries=st.lists(st.dictionaries(st.just(PLAIN) | TEXT, inner, max_size=2), max_size=2).map(tuple),
+    ),
+    max_leaves=3,
+)  # fmt: skip
+RECORD = st.none() | st.builds(Record, st.dictionaries(TEXT, FIELD, max_size=2))
+PROVENANCE = st.fixed_dictionaries(
+    {
+        "steps": st.lists(TEXT, max_size=1),
+        "sources": st.just([{"document": "a", "characters": 9, "spans": [{"start": 0, "end": 3}]}]),
+    },
+    optional={"chosen_from": st.just([{"document": "b", "documents": 3, "characters": 9, "spans": []}])},
+)  # fmt: skip
+STEP = st.builds(
+    StepResult, TEXT, TEXT, st.booleans() | st.integers() | TEXT | st.lists(TEXT, max_size=2), st.booleans(),
+    st.sampled_from(["full", "rows", "none"]), OCR, SOME, state=st.sampled_from(["found", "undecided", "not_needed"]),
+    why=TEXT, truncated=TEXT, quotes=WORDS, verdicts=st.dictionaries(TEXT, SOME, max_size=1), models=WORDS,
+    looks=st.lists(st.builds(Look, TEXT, st.lists(TEXT, max_size=1), SOME, STATE), max_size=1).map(tuple),
+    checks=st.builds(Checks, TEXT, st.just((("It is.", "copied"),)), TEXT), record=RECORD,
+    provenance=st.none() | PROVENANCE,
+)  # fmt: skip
+ROW = st.builds(
+    RowEvidence, TEXT, st.none() | TEXT, st.dictionaries(TEXT, st.none() | TEXT, max_size=2), WORDS, TEXT,
+    st.none() | SPAN, st.booleans(), RANKS, st.none() | st.integers(1, 9), page=PAGE, ocr=OCR, decided_by=WORDS, quote=TEXT,
+    cells=st.lists(st.builds(CellEvidence, TEXT, TEXT, SPAN, PAGE), max_size=1).map(tuple),
+)  # fmt: skip
+TALLY = st.builds(
+    Tally, st.builds(Stated, SOME, SOME, SOME), SOME, st.just(""), st.none(), st.booleans()
+)
+PART = st.builds(
+    AnswerPart, TEXT, TEXT, SCALAR | st.just(Decimal("1.50")) | st.lists(st.dictionaries(TEXT, TEXT, max_size=2), max_size=2),
+    TEXT, STATE, TEXT, st.just((1,)), st.lists(st.builds(ListEntry, TEXT, st.just((1, 2))), max_size=2).map(tuple),
+    tally=st.none() | TALLY,
+)  # fmt: skip
+UNVERIFIED = st.builds(
+    Unverified, TEXT, TEXT, st.sampled_from(["missing", "given", "short", "apart"])
+)
+ANSWER = st.builds(
+    Answer, TEXT, TEXT, TEXT, WORDS, st.sampled_from(["plan", "direct"]), TEXT,
+    st.lists(STEP, max_size=2).map(tuple), PASSAGES, st.lists(UNVERIFIED, max_size=1).map(tuple), TEXT,
+    st.builds(Usage, SOME, SOME, SOME, SOME, SOME, SOME), st.floats(0, 9), st.builds(Trace),
+    st.lists(PART, max_size=2).map(tuple), st.just(()) | st.just((("He did.", (1,)),)), st.lists(ROW, max_size=2).map(tuple),
+    st.none() | st.builds(Understood, TEXT, TEXT, WORDS), WORDS, RECORD, PROVENANCE, st.none(),
+    st.dictionaries(TEXT, TEXT, max_size=1),
+)  # fmt: skip
+
+
+def schema() -> tuple[str, Any]:
+    """The schema as it is made now, and as it is in docs."""
+    spec = importlib.util.spec_from_file_location("make", ROOT / "docs/make_results_schema.py")
+    assert spec is not None
+    assert spec.loader is not None
+    maker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(maker)
+    return maker.schema(), (ROOT / "docs/results.schema.json").read_text("utf-8")
+
+
+def test_the_schema_in_docs_is_that_of_the_declaration() -> None:
+    made, kept = schema()
+    assert made == kept, "run docs/make_results_schema.py"
+
+
+VALIDATOR = jsonschema.Draft202012Validator(json.loads(schema()[1]))
+
+
+@given(ANSWER)
+def test_any_answer_comes_back_from_its_row_and_fits_the_schema(answer: Answer) -> None:
+    assert Answer.from_json(answer.to_json()) == answer
+    VALIDATOR.validate(json.loads(json.dumps(answer.to_dict())))
+    found = Extraction("a.txt", answer.status, answer=answer)
+    assert Extraction.from_json(found.to_json()) == found
+    problems: list[str] = []
+    assert read_row(answer.to_dict(), problems) == answer.row
+    assert not problems
+
+
+def test_a_failed_extraction_comes_back() -> None:
+    found: Extraction[Any] = Extraction(
+        "a", "failed", error=DataError("no such file", path="a", help="name it")
+    )
+    again = Extraction.from_json(found.to_json())
+    assert (again, type(again.error)) == (found, DataError)
+    assert again != Extraction("a", "failed", error=PearlError("no such file"))
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None, True, 10**400])
+def test_a_row_of_another_version_is_an_error_of_three_lines_at_most(version: object) -> None:
+    row = {"status": "answered", "question": "Why?", "plan": "", "answer": "So.", "v": version}
+    for read in (read_row, lambda row: Answer.from_json(json.dumps(row))):
+        with pytest.raises(DataError, match="version 1") as caught:
+            read(row)
+        assert len(str(caught.value).splitlines()) <= 3
+    assert read_row({name: row[name] for name in row if name != "v"}).answer == "So."
+
+
+def test_objects_of_wrong_types_leave_the_numbers_of_the_others() -> None:
+    problems: list[str] = []
+    passages = [
+        {"text": "a"},
+        7,
+        {"text": "b", "page": 2**70},
+        {"match": "row", "fields": {"x": 1}},
+    ]
+    row = read_row({"evidence": passages, "v": 1}, problems)
+    assert [each.text for each in row.evidence] == ["a", "", "b", ""]
+    assert [problem.partition(" has ")[0] for problem in problems] == [
+        "evidence 2", "evidence 3: page", "evidence 4: fields: x",
+    ]  # fmt: skip
