@@ -1,22 +1,19 @@
-"""How long the prompts of planning and of steps are, for questions with published plans.
+"""How long the prompts of planning are, for questions with published plans.
 
     python experiments/prompts.py --data FILE --traces FILE... --actions FILE [--model NAME] [--json]
 
 Tokens are those of the vocabulary that tiktoken has for --model; without a network the estimate,
 which is higher by half. Measured are the planning prompts of every domain, for each question of a
-file of QuALITY; the tokens that the question adds to a step, for the published plans of these
-questions; and the share of the actions of these plans that the planning prompt explains, whole and
+file of QuALITY, and the share of the actions of these plans that the planning prompt explains, whole and
 shortened.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import statistics
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import get_args
@@ -25,25 +22,19 @@ import click
 from published_plans import Planned, published
 from traces import records, trace_files
 
-from pearl import Document, Pearl, PearlError, load_library
+from pearl import PearlError, load_library
 from pearl.actions.native import is_operator
 from pearl.data.domains import Source, load_domain, read_samples
 from pearl.data.samples import Sample
 from pearl.documents.document import DocumentKind
 from pearl.documents.tokens import Counter
-from pearl.dsl.checker import compile_plan
-from pearl.dsl.nodes import print_plan
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import PlanError
-from pearl.interpreter.prompt import action_messages
-from pearl.llm import ActionTask, Message
-from pearl.llm.backends.scripted import Scripted
+from pearl.llm import Message
 from pearl.planner.examples import Example
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.prompt import plan_messages
 
 DOMAINS = ("generic", "finance", "medical", "quality")
-DOCUMENT = Document("The document is not part of the published traces.", "placeholder")
 
 
 def n_tokens(messages: Iterable[Message], counter: Counter) -> int:
@@ -69,36 +60,6 @@ def planning(
                 "mean": statistics.mean(tokens), "most": max(tokens), "shared": shared,
             }  # fmt: skip
     return figures
-
-
-async def steps(
-    items: Sequence[Planned], library: ActionLibrary, counter: Counter
-) -> dict[str, float]:
-    """The tokens that the question adds to the prompts of steps."""
-    added: list[int] = []
-    n_shared = 0
-    for item in items:
-        for plan in item.plans:
-            try:
-                checked = compile_plan(print_plan(replace(plan, question=item.question)), library)
-            except PlanError:
-                continue
-            model = Scripted(lambda request: "A short reply")
-            async with Pearl(model, library=library) as pearl:
-                await pearl.execute(checked, DOCUMENT)
-            tasks = [each.task for each in model.requests if isinstance(each.task, ActionTask)]
-            for task in tasks:
-                with_it = action_messages(task)
-                without = action_messages(replace(task, question=""))
-                added.append(n_tokens(with_it, counter) - n_tokens(without, counter))
-                begin = f"<text>\n{DOCUMENT.text}\n</text>"
-                n_shared += task.document is None or with_it[1].content.startswith(begin)
-    return {
-        "steps": len(added),
-        "added": statistics.mean(added),
-        "added at most": max(added),
-        "document first": n_shared / len(added),
-    }
 
 
 def explained(
@@ -154,7 +115,6 @@ def main(
         counter = Counter.for_model(model)
         figures = {
             "planning": planning(questions, counter, nearest),
-            "steps": asyncio.run(steps(items, library, counter)),
             **{
                 f"published plans, {f'--nearest {n}' if n else 'whole prompt'}": explained(
                     items, library, counter, n

@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from functools import partial
-from math import inf
+from math import ceil, inf
 from typing import get_args
 
 from aggregation.bars import Bar
 from aggregation.oracle import Fault, Oracle
 from aggregation.running import OracleModel, document_of
 from aggregation.windows import Window, draw_window
-from bench.forecast import Bytes
 
 from pearl import Pearl
+from pearl.documents.tokens import Counter
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.bounds import Range
 from pearl.interpreter.results import StepResult
@@ -25,6 +25,20 @@ MOST_BY_ACTUAL = 1.15
 """Most tokens of the forecast by those sent, where only native steps come before a held model's."""
 MIN_TOKENS = 500
 """Tokens of a call from which that counts: each has a margin of 64 for the hint of a JSON form."""
+
+
+class Bytes(Counter):
+    """Counts bytes / 4, so that prompts add up but for rounding."""
+
+    def count(self, text: str) -> int:  # noqa: D102
+        return ceil(len(text.encode("utf-8", "replace")) / 4)
+
+    def bounds(self, text: str, part: str = "") -> tuple[int, int]:  # noqa: D102
+        n = self.count(text)
+        return max(0, n - 1), n + 1
+
+    def most(self, n: int) -> int:  # noqa: D102
+        return n + 1
 
 
 async def forecasts(n_plans: int, seed: int) -> Bar:

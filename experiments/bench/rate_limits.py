@@ -10,14 +10,7 @@ counted by the server for `--steady-s` seconds: what it answered, as a share of 
 refused, as a share of all it was asked. With `--rps 0` there is no limit, and N is what as many
 places as there are workers answer at most; there are then twice as many workers as places, so that
 those which wait to ask again hold up no place. With `--refused` that share of the calls is refused
-at random, with `--retry-after`. `overhead_us` is what both wrappers add to one call without
-limits, and `calls` how many of them were timed.
-
-    python experiments/bench/rate_limits.py --storms 3 10 30
-
-For each storm of S seconds a server (`stand_in.py`) refuses all that comes in that time (429, no
-`Retry-After`), beginning with the first call. Measured is when one call is answered, and when 640 calls
-by 64 workers are: as a multiple of S and what the calls take by themselves, without a storm.
+at random, with `--retry-after`.
 """
 
 from __future__ import annotations
@@ -35,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 AT_ONCE = 64
-N_TIMED = 20_000
 
 
 def request(text: str) -> Any:
@@ -103,32 +95,6 @@ async def work(ask: Callable[[str], Awaitable[bool]], seconds: float, n_workers:
     print(n_failed)
 
 
-async def overhead_us() -> float:
-    """Microseconds that the wrappers add to one call; the best of five rounds."""
-    from pearl.llm.backends.scripted import Scripted
-    from pearl.llm.middleware.rate import Limited
-    from pearl.llm.middleware.retry import Retrying
-
-    asked = request("who?")
-
-    async def took(model: Any) -> float:
-        began = time.perf_counter()
-        for _ in range(N_TIMED):
-            await model.complete(asked)
-        return time.perf_counter() - began
-
-    def plain() -> Scripted:
-        return Scripted(lambda request: "yes")
-
-    def wrapped() -> Retrying:
-        limited = Limited(plain(), AT_ONCE)
-        return Retrying(limited, breaker=limited.breaker)
-
-    alone = min([await took(plain()) for _ in range(5)])
-    inside = min([await took(wrapped()) for _ in range(5)])
-    return (inside - alone) / N_TIMED * 1e6
-
-
 @contextmanager
 def simulated(sim: Path, rps: float, options: argparse.Namespace) -> Iterator[str]:
     """The address of a simulated server with a rate limit, for the length of a block."""
@@ -189,61 +155,6 @@ def measure(side: str, rps: float, options: argparse.Namespace) -> dict[str, Any
     }
 
 
-async def outlast(url: str, n_calls: int, n_workers: int) -> tuple[float, int]:
-    """The seconds that so many calls take, and how many of them fail."""
-    import openai  # noqa: F401 - takes its time, which is none of the calls
-
-    from pearl.errors import ModelError
-    from pearl.llm.backends import ModelSettings, create_model
-    from pearl.llm.middleware.rate import Limited
-    from pearl.llm.middleware.retry import Retrying
-
-    model = create_model("openai:sim", ModelSettings(url))
-    limited = Limited(model, AT_ONCE)
-    wrapped = Retrying(limited, first_wait_s=0.5, breaker=limited.breaker)
-    numbers, n_failed = iter(range(n_calls)), 0
-
-    async def worker() -> None:
-        nonlocal n_failed
-        for number in numbers:
-            try:
-                await wrapped.complete(request(f"question {number}"))
-            except ModelError:
-                n_failed += 1
-
-    began = time.monotonic()
-    await asyncio.gather(*(worker() for _ in range(n_workers)))
-    taken_s = time.monotonic() - began
-    await model.aclose()
-    return taken_s, n_failed
-
-
-def storms(options: argparse.Namespace) -> None:
-    """How soon after a storm its victims are answered."""
-    rows = []
-    print(f"{'storm':>8} {'calls':>8} {'seconds':>8} {'of ideal':>8} {'failed':>8}")
-    calm_s: dict[int, float] = {}  # what the calls take by themselves, on this machine
-    for storm_s in (0.0, *options.storms):
-        for n_calls, n_workers in ((1, 1), (10 * AT_ONCE, AT_ONCE)):
-            arguments = ["--storm-s", str(storm_s), "--call-s", str(options.call_s)]
-            with serving([str(Path(__file__).with_name("stand_in.py")), *arguments]) as address:
-                taken_s, n_failed = asyncio.run(outlast(f"{address}/v1", n_calls, n_workers))
-            ideal_s = storm_s + calm_s.setdefault(n_calls, taken_s)
-            row = {
-                "storm_s": storm_s,
-                "calls": n_calls,
-                "taken_s": round(taken_s, 2),
-                "of_ideal": round(taken_s / ideal_s, 2),
-                "failed": n_failed,
-            }
-            rows.append(row)
-            print(
-                f"{storm_s:>6g} s {n_calls:>8} {taken_s:>8.1f} {taken_s / ideal_s:>8.2f} {n_failed:>8}",
-                flush=True,
-            )
-    print(json.dumps({"bench": "rate_limits", "at_once": AT_ONCE, "storms": rows}))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sim", type=Path, metavar="PATH", help="a simulated server to start")
@@ -254,7 +165,6 @@ def main() -> None:
     parser.add_argument("--call-s", type=float, default=0.05)
     parser.add_argument("--refused", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--retry-after", default="1", metavar="SECONDS")
-    parser.add_argument("--storms", type=float, nargs="+", metavar="SECONDS", help="storms alone")
     parser.add_argument("--side", choices=["ours", "bare"], help="one side, in this process")
     parser.add_argument("--url", help="for --side")
     parser.add_argument("--workers", type=int, help="for --side")
@@ -262,9 +172,6 @@ def main() -> None:
     if options.side:
         side = ours if options.side == "ours" else bare
         asyncio.run(side(options.url, options.steady_s, options.workers))
-        return
-    if options.storms:
-        storms(options)
         return
     if options.sim is None:
         parser.error("--sim PATH")
@@ -278,10 +185,7 @@ def main() -> None:
                 f"{rps:>6g}/s {side:>8} {row['goodput']:>8.1%} {row['refused']:>8.2%} {row['failed']:>8}",
                 flush=True,
             )
-    us = round(asyncio.run(overhead_us()), 1)
-    print(f"the wrappers add {us} µs to a call without limits")
-    line = {"bench": "rate_limits", "at_once": AT_ONCE, "calls": N_TIMED, "overhead_us": us}
-    print(json.dumps({**line, "rows": rows}))
+    print(json.dumps({"bench": "rate_limits", "at_once": AT_ONCE, "rows": rows}))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """The tests' server with places, prefill and a prefix cache: where the shared simulator is not.
 
     python experiments/bench/stand_in.py [--slots N] [--call-s S] [--prefill-tps N] [--shared-prefill]
-        [--storm-s S]
 
-For S seconds from the first call it refuses all (429, no Retry-After). Prints its port, serves until it is ended. A token is four bytes of the prompt. The prompt is cached in
+Prints its port, serves until it is ended. A token is four bytes of the prompt. The prompt is cached in
 blocks of 128 tokens once its prefill is over; beginnings of less than 1,024 tokens are not found.
 """
 
@@ -14,14 +13,13 @@ import asyncio
 import json
 import math
 import sys
-import time
 from contextlib import nullcontext
 from hashlib import blake2b
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.server import Canned, Seen, Server, completion, error, send
+from tests.server import Canned, Seen, Server, completion, send
 
 BLOCK, MIN_PREFIX = 128, 1_024
 
@@ -34,15 +32,12 @@ class StandIn(Server):
         self._said = said
         self._slots = asyncio.Semaphore(said.slots)
         self._accelerator = asyncio.Lock() if said.shared_prefill else nullcontext()
-        self._since = 0.0
         self._cached: set[bytes] = set()
         self._counts = {"calls": 0, "cached_tokens": 0, "uncached_tokens": 0}
 
     async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
         if seen.path.endswith("/__stats"):
             await send(Canned(self._counts), writer)
-        elif seen.path.endswith("/chat/completions") and self._is_stormy():
-            await send(Canned(error("too busy"), status=429), writer)
         elif seen.path.endswith("/chat/completions"):
             async with self._slots:
                 n_tokens, n_cached = await self._read(seen)
@@ -55,10 +50,6 @@ class StandIn(Server):
             await send(Canned(reply), writer)
         else:
             await super()._answer(seen, writer)
-
-    def _is_stormy(self) -> bool:
-        self._since = self._since or time.monotonic()
-        return time.monotonic() < self._since + self._said.storm_s
 
     async def _read(self, seen: Seen) -> tuple[int, int]:
         """Prefill: tokens of the prompt, and those of them that the cache had."""
@@ -90,7 +81,6 @@ def main() -> None:
     parser.add_argument("--call-s", type=float, default=0.0)
     parser.add_argument("--prefill-tps", type=float, default=0.0)
     parser.add_argument("--shared-prefill", action="store_true")
-    parser.add_argument("--storm-s", type=float, default=0.0)
     parser.add_argument("--log", default="")
     server = StandIn(parser.parse_args())
     server.start()
