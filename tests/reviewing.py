@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pearl.cli.commands.review import Review, ReviewServer
 from pearl.documents.digest import digest
 from pearl.runs.decisions import Decisions
 from pearl.runs.reviewing import KINDS
+from pearl.view.review_server import Review, ReviewServer
 from pearl.view.sources import ResultSource
 from tests.root import ROOT
 

@@ -290,6 +290,15 @@ def written_files(info: RunInfo) -> Iterator[str]:
         yield from (str(Path(info.folder) / name) for name in request.outputs)
 
 
+def run_that_wrote(path: Path, store: Store) -> str:
+    """The id of the latest run of a store that wrote a file; "" for none."""
+    with suppress(StoreError, OSError):
+        for run in store.runs():
+            if path.resolve() in (Path(file).resolve() for file in written_files(run)):
+                return run.id
+    return ""
+
+
 def files_of_runs(folder: Path) -> frozenset[Path]:
     """The files that runs of a store wrote: beside documents they are no documents."""
     with suppress(StoreError, OSError), Store.open(folder, read_only=True) as store:

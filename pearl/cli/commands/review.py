@@ -2,349 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import getpass
-import hmac
-import json
-import secrets
-import sys
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from datetime import datetime
-from functools import lru_cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import click
 
 from pearl.cli.options import AT_LEAST_1, PATH, opened_folder, option, refuse, store_option
 from pearl.cli.terminal import notice
-from pearl.documents.dates import find_dates
-from pearl.documents.readers import reading
-from pearl.dsl.fields import Field
-from pearl.errors import DataError, PearlError, StoreError, UsageError
-from pearl.errors.escaping import counted, json_bytes, to_json
+from pearl.errors import DataError
+from pearl.errors.escaping import counted, to_json
 from pearl.errors.privacy import KEY_VARIABLE, is_encrypted, is_private
-from pearl.runs.decisions import Decision, Decisions, in_force, seen
-from pearl.runs.extraction import PERSON, accepted, person_result, proposed
-from pearl.runs.reviewing import KINDS, Item, items_of, queue, report
+from pearl.runs.decisions import Decisions
+from pearl.runs.request import run_that_wrote
+from pearl.runs.reviewing import KINDS
 from pearl.runs.store import Store
-from pearl.view.result import Untrusted, shown_place
-from pearl.view.review_page import picked, review_page
-from pearl.view.sources import ResultRecord, ResultSource, RunResults, with_document
-
-MAX_BODY = 1_000_000  # Maximum bytes of a decision
-MAX_QUOTE = 5_000  # Maximum characters of a passage that a person marks
-REFRESH_S = 5.0  # Seconds after which the rows of a run that still runs are read again
-SOCKET_S = 60
-
-
-@dataclass
-class Review:
-    """What one person reviews: the fields of a source in their order, and what is decided about them."""
-
-    source: ResultSource
-    decisions: Decisions
-    person: str
-    kinds: Sequence[str]
-    folders: Sequence[Path]
-    n_sampled: int | None = None
-    seed: str = "0"
-    items: dict[str, Item] = dataclasses.field(default_factory=dict)
-    n_unreadable: int = 0
-    _all: list[Item] = dataclasses.field(default_factory=list)
-    _read_at: float = 0.0
-    _may_grow: bool = True
-
-    def __post_init__(self) -> None:
-        self._record = lru_cache(maxsize=4)(self._loaded)
-        self.refresh()
-
-    @property
-    def running(self) -> str:
-        """What is told of a run that still runs."""
-        if not isinstance(self.source, RunResults):
-            return ""
-        info = self.source.now()
-        return f"the run still runs: {counted(info.n_results, 'row')} so far" if info.holder else ""
-
-    def refresh(self) -> None:
-        """Read the rows, once more if the run still runs."""
-        is_fresh = time.monotonic() < self._read_at + REFRESH_S
-        if self._read_at and (is_fresh or not self._may_grow):
-            return
-        self._may_grow = bool(self.running)  # asked before its last rows are read
-        self._all.clear()
-        self.n_unreadable = 0
-        for at, row in self.source.rows():
-            try:
-                self._all += items_of(at, row)
-            except (KeyError, TypeError, AttributeError):  # a file of others
-                self.n_unreadable += 1
-        queued = queue(self._all, self.kinds, self.n_sampled, self.seed)
-        self.items = {item.key: item for item in queued}
-        self._record.cache_clear()
-        self._read_at = time.monotonic()
-
-    def report(self) -> dict[str, Any]:
-        """What is decided, and the measured precision."""
-        of_source = report(self._all, self.decisions.all())
-        return {"source": self.source.title, **of_source}
-
-    def page(self, key: str | None) -> str:
-        """The page of an item, else of the first that is open."""
-        self.refresh()
-        decisions = self.decisions.all()
-        item = self.items.get(self.next(None) if key is None else key)
-        current = in_force(decisions)
-        facts = {
-            "source": self.source.title, "person": self.person, "running": self.running, "report": self.report(),
-            "n_items": len(self.items), "n_done": sum(i.about in current for i in self.items.values()),
-            "seed": None if self.n_sampled is None else self.seed,
-        }  # fmt: skip
-        if item is None:
-            return review_page(None, None, (), **facts)
-        history = [each for each in decisions if each.field == item.about]
-        return review_page(item, self._record(item.at), history, **facts)
-
-    def next(self, after: str | None) -> str:
-        """The key of the next item without a decision, skipped ones last; "" if all are decided."""
-        decisions = self.decisions.all()
-        decided = in_force(decisions).keys()
-        skipped = {each.field for each in decisions if each.what == "skipped"}
-        keys = list(self.items)
-        start = keys.index(after) + 1 if after in self.items else 0
-        left = [k for k in (*keys[start:], *keys[:start]) if self.items[k].about not in decided]
-        fresh = (key for key in left if self.items[key].about not in skipped)
-        return next(fresh, left[0] if left else "")
-
-    def decide(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """Store a decision; returns where to go next."""
-        what: Any = said.get("what")
-        if what == "undone":
-            return self._undone()
-        item = self._item(said)
-        result = self._result(item, what, said)
-        if result and (quote := said.get("quote")) is not None:
-            result["evidence"] = [self._quoted(item, quote)]
-        if what == "accepted" and result["state"] == "not_stated":
-            what = "not_stated"
-        self.decisions.add(Decision(
-            row=item.row, path=item.path, entry=item.entry, what=what, was=seen(item.result), result=result,
-            person=self.person, time=_now(), sample="" if self.n_sampled is None else self.seed,
-        ))  # fmt: skip
-        return {"next": f"?at={self.next(item.key)}"}
-
-    def _result(self, item: Item, what: Any, said: Mapping[str, Any]) -> dict[str, Any]:
-        match what:
-            case "skipped":
-                return {}
-            case "not_stated":
-                return {"state": "not_stated", "value": None, "basis": PERSON}
-            case "corrected":
-                result = person_result(item.field, str(said.get("value")).strip())
-                return result or self._accepted(item, None)
-            case "accepted":
-                return self._accepted(item, said.get("choice"))
-            case _:
-                raise ValueError("no such decision")
-
-    def _accepted(self, item: Item, choice: Any) -> dict[str, Any]:
-        if item.result["state"] == "not_stated":
-            return {"state": "not_stated", "value": None, "basis": PERSON}
-        values = proposed(item.result)
-        if choice is None and item.result.get("entries"):  # a list of which not all may be there
-            return {"state": "found", "value": None, "basis": PERSON}
-        if not values:
-            raise ValueError("Nothing is proposed: type the value, or press n.")
-        if choice is None and len(values) > 1:
-            raise ValueError("Several values are proposed: press the number of the right one.")
-        if choice is not None and not (type(choice) is int and 0 < choice <= len(values)):
-            raise ValueError("no such proposal")
-        is_found = item.result["state"] == "found"
-        return accepted(None if is_found else item.field, values[(choice or 1) - 1])
-
-    def quote(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """The passage that a person marked, and the value that its text is, if it is one."""
-        item = self._item(said)
-        quote: Any = said.get("quote")
-        passage = self._quoted(item, quote)
-        words = [str(quote["text"]).strip(), passage["text"]]  # the latter with a unit, too
-        if item.field.type == "date":
-            periods = [found.period for found in find_dates(passage["text"])]
-            words += [str(each.first) for each in periods[:1] if each and len(periods) == 1]
-        value = next((each for each in words if _is_value(item.field, each)), None)
-        where = shown_place(Untrusted(passage, []))
-        return {"text": passage["text"], "where": where, "value": value}
-
-    def _quoted(self, item: Item, quote: Any) -> dict[str, Any]:
-        document = self._record(item.at).document
-        match quote:
-            case {"text": str(text), "near": int(near)} if 0 < len(text) <= MAX_QUOTE and document:
-                if passage := picked(document, text, near):
-                    return passage
-        raise ValueError("The document has no such passage of whole words: mark it again.")
-
-    def _undone(self) -> dict[str, Any]:
-        decisions = self.decisions.all()
-        undone = {each.undoes for each in decisions}
-        for last in reversed(decisions):
-            if last.person == self.person and last.what != "undone" and last.number not in undone:
-                self.decisions.add(last.model_copy(update={
-                    "what": "undone", "undoes": last.number, "result": {}, "time": _now(), "sample": "",
-                }))  # fmt: skip
-                key = next((k for k, i in self.items.items() if i.about == last.field), "")
-                return {"next": f"?at={key}"}
-        raise ValueError("Nothing to undo.")
-
-    def _item(self, said: Mapping[str, Any]) -> Item:
-        item = self.items.get(str(said.get("at")))
-        if item is None:
-            raise ValueError("This field is gone: the run has other rows now. Reload the page.")
-        return item
-
-    def _loaded(self, at: int) -> ResultRecord:
-        record = dataclasses.replace(self.source.record(at), problems=())
-        with reading(record.settings):  # as the run read its documents
-            return with_document(record, [*self.folders, self.source.folder])
-
-
-def _now() -> str:
-    return datetime.now().astimezone().isoformat(timespec="seconds")
-
-
-def _is_value(of: Field, text: str) -> bool:
-    with suppress(ValueError):
-        return bool(person_result(of, text))
-    return False
-
-
-class ReviewServer(ThreadingHTTPServer):
-    """Serves a review to who knows its address; requests are worked on one at a time."""
-
-    daemon_threads = True
-
-    def __init__(self, review: Review, port: int) -> None:
-        self.review = review
-        self.lock = threading.Lock()
-        self.token = secrets.token_urlsafe(24)
-        try:
-            super().__init__(("127.0.0.1", port), _Handler)
-        except (OSError, OverflowError) as error:
-            help = "choose another --port, or leave it out"
-            raise UsageError(f"port {port} cannot be used: {error}", help=help) from None
-        self.origin = f"http://127.0.0.1:{self.server_port}"
-
-    @property
-    def address(self) -> str:
-        """The address of the first page."""
-        return f"{self.origin}/{self.token}/"
-
-    def handle_error(self, *about: Any) -> None:
-        """Nothing for a browser that left: it does so with every page that it does not wait for."""
-        if not isinstance(sys.exception(), OSError):
-            super().handle_error(*about)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: ReviewServer
-    protocol_version = "HTTP/1.1"
-    server_version, sys_version = "pearl", ""
-    timeout = SOCKET_S
-
-    def do_GET(self) -> None:
-        """A page, or the report."""
-        asked = self._asked()
-        if asked is None:
-            return
-        name, query = asked
-        at = parse_qs(query, keep_blank_values=True).get("at", [None])[0]
-        review = self.server.review
-        if name == "":
-            self._reply(lambda: ("text/html", review.page(at).encode()))
-        elif name == "report.json":
-            self._reply(lambda: ("application/json", json_bytes(review.report())))
-        else:
-            self._refuse(404)
-
-    def do_POST(self) -> None:
-        """A decision, or a passage to look up."""
-        # What a browser sends for another site carries another origin, or is no JSON.
-        is_own = self.headers.get("Origin") == self.server.origin
-        is_json = self.headers.get_content_type() == "application/json"
-        length = self.headers.get("Content-Length", "")
-        is_short = length.isdecimal() and len(length) < 10 and int(length) <= MAX_BODY
-        if not (is_own and is_json and is_short):
-            self._refuse(403)
-            return
-        body = self.rfile.read(int(length))
-        asked = self._asked()
-        review = self.server.review
-        doing = {"decide": review.decide, "quote": review.quote}.get(asked[0] if asked else "")
-        if doing is None:
-            if asked is not None:
-                self._refuse(404)
-            return
-
-        def reply() -> tuple[str, bytes]:
-            try:
-                said = json.loads(body.decode())
-                done = doing(said if isinstance(said, dict) else {})
-            except (ValueError, RecursionError) as error:
-                done = {"problem": str(error)}
-            return "application/json", json_bytes(done)
-
-        self._reply(reply)
-
-    def _asked(self) -> tuple[str, str] | None:
-        """What a request for this server asks for, and its query; None if it was refused."""
-        address = urlsplit(self.path)
-        token, _, name = address.path.removeprefix("/").partition("/")
-        is_own = self.headers.get("Host") == self.server.origin.removeprefix("http://")
-        origin = self.headers.get("Origin", self.server.origin)
-        if not is_own or origin != self.server.origin:
-            self._refuse(403)
-        elif not hmac.compare_digest(token.encode(), self.server.token.encode()):
-            self._refuse(404)
-        else:
-            return name, address.query
-        return None
-
-    def _reply(self, made: Callable[[], tuple[str, bytes]]) -> None:
-        try:
-            with self.server.lock:
-                kind, body = made()
-        except PearlError as error:
-            kind, body = "application/json", json_bytes({"problem": error.message})
-            if self.command == "GET":
-                kind, body = "text/plain", str(error).encode()
-            self._send(500, kind, body)
-            return
-        self._send(200, kind, body)
-
-    def _refuse(self, code: int) -> None:
-        self.close_connection = True  # of a body that was not read
-        self._send(code, "text/plain", b"refused\n")
-
-    def _send(self, code: int, kind: str, body: bytes) -> None:
-        self.send_response(code)
-        for name, value in (
-            ("Content-Type", f"{kind}; charset=utf-8"), ("Content-Length", str(len(body))),
-            ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"),
-            ("Content-Security-Policy", "frame-ancestors 'none'"), ("Cross-Origin-Resource-Policy", "same-origin"),
-            *((("Connection", "close"),) if self.close_connection else ()),
-        ):  # fmt: skip
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing: addresses hold the token."""
+from pearl.view.review_server import Review, ReviewServer
+from pearl.view.sources import ResultsFile, ResultSource, RunResults, open_results
 
 
 @click.command()
@@ -384,10 +58,14 @@ def command(
         (is_private() and not is_encrypted(), "a private run keeps decisions in an encrypted store only",
          f"set {KEY_VARIABLE} to the key of the store"),
     )  # fmt: skip
+    if name is None:
+        name = "somebody"
+        with suppress(OSError, KeyError, ImportError):  # a user without a name
+            name = getpass.getuser()
     with ExitStack() as stack:
         results, decisions = _opened(source, store, stack)
         review = Review(
-            results, decisions, person=name or _login(), kinds=state or KINDS, n_sampled=sample, seed=seed,
+            results, decisions, person=name, kinds=state or KINDS, n_sampled=sample, seed=seed,
             folders=[*map(Path, documents)],
         )  # fmt: skip
         for problem in results.problems:
@@ -411,22 +89,16 @@ def command(
     return 0
 
 
-def _login() -> str:
-    with suppress(OSError, KeyError, ImportError):  # a user without a name
-        return getpass.getuser()
-    return "somebody"
-
-
 def _opened(source: str, store: str | None, stack: ExitStack) -> tuple[ResultSource, Decisions]:
     """The results of a run, also if its table is named, or of a file; and the decisions about them."""
-    from pearl.view.sources import ResultsFile, open_results
-
     path = Path(source)
     opened: Store | None = None
     if not path.is_file() or store is not None or opened_folder(None).joinpath("store.db").exists():
         opened = stack.enter_context(Store.open(opened_folder(store), read_only=True))
-    run = source if not path.is_file() else _run_of(path, opened)
-    if opened is not None and run is not None:
+    run = source
+    if path.is_file():
+        run = "" if opened is None else run_that_wrote(path, opened)
+    if opened is not None and run:
         results = RunResults(opened, run)
         return results, Decisions.of_run(opened, results.info.id)
     found = open_results(path)
@@ -436,13 +108,3 @@ def _opened(source: str, store: str | None, stack: ExitStack) -> tuple[ResultSou
             help="name the run, which 'pearl runs list' shows, or a file of --json",
         )  # fmt: skip
     return found, Decisions.beside(path)
-
-
-def _run_of(path: Path, store: Store | None) -> str | None:
-    from pearl.runs.request import written_files
-
-    with suppress(StoreError, OSError):
-        for run in () if store is None else store.runs():
-            if path.resolve() in (Path(file).resolve() for file in written_files(run)):
-                return run.id
-    return None

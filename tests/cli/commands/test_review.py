@@ -17,10 +17,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pearl.cli.commands import review as reviewing
 from pearl.runs.decisions import Decisions
 from pearl.runs.reviewing import KINDS, wilson
 from pearl.runs.store import RunSpec, Store
+from pearl.view import review_server
 from pearl.view.sources import Reviewed, RunResults, open_results
 from tests.cli.commands.test_extract import RESULTS, table
 from tests.cli.terminal import Terminal, rows_of, write
@@ -186,7 +186,7 @@ def test_a_sample_measures_what_was_decided(pearl: Terminal, run: str) -> None:
             "n_sampled": n,
             "seed": seed,
         }
-        return list(reviewing.Review(RunResults(store, run), decisions, **how).items)
+        return list(review_server.Review(RunResults(store, run), decisions, **how).items)
 
     with reader() as store:
         decisions = Decisions.of_run(store, run)
@@ -247,7 +247,7 @@ UNDECIDED = {"state": "undecided", "value": None, "why": "no quote"}
 def test_a_run_that_still_runs_is_reviewed_as_it_grows(
     pearl: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reviewing, "REFRESH_S", 0.0)
+    monkeypatch.setattr(review_server, "REFRESH_S", 0.0)
     with Store.open() as store:
         run = store.begin(RunSpec(("pearl",), {}, {}))
 
