@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.document import from_text
-from pearl.documents.evidence import Evidence, StepReply, collect
+from pearl.documents.evidence import Evidence
 from pearl.errors import Span
 from pearl.interpreter.parts import cited, marked
 from tests.cli.terminal import Terminal
@@ -55,13 +54,6 @@ BEHIND = evidence(STORY, "the hull was rotten", "Nils left the harbour at dawn."
 )  # fmt: skip
 def test_passages_of_an_answer_have_their_numbers(text: str, shown: str) -> None:
     assert with_marks(text, BEHIND) == shown
-
-
-def test_what_leaves_something_out_is_no_passage_of_the_answer() -> None:
-    quote = "> He sold the boat ... the hull was rotten."
-    found, _ = collect([StepReply("a", quote)], from_text(STORY))
-    assert found[0].omitted
-    assert cited(quote, dict(enumerate(found, start=1))) == [(quote, ())]
 
 
 @given(st.lists(st.sampled_from([*STORY.split("\n"), "> It was cold.", "cold", '"cold"', "", "x"])))

@@ -193,12 +193,6 @@ def test_prices_of_ones_own(
     pearl(*args, "--prices", "gone.toml", code=3)
 
 
-def test_what_the_limits_will_not_allow_is_told_beforehand(pearl: Terminal) -> None:
-    args = ["execute", "why.plan", "story.txt", "--dry-run", "--max-output-tokens", "10"]
-    assert "--max-calls" in pearl(*args, "--max-calls", "1").partition("The limits may")[2]
-    assert "The limits may" not in pearl(*args, "--max-calls", "2")
-
-
 def test_what_a_server_refused_for_its_rate_is_told_once(
     pearl: Terminal, openai_server: Server
 ) -> None:

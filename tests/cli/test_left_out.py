@@ -39,14 +39,3 @@ def test_hidden_rows_count_only_on_request(
 ) -> None:
     row = json.loads(pearl("execute", "n.plan", str(book), "--json", *options))
     assert (row["answer"], row.get("notes", [])) == (value, notes)
-
-
-def test_the_answer_over_a_folder_names_it(pearl: Terminal) -> None:
-    folder = Path("pages")
-    folder.mkdir()
-    for i in range(30):
-        Path(folder, f"{i:02}.html").write_text(f"<html><p>The fee is <s>{i}</s> 150 EUR.", "utf-8")
-    for _ in range(2):  # the second time from the index
-        row = json.loads(pearl("ask", "What is the fee?", "pages", "--together", "--json"))
-        assert row["notes"][0] == "00.html: not read: 1 struck text"
-        assert "10 more notes about files: ask about one file to see its own" in row["notes"]

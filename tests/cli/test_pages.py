@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import PLAN, Terminal
-from tests.server import Canned, Server, completion
+from tests.server import Server
 from tests.view.test_answer_page import Page
 
 
@@ -79,22 +79,3 @@ def test_calls_of_a_failed_plan_are_counted(pearl: Terminal, openai_server: Serv
     assert "spent 0 calls, 0 + 0 tokens" in pearl.talk
     assert "billed" not in pearl.talk
     assert "calls0" in Page(Path("p.html").read_text("utf-8")).text
-
-
-@pytest.mark.parametrize("is_priced", [True, False])
-def test_tokens_that_the_server_does_not_tell_are_counted_or_unknown(
-    pearl: Terminal, openai_server: Server, is_priced: bool
-) -> None:
-    step = completion("ok\n> the hull was rotten")
-    del step["usage"]
-    openai_server.next(Canned({**completion(PLAN), "usage": None}), Canned(step))
-    args = ["--model", "openai:own", "--base-url", openai_server.url, "--page", "p.html"]
-    price = ["--price", "input=2,output=8"] if is_priced else []
-    pearl("ask", "Why?", "story.txt", *args, *price)
-    text = Page(Path("p.html").read_text("utf-8")).text
-    if not is_priced:
-        assert re.search(r"tokens, cost\s*unknown", text)
-        return
-    (n,) = re.findall(r"spent +2 calls, ([\d,]+) \+ \d+ tokens", pearl.talk)
-    assert f"tokens in, cached{n}, 0" in text
-    assert n != "0"

@@ -59,7 +59,7 @@ def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DocumentTasks:
     )
 
 
-@pytest.mark.parametrize("n_before", [1, 21, 45, 46, 200, 431, 10_000])
+@pytest.mark.parametrize("n_before", [1, 46, 431])
 def test_a_resumed_run_starts_late_and_does_every_task(
     tasks: DocumentTasks, tmp_path: Path, n_before: int
 ) -> None:
@@ -102,23 +102,23 @@ def test_a_stopped_run_over_a_large_file_goes_on_where_it_was(
 ) -> None:
     monkeypatch.setattr(execute, "_LARGE", 50)
     monkeypatch.setattr(positions, "MARGIN", 20)
-    lines = [json.dumps({"id": f"r{n:03}", "document": f"{STORY} {n}"}) for n in range(150)]
+    lines = [json.dumps({"id": f"r{n:03}", "document": f"{STORY} {n}"}) for n in range(110)]
     Path("rows.jsonl").write_text("\n".join([*lines[:5], "{", *lines[5:], lines[9]]))
     command = ["execute", "why.plan", "--data", "rows.jsonl", "--store", "runs"]
     out = ["--out", "o.jsonl", "--concurrency", "1"]
-    for limit in ("70", "40"):
+    for limit in ("50", "30"):
         pearl(*command, *out, "--max-calls", limit, code=7)
     assert list(Path().glob("**/run-*.position"))
     pearl(*command, *out, code=1)
     resumed = [json.loads(line) for line in Path("o.jsonl").read_text().splitlines()]
     pearl(*command, "--out", "fresh.jsonl", "--fresh", code=1)
     fresh = [json.loads(line) for line in Path("fresh.jsonl").read_text().splitlines()]
-    assert len(fresh) == 152
+    assert len(fresh) == 112
     compared = ("id", "status", "answer", "error")
     assert [[row.get(n) for n in compared] for row in resumed] == [
         [row.get(n) for n in compared] for row in fresh
     ]
     assert not list(Path().glob("**/run-*.position"))
-    Path("rows.jsonl").write_text("\n".join(lines[:120]))
+    Path("rows.jsonl").write_text("\n".join(lines[:90]))
     pearl(*command, *out, "--force")
-    assert len(Path("o.jsonl").read_text().splitlines()) == 120
+    assert len(Path("o.jsonl").read_text().splitlines()) == 90

@@ -69,34 +69,6 @@ def test_a_server_of_embeddings_gets_no_key_of_the_models(
     assert keys == {"Bearer none"}
 
 
-def test_a_server_that_is_named_goes_before_that_of_the_environment(
-    pearl: Terminal, embeddings: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PEARL_EMBEDDINGS_URL", DOWN)
-    asked = ("search", "reports", "boat", "--method", "dense", "--embeddings", "openai:e", "--json")
-    pearl(*asked, "--embeddings-url", embeddings.url)
-    assert embeddings.requests
-
-
-@pytest.mark.usefixtures("_no_waits")
-def test_where_the_embeddings_are_down_words_go_on_and_that_is_said(
-    pearl: Terminal, corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PEARL_EMBEDDINGS_URL", DOWN)
-    Path("who.plan").write_text('1. who = IDENTIFY(CTX, "who sold the boat") : The seller')
-    with serving() as model:
-        model.on("sold the boat", "Nils\n> Nils sold the boat in June.")
-        asked = ("execute", "who.plan", *ASKED[2:], "--model", "openai:m", "--base-url", model.url)
-        told, searches = answered(pearl, *asked, *HYBRID)
-        shown = pearl(*asked, *HYBRID)
-    assert told["evidence"][0]["text"] == "Nils sold the boat in June."
-    (note,) = {note for each in searches for note in each["notes"]}
-    assert note.startswith("ranked by words alone (bm25), without vectors: ")
-    assert "no server at http://127.0.0.1:9" in note
-    assert any("without vectors" in each for each in told["notes"])
-    assert "without vectors" in shown
-
-
 @pytest.mark.usefixtures("_no_waits")
 def test_the_embedded_model_says_that_its_vectors_cannot_be_had(
     pearl: Terminal, corpus: Path, monkeypatch: pytest.MonkeyPatch

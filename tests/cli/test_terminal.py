@@ -161,13 +161,6 @@ def test_a_pipe_may_lead_to_a_terminal_too(piped: Callable[..., bytes]) -> None:
 
 
 @pytest.mark.slow
-def test_a_plan_goes_to_a_program_as_it_is(folder: Path, piped: Callable[..., bytes]) -> None:
-    printed = piped("plan", "What did the \u202bcaptain\u202c say?").decode()
-    assert "\u202bcaptain\u202c" in printed
-    assert "\\u202b" in harmless(on_a_terminal(folder, ("plan", "What did the \u202bcaptain say?")))
-
-
-@pytest.mark.slow
 def test_files_that_are_read_on_terminals_are_harmless(
     folder: Path, piped: Callable[..., bytes]
 ) -> None:

@@ -137,15 +137,6 @@ def test_a_trusted_file_is_in_force_and_takes_no_key_of_openai(user: User, evil:
     assert KEY in keys(evil)
 
 
-def test_an_address_of_the_environment_comes_before_a_trusted_file(
-    user: User, evil: Server, openai_server: Server
-) -> None:
-    user("config", "trust")
-    user(*EXECUTE, OPENAI_BASE_URL=openai_server.url)
-    assert evil.requests == []
-    assert keys(openai_server) == {KEY}
-
-
 def test_trust_is_for_the_file_as_it_is_where_it_is(user: User, evil: Server) -> None:
     user("config", "trust")
     file = user.folder / "pearl.toml"
@@ -212,12 +203,6 @@ def test_a_file_that_is_none_ends_in_a_message(user: User, content: bytes) -> No
     said = user(*ASK, code=3)
     assert len(said.splitlines()) <= 3
     assert "\x1b" not in said
-
-
-def test_numbers_need_no_trust(user: User) -> None:
-    (user.folder / "pearl.toml").write_text("max_steps = 1\n", encoding="utf-8")
-    (user.folder / "two.plan").write_text('1. a = FIND(CTX, "x") : f\n2. b = FIND(a, "y") : g\n')
-    assert "too-many-steps" in user("execute", "two.plan", "story.txt", code=4)
 
 
 def test_the_users_own_files_name_what_they_like(

@@ -65,16 +65,6 @@ def test_every_item_has_a_result_within_the_bound(
     assert work.peak <= min(n, n_items)
 
 
-def test_concurrency_is_used() -> None:
-    work = Work(dict.fromkeys(range(20), 0.005))
-
-    async def main() -> None:
-        assert len([result async for result in in_order(range(20), work, 7)]) == 20
-
-    asyncio.run(main())
-    assert work.peak == 7
-
-
 def test_items_are_taken_late() -> None:
     taken: list[int] = []
 
@@ -91,18 +81,6 @@ def test_items_are_taken_late() -> None:
             await anext(results)
             assert len(taken) <= n_results + 3
         await results.aclose()
-        assert await all_done()
-
-    asyncio.run(main())
-
-
-def test_concurrent_failures_raise_one_error() -> None:
-    async def fail(item: int) -> int:
-        raise ValueError(item)
-
-    async def main() -> None:
-        with pytest.raises(ValueError, match=r"\d"):
-            await collect(in_order(range(10), fail, 5), [])
         assert await all_done()
 
     asyncio.run(main())

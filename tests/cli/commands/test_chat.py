@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import subprocess
 import sys
 import threading
@@ -83,14 +81,6 @@ def test_a_question_that_fails_is_told_and_the_others_are_answered(pearl: Termin
     assert "pearl: no rule" in pearl.talk
 
 
-def test_an_answer_that_is_degraded_is_told_by_the_exit_code(pearl: Terminal) -> None:
-    reply = "It was old.\n> He gave it to the king."
-    rules = [{"match": "Write the plan", "reply": PLAN}, {"match": "", "reply": reply}]
-    Path("rules.json").write_text(json.dumps(rules), encoding="utf-8")
-    args = ("chat", "story.txt", "--model", "scripted:rules.json", "--json")
-    assert json.loads(pearl(*args, stdin=lines(WHO), code=1))["status"] == "degraded"
-
-
 def test_a_line_that_cannot_be_asked_is_one_failure(pearl: Terminal) -> None:
     bad = [b"\xff\xfe?\n", b"x" * 250_000 + b"\n", b"/nonsense\n", b"/undo now\n", b"/save\n"]
     said = pearl("chat", "story.txt", stdin=b"".join(bad) + lines(WHO), code=1)
@@ -98,19 +88,6 @@ def test_a_line_that_cannot_be_asked_is_one_failure(pearl: Terminal) -> None:
     for told in ("not valid text", "more than 100,000", "no command '/nonsense'",
                  "/undo takes nothing more", "/save needs FILE"):  # fmt: skip
         assert told in pearl.talk
-
-
-def test_what_cannot_be_a_session_is_refused_before_any_question(pearl: Terminal) -> None:
-    pearl("chat", code=2)
-    assert "name one" in pearl.talk
-    pearl("chat", "-", code=2)
-    assert "read from stdin" in pearl.talk
-    pearl("chat", "story.txt", "-o", "-", code=2)
-    pearl("chat", "story.txt", "-o", "story.txt", code=2)
-    pearl("chat", "nothing.txt", code=3)
-    pearl("chat", "story.txt", "--continue", "story.txt", code=2)
-    pearl("chat", "story.txt", "--continue", "why.plan", code=3)
-    assert "not a conversation" in pearl.talk
 
 
 def test_several_documents_are_one_corpus(pearl: Terminal) -> None:
@@ -183,14 +160,6 @@ def test_a_limit_ends_the_session(pearl: Terminal, openai_server: Server) -> Non
     pearl(*args, "--trace", "t.jsonl", stdin=lines(WHO, WHY, "Who asked?"), code=7)
     assert len(openai_server.requests) == 2
     assert turns_of("talk.jsonl") == [WHO]
-
-
-def test_what_happened_is_traced_turn_by_turn(pearl: Terminal) -> None:
-    pearl("chat", "story.txt", "--trace", "trace.jsonl", stdin=lines(WHO, WHY))
-    events = [json.loads(row) for row in Path("trace.jsonl").read_text("utf-8").splitlines()]
-    assert {event["id"] for event in events} == {"1", "2"}
-    (understood,) = (event for event in events if event["event"] == "question_understood")
-    assert (understood["id"], understood["asked"]) == ("2", WHY)
 
 
 @pytest.mark.slow
@@ -307,19 +276,3 @@ def test_ctrl_c_ends_a_question_and_at_the_prompt_the_session(
         person.until("> ")
         assert person.interrupt() == 130
     assert turns_of(str(tmp_path / "talk.jsonl")) == ["Why did Nils sell it?"]
-
-
-@pytest.mark.slow
-def test_the_prompt_is_no_part_of_answers_that_go_elsewhere(tmp_path: Path) -> None:
-    (tmp_path / "story.txt").write_text("Nils sold the boat because it leaked.", encoding="utf-8")
-    master, slave = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "pearl", "chat", "story.txt", "--json"],
-        stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path,
-    ) as talk:  # fmt: skip
-        os.close(slave)
-        os.write(master, lines(WHO, "/quit"))
-        assert talk.stdout is not None
-        rows = [json.loads(line) for line in talk.stdout.read().splitlines()]
-    os.close(master)
-    assert [row["status"] for row in rows] == ["answered"]

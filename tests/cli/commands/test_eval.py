@@ -17,7 +17,7 @@ from pearl.evals.log import read_log
 from pearl.runs.executors.local import UNDER_WAY
 from tests.cli.terminal import Terminal
 from tests.runs.store.children import await_replies
-from tests.server import Canned, Server, error
+from tests.server import Server
 
 STORY = (
     "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. "
@@ -153,18 +153,6 @@ def test_a_limit_ends_an_evaluation_and_fails_no_record(pearl: Terminal, served:
     assert len(served.requests) == 12
 
 
-def test_an_executor_that_cannot_run_it_is_refused_before_a_run_is_begun(
-    pearl: Terminal, served: Server
-) -> None:
-    args = ("eval", "--data", "data.jsonl", *online(served), "--store", "s", "-o", "l")
-    for more in ((), ("--dry-run",)):
-        pearl(*args, "--executor", "batch", *more, code=2)
-        assert "the executor 'batch' runs only questions and plans over documents" in pearl.talk
-    assert not Path("s").exists()
-    assert not Path("l").exists()
-    assert served.requests == []
-
-
 def test_methods_and_seeds_are_added_to_a_log(pearl: Terminal) -> None:
     data([row(0), row(1)])
     args = ("eval", "--data", "data.jsonl", "-o", "l")
@@ -226,39 +214,6 @@ def test_a_log_says_who_replied_to_what_and_each_reply_is_found(
     pearl("runs", "reply", "0" * 64, code=8)
     assert "--store names the store" in pearl.talk
     pearl("runs", "reply", "../x", code=2)
-
-
-def test_a_temperature_that_is_refused_was_not_sent(pearl: Terminal, served: Server) -> None:
-    served.next(
-        Canned(error("temperature is not supported with this model", param="temperature"), 400)
-    )
-    data([row(0)])
-    table = pearl("eval", "--data", "data.jsonl", *online(served), "--methods", "mcq", "-o", "l")
-    assert "replies of test-model-2026, no temperature" in table
-    (record,) = read_log("l").records
-    assert [call.temperature for call in record.calls] == [None]
-
-
-def test_another_model_maps_answers_to_options_and_is_named(
-    pearl: Terminal, served: Server
-) -> None:
-    data([row(0)])
-    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "direct,mcq", "-o", "l")
-    assert "mapped by openai:mapper" in pearl(*args, "--mapper-model", "openai:mapper")
-    assert read_log("l").header.mapper == "openai:mapper"
-    by_mapper = [seen for seen in served.requests if seen.body["model"] == "mapper"]
-    (mapped,) = by_mapper
-    assert "It was rotten." in mapped.prompt
-    assert "harbour" not in mapped.prompt
-
-
-def test_seeds_at_temperature_0_are_warned_of(pearl: Terminal) -> None:
-    data([row(0)])
-    args = ("eval", "--data", "data.jsonl", "--methods", "direct", "--seeds", "2")
-    pearl(*args)
-    assert "--seeds 2 at temperature 0" in pearl.talk
-    pearl(*args, "--temperature", "0.7")
-    assert "temperature 0" not in pearl.talk
 
 
 # --- stopping -----------------------------------------------------------------------------------

@@ -42,12 +42,6 @@ def evaluated(pearl: Terminal, *args: str) -> dict[str, Any]:
     return shown
 
 
-def test_every_turn_is_a_record(pearl: Terminal) -> None:
-    found = evaluated(pearl, "-o", "log.jsonl")
-    assert [row["n"] for row in found["rows"] if row["subset"] == "all"] == [6]
-    assert "direct" in pearl("eval", "--rescore", "log.jsonl")
-
-
 def test_a_run_over_conversations_is_resumed_as_it_was(pearl: Terminal) -> None:
     args = (*ARGS, "--methods", "direct", "--window", "700")
     pearl(*args, "-o", "whole.jsonl")

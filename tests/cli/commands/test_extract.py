@@ -107,32 +107,6 @@ def test_tables_and_pages_that_runs_wrote_are_no_documents_of_their_folder(
     assert not Path("none.csv").exists()
 
 
-def test_each_cell_says_what_it_rests_on(
-    pearl: Terminal, model: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pearl("extract", SCHEMA, "c.txt", "-o", "off.csv")
-    (off,) = table("off.csv")
-    assert (off["patient"], off["patient_basis"], off["age_basis"]) == (
-        "Ngozi Okafor",
-        "judged",
-        "",
-    )
-    monkeypatch.setenv("PEARL_CHECK", "auto")
-    pearl("extract", SCHEMA, "a.txt", "c.txt", "-o", "out.csv", code=1)
-    a, c = table("out.csv")
-    assert [a["patient_basis"], a["age_basis"], c["patient_basis"]] == ["copied"] * 3
-    drugs = [(e["name"], e["name_basis"]) for e in table("out.drugs.csv")]
-    assert drugs == [("undecided", ""), ("aspirin", "copied")]
-    pearl("extract", SCHEMA, "a.txt", "c.txt", "-o", "out.jsonl", code=1)
-    record = rows_of("out.jsonl")[0]["record"]
-    assert record["age"]["checked_by"] == "openai:m"
-    assert "something else" in record["drugs"]["entries"][0]["name"]["why"]
-    for row in rows_of("out.jsonl"):
-        jsonschema.validate(row, RESULTS)
-    pearl("extract", SCHEMA, "a.txt", "c.txt", "-o", "out.html", code=1)
-    assert f"checked by {record['age']['checked_by']}" in Path("out.html").read_text("utf-8")
-
-
 def test_a_run_is_resumed_and_exported(pearl: Terminal, model: Server) -> None:
     names = list(LETTERS)
     pearl("extract", SCHEMA, *names, "-o", "out.csv", "--max-calls", "1", code=7)
@@ -279,18 +253,6 @@ def test_a_resumed_run_has_the_same_values_without_the_code_of_the_schema(
     assert table("again.orders.items.csv")[0]["price"] == "0.10"
 
 
-def test_a_list_is_a_schema(pearl: Terminal, model: Server) -> None:
-    schema = {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}  # fmt: skip
-    Path("list.json").write_text(json.dumps({**schema, "readOnlyx": 1}), "utf-8")
-    Path("l.txt").write_text("Zoe Yun came.", "utf-8")
-    model.on("Zoe", json.dumps({"entries": [{"name": value("Zoe Yun", "Zoe Yun came")}]}))
-    pearl("extract", "list.json", "l.txt", "-o", "out.jsonl")
-    assert rows_of("out.jsonl")[0]["value"] == [{"name": "Zoe Yun"}]
-    assert pearl.talk.count("readOnlyx") == 1
-    pearl("extract", "list.json", "l.txt", "-o", "out.csv")
-    assert table("out.entries.csv")[0]["name"] == "Zoe Yun"
-
-
 def test_a_run_of_a_named_store_is_resumed_as_its_message_says(
     pearl: Terminal, model: Server
 ) -> None:
@@ -360,16 +322,6 @@ def test_a_run_replaces_what_it_wrote_in_any_order_and_nothing_else(
         assert f"'{name}' has values of a person" in pearl.talk
     pearl(*words, "-o", "n.csv", "--review", "r.csv", "--force", code=1)
     assert {line["value"] for line in table("r.csv")} == {""}
-
-
-def test_the_plan_can_be_kept_and_run(pearl: Terminal, model: Server) -> None:
-    Path("fields.plan").write_text(pearl("extract", SCHEMA, "--show-plan"), encoding="utf-8")
-    assert not model.requests
-    pearl("check", "fields.plan")
-    pearl("execute", "fields.plan", "a.txt", "c.txt", "--out", "rows.jsonl", code=1)
-    [run] = json.loads(pearl("runs", "list", "--json"))
-    pearl("runs", "export", run["id"], "-o", "rows.csv")
-    assert [row["age"] for row in table("rows.csv")] == ["54", ""]
 
 
 def test_what_is_printed(pearl: Terminal, model: Server) -> None:

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from pearl.actions.library import load_library
 from pearl.cli.work import Stopper
-from pearl.data.domains import load_domain
 from pearl.data.journal import read_journal
 from pearl.mining.miner import MinedHeader, MinedRow
 from tests.cli.terminal import Terminal
@@ -85,45 +83,6 @@ def test_what_is_called_and_defined_nowhere_is_told(pearl: Terminal, openai_serv
     assert said["undeclared"] == [{"action": "FIND_OMEN", "questions": 2}]
     _, talk = mine(against(openai_server), pearl)
     assert "called but not declared, so no drafts: FIND_OMEN (2)" in talk
-
-
-@pytest.mark.parametrize("domain", ["generic", "medical", "finance", "quality"])
-def test_no_action_of_another_domain_is_offered(
-    pearl: Terminal, openai_server: Server, domain: str
-) -> None:
-    write_questions(1)
-    openai_server.on("Question:", REPLY)
-    mine(against(openai_server, "--domain", domain), pearl)
-    seeds = {action.partition("(")[0] for action in _header().seed_actions}
-    own = {*load_library(load_domain(domain).library)}
-    assert seeds == {*load_library("seed")} & own
-    assert ("FIND_MORAL" in seeds) == (domain in ("generic", "quality"))
-    mine(against(openai_server, "--domain", domain, "--seed-library", "quality", "--force"), pearl)
-    assert "FIND_MORAL" in str(_header().seed_actions)  # it was asked for
-
-
-def _header() -> MinedHeader:
-    return read_journal(Path("m.jsonl"), MinedHeader, MinedRow)[0]
-
-
-def test_a_question_that_is_there_twice_is_asked_once(
-    pearl: Terminal, openai_server: Server
-) -> None:
-    again = json.dumps({"id": "again", "question": "Why did number 1\n  leave?"})
-    write_questions(3, again, again.replace("again", "more"))
-    openai_server.on("Question:", REPLY)
-    said = summary(against(openai_server), pearl)
-    assert (said["questions"], said["asked_twice_in_data"]) == (3, 2)
-    assert set(asked(openai_server).values()) == {1}
-
-
-def test_bad_rows_are_told_and_the_rest_is_mined(pearl: Terminal, openai_server: Server) -> None:
-    write_questions(2, "no json", *["[1]"] * 4)
-    openai_server.on("Question:", REPLY)
-    _, talk = mine(against(openai_server), pearl, code=1)
-    assert "pearl: 5 rows left out; the first: q.jsonl:3" in talk
-    assert re.search(r"bad rows +5\n", talk)
-    assert len(rows()) == 2
 
 
 def test_prose_is_kept_and_is_no_failure(pearl: Terminal, openai_server: Server) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -42,16 +41,6 @@ def test_everything_that_can_be_asked_is_listed_with_what_it_takes(
     assert "sk-0123456789" not in said + json.dumps(told)
     for each in (*by_name, *kinds, *keys, *told["prices"]["usd_per_million"]):
         assert f"  {each} " in said
-
-
-def test_prices_of_ones_own_are_those_that_are_listed(pearl: Terminal) -> None:
-    Path("own.toml").write_text(
-        'as_of = 2026-01-02\n[usd_per_million]\n"mine" = { input = 1, output = 3 }\n', "utf-8"
-    )
-    said = pearl("models", "--prices", "own.toml")
-    assert "Prices of 2026-01-02" in said
-    assert "mine  input 1     output 3" in said
-    assert "gpt-4o" not in said
 
 
 def test_a_server_is_asked_what_it_has(pearl: Terminal, openai_server: Server) -> None:

@@ -40,27 +40,6 @@ def test_what_is_written_passes_check_and_fmt_and_the_report_has_the_data(
     pearl("fmt", "--check", "d.actions")
 
 
-@pytest.mark.parametrize(
-    ("args", "code", "said"),
-    [
-        ((*REFINE, "-o", "drafts.txt"), 2, "is an input"),
-        (("refine",), 2, ""),
-        (("refine", "nothing"), 2, ""),
-        ((*REFINE, "--max-actions", "1"), 1, "actions, more than --max-actions 1"),
-        ((*REFINE, "--max-tokens", "1"), 1, "tokens, more than --max-tokens 1"),
-    ],
-)
-def test_what_cannot_be_kept_or_given_is_told(
-    pearl: Terminal, args: tuple[str, ...], code: int, said: str
-) -> None:
-    text = "CONCAT(S1, S2, ...) : Join\nCOUNT(ITEMS) : Count\nFIND(CTX, X) : Find X\n"
-    Path("drafts.txt").write_text(text, "utf-8")
-    pearl(*args, code=code)
-    assert said in pearl.talk
-    assert ("no action is left that reads a text" in pearl.talk) == (code == 1)
-    assert Path("drafts.txt").read_text("utf-8") == text
-
-
 def test_a_model_that_fails_is_told_and_no_model_is_needed(pearl: Terminal) -> None:
     Path("rules.json").write_text('[{"match": "never", "reply": "x"}]', encoding="utf-8")
     args = (*REFINE, "--model", "scripted:rules.json", "--max-actions", "3")

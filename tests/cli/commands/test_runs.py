@@ -85,12 +85,6 @@ def test_show(pearl: Terminal) -> None:
     assert shown["command"] == list(COMMAND)
 
 
-def test_the_hint_names_the_store_that_was_looked_into(pearl: Terminal) -> None:
-    id = fill(ANSWERED, folder="other one")
-    pearl("runs", "show", id, "--store", "other one")
-    assert f"pearl runs resume {id} --store 'other one'" in pearl.talk
-
-
 def test_export_as_json_lines(pearl: Terminal) -> None:
     id = fill(ANSWERED, FAILED)
     out = pearl("runs", "export", id, "--trace", "t.jsonl")
@@ -190,19 +184,6 @@ def test_rows_are_those_of_the_schema(pearl: Terminal) -> None:
     assert {*answered["required"], "id", "gold"} == set(rows[0])
     assert {*failed["required"], "id", "gold", "document"} == set(rows[2])
     assert not validator.is_valid({**rows[0], "status": "failed"})
-
-
-def test_rows_behind_an_answer_are_those_of_the_schema(pearl: Terminal) -> None:
-    Path("visits.txt").write_text("Date: 03/02/2023 || A: x\nDate: 04/05/2022 || A: y\n")
-    Path("late.plan").write_text(
-        '1. rows = SPLIT(CTX, "record") : One row each\n'
-        '2. late = WHERE(rows, "Date", "after", "2023-01-01") : Those\n'
-        "3. ans = COUNT(late) : How many\n"
-    )
-    row = json.loads(pearl("execute", "late.plan", "visits.txt", "--json"))
-    assert (row["answer"], [each["match"] for each in row["evidence"]]) == ("1", ["row"])
-    assert row["notes"]
-    jsonschema.Draft202012Validator(SCHEMA).validate({"id": "visits.txt", **row})
 
 
 def begun(pearl: Terminal, folder: Path, *args: str) -> str:

@@ -59,23 +59,6 @@ def test_one_result_is_shown_beside_its_document(asked: Path, pearl: Terminal) -
     assert "[system]" in Page(Path("rows.html").read_text(encoding="utf-8")).text
 
 
-def test_one_answer_in_json_is_shown(asked: Path, pearl: Terminal) -> None:
-    pearl("ask", WHY, "story.txt", "--json", "-o", "one.json")
-    pearl("view", "one.json")
-    page = Page((asked / "one.html").read_text(encoding="utf-8"))
-    assert page.marked == ["Nils sold the boat because the hull was rotten."]
-
-
-@pytest.mark.usefixtures("_no_waits")
-def test_a_task_that_fails_has_a_page(asked: Path, pearl: Terminal) -> None:
-    dead = ["--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
-    pearl("ask", WHY, "story.txt", *dead, "--page", "p.html", code=5)
-    page = Page((asked / "p.html").read_text(encoding="utf-8"))
-    assert "no server at http://127.0.0.1:9/v1" in page.text
-    assert "failed" in page.text
-    assert "Ada bought the boat" in page.text
-
-
 def _results(*answers: str) -> str:
     rows = [
         {"id": f"q{n}", "status": "answered", "question": "Who?", "answer": answer}
