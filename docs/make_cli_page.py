@@ -2,74 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
-from click.testing import CliRunner
 
 from pearl.cli import group
-from pearl.cli.options import Command
+from pearl.cli.options import GROUPS
 from pearl.cli.settings import VARIABLES
 from pearl.settings import SETTINGS, schema
 
 PAGE = Path(__file__).with_name("cli.md")
+N_SHARED = 3
+"""An option that this many commands describe in the same words is described once, at the end."""
+HEAD = """\
+# Command line
+
+`make docs` makes this page from the commands' own help. Each command names the [options that it shares](#shared-options) with others and
+describes the rest. `pearl COMMAND --help` shows the first options of a command, `--help-all` all of them."""
+
+Record = tuple[str, str]
 
 
 def page() -> str:
     """The whole page."""
-    names = group.list_commands(click.Context(group))
-    parts = [
-        "# Command line",
-        "This page is made from the commands' own help by `make docs`. Of commands with many options,\n"
-        "`--help` shows the first ones, `--help-all` all of them.",
-        _section(),
-        *(_section(*path) for name in names for path in _commands(name)),
-        _settings(),
-    ]
-    return "\n\n".join(parts) + "\n"
+    commands = dict(_commands(group, ("pearl",)))
+    records = {name: dict(_options(command, name)) for name, command in commands.items()}
+    counts = Counter(
+        (option, record) for found in records.values() for option, record in found.items()
+    )
+    shared = {option: record for (option, record), n in counts.items() if n >= N_SHARED}
+    sections = [_section(name, commands[name], records[name], shared) for name in commands]
+    return "\n\n".join([HEAD, *sections, _shared(shared), _settings()]) + "\n"
 
 
-def _commands(name: str) -> Iterator[tuple[str, ...]]:
-    """The command and, if it is a group, its own commands."""
-    yield (name,)
-    found = group.get_command(click.Context(group), name)
-    if isinstance(found, click.Group):
-        yield from ((name, other) for other in found.list_commands(click.Context(found)))
+def _commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:
+    """The command and, of a group, its own commands: by what is typed."""
+    yield " ".join(path), command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            found = command.get_command(click.Context(command), name)
+            assert found
+            yield from _commands(found, (*path, name))
 
 
-def _section(*names: str) -> str:
-    """The help of a command with all its options."""
-    command: click.Command = group
-    for name in names:
-        assert isinstance(command, click.Group)
-        command = command.get_command(click.Context(command), name)  # type: ignore[assignment]
-    flag = "--help-all" if isinstance(command, Command) and command.is_long else "--help"
-    shown = CliRunner().invoke(group, [*names, flag], prog_name="pearl", terminal_width=100)
-    return f"## {' '.join(['pearl', *names])}\n\n```\n{shown.output.rstrip()}\n```"
+def _options(command: click.Command, name: str) -> Iterator[tuple[str, Record]]:
+    """The visible options but for `--help`, each with its flags and its description."""
+    context = click.Context(command, info_name=name, **command.context_settings)
+    for param in command.params:
+        if isinstance(param, click.Option) and (record := param.get_help_record(context)):
+            yield str(param.name) + param.opts[0], record
+
+
+def _section(
+    name: str, command: click.Command, records: dict[str, Record], shared: dict[str, Record]
+) -> str:
+    """The usage, the description, the options of the command alone, and the names of the others."""
+    context = click.Context(command, info_name=name, **command.context_settings)
+    formatter = click.HelpFormatter(width=100)
+    command.format_usage(context, formatter)
+    command.format_help_text(context, formatter)
+    own = [record for option, record in records.items() if shared.get(option) != record]
+    if own:
+        with formatter.section("Options"):
+            formatter.write_dl(own)
+    if isinstance(command, click.Group):
+        command.format_commands(context, formatter)
+    command.format_epilog(context, formatter)
+    text = f"## {name}\n\n```\n{formatter.getvalue().rstrip()}\n```"
+    others = {option for option, record in records.items() if shared.get(option) == record}
+    return f"{text}\n\nShared: {_named(others, shared)}." if others else text
+
+
+def _named(options: set[str], shared: dict[str, Record]) -> str:
+    """Options by their names, or, if a command has all shared ones of a group, by that of the group."""
+    parts = []
+    for title, group_ in _grouped(shared).items():
+        if options.issuperset(group_) and len(group_) > 1:
+            parts.append(f"all under *{title}*")
+        else:
+            parts += [_flag(record) for option, record in group_.items() if option in options]
+    return ", ".join(parts)
+
+
+def _grouped(shared: dict[str, Record]) -> dict[str, dict[str, Record]]:
+    """The shared options in the groups of the help; those of no group come last."""
+    groups = {
+        title: {
+            option: shared[option]
+            for name in names
+            for option in shared
+            if option.partition("-")[0] == name
+        }
+        for title, names in GROUPS.items()
+    }
+    left = shared.keys() - {option for options in groups.values() for option in options}
+    groups["Others"] = {option: shared[option] for option in shared if option in left}
+    return {title: options for title, options in groups.items() if options}
+
+
+def _flag(record: Record) -> str:
+    """The long flag of an option."""
+    return next(f"`{part}`" for part in record[0].replace(",", " ").split() if part[:2] == "--")
+
+
+def _shared(shared: dict[str, Record]) -> str:
+    """The shared options, in the groups of the help."""
+    formatter = click.HelpFormatter(width=100)
+    for title, options in _grouped(shared).items():
+        with formatter.section(title):
+            formatter.write_dl(list(options.values()))
+    return f"## Shared options\n\n```\n{formatter.getvalue().strip()}\n```"
 
 
 def _settings() -> str:
     """What may stand in files and in the environment."""
     ask = group.get_command(click.Context(group), "ask")
     assert ask
-    rows = [
-        f"| `{option.name}` | `{option.opts[0]}` | `{option.envvar}` | {_who(str(option.name))} |"
-        for option in ask.params
-        if option.name in SETTINGS
+    settings = [option for option in ask.params if option.name in SETTINGS]
+    unlike = [
+        f"`{option.opts[0]}` is `{option.name}`"
+        for option in settings
+        if option.opts[0] != "--" + str(option.name).replace("_", "-")
     ]
-    of_settings = {str(option.envvar) for option in ask.params if option.name in SETTINGS}
-    others = ", ".join(f"`{name}`" for name in sorted(VARIABLES - of_settings))
-    head = (
-        "| in a file | flag | variable | a `pearl.toml` of the working folder |\n|---|---|---|---|"
+    others = VARIABLES - {str(option.envvar) for option in settings}
+    return "\n".join(
+        [
+            "## Settings\n",
+            "These options are settings: `--max-steps` is also the key `max_steps` of a settings file and the variable",
+            f"`PEARL_MAX_STEPS`{''.join(f', {each}' for each in unlike)}. [Which file comes when](security.md#settings-found-in-a-folder).\n",
+            f"- A `pearl.toml` of the working folder may set: {_set_by('anyone', settings)}.",
+            f"- Once you trust it, also: {_set_by('trusted', settings)}.",
+            f"- Never: {_set_by('user', settings)}.\n",
+            f"Other variables: {', '.join(f'`{name}`' for name in sorted(others))}.",
+        ]
     )
-    told = f"Other variables: {others}. Which file comes when: [security.md](security.md)."
-    return "\n".join(["## Settings", "", head, *rows, "", told])
 
 
-def _who(name: str) -> str:
-    told = {"user": "never", "trusted": "once it is trusted", "anyone": "may say it"}
-    return told[schema()[name][1].set_by]
+def _set_by(who: str, settings: Iterable[click.Parameter]) -> str:
+    """The settings that `who` may set."""
+    names = [str(option.name) for option in settings]
+    return ", ".join(f"`{name}`" for name in names if schema()[name][1].set_by == who) or "none"
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from itertools import groupby
 from pathlib import Path
-from textwrap import indent
 from typing import Any
 
 import click
@@ -36,19 +35,13 @@ def page(found: Mapping[str, Any]) -> str:
     """The whole page."""
     lines = [found["head"].lstrip()]
     for section, group in groupby(found["run"], key=lambda run: run["section"]):
-        runs = list(group)
         lines.append(f"## {section}\n")
-        for number, run in enumerate(runs, start=1):
+        for run in group:
             how = f", by hand: {run['by_hand']}" if "by_hand" in run else ""
-            told = f"{run['date'].day} {run['date']:%B %Y}{how}. {run.get('text', '').strip()}".rstrip()
-            lines.append(f"{number}. `{run['command']}`\n{indent(told, '   ')}")
-        lines.append("\n| measurement | figure | by |\n|---|---|---|")
-        lines += [
-            f"| {each['of']} | {shown(each)} | {number} |"
-            for number, run in enumerate(runs, start=1)
-            for each in run["figures"]
-        ]
-        lines.append("")
+            text = run.get("text", "").strip().replace("\n", " ")
+            lines.append(f"`{run['command']}` ({run['date']}{how}). {text}".rstrip() + "\n")
+            lines += [f"- {each['of']}: {shown(each)}" for each in run["figures"]]
+            lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 
 

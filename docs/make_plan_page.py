@@ -27,8 +27,8 @@ LIBRARY = with_operators(load_library("seed"))
 HEAD = """\
 # Grammar and diagnostics
 
-This page is made by `make docs` from the [grammar](../grammars/plan.lark) and from what the checker says of the texts in
-[diagnostics.toml](diagnostics.toml). What plans mean: [the plan language](language.md).
+`make docs` makes this page from the [grammar](../grammars/plan.lark) and from what the checker says of the texts in
+[diagnostics.toml](diagnostics.toml), which has a mended text for each. What plans mean: [the plan language](language.md).
 
 ## Grammar
 
@@ -38,28 +38,49 @@ plan with its question, `library_action` a line of an action file. Long classes 
 FORGIVEN = """\
 ## What is forgiven
 
-The strict reader (`pearl check`, `pearl fmt`, `pearl execute`) takes exactly the grammar, with line breaks of any system. Plans of models go through the tolerant
-reader, which mends what can have one meaning only, and records it in the trace; `pearl check --fix` mends the same in files. Below each step are other ways to write it:
+The strict reader (`pearl check`, `pearl fmt`, `pearl execute`) takes exactly the grammar. Plans of models go through the tolerant reader, which
+mends what can have one meaning only, and records it in the trace; `pearl check --fix` mends the same in files. Below each step are other ways
+to write it:
 """
 BEYOND = """\
-A call over several lines is one step, two steps on a line are two, and a call in a call becomes a step, `ans_1`. A name that is given a value (`topic = "x"`) is
-replaced by it. `"why " + who` is [an output in a string](#reference-in-string). Control characters in strings become escapes. New actions are
-mended likewise; missing, bold, repeated or misplaced headings, `None` without a dash, blank lines, code fences, and text around the plan are put right. Of several plans
-the last counts; if they differ, or the reply takes its plan back, the planner asks again (`unclear-plan`).
+Also mended: a call over several lines, two steps on a line, a call in a call (it becomes the step `ans_1`), a name that is given a value
+(`topic = "x"`), [an output in a string](#reference-in-string), headings that are missing, bold, repeated or misplaced, code fences and text
+around the plan. Of several plans the last counts; if they differ, or the reply takes its plan back, the planner asks again (`unclear-plan`).
 
-What only the library and the other steps can tell is mended by `pearl check --fix` and the planner: a name that differs by case, underscores or one letter; arguments with
-names of parameters (`FIND(CTX, query="x")`); the document left out, or in quotes; `step2` or `#2` for an output.
+With the library and the other steps: a name that differs by case, underscores or one letter; arguments with names of parameters
+(`FIND(CTX, query="x")`); the document left out, or in quotes; `step2` or `#2` for an output.
 
-Not mended: strings, lists and calls that are not closed, words without quotes, unknown escapes, outputs of two words, loops and conditions, numbers such as `1e5`, a missing colon.
+Not mended: strings, lists and calls that are not closed, words without quotes, unknown escapes, outputs of two words, loops and conditions,
+numbers such as `1e5`, a missing colon.
 """
 DIAGNOSTICS = f"""\
 ## Diagnostics
 
-Every diagnostic has a code, a line, a column, and a line of help; where `pearl check --fix FILE` mends it, that line names
-this command. All errors of a plan are reported at once; a
-name that a broken line defines is not reported again where it is used. `pearl check --json` has them as data,
-`pearl check --fix` mends what can be meant in one way only. A plan has at most {MAX_STEPS} steps. The examples are checked
-against the library `seed`.
+A diagnostic has a code, a line, a column and help; where `pearl check --fix FILE` mends it, the help names this command. All errors of a plan
+are reported at once, and `pearl check --json` has them as data. A plan has at most {MAX_STEPS} steps. The examples use the library `seed`.
+"""
+
+OLDER = """\
+## Older plans
+
+Older plans have 31 actions on rows; today there are 18 ([rows](language.md#rows)). `pearl check --fix FILE.plan` rewrites an older plan where its
+earlier steps leave one meaning; a call that it leaves as it is, is an `unknown-action` or a `wrong-arity`.
+
+| older | today |
+|---|---|
+| `COUNT_BY(rows, "a")` | `GROUP(rows, "a")`: groups have their size as the field `count` |
+| `HAVING(groups, OP, N)` | `WHERE(groups, "count", OP, N)` |
+| `COUNT_OF(rows, "x")` | `those = WHERE(rows, "a", "is", "x")`, then `COUNT(those)` |
+| `SHARE_OF(rows, "a", "x")` | `part = WHERE(rows, "a", "is", "x")`, then `SHARE(part, rows)` |
+| `MOST(groups)`, `LEAST(groups)`, `NTH(groups, K)` | `NTH(groups, "count", 1)`, `NTH(groups, "count", -1)`, `NTH(groups, "count", K)` |
+| `MOST(rows)` of rows with a label `a` | `groups = GROUP(rows, "a")`, then `NTH(groups, "count", 1)` |
+| `MOST(rows)` of rows with a rating `a` | `NTH(rows, "a", 1)` |
+| `RANKED(groups)` | `SORT(groups, "count", "descending")` |
+| `MEAN_BY(rows, "a", "b")`, `SUM_BY`, `MIN_BY`, `MAX_BY` | `AGGREGATE(rows, "a", "mean", "b")`, and `"sum"`, `"min"`, `"max"` |
+| `MOST_BY(rows, "a")` of rows with a label `b` | `AGGREGATE(rows, "a", "mode", "b")`, with the value as the field `mode` |
+| `RATE(rows, X, 1, 5)` | `CLASSIFY(rows, ["1", "2", "3", "4", "5"], X)` |
+| `RERANK(rows, QUERY, K)` | `TOP(rows, QUERY, K)`: the model compares the rows instead of rating each |
+| `SAMPLE(rows, N)`, `NEAR(a, b, K)` | nothing; `RETRIEVE(b, QUERY, K)` finds the rows that are most like one text |
 """
 
 
@@ -81,6 +102,7 @@ def page() -> str:
             *(_section(code, found[code]) for code in errors),
             "## Notes\n\nNotes never stop a plan.\n",
             *(_section(code, found[code]) for code in notes),
+            OLDER,
         ]
     )
 
@@ -114,16 +136,11 @@ def findings(entry: dict[str, Any]) -> Sequence[Diagnostic]:
 
 
 def _section(code: str, found: Sequence[Diagnostic]) -> str:
-    """A diagnostic: its meaning, a text that triggers it, what is printed, and the text mended."""
+    """A diagnostic: its meaning, and what is printed of a text that triggers it."""
     entry = ENTRIES[code]
-    text, kind = entry["broken"], "actions" if entry.get("read") == "actions" else "plan"
-    name = "mine.actions" if kind == "actions" else "ans.plan"
-    parts = [f"### `{code}`\n\n{entry['means']}\n"]
-    parts.append(f"```{kind} broken\n{text}```\n")
-    parts.append(f"```text printed\n{render_diagnostics(found, text, name)}\n```\n")
-    if "mended" in entry:
-        parts.append(f"Mended:\n\n```{kind}\n{entry['mended']}```\n")
-    return "\n".join(parts)
+    name = "mine.actions" if entry.get("read") == "actions" else "ans.plan"
+    printed = render_diagnostics(found, entry["broken"], name)
+    return f"### `{code}`\n\n{entry['means']}\n\n```text printed\n{printed}\n```\n"
 
 
 def _grammar() -> str:

@@ -24,7 +24,7 @@ CALLS_OF_OLDER: Mapping[tuple[str, int], str] = {
 
 Names in braces stand for what the earlier steps of a plan tell: a call is left as it is where they do not."""
 
-_PAGE = "docs/old_plans.md has what stands for it today"
+_PAGE = "docs/plan_reference.md has what stands for it today"
 _REWRITES = f"'pearl check --fix FILE' rewrites this older plan; {_PAGE}"
 ADVICE = {**{name: _REWRITES for name, _ in CALLS_OF_OLDER}, "SAMPLE": _PAGE, "NEAR": _PAGE}
 """The name of an old action → what to do with it."""

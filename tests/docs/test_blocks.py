@@ -208,6 +208,6 @@ def _execute(code: CodeType) -> None:
 
 
 def _library(block: Block) -> object:
-    """What a plan of a page may call: pages about finance have actions of their own."""
-    name = "finance" if block.page.stem in ("finance", "arithmetic") else "seed"
+    """What a plan of a page may call: that about numbers has actions of finance."""
+    name = "finance" if block.page.stem == "tables" else "seed"
     return with_operators(load_library(name))

@@ -105,7 +105,7 @@ def test_a_run_renews_values_dates_and_the_page(tmp_path: Path) -> None:
     (run,) = tomllib.loads((tmp_path / "figures.toml").read_text("utf-8"))["run"]
     assert (run["date"], [each["value"] for each in run["figures"]]) == (TODAY, [5, 1200, 7])
     page = (tmp_path / "figures.md").read_text("utf-8")
-    assert "| rows | 1,200 ± 25 % | 1 |\n| the last | 7 ms | 1 |" in page
+    assert "- rows: 1,200 ± 25 %\n- the last: 7 ms\n" in page
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`pearl check --fix` of plans in the older language: one for each row of docs/old_plans.md."""
+"""`pearl check --fix` of plans in the older language: one for each row of docs/plan_reference.md."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_an_old_plan_says_the_same_in_the_language_of_today(pearl: Terminal, nam
     assert all(f". {step} : Step" in text for step in new), text
     found = asyncio.run(Pearl(Reading(reply)).execute(text, Document(TABLE, "t.csv")))
     assert answer in found.text
-    page = (ROOT / "docs" / "old_plans.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "plan_reference.md").read_text(encoding="utf-8")
     assert f"`{name.split()[0]}" in page
 
 
@@ -91,7 +91,7 @@ def test_an_old_plan_says_the_same_in_the_language_of_today(pearl: Terminal, nam
 def test_a_call_that_may_mean_two_things_stays(pearl: Terminal, step: str) -> None:
     text = written(step)
     Path("old.plan").write_text(text, encoding="utf-8")
-    assert "docs/old_plans.md" in pearl("check", "--fix", "old.plan", code=1)
+    assert "docs/plan_reference.md" in pearl("check", "--fix", "old.plan", code=1)
     assert Path("old.plan").read_text(encoding="utf-8") == text
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/columns.md, each with its engine: Polars, Ray Data, Daft."""
+"""The examples of docs/scale.md, each with its engine: Polars, Ray Data, Daft."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Any server that speaks OpenAI's Chat Completions: OpenAI itself, vLLM, Ollama, llama.cpp, ...
 
 Every call returns a `Completion` or raises a `ModelError`, whatever the server sends. `sessions` sends requests by
-`wire` (aiohttp: docs/decisions/0014-transport.md), or by `official` with a client of the caller.
+`wire` (aiohttp: docs/decisions.md), or by `official` with a client of the caller.
 """
 
 from __future__ import annotations
