@@ -17,6 +17,8 @@ so; a checker alone says so; nobody checked what they mean; a person gave it."""
 
 PLAIN = "value"  # The name of the one field of an entry in a list of plain values
 
+MAX_NAMED = 6  # Maximum undecided fields that a reason names
+
 FieldScalar = str | int | float | bool | None  # A value of a field; a date is a text, YYYY-MM-DD
 
 
@@ -126,6 +128,16 @@ class Record:
     def undecided(self) -> tuple[str, ...]:
         """The paths of the undecided fields."""
         return tuple(path for path, f in self.paths.items() if f.state == "undecided")
+
+    @property
+    def why_undecided(self) -> str:
+        """Which fields are undecided, for people; "" for none."""
+        if not (names := self.undecided):
+            return ""
+        shown = ", ".join(names[:MAX_NAMED])
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        are = "are" if len(names) > 1 else "is"
+        return f"{len(names)} of {self.n_values} fields {are} undecided: {shown}{more}"
 
 
 def _n_values(fields: Mapping[str, FieldResult]) -> int:

@@ -262,10 +262,7 @@ class Answer(ShownInNotebooks, Generic[T]):
         """The flaw of an answer whose status would otherwise be `answered`; "" for none."""
         whys = [step.why for step in self.steps if step.record is not None]
         if any(whys):
-            from pearl.interpreter.extracting import undecided_fields  # late: it uses answers
-
-            united = self.record if len(whys) > 1 else None
-            told = "" if united is None else undecided_fields(united)
+            told = self.record.why_undecided if self.record and len(whys) > 1 else ""
             return told or next(filter(None, whys))
         for quote in self.unverified:
             if quote.reason in ("missing", "apart"):

@@ -298,7 +298,7 @@ class CostEstimator:
     def _of_claims(self, fields: Sequence[Field], n_replies: float) -> StepCosts:
         """Costs of checking the values of fields."""
         # imported on use: few plans extract
-        from pearl.interpreter.extracting import check_costs
+        from pearl.interpreter.record_claims import check_costs
 
         if n_replies == inf:
             return StepCosts(Range(0, inf), Range(0, inf), Range(0, inf))

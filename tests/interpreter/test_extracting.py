@@ -22,7 +22,7 @@ from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.checking import MAX_CLAIMS
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.estimate import CostEstimator
-from pearl.interpreter.extracting import MAX_SHOWN
+from pearl.interpreter.field_values import MAX_SHOWN
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, CheckTask, Completion, Request, Usage
 from pearl.llm.backends.openai import OpenAIModel, servers

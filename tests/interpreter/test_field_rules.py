@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import json
 import re
@@ -248,47 +247,3 @@ def test_a_value_has_the_basis_of_its_rule(
         assert basis in result.why
     else:
         assert (result.state, result.value, result.basis) == ("found", wanted, basis)
-
-
-PATTERNS = {
-    "pearl/documents/evidence/agreeing.py": {
-        "_COMMA": "words", "_GROUP_AFTER": "cut", "_GROUP_BEFORE": "cut", "(_MAIL_BEFORE, _MAIL_AFTER)": "cut",
-        "_NUMBER": "number", "_DECIMAL_COMMA": "number", "_BLANK_IN_NUMBER": "number", "_COMPOUND": "number",
-        "_LETTER": "part of a figure", "_AFTER": "unit", "_NEXT": "unit", "_JOINT": "scale", "_LEAD": "sign", "_SCALE": "scale",
-        "_IN_CAPTION": "scale", "_CAPTION_WORD": "scale", "_LAST_UNIT": "unit", "_IN_UNIT": "unit",
-        "_DEGREE": "unit", "_CODE": "currency", "_BETWEEN": "unit", "_PLAIN_NUMBER": "number", "FIGURES": "time of day", "_DURATION": "time of day",
-    },
-    "pearl/documents/evidence/finding.py": {
-        "_QUOTED_LINE": "quote", "_INLINE": "quote", "_MARK": "quote", "_KEY": "quote", "_NO_LETTERS": "quote",
-    },
-    "pearl/documents/evidence/normal.py": {
-        "_JOINED": "quote", "_UNIT": "quote", "_CURRENCY_APART": "quote", "UNSPACED": "quote", "_SIGNS": "quote",
-        "_LINE_END": "quote", "_EDITS": "quote", "_EDITS_OR_CLUSTERS": "quote", "_PARTICLE": "quote",
-    },
-    "pearl/documents/evidence/verifying.py": {
-        "_OMISSION": "omission", "_ATTRIBUTION": "quote", "_BETWEEN": "quote", "_PARAGRAPH_END": "omission", "_NOTHING": "omission",
-    },
-    "pearl/interpreter/extracting.py": {"_MARK": "entries"},
-    "pearl/replies/extracted.py": {"_START": "reply", "_COMMAS": "reply", "_TOKEN": "reply"},
-}  # fmt: skip
-"""Every pattern of the modules that decide about values of fields → the rule that it serves."""
-
-
-@pytest.mark.parametrize("path", PATTERNS)
-def test_a_pattern_serves_a_rule_of_the_table(path: str) -> None:
-    found = set()
-    for node in ast.walk(ast.parse((ROOT / path).read_text("utf-8"))):
-        if not isinstance(node, ast.Call):
-            continue
-        called = ast.unparse(node.func)
-        if called == "lazy_pattern" or (called.startswith("re.") and called != "re.escape"):
-            found.add(node.lineno)
-    named: dict[str, set[int]] = {}
-    for node in ast.parse((ROOT / path).read_text("utf-8")).body:
-        if isinstance(node, ast.Assign):
-            inside = {n for n in found if node.lineno <= n <= (node.end_lineno or 0)}
-            found -= inside
-            named |= {ast.unparse(t): inside for t in node.targets if inside}
-    assert not found, f"patterns without a name on lines {sorted(found)}"
-    assert named.keys() == PATTERNS[path].keys()
-    assert set(PATTERNS[path].values()) <= NAMES

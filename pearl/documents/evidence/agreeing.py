@@ -98,7 +98,8 @@ def unstated_number(value: str, passages: Sequence[str], asked: str = "") -> str
     elif scale := scale_of(asked):  # `3.2` for "sales in millions"
         numbers.add(read.value.scaleb(scale))
     for passage in passages:
-        if numbers == {1} and re.search(r"\bone\b", passage, re.I):
+        words = {word.strip(".,;:!?()") for word in passage.casefold().split()}
+        if numbers == {1} and "one" in words:  # which `quantities` leaves out
             return ""
         for shown, number, unit in quantities(once(passage)):
             if isinstance(number, str) or (read.unit and unit and read.unit != unit):

@@ -1,0 +1,280 @@
+"""A value that a reply claims, with its quotes → the value with its passages, or why it is undecided."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from types import MappingProxyType
+
+from pearl.documents.document import Document
+from pearl.documents.evidence import Evidence, Quote, Unverified, Verifier
+from pearl.documents.evidence.agreeing import (
+    DisagreementError,
+    Stated,
+    agreed,
+    label_of,
+    n_standing,
+    same_value,
+)
+from pearl.documents.evidence.collecting import passage_at
+from pearl.documents.evidence.standing import clause_around, is_telling, places_of, swapped_of
+from pearl.documents.numbers import quoted
+from pearl.documents.record import Basis, Candidate, FieldResult, FieldScalar
+from pearl.dsl.fields import Field, broken_rule
+from pearl.errors import Span
+from pearl.replies.extracted import Claim, is_null
+from pearl.replies.not_stated import says_not_stated
+
+MAX_AROUND = 120
+"""Characters around a passage in which a unit or a longer number, and the ends of its line, are looked for."""
+
+MAX_CAPTION = 4_000
+"""Characters before a passage in which a caption that names the scale of its numbers is looked for."""
+
+MAX_LOOKED = 60  # Maximum places at which a value without a quote is looked for
+
+MAX_SHOWN = 3  # Maximum places of a quote that the checker is shown
+
+SEVERAL = "it is open which of its places is meant, and it has no quote"
+
+MAX_PLACES = 20  # Maximum places of a quote that stands several times
+
+Place = tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A claim that was compared with its quotes: a value with its passages, or nothing; `why` is the reason against it."""
+
+    value: FieldScalar = None
+    basis: Basis = ""
+    evidence: tuple[Evidence, ...] = ()
+    why: str = ""
+    is_broken: bool = False
+    """Whether the document has the value, which breaks a rule of its field, or may have it, but it is open where."""
+
+
+class Quotes:
+    """Looks up the quotes of claims in a document, or in the one row that was read, and compares the values with them."""
+
+    def __init__(self, output: str, document: Document, verifier: Verifier, start: int = 0) -> None:
+        self.output = output
+        self.document = document
+        self._verifier = verifier
+        self._start = start
+        self._found: dict[tuple[str, Span | None], Sequence[Quote]] = {}
+        self._alone: dict[object, Value] = {}
+        """What values without quotes became, which are looked up once."""
+
+    def line(self, span: Span) -> tuple[int, int]:
+        """The line of a passage, as far as it is looked at."""
+        text = self.document.text
+        start = max(0, span.start - MAX_AROUND)
+        end = text.find("\n", span.end, span.end + MAX_AROUND)
+        begin = text.rfind("\n", start, span.start) + 1
+        return begin or start, end if end >= 0 else span.end + MAX_AROUND
+
+    def value(
+        self, field: Field, claim: Claim, part: Span | None, near: Sequence[Place] = (),
+        given: Mapping[str, Quote] = MappingProxyType({}),
+    ) -> Value:  # fmt: skip
+        """Compare a claim with its quotes; `near` are the places of its entry, `given` quotes with one place."""
+        if claim.value is None:
+            return Value()
+        if not claim.quotes:
+            if claim.around:
+                whole = replace(claim, quotes=claim.around, around=())
+                inherited = self.value(field, whole, part, near, given)
+                if not inherited.why or inherited.is_broken:
+                    return inherited
+            key = field, type(claim.value), claim.value, part
+            if key not in self._alone:
+                self._alone[key] = self._without_quote(field, claim, part)
+            return self._alone[key]
+        ways: list[Sequence[Quote]] = []
+        for text in claim.quotes:
+            quotes = self.places(text, part)
+            if not quotes[0].spans:
+                doubt = Unverified(self.output, text, quotes[0].result)  # type: ignore[arg-type]
+                why = f", but its quote is {doubt.why}: {quoted(text)}"
+                return doubtful(field, claim.value, why)
+            ways.append(self._chosen(quotes, near, given.get(text))[:MAX_PLACES])
+        evidence = tuple(passage_at(q, self.output, self.document) for way in ways for q in way)
+        try:
+            value, basis = self._agreed(field, claim, ways)
+        except DisagreementError as error:
+            return doubtful(field, claim.value, f", but {error}", evidence)
+        return _with_rules(field, Value(value, basis, evidence))
+
+    def _without_quote(self, field: Field, claim: Claim, part: Span | None) -> Value:
+        """A value with its place; of a text, with a few of them."""
+        assert claim.value is not None
+        if field.type == "str" and is_null(
+            claim.value
+        ):  # a word for "not stated", unless the text has it as a value
+            part_text = self.document.text[part.start : part.end] if part else self.document.text
+            if not n_standing(claim.value, part_text):
+                return Value()
+            return replace(doubtful(field, claim.value, " without a quote"), is_broken=True)
+        label = label_of(field, claim.value) if isinstance(claim.value, str) else None
+        is_unknown = says_not_stated((label or "").replace("_", " "))
+        if label is not None and is_unknown and label.casefold() != "none":
+            return Value(label)
+        doubt = replace(doubtful(field, claim.value, " without a quote"), is_broken=True)
+        if not is_telling(field, claim.value):
+            return doubt
+
+        def because(why: str) -> Value:
+            return replace(doubtful(field, claim.value or "", f", but {why}"), is_broken=True)
+
+        text = self.document.text
+        within = part or Span(self._start, self._start + self._verifier.length)
+        found = places_of(field, claim.value, text, within)
+        if len(found) > MAX_LOOKED:
+            return because(SEVERAL)
+        refusals = ["it stands nowhere in the text as such"]
+        if not found and (shown := swapped_of(str(claim.value), text, within)):
+            refusals = [f"the day and the month of {quoted(shown)} may be swapped"]
+        stated: list[tuple[Quote, FieldScalar, Basis]] = []
+        for around in (clause_around(text, span) for span in found):
+            quote = Quote(text[around.start : around.end], (around,), "exact")
+            try:
+                stated.append((quote, *self._agreed(field, claim, [[quote]])))
+            except DisagreementError as error:
+                refusals.append(str(error).replace("the quote", "the text"))
+        if field.type == "str":
+            stated = list(dict.fromkeys(stated))
+        # The checker is shown all places of a text; equal numbers and dates may be of different things.
+        if not stated:
+            return because(refusals[-1])
+        if len(stated) > (MAX_SHOWN if field.type == "str" else 1):
+            return because(SEVERAL)
+        evidence = tuple(passage_at(quote, self.output, self.document) for quote, _, _ in stated)
+        return _with_rules(field, Value(*stated[0][1:], evidence))
+
+    def _agreed(
+        self, field: Field, claim: Claim, ways: Sequence[Sequence[Quote]]
+    ) -> tuple[FieldScalar, Basis]:
+        """The value, if every passage agrees with it; a summary, if all of them together do."""
+        assert claim.value is not None
+        text = self.document.text
+        if field.type == "text":
+            spans = [span for way in ways for span in way[0].spans]
+            return agreed(field, claim.value, [text[span.start : span.end] for span in spans])
+        results = []
+        for quote in (quote for way in ways for quote in way):
+            start, end = quote.spans[0].start, quote.spans[-1].end
+            pieces = [text[span.start : span.end] for span in quote.spans]
+            before = text[max(start - MAX_CAPTION, 0) : start]
+            results.append(agreed(field, claim.value, pieces, before, text[end : end + MAX_AROUND]))
+        return results[0]
+
+    def places(self, text: str, part: Span | None) -> Sequence[Quote]:
+        """The places of a quote in a part, else in all of the text; a quote without spans for none."""
+        if (found := self._found.get((text, part))) is not None:
+            return found
+        if part is not None:
+            every = self.places(text, None)
+            first = bisect_left(every, part.start, key=_last_start)
+            last = bisect_left(every, part.end, lo=first, key=_last_start)
+            found = every[first:last] or every
+        else:
+            found = []
+            for quote in self._verifier.every(text):
+                moved = [Span(s.start + self._start, s.end + self._start) for s in quote.spans]
+                inked = (
+                    # The blanks before a list mark count as a part of the quote.
+                    Span(s.end - len(self.document.text[s.start : s.end].lstrip()), s.end)
+                    for s in moved
+                )
+                found.append(replace(quote, spans=tuple(inked)))
+        self._found[text, part] = found
+        return found
+
+    def _chosen(
+        self, quotes: Sequence[Quote], near: Sequence[Place], given: Quote | None
+    ) -> Sequence[Quote]:
+        """The places of a quote: beside other passages of its entry, else all of them."""
+        if len(quotes) == 1:
+            return quotes
+        for spans in near:
+            beside = [self._beside(quotes, span) for span in spans]
+            if beside and all(beside):
+                return list(dict.fromkeys(quote for each in beside for quote in each))
+        return quotes if given is None else [given]
+
+    def _beside(self, quotes: Sequence[Quote], span: Span) -> Sequence[Quote]:
+        """The first of some places of a quote that stands within a passage, else on its lines."""
+        for start, end in ((span.start, span.end), self.line(span)):
+            i = bisect_left(quotes, start, key=lambda quote: quote.spans[0].start)
+            if i < len(quotes) and quotes[i].spans[-1].end <= end:
+                return quotes[i : i + 1]
+        return ()
+
+
+def _last_start(quote: Quote) -> int:
+    """Where the last piece of a quote begins; of one that does not stand in the text, -1."""
+    return quote.spans[-1].start if quote.spans else -1
+
+
+def united(field: Field, values: Sequence[Value], unread: str) -> FieldResult:
+    """One result from everything that is said of a field."""
+    stated: list[Value] = []
+    for each in values:
+        if each.value is None or each.why or not each.evidence:
+            continue
+        i = next((i for i, s in enumerate(stated) if same_value(field, s.value, each.value)), None)
+        if i is None:
+            stated.append(each)
+        else:
+            more = tuple(e for e in each.evidence if e not in stated[i].evidence)
+            stated[i] = replace(stated[i], evidence=(*stated[i].evidence, *more))
+    label = next(
+        (v.value for v in values if v.value is not None and not v.evidence and not v.why), None
+    )
+    doubts = [each for each in values if each.why]
+    proposed = {str(each.value): each for each in doubts if each.value is not None}
+    candidates = tuple(Candidate(v.value, v.evidence) for v in (*stated, *proposed.values()))
+    if len(stated) > 1:
+        told = " and ".join(
+            f"{value_text(each.value)} ({each.evidence[0].where.partition(';')[0]})"
+            for each in stated[:3]
+        )
+        return FieldResult("undecided", why=f"the document says {told}", candidates=candidates)
+    if doubts:
+        return FieldResult("undecided", why=doubts[0].why, candidates=candidates)
+    if stated:
+        (one,) = stated
+        return FieldResult("found", one.value, basis=one.basis, evidence=one.evidence)
+    if unread:
+        return FieldResult("undecided", why=unread)
+    if label is not None:  # such as `unknown`, which needs no quote
+        return FieldResult("found", label, basis="judged")
+    return FieldResult("not_stated")
+
+
+def _with_rules(field: Field, value: Value) -> Value:
+    """A value with the rule that it breaks."""
+    exact = Decimal(str(value.value)) if field.type == "decimal" else value.value
+    broken = broken_rule(field.rules, exact)
+    return replace(value, why=broken, is_broken=bool(broken))
+
+
+def doubtful(field: Field, value: Stated, why: str, evidence: tuple[Evidence, ...] = ()) -> Value:
+    """A value that its passages do not bear out: a person may accept it."""
+    plain: FieldScalar = (
+        value if not isinstance(value, Decimal)
+        else f"{value:f}" if field.type == "decimal"
+        else int(value) if value == value.to_integral_value()
+        else float(value)
+    )  # fmt: skip
+    return Value(plain, evidence=evidence, why=f"the reply gives {value_text(value)}{why}")
+
+
+def value_text(value: FieldScalar | Decimal) -> str:
+    """A value in words."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return quoted(value) if isinstance(value, str) else str(value)

@@ -1,0 +1,516 @@
+"""The entries of a list in the replies about the parts of a text → one list, each entry at its own place in the document."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter as Counts
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
+from typing import Literal
+
+from pearl.documents.evidence import Quote
+from pearl.documents.evidence.agreeing import Stated, n_standing, same_value
+from pearl.documents.evidence.collecting import passage_at
+from pearl.documents.numbers import quoted
+from pearl.documents.record import PLAIN, Candidate, FieldResult, FieldScalar
+from pearl.dsl.fields import ENTRY, Field
+from pearl.dsl.literals import short
+from pearl.errors import Span
+from pearl.errors.patterns import lazy_pattern
+from pearl.interpreter.field_values import (
+    MAX_PLACES,
+    MAX_SHOWN,
+    Place,
+    Quotes,
+    Value,
+    united,
+    value_text,
+)
+from pearl.replies.extracted import Claim, Claims
+
+BORDER = 1_000  # Maximum characters between the halves of an entry: a page has some 3,000
+
+
+@dataclass(slots=True)
+class _Entry:
+    """An entry of a list in a reply, where its quotes are looked up, and where they stand."""
+
+    part: Span | None
+    claims: Mapping[str, Claims]
+    reply: int
+    anchors: Sequence[Place] = ()
+    """The place of its rarest quote; all of its places if it is open which one is meant."""
+    others: dict[str, Quote] = dataclass_field(default_factory=dict)
+    """The places of other quotes that stand several times."""
+
+
+class FieldReader:
+    """Reads fields from the replies about the parts of a text: values as their quotes have them, and lists."""
+
+    def __init__(self, quotes: Quotes) -> None:
+        self._quotes = quotes
+
+    def result(self, field: Field, said: Sequence[tuple[Span | None, Claims]]) -> FieldResult:
+        """What all parts say of a field."""
+        if field.is_list:
+            return self._list(field, said)
+        values = [
+            self._quotes.value(field, claim, None if claim.quotes else part)
+            for part, c in said for claim in c.values
+        ]  # fmt: skip
+        unread = next((claims.why for _, claims in said if claims.why and not claims.values), "")
+        values += [Value(why=claims.why) for _, claims in said if claims.why and claims.values]
+        return united(field, values, unread)
+
+    def broken(
+        self, fields: Sequence[Field], said: Mapping[str, Claims], part: Span | None, path: str = "", of: str = ""
+    ) -> Iterator[Field]:  # fmt: skip
+        """A field for each value of a reply to be asked for again, by its path and with the reason as description."""
+        for field in fields:
+            claims, name = said[field.name], f"{path}{field.name}"
+            for i, entry in enumerate(claims.entries):
+                named = (c.value for f in field.inner[:-1] for c in entry[f.name].values)
+                first = next((value_text(value) for value in named if value is not None), "")
+                inner_of = " ".join(filter(None, (first and f"of {first}", of)))
+                yield from self.broken(field.inner, entry, part, f"{name}[{i}].", inner_of)
+            values = (
+                self._quotes.value(field, claim, part)
+                for claim in claims.values if field.rules or not claim.quotes
+            )  # fmt: skip
+            if why := next((value.why for value in values if value.is_broken), ""):
+                about = "; ".join(filter(None, (short(of), field.description, why)))
+                yield replace(field, name=name, is_list=False, is_optional=True, description=about)
+
+    def _list(
+        self, field: Field, said: Sequence[tuple[Span | None, Claims]], within: Span | None = None
+    ) -> FieldResult:
+        """The entries of all parts, in document order, equal ones at places of their own; inner lists up to the next entry."""
+        inner = field.inner
+        entries, whys, candidates = self._placed(inner, self._joined(inner, said), within)
+        self._pair(entries)
+        has_lists = any(each.is_list for each in inner)
+        regions = self._regions(entries, within) if has_lists else {}
+        results: list[tuple[int, int, Mapping[str, FieldResult]]] = []
+        open_ones: dict[object, Mapping[str, FieldResult]] = {}  # equal ones at all of their places
+        at = 0
+        is_plain, has_gaps = not field.fields, False
+        for entry in entries:
+            said_of = () if has_lists else (entry.part, *entry.claims.values())
+            is_alone = has_lists or len(entry.anchors) == 1 or entry.others
+            if is_alone or said_of not in open_ones:
+                open_ones[said_of] = self._entry(inner, entry, regions.get(id(entry)))
+            results_of = open_ones[said_of]
+            # one whose passages stand at several places stays behind its neighbour in the reply
+            sole = (f.evidence[0].span.start for f in results_of.values() if len(f.evidence) == 1)
+            inner_at = (e.span.start for f in results_of.values() if f.entries for e in f.passages)
+            at = next(sole, min(inner_at, default=at))
+            if any(f.state != "not_stated" for f in results_of.values()) or is_plain:
+                results.append((at, entry.reply, results_of))
+                has_gaps |= all(f.state == "not_stated" for f in results_of.values())
+        if not (has_gaps and len(said) == 1):  # a gap has no place but the one in the reply
+            results.sort(key=lambda each: each[0])
+        kept = self._once(field, results)
+        if field.fields and field.fields[0].name == ENTRY:
+            kept = self._without_strays(kept)
+        whys += [claims.why for _, claims in said if claims.why]
+        needed = [each.name for each in inner if not (each.is_optional or each.is_list)]
+        if len(said) > 1 and has_lists and needed:
+            is_rest = (all(one[name].state == "not_stated" for name in needed) for one in kept)
+            rest = f"an entry has no {needed[0]}: it may be the rest of one in another part"
+            whys += [rest] * any(is_rest)
+        why = whys[0] if whys else ""
+        state: Literal["found", "not_stated", "undecided"] = "found" if kept else "not_stated"
+        return FieldResult(
+            "undecided" if why else state, why=why, entries=tuple(kept), candidates=candidates,
+            has_objects=bool(field.fields) and [f.name for f in field.fields] == [PLAIN],
+        )  # fmt: skip
+
+    def _without_strays(
+        self, rows: Sequence[Mapping[str, FieldResult]]
+    ) -> list[Mapping[str, FieldResult]]:
+        """Lists in a list; a value that is quoted from another one of them, far from its own, is undecided."""
+        at_line: dict[int, list[tuple[int, Span]]] = {}
+        for i, row in enumerate(rows):
+            for cell in row[PLAIN].entries:
+                for passage in cell[PLAIN].evidence:
+                    at_line.setdefault(self._quotes.line(passage.span)[0], []).append(
+                        (i, passage.span)
+                    )
+
+        def is_stray(i: int, cell: FieldResult) -> bool:
+            spans = [passage.span for passage in cell.evidence]
+            near = [each for span in spans for each in at_line[self._quotes.line(span)[0]]]
+            is_alone = sum(j == i for j, _ in near) <= len(spans)
+            return is_alone and any(j != i and _overlap(span, s) for j, s in near for span in spans)
+
+        def settled(i: int, cell: Mapping[str, FieldResult]) -> Mapping[str, FieldResult]:
+            result = cell[PLAIN]
+            if result.entries or not is_stray(i, result):
+                return cell
+            why = f"the reply gives {value_text(result.value)}, but with the quote of another entry"
+            candidates = (Candidate(result.value, result.evidence),)
+            return {PLAIN: FieldResult("undecided", why=why, candidates=candidates)}
+
+        return [
+            {PLAIN: replace(row[PLAIN], entries=tuple(settled(i, c) for c in row[PLAIN].entries))}
+            for i, row in enumerate(rows)
+        ]
+
+    def _joined(
+        self, fields: Sequence[Field], said: Sequence[tuple[Span | None, Claims]]
+    ) -> list[_Entry]:
+        """The entries of all parts; one that the border of two parts cuts is one entry."""
+        entries: list[_Entry] = []
+        for reply, (part, claims) in enumerate(said):
+            more = [_Entry(part, each, reply) for each in claims.entries]
+            last = entries[-1] if entries and more else None
+            if last and last.part and part and last.part.end == part.start and len(fields) > 1:
+                span = Span(last.part.start, part.end)
+                if self._is_cut(fields, last.claims, more[0].claims, span):
+                    halves = (last.part, last.claims), (part, more[0].claims)
+                    entries[-1] = _Entry(
+                        span, {f.name: self._both(f, *halves) for f in fields}, reply
+                    )
+                    del more[0]
+            entries += more
+        return entries
+
+    def _both(
+        self, field: Field, one: tuple[Span, Mapping[str, Claims]], other: tuple[Span, Mapping[str, Claims]]
+    ) -> Claims:  # fmt: skip
+        """The claims of the two halves of an entry for a field; of a list, an entry in it may be cut, too."""
+        first, second = one[1][field.name], other[1][field.name]
+        if first.entries or second.entries:
+            every = self._joined(field.inner, [(one[0], first), (other[0], second)])
+            return Claims(entries=tuple(e.claims for e in every), why=first.why or second.why)
+        return first if any(claim.value is not None for claim in first.values) else second
+
+    def _is_cut(
+        self, fields: Sequence[Field], one: Mapping[str, Claims], other: Mapping[str, Claims], span: Span
+    ) -> bool:  # fmt: skip
+        """Whether the last entry of a part and the first of the next are its halves: no value in both, the second close by or incomplete."""
+        halves = [
+            {f.name for f in fields if any(c.value is not None for c in half[f.name].values)}
+            for half in (one, other)
+        ]
+        scalars = [f for f in fields if not f.is_list]
+        needed = [f for f in scalars if not f.is_optional] or scalars[:1]
+        lacks = {f.name for f in needed} & halves[0]
+        has_more = halves[1] or any(other[f.name].entries for f in fields)
+        if halves[0] & halves[1] or not (lacks and has_more):
+            return False
+        if not halves[1]:
+            return True
+        first, second = (
+            [
+                q.spans
+                for _, text in _stated(half)
+                for q in self._quotes.places(text, span)
+                if q.spans
+            ]
+            for half in (one, other)
+        )
+        ends = [s[-1].end for s in first]
+        return bool(ends) and any(0 <= s[0].start - end <= BORDER for s in second for end in ends)
+
+    def _regions(self, entries: Sequence[_Entry], within: Span | None) -> dict[int, Span]:
+        """The text of each entry, by its identity: from its first passage to that of the next one."""
+        starts: list[tuple[int, _Entry]] = []
+        for entry in entries:
+            places = [self._quotes.places(text, entry.part) for _, text in _stated(entry.claims)]
+            single = [
+                found[0].spans[0].start for found in places if len(found) == 1 and found[0].spans
+            ]
+            single += [place[0].start for place in entry.anchors if len(entry.anchors) == 1]
+            if single:
+                starts.append((min(single), entry))
+        starts.sort(key=lambda each: each[0])
+        end = within.end if within else len(self._quotes.document.text)
+        regions: dict[int, Span] = {}
+        following = end
+        for i in range(len(starts) - 1, -1, -1):
+            start, entry = starts[i]
+            if i + 1 < len(starts) and starts[i + 1][0] > start:
+                following = starts[i + 1][0]
+            most = entry.part.end if entry.part and start < entry.part.end else end
+            regions[id(entry)] = Span(start, max(min(following, most), start + 1))
+        return regions
+
+    def _once(
+        self, field: Field, results: Sequence[tuple[int, int, Mapping[str, FieldResult]]]
+    ) -> list[Mapping[str, FieldResult]]:
+        """The entries of some replies, in order; one that several replies have is one entry."""
+        kept: list[Mapping[str, FieldResult]] = []
+        replies: list[set[int]] = []
+        at_line: dict[object, list[int]] = {}
+        placeless: set[object] = set()
+        is_one = len({reply for _, reply, _ in results}) < 2
+        for _, reply, entry in results:
+            lines = [] if is_one else list(self._lines_of(entry))
+            near = (i for line in lines for i in at_line.get(line, ()) if reply not in replies[i])
+            both = ((i, self._merged(field, kept[i], entry)) for i in near)
+            if same := next(((i, one) for i, one in both if one is not None), None):
+                i, kept[i] = same
+                replies[i].add(reply)
+            elif (
+                any(map(has_place, entry.values()))
+                or _frozen(entry) not in placeless
+                or (is_one and not field.fields and entry[PLAIN].state == "not_stated")
+            ):
+                # without a place, one that is repeated in vain
+                placeless.add(_frozen(entry))
+                i = len(kept)
+                kept.append(entry)
+                replies.append({reply})
+            else:
+                continue
+            for line in lines:
+                at_line.setdefault(line, []).append(i)
+        return kept
+
+    def _lines_of(self, entry: Mapping[str, FieldResult]) -> Iterator[tuple[str, FieldScalar, int]]:
+        """The values of an entry, and of its first entries, with the lines of their passages."""
+        for name, result in entry.items():
+            for inner in result.entries[:MAX_SHOWN]:
+                yield from self._lines_of(inner)
+            for passage in result.evidence[:MAX_SHOWN]:
+                yield name, result.value, self._quotes.line(passage.span)[0]
+
+    def _merged(
+        self, field: Field, one: Mapping[str, FieldResult], other: Mapping[str, FieldResult]
+    ) -> Mapping[str, FieldResult] | None:
+        """What two replies say of one entry; None if they are two entries."""
+        merged = dict(one)
+        is_same = False
+        for inner in sorted(field.inner, key=lambda each: each.is_list):
+            a, b = one[inner.name], other[inner.name]
+            if "not_stated" in (a.state, b.state):
+                merged[inner.name] = b if a.state == "not_stated" else a
+            elif not inner.is_list and a.state == b.state == "found":
+                if not same_value(inner, a.value, b.value):
+                    return None
+                is_same |= any(_overlap(e.span, o.span) for e in a.evidence for o in b.evidence)
+            elif not inner.is_list:
+                merged[inner.name] = max(
+                    a, b, key=lambda f: (len(f.candidates), f.state == "found")
+                )
+            elif is_same:
+                every = [(0, i, entry) for i, each in enumerate((a, b)) for entry in each.entries]
+                merged[inner.name] = replace(a, entries=tuple(self._once(inner, every)))
+            elif a.plain != b.plain:  # lists alone do not tell which entry is meant
+                return None
+            else:
+                is_same = True
+        return merged if is_same else None
+
+    def _placed(
+        self, fields: Sequence[Field], entries: Sequence[_Entry], within: Span | None
+    ) -> tuple[list[_Entry], list[str], tuple[Candidate, ...]]:
+        """The entries, the k-th of equal ones at their k-th place; why some may be missing or too many, and these."""
+        equal: dict[object, list[_Entry]] = {}
+        for entry in entries:
+            equal.setdefault(_said(entry.claims), []).append(entry)
+        whys: list[str] = []
+        left_out: set[int] = set()
+        candidates: list[Candidate] = []
+
+        def note(group: Sequence[_Entry], places: Sequence[Place]) -> None:
+            n, m = len(group), len(places)
+            values = [c.value for c, _ in _stated(group[0].claims)] or [
+                c.value for each in group[0].claims.values() for c in each.values
+            ]
+            told = ", ".join(value_text(value) for value in values if value is not None)
+            shown = [Quote("", place, "normalised") for place in dict.fromkeys(places)][:MAX_PLACES]
+            evidence = tuple(
+                passage_at(q, self._quotes.output, self._quotes.document) for q in shown
+            )
+            times = f"the reply lists {told} ({_times(n)}), the document has it {_times(m)}"
+            whys.append(f"{times}: {quoted(evidence[0].text)}")
+            candidates.extend([Candidate(told, evidence)] * min(abs(n - m), MAX_PLACES))
+
+        for same in equal.values():
+            places = self._places_of(same, within)
+            # of several replies about one part, the one that has most of them
+            n_said = Counts((entry.part, entry.reply) for entry in same)
+            n_most = {part: n for (part, _), n in sorted(n_said.items(), key=lambda each: each[1])}
+            told = same[: sum(n_most.values())]
+            if len(told) < len(places) and self._is_repeated(told, places):
+                note(told, places)
+            for reply in {entry.reply for entry in same}:
+                group = [entry for entry in same if entry.reply == reply]
+                places = self._places_of(group, group[0].part)
+                twins: dict[object, list[_Entry]] = {}
+                for entry in group:
+                    twins.setdefault(_said(entry.claims, is_deep=True), []).append(entry)
+                # entries that differ in their lists alone may share a place
+                is_open = len(group) < len(places) or (len(group) > len(places) and len(twins) > 1)
+                for entry, place in zip(group, places, strict=False):
+                    entry.anchors = list(dict.fromkeys(places)) if is_open else [place]
+                for alike in twins.values():
+                    here = places
+                    if not here and len(alike) > 1:
+                        here = self._places_alone(fields, alike[0])
+                    if here and len(alike) > len(here):
+                        note(alike, here)
+                        left_out |= set(map(id, alike[len(here) :]))
+        kept = [entry for entry in entries if id(entry) not in left_out]
+        return kept, whys, tuple(candidates)
+
+    def _places_of(self, equal: Sequence[_Entry], part: Span | None) -> list[Place]:
+        """The places of equal entries: of the rarest quote of each, on lines with all of its quotes, as often as the line has the values."""
+        at_line: dict[int, list[Place]] = {}
+        for stated in dict.fromkeys(tuple(_stated(entry.claims)) for entry in equal):
+            by_text = {
+                text: [q.spans for q in self._quotes.places(text, part) if q.spans]
+                for _, text in stated
+            }
+            by_text = {text: places for text, places in by_text.items() if places}
+            if not by_text:
+                continue
+            rarest = min(
+                by_text, key=lambda text: (len(self._quotes.places(text, None)), -len(text))
+            )
+            places = by_text[rarest]
+            complete = [
+                spans for spans in places
+                if all(_stands_in(others, *self._quotes.line(spans[0])) for others in by_text.values())
+            ]  # fmt: skip
+            places = complete or places
+            passage = self._quotes.document.text[places[0][0].start : places[0][-1].end]
+            n = min(
+                n_standing(c.value, passage)
+                for c, text in stated
+                if text == rarest and c.value is not None
+            )
+            for spans in places:
+                here = at_line.setdefault(self._quotes.line(spans[0])[0], [spans] * max(1, n))
+                # a value alone may stand on a line several times
+                if len(stated) == 1 and here[-1][-1].end <= spans[0].start:
+                    here.append(spans)
+        return sorted(spans for places in at_line.values() for spans in places)
+
+    def _places_alone(self, fields: Sequence[Field], entry: _Entry) -> list[Place]:
+        """The places of an entry without quotes: of the rarest value in the passages that bear it out."""
+        rarest: list[Place] = []
+        for field in fields:
+            for claim in entry.claims[field.name].values:
+                result = self._quotes.value(field, claim, entry.part)
+                if claim.value is None or result.why:
+                    continue
+                end = 0
+                places: list[Place] = []
+                for span in sorted((e.span for e in result.evidence), key=lambda s: s.start):
+                    text = self._quotes.document.text[max(span.start, end) : span.end]
+                    n = n_standing(claim.value, text) or (field.type == "str" and not places)
+                    places.extend([(span,)] * n)
+                    end = max(end, span.end)
+                if places and not 0 < len(rarest) <= len(places):
+                    rarest = places
+        return rarest
+
+    def _is_repeated(self, group: Sequence[_Entry], places: Sequence[Place]) -> bool:
+        """Whether a text has a record of several fields, or a whole line, more often than a reply."""
+        stated = group[0].claims.values()
+        n_fields = sum(any(c.quotes for c in claims.values) for claims in stated)
+        lines = {self._quotes.line(spans[0]) for spans in places}
+        text = self._quotes.document.text
+        n_equal = Counts(_MARK.sub("", text[start:end]).strip() for start, end in lines)
+        return len(lines) > len(group) and (n_fields > 1 or max(n_equal.values()) > len(group))
+
+    def _pair(self, entries: Sequence[_Entry]) -> None:
+        """Give quotes that as many entries have as there are places to these entries, in order."""
+        uses: dict[str, dict[tuple[Place, ...], list[_Entry]]] = {}
+        for entry in entries:
+            for claims in entry.claims.values():
+                for text in {text for claim in claims.values for text in claim.quotes}:
+                    uses.setdefault(text, {}).setdefault(tuple(entry.anchors), []).append(entry)
+        for text, by_place in uses.items():
+            every = self._quotes.places(text, None)
+            if len(every) == len(by_place) > 1 and all(len(place) == 1 for place in by_place):
+                for place, quote in zip(sorted(by_place), every, strict=True):
+                    for entry in by_place[place]:
+                        entry.others[text] = quote
+
+    def _entry(
+        self, fields: Sequence[Field], entry: _Entry, region: Span | None
+    ) -> dict[str, FieldResult]:
+        """Compare the fields of an entry: long quotes first, then short ones near them, lists in its region."""
+        near = [tuple(Span(place[0].start, place[-1].end) for place in entry.anchors)]
+        results: dict[str, FieldResult] = {}
+
+        def length(field: Field) -> int:
+            values = entry.claims[field.name].values
+            return -max((len(q) for c in values for q in c.quotes), default=0)
+
+        for field in sorted(fields, key=length):
+            claims = entry.claims[field.name]
+            if field.is_list:
+                within = region or entry.part
+                results[field.name] = self._list(field, [(within, claims)], within)
+                continue
+            values = [
+                self._quotes.value(field, claim, entry.part, near, entry.others)
+                for claim in claims.values
+            ]
+            if claims.why and claims.values:
+                values.append(Value(why=claims.why))
+            results[field.name] = united(field, values, claims.why)
+            near += [tuple(each.span for each in results[field.name].evidence)]
+        return {field.name: results[field.name] for field in fields}
+
+
+_MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d{1,3}[.)])\s+")
+"""The mark of an item of a list, which is no part of an entry."""
+
+
+def _key(value: Stated | None) -> object:
+    """A value of a reply, to tell equal entries."""
+    return tuple(value.casefold().split()) if isinstance(value, str) else value
+
+
+def _stated(claims: Mapping[str, Claims]) -> list[tuple[Claim, str]]:
+    """The values of an entry with each of their quotes; of one that has lists alone, theirs."""
+    own = [
+        (claim, text)
+        for each in claims.values() for claim in each.values if claim.value is not None
+        for text in claim.quotes
+    ]  # fmt: skip
+    return own or [s for each in claims.values() for e in each.entries for s in _stated(e)]
+
+
+def _said(claims: Mapping[str, Claims], *, is_deep: bool = False) -> tuple[object, ...]:
+    """What an entry says, without its quotes; of its lists only if nothing else, or `is_deep`."""
+    own = [(name, tuple(_key(c.value) for c in each.values)) for name, each in claims.items()]
+    if is_deep or not any(each.values for each in claims.values()):
+        return *own, *(_said(e, is_deep=True) for each in claims.values() for e in each.entries)
+    return tuple(own)
+
+
+def _frozen(entry: Mapping[str, FieldResult]) -> tuple[object, ...]:
+    """The results of an entry as a key."""
+    return tuple(
+        (replace(f, entries=()), *map(_frozen, f.entries)) if f.entries else f
+        for f in entry.values()
+    )
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one.start < other.end and other.start < one.end
+
+
+def has_place(result: FieldResult) -> bool:
+    """Whether a passage bears out a value, or one in its entries."""
+    return bool(result.evidence) or any(
+        has_place(f) for entry in result.entries for f in entry.values()
+    )
+
+
+def _times(n: int) -> str:
+    return {1: "once", 2: "twice"}.get(n, f"{n} times")
+
+
+def _stands_in(places: Sequence[Place], start: int, end: int) -> bool:
+    """Whether one of some places, which are in order, is within a range."""
+    i = bisect_left(places, start, key=lambda spans: spans[0].start)
+    return i < len(places) and places[i][-1].end <= end

@@ -1,0 +1,239 @@
+"""The values of records → claims that a checker compares with their passages; its verdicts → the basis of the values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+
+from pearl.documents.document import Document
+from pearl.documents.record import PLAIN, Basis, Candidate, FieldResult, Record
+from pearl.dsl.fields import ENTRY, Field
+from pearl.dsl.literals import short
+from pearl.dsl.nodes import Step
+from pearl.errors.escaping import counted
+from pearl.interpreter import checking
+from pearl.interpreter.asking import Asker
+from pearl.interpreter.context import ContextLimits, off_loop
+from pearl.interpreter.field_values import MAX_SHOWN
+from pearl.llm import Usage
+from pearl.replies.extracted import ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordClaim:
+    """What records say of a field or of an entry of a list, as a claim."""
+
+    record: int
+    path: _Path
+    claim: checking.Claim
+
+    @property
+    def of_list(self) -> tuple[object, ...] | None:
+        """The list that has the entry, in whichever entry that list is; None for a field."""
+        if isinstance(self.path[-1], str):
+            return None
+        return self.record, *(name for name in self.path if isinstance(name, str))
+
+
+_Path = tuple[str | int, ...]
+"""The names of fields and the numbers of entries on the way to a value."""
+
+
+async def check_records(
+    step: Step, fields: Sequence[Field], records: Sequence[Record], spent: Usage, asker: Asker,
+    names: Sequence[str] = ("",),
+) -> tuple[list[Record], checking.Checked, str]:  # fmt: skip
+    """The records without values that the checker does not find in their passages, and a note; `names` has what each is called."""
+    document = asker.calls.document
+    if asker.checker is None:
+        # One claim tells that meaning was not checked; no more passages are made.
+        said = list(islice(_claims_of(fields, records, names, document, (0, 0)), 1))
+    else:
+        make = partial(_claims_within, fields, records, names, document)
+        said = await off_loop(100 * sum(record.n_values for record in records), make)
+    first, rest = _sample(said)
+    verdicts: dict[_RecordClaim, checking.Verdict] = {}
+    checked = checking.Checked([])
+    while first:
+        n_spent = (spent + checked.usage).n_input_tokens
+        claims = [each.claim for each in first]
+        more = await checking.check_claims(asker, claims, step=step, n_spent=n_spent)
+        verdicts |= zip(first, more.verdicts, strict=True)
+        checked = replace(
+            more, verdicts=[], n_calls=checked.n_calls + more.n_calls, usage=checked.usage + more.usage,
+            why=checked.why or more.why,
+        )  # fmt: skip
+        refused = {s.of_list for s in first if verdicts[s] in checking.REFUSED}
+        first = [s for s in rest if s.of_list in refused and s not in verdicts]
+    at: dict[tuple[int, _Path], checking.Verdict] = {
+        (s.record, s.path): v for s, v in verdicts.items()
+    }
+
+    def settled(
+        i: int, at_fields: _Path, fields: Mapping[str, FieldResult]
+    ) -> dict[str, FieldResult]:
+        """The fields of a record or of an entry; the latter has one verdict, its lists have their own."""
+        results = {}
+        for name, result in fields.items():
+            path = (*at_fields, name)
+            if result.entries:
+                entries = (settled(i, (*path, n), entry) for n, entry in enumerate(result.entries))
+                result = replace(result, entries=tuple(entries))
+            verdict = at.get((i, at_fields or path), "not checked")
+            results[name] = _settled(result, verdict, checked.by)
+        return results
+
+    meant = [Record(settled(i, (), record.fields)) for i, record in enumerate(records)]
+    n_left = sum(each.of_list is not None and each not in verdicts for each in said)
+    n_entries = sum(each.of_list is not None for each in said)
+    note = ""
+    n_judged = sum(
+        f.basis == "judged" and bool(f.evidence) for record in meant for f in record.paths.values()
+    )
+    if n_left and checked.by:
+        note = f"{n_entries - n_left:,} of {n_entries:,} entries were checked, a sample"
+    elif n_judged:  # of rows, nothing else shows it
+        note = f"judged, not checked: {counted(n_judged, 'value')}"
+    return meant, checked, note
+
+
+def _settled(result: FieldResult, verdict: checking.Verdict, by: str) -> FieldResult:
+    """A value with what the checker says of it."""
+    if result.state != "found" or not result.basis:
+        return result
+    if why := checking.REFUSED.get(verdict):
+        candidate = Candidate(result.value, result.evidence)
+        return FieldResult("undecided", why=why, candidates=(candidate,), checked_by=by)
+    if verdict == "not checked":
+        return replace(result, basis="judged")
+    basis: Basis = "checked" if result.basis == "judged" else result.basis
+    return replace(result, basis=basis, checked_by=by)
+
+
+def _sample(said: Sequence[_RecordClaim]) -> tuple[list[_RecordClaim], list[_RecordClaim]]:
+    """What is asked first, of a long list some entries, and what is asked if one of these fails."""
+    lists: dict[object, list[_RecordClaim]] = {}
+    for each in said:
+        if each.of_list is not None:
+            lists.setdefault(each.of_list, []).append(each)
+    later = {
+        each for entries in lists.values() if len(entries) > checking.MAX_CLAIMS
+        for i, each in enumerate(entries)
+        # evenly over the list
+        if i * checking.MAX_CLAIMS // len(entries) == (i - 1) * checking.MAX_CLAIMS // len(entries)
+    }  # fmt: skip
+    return [s for s in said if s not in later], [s for s in said if s in later]
+
+
+def _claims_within(
+    fields: Sequence[Field], records: Sequence[Record], names: Sequence[str], document: Document
+) -> list[_RecordClaim]:
+    """The claims of records; if they are many, with fewer sentences around their quotes."""
+    room = checking.room_of(len(document.text))
+    said: list[_RecordClaim] = []
+    for beside in ((1, 1), (1, 0), (0, 0)):
+        said = list(_claims_of(fields, records, names, document, beside))
+        if checking.length_of(s.claim for s in said) <= room:
+            break
+    return said
+
+
+def _claims_of(
+    fields: Sequence[Field],
+    records: Sequence[Record],
+    names: Sequence[str],
+    document: Document,
+    beside: tuple[int, int],
+) -> Iterator[_RecordClaim]:
+    """Every value of records that stands on a quote, and every entry of their lists, as a claim."""
+
+    def claim(text: str, results: Sequence[FieldResult]) -> checking.Claim:
+        shown = [passage for result in results for passage in result.evidence[:MAX_SHOWN]]
+        return checking.Claim(" ".join(text.split()), checking.passage_of(document, shown, beside))
+
+    for i, (record, name) in enumerate(zip(records, names, strict=True)):
+        of = f" of {name}" if name else ""
+        for field in fields:
+            result = record.fields[field.name]
+            if not field.is_list and _is_stated(result):
+                text = f"{_named(field)}{of} is {result.told}"
+                yield _RecordClaim(i, (field.name,), claim(text, [result]))
+                if field == fields[0] and field.type == "str" and not of:
+                    of = f" of {result.told}"
+            # the one list of `EXTRACT_ALL` has a name that is no user's
+            is_all = field.name == ROWS and len(fields) == 1 and field.fields
+            whole = "" if is_all else f" of {_named(field)}{of}"
+            for path, text, results in _entry_claims(field, result, (field.name,), whole):
+                yield _RecordClaim(i, path, claim(text, results))
+
+
+def _entry_claims(
+    field: Field, result: FieldResult, path: _Path, whole: str, around: Sequence[FieldResult] = ()
+) -> Iterator[tuple[_Path, str, Sequence[FieldResult]]]:
+    """Each entry of a list, and of the lists in it, in words that tell where it belongs, and its values."""
+    for n, entry in enumerate(result.entries):
+        here = (*path, n)
+        stated = [f for f in field.inner if _is_stated(entry[f.name])]
+        if stated:
+            values = [*around, *(entry[f.name] for f in stated)]
+            yield here, _entry_in_words(entry, stated, whole, bool(field.fields)), values
+        for inner in field.inner:
+            if entry[inner.name].entries:
+                first = stated[:1]
+                of = "".join(f" of {_named(f)} {short(entry[f.name].told)}" for f in first)
+                of = of or f" of entry {n + 1}"
+                if field.fields[0].name != ENTRY:
+                    of = f" of {_named(inner)}{of}"
+                # all that the words name is shown
+                own = [replace(entry[f.name], evidence=entry[f.name].evidence[:1]) for f in first]
+                there, of = (*here, inner.name), f"{of}{whole}"
+                yield from _entry_claims(inner, entry[inner.name], there, of, [*around, *own])
+
+
+def _entry_in_words(
+    entry: Mapping[str, FieldResult], stated: Sequence[Field], whole: str, is_object: bool
+) -> str:
+    """An entry of a list in words, by its first field: "`name` Aspirin of `drugs` of Anna has `dose_mg` 500"."""
+    first, *others = (
+        entry[f.name].told
+        if f.name == PLAIN and not is_object
+        else f"{_named(f)} {entry[f.name].told}"
+        for f in stated
+    )
+    said = f"has {', '.join(others)}" if others else f"is one{whole}" if whole else "is stated"
+    return f"{first}{whole if others else ''} {said}"
+
+
+def check_costs(
+    fields: Sequence[Field], n_replies: int, reply_tokens: int, limits: ContextLimits
+) -> tuple[int, int, int]:
+    """Maximum requests about the claims of replies, and the tokens of their prompts and of their replies."""
+    counter = limits.counter
+    n = n_replies * sum(not field.is_list for field in fields)
+    if any(field.is_list for field in fields):
+        n += n_replies * reply_tokens // ENTRY_TOKENS
+    around = counter.at_most("é" * 2 * checking.MAX_AROUND * MAX_SHOWN) + checking.CLAIM_TOKENS
+    if any(leaf.is_list for field in fields if field.is_list for leaf in field.fields):
+        # what is around an entry of a list in a list
+        around += counter.at_most("é" * (2 * checking.MAX_AROUND + AROUND_ENTRY))
+    # a list of more than MAX_CLAIMS entries takes a second round
+    n_requests = -(-n // checking.MAX_CLAIMS) + 1 if n > checking.MAX_CLAIMS else min(n, 1)
+    # every value is shown, and every quote at its places
+    shown = (1 + MAX_SHOWN) * n_replies * counter.most(reply_tokens)
+    frame, replied = checking.frame_costs(limits)
+    return n_requests, n * around + shown + n_requests * frame, n_requests * replied
+
+
+AROUND_ENTRY = 1_000
+"""Characters of the entries around an entry, in words, and of the first quote of the nearest one."""
+ENTRY_TOKENS = 12  # Minimum tokens of an entry of a list in a reply
+
+
+def _is_stated(result: FieldResult) -> bool:
+    return result.state == "found" and bool(result.evidence)
+
+
+def _named(field: Field) -> str:
+    return f"`{field.name}` ({field.description})" if field.description else f"`{field.name}`"
