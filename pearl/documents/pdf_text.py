@@ -1,4 +1,4 @@
-"""The text layer of a page of a PDF → text with the place of every character.
+"""The text layer of a page of a PDF → text with the place of every character, with filled form fields and without hidden layers.
 
 PDFium divides the text into lines and words. Where pieces of a page meet without a blank, their places tell
 whether they are one word: PDFium looks along a line only, and takes some columns and turned lines for words.
@@ -6,21 +6,34 @@ whether they are one word: PDFium looks along a line only, and takes some column
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Iterator, Sequence
-from ctypes import byref, c_double
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from ctypes import (
+    POINTER,
+    addressof,
+    byref,
+    c_double,
+    c_ubyte,
+    c_ulong,
+    c_ushort,
+    cast,
+    create_string_buffer,
+)
 from itertools import groupby, pairwise, product
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import bidirectional, east_asian_width
 
 from pearl.documents.marks import SUPERSCRIPTS
-from pearl.documents.pdf_forms import Field, filled_fields
-from pearl.documents.pdf_layers import hidden_characters
+from pearl.documents.readers import OPTIONS
 from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfTextPage
+    from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
 Marked = list[tuple[str, int]]  # Characters, each with its index in PDFium, or -1
 
@@ -450,3 +463,224 @@ def _filled(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> Ite
         else:
             unlabelled += [*((c, -1) for c in f"\n{field.name}: "), *value]
     yield len(characters), len(characters), unlabelled
+
+
+# ---------------------------------------------------------------------------------------------
+# Hidden layers: what no reader shows unless its user turns the layer on
+
+HIDDEN: ContextVar[frozenset[bytes]] = ContextVar("HIDDEN", default=frozenset())
+"""The names of the hidden layers of the PDF that is read."""
+
+_PROPERTIES = lazy_pattern(rb"/OCProperties(?:<<| (\d+) 0 R)")
+_DEFAULT = lazy_pattern(rb"/D(?:<<| (\d+) 0 R)")
+_OBJECT = lazy_pattern(rb"\s(\d+) 0 obj\s")
+_LIST = r"/%s\[([^\]]*)\]"
+_REFERENCE = lazy_pattern(rb"(\d+) 0 R")
+_NAME = lazy_pattern(rb"/Name(?:\(((?:\\.|[^\\)])*)\)|<([0-9A-Fa-f]*)>)", re.DOTALL)
+_ESCAPED = lazy_pattern(rb"\\(.)", re.DOTALL)
+
+
+def hidden_layers(document: PdfDocument, data: bytes) -> frozenset[bytes]:
+    """The names of the layers that are hidden when the file is opened."""
+    if b"/OCProperties" not in data and b"/ObjStm" not in data:  # which may have it, compressed
+        return frozenset()
+    from pypdfium2 import PdfiumError
+
+    copy = io.BytesIO()
+    try:
+        document.save(copy)  # PDFium tells no layers, and writes every object but streams as it is
+    except PdfiumError:
+        return frozenset()
+    plain = copy.getvalue()
+    if not (properties := _PROPERTIES.search(plain)):
+        return frozenset()
+    places = {found[1]: found.end() for found in _OBJECT.finditer(plain)}
+
+    def behind(found: re.Match[bytes] | None) -> bytes:
+        """What stands behind a key, of another object if the key names one."""
+        if found is None:
+            return b""
+        start = places.get(found[1], len(plain)) if found[1] else found.end()
+        return plain[start : plain.find(b"endobj", start)] if found[1] else found.string[start:]
+
+    known = behind(properties)
+    default = behind(_DEFAULT.search(known))
+    off = _references(default, "OFF")
+    if b"/BaseState/OFF" in default:
+        off |= _references(known, "OCGs") - _references(default, "ON")
+    starts = (places[number] for number in off if number in places)
+    names = (_NAME.search(plain, start, plain.find(b"endobj", start)) for start in starts)
+    return frozenset(_decoded(name) for name in names if name)
+
+
+def _references(text: bytes, key: str) -> set[bytes]:
+    found = re.search((_LIST % key).encode(), text)
+    return set(_REFERENCE.findall(found[1])) if found else set()
+
+
+def _decoded(found: re.Match[bytes]) -> bytes:
+    """A string as its bytes."""
+    if found[1] is None:
+        return bytes.fromhex(found[2].decode())
+    escapes = {b"n": b"\n", b"r": b"\r"}
+    return _ESCAPED.sub(lambda escaped: escapes.get(escaped[1], escaped[1]), found[1])
+
+
+def hidden_characters(layer: PdfTextPage) -> dict[int, bytes]:
+    """The characters of a page that are on hidden layers, each with the name of its layer."""
+    from pypdfium2 import raw
+
+    def layers_of(item: object) -> Iterator[bytes]:
+        """The names of the layers that an object of the page is on."""
+        buffer, n_bytes = (c_ubyte * 1_000)(), c_ulong()
+        for i in range(raw.FPDFPageObj_CountMarks(item)):
+            mark = raw.FPDFPageObj_GetMark(item, i)
+            if raw.FPDFPageObjMark_GetParamBlobValue(
+                mark, b"Name", buffer, len(buffer), byref(n_bytes)
+            ):
+                yield bytes(buffer[: n_bytes.value])
+
+    hidden = HIDDEN.get()
+    known: dict[int, bytes] = {}
+    found: dict[int, bytes] = {}
+    for i in range(layer.count_chars() if hidden else 0):
+        if made := raw.FPDFText_GetTextObject(layer, i):
+            place = addressof(made.contents)
+            if place not in known:
+                known[place] = next((name for name in layers_of(made) if name in hidden), b"")
+            if known[place]:
+                found[i] = known[place]
+    return found
+
+
+# ---------------------------------------------------------------------------------------------
+# Form fields and annotations: what is filled in, and what else is not part of the text
+
+_NOT_SHOWN = (
+    0b10_0010  # flags of an annotation that no reader shows: hidden, and not shown on the screen
+)
+_PASSWORD = 1 << 13  # flag of a text field
+
+
+class Field(NamedTuple):
+    """A field that is filled in: its box on the page, its name, its value, and whether it is a box to tick."""
+
+    box: tuple[float, float, float, float]
+    name: str
+    value: str
+    is_tick: bool
+
+
+def filled_fields(page: PdfPage) -> list[Field]:
+    """The fields of a page with a value, and boxes that are ticked or not; none unless forms are initialised."""
+    from pypdfium2 import raw
+
+    if page.formenv is None:
+        return []
+    form = page.formenv.raw
+    found: list[Field] = []
+    for annotation in _annotations(page):
+        kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
+        is_hidden = _is_hidden(annotation) and not OPTIONS.get().hidden
+        if kind not in _kinds() or is_hidden or _is_secret(form, annotation, kind):
+            continue
+        is_tick = kind in {raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON}
+        if is_tick:
+            value = "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) == 1 else "[ ]"
+        elif kind == raw.FPDF_FORMFIELD_TEXTFIELD:
+            value = _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
+        else:
+            value = _chosen(form, annotation)
+        if value:
+            name = _string(raw.FPDFAnnot_GetFormFieldAlternateName, form, annotation)
+            name = name or _string(raw.FPDFAnnot_GetFormFieldName, form, annotation)
+            box = raw.FS_RECTF()
+            raw.FPDFAnnot_GetRect(annotation, byref(box))
+            found.append(Field((box.left, box.bottom, box.right, box.top), name, value, is_tick))
+    return found
+
+
+_ANNOTATIONS = {
+    "TEXT": "comment", "CARET": "comment", "FREETEXT": "text box", "HIGHLIGHT": "highlight",
+    "UNDERLINE": "underlining", "SQUIGGLY": "underlining", "STRIKEOUT": "struck passage", "STAMP": "stamp",
+    "INK": "drawing", "FILEATTACHMENT": "attached file", "REDACT": "mark for redaction",
+}  # fmt: skip
+"""Kinds of annotations in PDFium → their names in notes."""
+
+
+def left_out(page: PdfPage) -> Counter[str]:
+    """What a page has beside its text and its filled fields, in the singular → how many."""
+    from pypdfium2 import raw
+
+    names = {getattr(raw, f"FPDF_ANNOT_{kind}"): name for kind, name in _ANNOTATIONS.items()}
+    counts: Counter[str] = Counter()
+    form = page.formenv and page.formenv.raw
+    for annotation in _annotations(page):
+        kind = raw.FPDFAnnot_GetSubtype(annotation)
+        if kind != raw.FPDF_ANNOT_WIDGET:
+            counts[names.get(kind, "")] += 1
+            continue
+        field = raw.FPDFAnnot_GetFormFieldType(form, annotation) if form else -1
+        if field == raw.FPDF_FORMFIELD_SIGNATURE:
+            counts["signature"] += 1
+        elif field not in {raw.FPDF_FORMFIELD_PUSHBUTTON, *_kinds()}:
+            counts["form field"] += 1
+        elif field in _kinds() and _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation):
+            is_secret = _is_secret(form, annotation, field)
+            counts["password"] += is_secret
+            is_hidden = _is_hidden(annotation) and not OPTIONS.get().hidden
+            counts["hidden form field"] += is_hidden and not is_secret
+    del counts[""]
+    return counts
+
+
+def _kinds() -> set[int]:
+    """The kinds of fields whose values are read."""
+    from pypdfium2 import raw
+
+    names = ("TEXTFIELD", "COMBOBOX", "LISTBOX", "CHECKBOX", "RADIOBUTTON")
+    return {getattr(raw, f"FPDF_FORMFIELD_{name}") for name in names}
+
+
+def _annotations(page: PdfPage) -> Iterator[Any]:
+    from pypdfium2 import raw
+
+    for i in range(raw.FPDFPage_GetAnnotCount(page)):
+        if annotation := raw.FPDFPage_GetAnnot(page, i):
+            try:
+                yield annotation
+            finally:
+                raw.FPDFPage_CloseAnnot(annotation)
+
+
+def _is_hidden(annotation: Any) -> bool:
+    from pypdfium2 import raw
+
+    return bool(raw.FPDFAnnot_GetFlags(annotation) & _NOT_SHOWN)
+
+
+def _is_secret(form: Any, annotation: Any, kind: int) -> bool:
+    from pypdfium2 import raw
+
+    flags = raw.FPDFAnnot_GetFormFieldFlags(form, annotation)
+    return kind == raw.FPDF_FORMFIELD_TEXTFIELD and bool(flags & _PASSWORD)
+
+
+def _chosen(form: Any, annotation: Any) -> str:
+    """The labels of the options that are chosen; the value if it is none of them."""
+    from pypdfium2 import raw
+
+    def label(n: int) -> str:
+        return _string(lambda *given: raw.FPDFAnnot_GetOptionLabel(form, annotation, n, *given))
+
+    options = range(max(raw.FPDFAnnot_GetOptionCount(form, annotation), 0))
+    chosen = [label(n) for n in options if raw.FPDFAnnot_IsOptionSelected(form, annotation, n)]
+    return ", ".join(chosen) or _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
+
+
+def _string(function: Callable[..., int], *given: Any) -> str:
+    """A text that PDFium writes into a buffer, on one line."""
+    n_bytes = function(*given, None, 0)
+    buffer = create_string_buffer(max(n_bytes, 2))
+    function(*given, cast(buffer, POINTER(c_ushort)), n_bytes)
+    return " ".join(buffer.raw[: n_bytes - 2].decode("utf-16-le", "replace").split())

@@ -5,16 +5,13 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from io import BytesIO
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 from zipfile import ZipFile
 
 from pearl.documents.document import check_archive, check_size
+from pearl.documents.office import parse_xml
 from pearl.documents.readers import ReaderText, html, not_read
 from pearl.errors import DataError
-
-if TYPE_CHECKING:
-    from lxml.etree import _Element
 
 SUFFIXES = (".epub",)
 
@@ -44,8 +41,10 @@ def read(data: bytes, path: str) -> ReaderText:
 
 def _chapters(archive: ZipFile, path: str) -> Iterator[ReaderText | None]:
     """The chapters in the order of the book, None for one that is a picture."""
-    place = _root(archive, _CONTAINER).xpath("string(//*[local-name()='rootfile']/@full-path)")
-    package = _root(archive, str(place))
+    place = parse_xml(archive.read(_CONTAINER)).xpath(
+        "string(//*[local-name()='rootfile']/@full-path)"
+    )
+    package = parse_xml(archive.read(str(place)))
     names, kinds = dict[str, str](), dict[str, str]()
     for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']"):
         href = unquote(item.get("href", ""))
@@ -65,11 +64,3 @@ def _chapters(archive: ZipFile, path: str) -> Iterator[ReaderText | None]:
         n_characters += len(text)  # the book may name a chapter many times
         check_size(n_characters, "text is longer", path, "split it")
         yield text
-
-
-def _root(archive: ZipFile, name: str) -> _Element:
-    """An XML part; entities are not resolved, and nothing outside of the archive is read."""
-    from lxml.etree import XMLParser, fromstring
-
-    parser = XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    return fromstring(archive.read(name), parser)

@@ -18,8 +18,8 @@ from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import ZipFile
 
-from pearl.documents.archives import has_part, office_parts
 from pearl.documents.marks import END, LOWER, RAISE, written
+from pearl.documents.office import has_part, office_parts, parse_xml
 from pearl.documents.readers import OPTIONS, ReaderText, not_read
 from pearl.documents.table import markdown
 from pearl.errors import DataError
@@ -120,11 +120,8 @@ def _grid(sheet: Worksheet, formulas: Worksheet | None, left_out: Counter[str]) 
 
 def _n_text_boxes(archive: ZipFile) -> int:
     """How many shapes of the drawings have a text, which openpyxl does not read."""
-    from lxml.etree import XMLParser, fromstring
-
-    parser = XMLParser(resolve_entities=False, no_network=True)
     drawings = (name for name in archive.namelist() if name.startswith("xl/drawings/drawing"))
-    roots = (fromstring(archive.read(name), parser) for name in drawings)
+    roots = (parse_xml(archive.read(name)) for name in drawings)
     return sum(
         any(t.text and t.text.strip() for t in shape.iter("{*}t"))
         for root in roots

@@ -17,10 +17,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from pearl.documents import pdf_tables
 from pearl.documents.document import check_size, page_ranges
 from pearl.documents.ocr import read_pages
-from pearl.documents.pdf_forms import left_out
-from pearl.documents.pdf_layers import HIDDEN, hidden_characters, hidden_layers
 from pearl.documents.pdf_tables import has_rules, places
-from pearl.documents.pdf_text import BLANKS, PageText, page_text, plain_text
+from pearl.documents.pdf_text import (
+    BLANKS,
+    HIDDEN,
+    PageText,
+    hidden_characters,
+    hidden_layers,
+    left_out,
+    page_text,
+    plain_text,
+)
 from pearl.documents.readers import OPTIONS, ReaderText, not_read
 from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from pearl.documents.archives import has_part, office_parts
-from pearl.documents.drawings import chart_text, diagram_text, drawings_of
 from pearl.documents.marks import END, LOWER, RAISE, written
+from pearl.documents.office import drawing_texts, has_part, office_parts, part_xml
 from pearl.documents.readers import OPTIONS, ReaderText, not_read
 from pearl.documents.table import markdown
 from pearl.errors import DataError
@@ -59,34 +58,17 @@ def _slide(slide: Any, left_out: Counter[str]) -> Iterator[str]:
         elif shape.has_text_frame:
             yield from filter(None, [_text(shape, left_out)])
         else:
-            yield from filter(None, _drawn(slide, shape, left_out))
+            yield from filter(None, drawing_texts(shape._element, slide.part, left_out))
     frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
     if frame is not None and frame.text.strip():
         yield f"Notes: {frame.text.strip()}"
     for relation in slide.part.rels.values():
         if relation.reltype.endswith("/comments") and not relation.is_external:
-            root = _xml(relation.target_part)
+            root = part_xml(relation.target_part)
             for comment in root.iter("{*}cm"):
                 texts = comment.xpath(".//*[local-name()='text' or local-name()='t']/text()")
                 yield f"Comment: {' '.join(' '.join(texts).split())}"
         left_out["embedded file"] += relation.reltype.endswith(("/package", "/oleObject"))
-
-
-def _xml(part: Any) -> _Element:
-    from pptx.oxml import parse_xml
-
-    root: _Element = part._element if hasattr(part, "_element") else parse_xml(part.blob)
-    return root
-
-
-def _drawn(slide: Any, shape: Any, left_out: Counter[str]) -> Iterator[str]:
-    """The texts of the charts and the SmartArt in a shape."""
-    for kind, key in drawings_of(shape._element):
-        relation = slide.part.rels.get(key)
-        if relation is None or relation.is_external:
-            left_out["chart" if kind == "chart" else "diagram"] += 1
-        else:
-            yield (chart_text if kind == "chart" else diagram_text)(_xml(relation.target_part))
 
 
 def _shapes(shapes: Iterable[Any]) -> Iterator[Any]:

@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from pearl.documents.archives import has_part, office_parts
-from pearl.documents.drawings import chart_text, diagram_text, drawings_of
 from pearl.documents.marks import END, LOWER, RAISE, list_number, raised, written
+from pearl.documents.office import drawing_texts, has_part, office_parts, part_xml
 from pearl.documents.readers import OPTIONS, ReaderText, not_read
 from pearl.errors.patterns import lazy_pattern
 
@@ -86,14 +85,6 @@ def _is_on(properties: _Element | None, name: str) -> bool:
     return found is not None and _attribute(found) not in _OFF
 
 
-def _root(part: Part) -> _Element:
-    """The XML of a part, which python-docx parses only in some."""
-    from docx.oxml.parser import parse_xml
-
-    element: _Element = part.element if hasattr(part, "element") else parse_xml(part.blob)
-    return element
-
-
 class _WordFile:
     """The text of a main part and of the parts that it refers to."""
 
@@ -107,7 +98,7 @@ class _WordFile:
             if relation.is_external:
                 continue
             if kind in {"footnotes", "endnotes", "comments", "numbering", "styles"}:
-                self._related[kind] = _root(relation.target_part)
+                self._related[kind] = part_xml(relation.target_part)
             elif kind in {"package", "oleObject", "aFChunk", "subDocument"}:
                 self.left_out["embedded file"] += 1
         styles = self._related.get("styles")
@@ -123,7 +114,7 @@ class _WordFile:
 
     def whole(self) -> str:
         """Headers, the body with its notes, and footers."""
-        root = _root(self._main)
+        root = part_xml(self._main)
         body = _child(root, "body")
         blocks = (
             [] if body is None else [self._with_notes(block) for block in body.iterchildren("*")]
@@ -135,7 +126,7 @@ class _WordFile:
 
     def _margins(self, root: _Element, kind: str) -> list[str]:
         """The different texts of the headers or footers that are shown."""
-        settings = next((_root(r.target_part) for r in self._main.rels.values() if r.reltype.endswith("/settings")), None)  # fmt: skip
+        settings = next((part_xml(r.target_part) for r in self._main.rels.values() if r.reltype.endswith("/settings")), None)  # fmt: skip
         shown = dict[str, None]()
         for reference in root.iter("{*}" + kind):
             of = _attribute(reference, "type")
@@ -152,7 +143,7 @@ class _WordFile:
     def _of_part(self, part: Part) -> str:
         """The text of another part, whose references are its own."""
         before, self._part = self._part, part
-        text = self._with_notes(_root(part)).strip()
+        text = self._with_notes(part_xml(part)).strip()
         self._part = before
         return text
 
@@ -191,7 +182,8 @@ class _WordFile:
             case "footnoteReference" | "endnoteReference" | "commentReference":
                 return self._note(element, kind.removesuffix("Reference"))
             case "drawing":
-                return self._drawing(element)
+                self._below += drawing_texts(element, self._part, self.left_out)
+                return self._inner(element)
             case "f" if element.tag == f"{{{_MATHEMATICS}}}f":
                 parts = (self._text(part) for name in ("num", "den") if (part := _child(element, name)) is not None)  # fmt: skip
                 return "/".join(part if part.isalnum() else f"({part})" for part in parts)
@@ -248,15 +240,6 @@ class _WordFile:
             text = f"Comment{f' ({author})' if author else ''}: {text}"
         self._below.append(f"{mark} {text}".strip())
         return mark
-
-    def _drawing(self, drawing: _Element) -> str:
-        for kind, wanted in drawings_of(drawing):
-            part = self._part.related_parts.get(wanted)
-            if part is None:
-                self.left_out["chart" if kind == "chart" else "diagram"] += 1
-                continue
-            self._below.append((chart_text if kind == "chart" else diagram_text)(_root(part)))
-        return self._inner(drawing)
 
     def _number(self, paragraph: _Element) -> str:
         """The automatic number of a paragraph with a blank behind it."""
