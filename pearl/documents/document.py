@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import stat
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import itemgetter
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -228,7 +227,7 @@ def _document(text: str, name: str, path: str, reader: str | None = None) -> Doc
     confidences: Mapping[int, float] = getattr(text, "ocr", {})
     notes: tuple[str, ...] = getattr(text, "notes", ())
     text = text.replace("\r\n", "\n").replace("\r\n", "\n")  # twice: some files have "\r\r\n"
-    feeds = [feed.end() for feed in re.finditer(r"\f", text)]
+    feeds = list(accumulate(len(page) + 1 for page in text.split("\f")))[:-1]
     has_pages = feeds or (reader is not None and _has(reader, "HAS_PAGES"))
     pages = tuple((str(n), start) for n, start in enumerate([0, *feeds], 1)) if has_pages else ()
     text = _clean(text, _label(path))
@@ -328,20 +327,16 @@ def check_size(n_bytes: int, what: str, path: str, advice: str) -> None:
 def check_archive(archive: ZipFile, path: str) -> None:
     """Refuse an archive, before it is unpacked, whose files are larger than the limit of documents, or that begins within another."""
     starts = [part.header_offset for part in archive.infolist()]
-    if all(starts) and archive.start_dir != _stated_start(archive):
-        raise DataError("the file is truncated", path=path, help="copy or download it again")
-    n_bytes = sum(part.file_size for part in archive.infolist())
-    check_size(n_bytes, "file unpacks to more", path, "remove pictures")
-
-
-def _stated_start(archive: ZipFile) -> int:
-    """Where the directory of an archive begins, as its last record says; 0 for archives of more than 4 GB."""
     assert archive.fp is not None
     n_bytes = archive.fp.seek(0, os.SEEK_END)
     archive.fp.seek(max(0, n_bytes - _MAX_LAST_RECORD))
     tail = archive.fp.read()
-    at = tail.rfind(b"PK\x05\x06")
-    return int.from_bytes(tail[at + 16 : at + 20], "little")
+    at = tail.rfind(b"PK\x05\x06") + 16
+    # Where the directory begins, as the last record says; not so in archives of more than 4 GB.
+    if all(starts) and archive.start_dir != int.from_bytes(tail[at : at + 4], "little"):
+        raise DataError("the file is truncated", path=path, help="copy or download it again")
+    n_bytes = sum(part.file_size for part in archive.infolist())
+    check_size(n_bytes, "file unpacks to more", path, "remove pictures")
 
 
 _MAX_LAST_RECORD = 22 + 65_535  # bytes, with a comment

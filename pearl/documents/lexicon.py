@@ -157,6 +157,12 @@ def month_number(name: str) -> int:
     return 1 + [month[:3] for month in MONTHS].index(name[:3].capitalize())
 
 
+def is_year(text: str) -> bool:
+    """Whether a text is nothing but a year from 1900 to 2099."""
+    digits = text.strip()
+    return len(digits) == 4 and digits.isascii() and digits.isdigit() and digits[:2] in ("19", "20")
+
+
 def singular(word: str) -> str:
     """A noun without its plural ending: `categories`, `users`."""
     return re.sub(r"(?<=[a-z]{2})s\Z", "", re.sub(r"ies\Z", "y", word))

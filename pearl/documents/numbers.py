@@ -27,6 +27,7 @@ from pearl.documents.lexicon import (
     SMALL_NUMBERS,
     UNIT_UNSPACED,
     UNSPACED,
+    is_year,
     unit_named,
 )
 from pearl.errors.patterns import lazy_pattern
@@ -123,9 +124,7 @@ _NUMERAL = lazy_pattern(
     rf"[¼-¾⅐-↋①-⓿〇一二三四五六七八九十百千万萬億亿兆]|(?<![^\W\d_])[{RAISED}⁻₀-₉]"
 )
 """What is numeric without being a digit; a raised digit behind a letter belongs to it: `H₂O`, `m³`."""
-_OTHER_DIGITS = lazy_pattern(r"(?<![^\W\d_])[²³]")  # a power of a number, not of a unit
 _MAY_BE_GROUPED = lazy_pattern(r"[1-9][0-9]{0,2}\.[0-9]{3}")  # 1.250 is 1250 in most of Europe
-_FOOTNOTE = lazy_pattern(r"[0-9]{1,2}")
 _BLANK_GROUPS = lazy_pattern(
     r"(?<![\d.,])\d{1,3}(?:(?:[\u00a0\u2007\u2009\u202f'’]\d{3})++(?P<comma>(?=,(?:\d{1,2}|\d{4,})(?![\d.,])))?"
     r"|(?: 000){2,})(?!\d)"
@@ -249,7 +248,9 @@ def _canonical(run: str) -> str:
     bare = run.replace(" ", "")
     if bare.isdigit():
         return bare
-    read = find_quantity(bare, decimal="," if re.fullmatch(r"[0-9]+,[0-9]{1,2}", bare) else "")
+    whole, _, decimals = bare.partition(",")
+    is_comma = whole.isdigit() and decimals.isdigit() and len(decimals) < 3
+    read = find_quantity(bare, decimal="," if is_comma else "")
     return bare if read is None else f"{read.value:f}"
 
 
@@ -285,7 +286,7 @@ def quantity(text: str, *, decimal: str = "") -> Quantity:
     brackets = IN_BRACKETS.fullmatch(line) if len(line) <= 2 * MAX_DIGITS else None
     if brackets:
         line = "".join(part.strip() for part in brackets.groups())
-    if brackets and _FOOTNOTE.fullmatch(line):
+    if brackets and line.isdigit() and len(line) < 3:
         raise UnclearNumberError(f"a number of a footnote, or below 0, in {quoted(text)}")
     figures = list(islice(_FIGURE.finditer(line), 2))
     if len(figures) != 1:
@@ -364,7 +365,7 @@ def _check_rest(line: str, before: str, after: str, text: str) -> None:
     """Refuse a number whose value the text around it changes."""
     is_mixed = any(_NUMERAL.search(part) for part in (before, after))
     is_word = _IN_WORDS.search(before) or _IN_WORDS.search(after)
-    if is_mixed or is_word or _OTHER_DIGITS.search(line):
+    if is_mixed or is_word:
         raise UnclearNumberError(
             f"more than one number in {quoted(text)}, one of them not in digits"
         )
@@ -481,10 +482,11 @@ def _restated(match: re.Match[str], decimal: str) -> Quantity | None:
     return Quantity(first.value, first.unit or again.unit, first.scale or again.scale)
 
 
-_YEAR = lazy_pattern(r"(?:19|20)[0-9]{2}")
 _DIGIT = lazy_pattern(r"\d|[¼-¾⅐-⅞]")
-_DECIMAL = lazy_pattern(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})*\.(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,])")
-_BOTH = lazy_pattern(r"[0-9],[0-9]{3}\.[0-9]|(?<![0-9])0\.[0-9]")
+_DECIMAL_POINT = lazy_pattern(
+    r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})*\.(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,])"  # 2.50, 1,200.5
+    r"|[0-9],[0-9]{3}\.[0-9]|(?<![0-9])0\.[0-9]"  # 1,200.500, 0.125
+)
 _COMMA_DIGITS = r"(?<![0-9.,])[0-9]++(?:\.[0-9]{3})*,(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,])"
 _DECIMAL_COMMA = lazy_pattern(_COMMA_DIGITS)
 """Certain if two cells have it; one alone, such as `3,14`, may be two numbers."""
@@ -514,11 +516,6 @@ def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantit
     return [None] * len(read) if is_date else read
 
 
-def is_year(text: str) -> bool:
-    """Whether a text is nothing but a year from 1900 to 2099."""
-    return _YEAR.fullmatch(text.strip()) is not None
-
-
 def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
     """The number of each cell, using the notation of the other cells."""
     return _read(cells)[0]
@@ -528,7 +525,7 @@ def _read(cells: Sequence[str]) -> tuple[list[Quantity | None], str]:
     """The number of each cell, and the mark of decimals that the cells show; `.,` if they differ."""
     different = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
     plain_cells = [cell if cell.isascii() else plain(cell) for cell in different]
-    is_point = any(_BOTH.search(cell) or _DECIMAL.search(cell) for cell in plain_cells)
+    is_point = any(map(_DECIMAL_POINT.search, plain_cells))
     n_commas = sum(_DECIMAL_COMMA.search(cell) is not None for cell in plain_cells)
     is_comma = n_commas > 1 or (n_commas == 1 and any(map(_CERTAIN_COMMA.search, plain_cells)))
     decimal = "." * is_point + "," * is_comma

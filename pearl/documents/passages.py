@@ -25,7 +25,7 @@ _LONG_SPEECH = 100  # quoted speech of at least this many characters is split in
 _MIN_WIDTH = 30  # minimum characters of a wrapped line
 
 _LINE = lazy_pattern(r"[^\r\n]*(?:\r\n?|\n|\Z)")
-_TERMINAL = lazy_pattern(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")
+ENDED = lazy_pattern(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")  # ... was paid.”
 _ITEM = lazy_pattern(r"\s*(?:[-*•‣▪–—>|+]\s|>|\(?\d{1,3}[.)]\s|\(?[a-zA-Z][.)]\s|#{1,6}\s)")
 _TURN = lazy_pattern(
     r"\s*(?:\[[^\]\n]{1,30}\]|[A-Z][\w.'’-]{0,24}(?:[ \t][A-Z][\w.'’-]{0,24}){0,3}:)(?:\s|\Z)"
@@ -58,12 +58,12 @@ _LANGUAGES = {
 """Scripts, as the Unicode names of their letters begin, → language; kana before Han: Japanese has both."""
 
 
-_PARAGRAPH_BREAK = lazy_pattern(r"\n[^\S\n]*\n\s*")
+PARAGRAPH_BREAK = lazy_pattern(r"\n[^\S\n]*\n\s*")
 
 
 def paragraphs(text: str) -> tuple[Span, ...]:
     """The paragraphs of a text, which blank lines separate, in order and without blanks around them."""
-    edges = [0, *(m.end() for m in _PARAGRAPH_BREAK.finditer(text)), len(text)]
+    edges = [0, *(m.end() for m in PARAGRAPH_BREAK.finditer(text)), len(text)]
     return tuple(span for a, b in pairwise(edges) for span in stripped(text, Span(a, b)))
 
 
@@ -117,7 +117,7 @@ def is_wrapped(text: str) -> bool:
     pairs = ((a, b) for a, b in pairwise(lines) if a.strip() and b.strip())
     wraps = [
         len(a) + len(b.split(maxsplit=1)[0]) > 0.7 * width
-        and not _TERMINAL.search(a[-60:])
+        and not ENDED.search(a[-60:])
         and not _breaks(a, b, width)
         for a, b in islice(pairs, 1_000)
     ]
@@ -152,7 +152,7 @@ def _breaks(line: str, following: str, width: int) -> bool:
     is_full = len(line.rstrip()) + 1 + len(head) > 0.9 * width
     if is_full and width <= 120:
         return False
-    return bool(_TERMINAL.search(line[-60:])) or not (is_full or _LEADS_ON.search(line[-60:]))
+    return bool(ENDED.search(line[-60:])) or not (is_full or _LEADS_ON.search(line[-60:]))
 
 
 def _pieces(text: str, block: Span) -> Iterator[Span]:
@@ -240,11 +240,11 @@ def _split(text: str, span: Span, level: int) -> list[Span]:
     source = text[span.start : span.end]
     match level:
         case 0:
-            starts = [m.end() for m in _PARAGRAPH_BREAK.finditer(source)]
+            starts = [m.end() for m in PARAGRAPH_BREAK.finditer(source)]
         case 1:
             starts = [sentence.start for sentence in sentences(source)]
         case 2:  # lines of a list, which look like a wrapped paragraph
-            starts = [m.end() for m in re.finditer(r"\n", source)]
+            starts = [at for at, c in enumerate(source, 1) if c == "\n"]
         case 3:
             starts = [m.start() for m in re.finditer(r"(?<=\s)\S", source)]
         case _:

@@ -9,8 +9,8 @@ from io import BytesIO
 from itertools import accumulate, chain, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pearl.documents.lexicon import is_year
 from pearl.documents.numbers import (
-    is_year,
     read_quantity,
 )
 from pearl.documents.pdf_text import Marked, PageText

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Sequence
 
 from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
 from pearl.documents.lexicon import (
-    singular,
-)
-from pearl.documents.numbers import (
     is_year,
+    singular,
 )
 from pearl.documents.table import base_name
 from pearl.errors import did_you_mean
@@ -223,14 +220,18 @@ def nearest_values(column: TypedColumn, value: str) -> list[str]:
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text))
+    return set(_letters_only(text).split())
 
 
 def _bare(name: str) -> str:
-    return re.sub(r"[\W_]+", "", fold(name))
+    return _letters_only(fold(name)).replace(" ", "")
 
 
 def _singular(name: str) -> str:
     """A name with its words in the singular."""
-    words = re.findall(r"[^\W_]+", fold(name))
-    return " ".join(map(singular, words))
+    return " ".join(map(singular, _letters_only(fold(name)).split()))
+
+
+def _letters_only(text: str) -> str:
+    """A text with blanks in place of what is neither a letter nor a digit."""
+    return "".join(character if character.isalnum() else " " for character in text)

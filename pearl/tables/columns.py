@@ -28,6 +28,7 @@ from pearl.documents.lexicon import (
     KNOWN_UNITS,
     SHARES,
     WEEKDAYS,
+    is_year,
     unit_named,
 )
 from pearl.documents.numbers import (
@@ -35,7 +36,6 @@ from pearl.documents.numbers import (
     Quantity,
     find_figures,
     is_blank,
-    is_year,
     plain,
     read_quantities,
     read_quantity,
@@ -339,8 +339,12 @@ def _behind(value: str) -> str | None:
 _MORE_DIGITS = lazy_pattern(rf"\A(?:[.,]\d+)*[{RAISED}]*(?:[-−]\Z)?")
 """Decimals of the other convention, the mark of a footnote and a trailing minus."""
 _MAX_BEHIND = 12
-_is_code = lazy_pattern(r"\s*0\d+\s*").fullmatch
-"""Whether digits are a code rather than a quantity: 0048, an area code."""
+
+
+def _is_code(value: str) -> bool:
+    """Whether digits are a code rather than a quantity: 0048, an area code."""
+    digits = value.strip()
+    return digits.isdecimal() and len(digits) > 1 and digits[0] == "0"
 
 
 def _is_plain_number(

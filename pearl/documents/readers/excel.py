@@ -18,6 +18,7 @@ from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import ZipFile
 
+from pearl.documents.lexicon import is_year
 from pearl.documents.marks import END, LOWER, RAISE, written
 from pearl.documents.office import has_part, office_parts, parse_xml
 from pearl.documents.readers import OPTIONS, ReaderText, not_read
@@ -38,8 +39,6 @@ EXTRA = "excel"
 _UNCOMPUTED = "(formula without a value)"
 
 _FORMULA = lazy_pattern(rb"<(?:[\w.-]++:)?f[\s/>]")  # the element of a formula, with any prefix
-_UNNAMED = lazy_pattern(r"Sheet[0-9]*")
-_YEARS = range(1900, 2101)
 
 MAX_CELLS = 20_000_000  # maximum cells of a sheet, blank ones included
 
@@ -82,7 +81,7 @@ def _sheets(values: Workbook, formulas: Workbook | None, left_out: Counter[str])
         blocks = [block for rows in filled for block in _block(rows)]
         left_out["chart"] += len(sheet._charts)
         if blocks:
-            if len(values.worksheets) > 1 or not _UNNAMED.fullmatch(sheet.title):
+            if len(values.worksheets) > 1 or sheet.title.rstrip("0123456789") != "Sheet":
                 yield f"# {sheet.title}{' (hidden)' * is_hidden}"
             yield from blocks
             rows, columns = _hidden(sheet, sheet.max_row, sheet.max_column)
@@ -191,7 +190,7 @@ def _fill(grid: Grid, top: int, bottom: int, left: int, right: int) -> None:
     text = grid[top][left]
     below = grid[bottom][left:right] if bottom < len(grid) else []
     is_heading = right - left > 1 and bool(below) and all(below) and not _NUMERIC.fullmatch(text)
-    n = right - left if is_heading or _is_year(text) else 1
+    n = right - left if is_heading or is_year(text) else 1
     for row in grid[top:bottom]:
         row[left : left + n] = [text] * n
 
@@ -231,7 +230,7 @@ def _stretches(table: Grid) -> list[tuple[int, int]]:
 def _table(table: Grid) -> str:
     table = [row for row in table if any(row)]
     header, rows = table[0], table[1:]
-    if any(_NUMERIC.fullmatch(cell) and not _is_year(cell) for cell in header):
+    if any(_NUMERIC.fullmatch(cell) and not is_year(cell) for cell in header):
         header, rows = [""] * len(header), table  # a table without a header
     elif rows and _is_heading_above(header, rows[0]):
         header = [" ".join(dict.fromkeys(filter(None, pair))) for pair in zip(header, rows[0], strict=True)]  # fmt: skip
@@ -244,11 +243,7 @@ def _is_heading_above(header: Sequence[str], second: Sequence[str]) -> bool:
     above = [cell for cell in header if cell]
     below = [cell for cell in second if cell]
     is_merged = len(set(above)) < len(above)
-    return is_merged and all(not _NUMERIC.fullmatch(cell) or _is_year(cell) for cell in below)
-
-
-def _is_year(cell: str) -> bool:
-    return cell.isdecimal() and int(cell) in _YEARS
+    return is_merged and all(not _NUMERIC.fullmatch(cell) or is_year(cell) for cell in below)
 
 
 def _shown(cell: Any) -> str:
@@ -307,7 +302,7 @@ class _Shape(NamedTuple):
         for token in _TOKEN.findall(form):
             if token == ";":
                 sections.append([])
-            elif _CONDITION.fullmatch(token):
+            elif token.startswith(("[<", "[>", "[=")):
                 return cls()
             else:
                 sections[-1].append(token)
@@ -334,7 +329,6 @@ class _Shape(NamedTuple):
 
 
 _TOKEN = lazy_pattern(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]|General|E[+-]|.')
-_CONDITION = lazy_pattern(r"\[[<>=].*\]")
 _PLACES = frozenset(("0", "#", "?", ",", ".", "/", "E+", "E-", "General"))
 _NO_SIGNS = str.maketrans("", "", "-+()%")  # signs of the number are shown by the number itself
 

@@ -27,7 +27,7 @@ _DECLARED_ENCODING = lazy_pattern(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:
 _DECLARATION_BYTES = 1024
 """Bytes within which a page must declare its encoding (HTML Living Standard, 13.2.3.2)."""
 
-_CONTROLS = lazy_pattern(r"[\x00-\x08\x0b\x0e-\x1f]")
+_CONTROLS = dict.fromkeys([*range(9), 0x0B, *range(0x0E, 0x20)], " ")
 _XML_DECLARATION = lazy_pattern(r"\A<\?xml [^>]+?\?>")
 _ATTRIBUTE = r"""(?:[\s/]*+(?:=[^\s/=>]*+|[^\s/=>]++)(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)?+)"""
 _ELEMENT = lazy_pattern(rf"<[A-Za-z][^\s/>]*+{_ATTRIBUTE}*+")
@@ -57,7 +57,7 @@ def read(data: bytes, path: str) -> ReaderText:
     declared = _DECLARED_ENCODING.search(data, 0, _DECLARATION_BYTES)
     page = decode(data, path, declared=declared[1].decode() if declared else None)
     # The parser stops at a NUL and would silently drop the rest.
-    tree = _tree(_CONTROLS.sub(" ", page).strip(), path)
+    tree = _tree(page.translate(_CONTROLS).strip(), path)
     left_out = {}
     if tree is not None:
         left_out = {"struck text": _drop_struck(tree), "hidden text": _drop_hidden(tree)}
@@ -104,7 +104,8 @@ def read(data: bytes, path: str) -> ReaderText:
     attributes.attribute_mapping = {**attributes.attribute_mapping, "style": _apply_style}
     text: str = "" if tree is None else Inscriptis(tree, config).get_text()
     # Cells are padded to the column width, even in the last column.
-    text = re.sub(r"(?<! ) ++(?=\t|$)", "", text, flags=re.MULTILINE).strip("\n")
+    lines = ("\t".join(cell.rstrip(" ") for cell in line.split("\t")) for line in text.split("\n"))
+    text = "\n".join(lines).strip("\n")
     return ReaderText(text, notes=(*page.notes, *not_read(left_out)))
 
 

@@ -102,9 +102,8 @@ def _decode_strictly(data: bytes, encoding: str, path: str) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         # A surrogate, encoded the way UTF-8 encodes characters.
-        is_surrogate = encoding == "utf-8" and re.match(
-            rb"\xed[\xa0-\xbf].", data[error.start :], re.S
-        )
+        first, second = data[error.start : error.start + 1], data[error.start + 1 : error.start + 2]
+        is_surrogate = encoding == "utf-8" and first == b"\xed" and b"\xa0" <= second <= b"\xbf"
         what = "is an encoded lone surrogate" if is_surrogate else f"is not {encoding.upper()}"
         raise DataError(
             f"the byte at offset {error.start} {what}, though the document is {encoding.upper()}",

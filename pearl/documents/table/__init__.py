@@ -10,11 +10,11 @@ from typing import NamedTuple
 from pearl.documents.document import Document, part_spans
 from pearl.documents.lexicon import (
     SCALES,
+    is_year,
 )
 from pearl.documents.numbers import (
     Quantity,
     is_blank,
-    is_year,
     read_column,
     read_quantity,
     scale_of,

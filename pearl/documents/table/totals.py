@@ -9,9 +9,9 @@ from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 from pearl.documents.dates import read_dates
+from pearl.documents.lexicon import is_year
 from pearl.documents.numbers import (
     is_blank,
-    is_year,
     read_column,
     unit_of,
 )
@@ -289,8 +289,6 @@ def _are_dates(cells: Sequence[str]) -> bool:
 MIN_GROUPS = 3
 """Groups of equally many rows between blank lines are rows of one table; of fewer, the second may be another table."""
 
-_HAS_DIGIT = lazy_pattern(r".*\d").match
-
 
 class Parted(NamedTuple):
     """The rows of a table; `doubtful` may be rows, and `totals` has all rows that sum up others or may do so."""
@@ -340,7 +338,11 @@ def _first_row_of_units(layout: Layout) -> tuple[bool, str]:
     """Whether the first row gives units instead of figures, and a note if it does or may do so."""
     said = {name: layout.cells[name][0] for name in layout.figures}
     said = {name: cell.strip("()[] ") for name, cell in said.items() if not is_blank(cell)}
-    if not said or not layout.has_no_label(0) or any(map(_HAS_DIGIT, said.values())):
+    if (
+        not said
+        or not layout.has_no_label(0)
+        or any(map(str.isdecimal, chain.from_iterable(said.values())))
+    ):
         return False, ""
     shown = ", ".join(
         f"{shortened(name, 40)} in {shortened(unit, 20)}" for name, unit in said.items()

@@ -26,7 +26,7 @@ from io import StringIO
 from typing import NamedTuple, cast
 
 from pearl.documents.lexicon import (
-    YEAR,
+    is_year,
 )
 from pearl.documents.passages import paragraphs
 from pearl.documents.units import Piece, left_out, lines
@@ -196,7 +196,6 @@ def _skip_blanks(text: str, at: int) -> int:
 # Tables in Markdown: a header, a line of dashes, and rows up to a line without bars.
 
 _BAR = lazy_pattern(r"(?<!\\)\|")
-_DASHES = lazy_pattern(r"\s*:?-+:?\s*")
 OF_RULES = frozenset("|:- \t")
 
 
@@ -215,7 +214,7 @@ def find_markdown(text: str) -> list[Piece]:
                 cells += [""] * (len(names) - len(cells))
                 fields = dict(zip(names, cells, strict=True))
                 pieces.append(Piece(start, start + len(row), fields))
-        elif all(map(_DASHES.fullmatch, rules := row_cells(line))):
+        elif all(map(_is_rule, rules := row_cells(line))):
             header = row_cells(previous) if "|" in previous else []
             if len(header) == len(rules):
                 names = columns([cell.replace(r"\|", "|") for cell in header])
@@ -223,6 +222,10 @@ def find_markdown(text: str) -> list[Piece]:
                     pieces.pop()  # the previous row was the header of this table
         previous = line
     return pieces
+
+
+def _is_rule(cell: str) -> bool:
+    return set(cell.strip().removeprefix(":").removesuffix(":")) == {"-"}
 
 
 def row_cells(row: str, most: int = 0) -> list[str]:
@@ -333,7 +336,6 @@ _UNQUOTED = frozenset("\t|")  # delimiters of files in which quote marks are oft
 _MAX_CELL = 2**31 - 1  # characters; Python's own limit is 131,072
 
 
-_YEAR = lazy_pattern(YEAR)
 _GROUPED = lazy_pattern(r"[-$€£¥(]*[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?[%)]*")
 _NUMERIC = lazy_pattern(r"[-+$€£¥(]*[0-9][0-9.,]*[%)]*")
 _SPACED = lazy_pattern(r"[,;] +[a-z]")
@@ -391,7 +393,7 @@ def _header(line: str, delimiter: str, *, is_first: bool) -> list[str]:
     names = [name for cell in cells if (name := cell.strip())]
     if len(names) < 2 or (3 if delimiter == "\t" else 2) * len(names) < len(cells):
         return []
-    others = [name for name in names if not _YEAR.fullmatch(name)]
+    others = [name for name in names if not is_year(name)]
     is_named = bool(others) or not cells[0].strip()
     are_names = all(map(_is_name, others))
     if is_first and not are_names and all(map(_STARTS_NAME, others)):
@@ -419,7 +421,7 @@ def _is_table(line: str, header: list[str], rows: list[_Row]) -> bool:
         return False  # a header alone, or Markdown
     n_wide = sum(len(row.cells) == len(header) for row in rows)
     names = filter(None, map(str.strip, header))
-    if not all(_is_name(name) or _YEAR.fullmatch(name) for name in names):
+    if not all(_is_name(name) or is_year(name) for name in names):
         return n_wide > max(1, _NEARLY_ALL * len(rows))
     if len(_SPACED.findall(line)) * 2 >= len(header) - 1:
         is_short = not any(" " in cell.strip() for cell in header)

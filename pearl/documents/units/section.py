@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
-from pearl.documents.passages import paragraphs
+from pearl.documents.passages import ENDED, PARAGRAPH_BREAK, paragraphs
 from pearl.documents.units import Piece, lines, trimmed
 from pearl.errors.patterns import lazy_pattern
 
@@ -21,7 +21,6 @@ _INNERMOST = 9  # level of lines that stand alone
 
 _MAX_ALONE = 60  # maximum characters of a heading that only its place shows
 
-_FENCE = lazy_pattern(r"\s*(?:```|~~~)")
 _MARKDOWN = lazy_pattern(r"[ ]{0,3}(#{1,6})[ \t]++(?=\S)(.+)")
 _RULE = lazy_pattern(r"[ ]{0,3}(={3,}|-{3,})[ \t]*")
 _LABEL = lazy_pattern(
@@ -35,9 +34,7 @@ _CAPITALS = lazy_pattern(
 )
 _LETTER = lazy_pattern(r"[ \t]*(([A-Z])[.)])[ \t]+(?=\S)")  # D. Statement of facts
 _FIELD = lazy_pattern(r"[^\W\d_][^:\n]{0,40}:[ \t]+\S")  # VAT ID: DE 12
-_ENDED = lazy_pattern(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")  # ... was paid.”
 _LISTED = lazy_pattern(r"[^\w\s(\[\"'“„«]|\d{1,3}[.)]\s")  # - an entry, 3) an entry
-_BLANK_LINE = lazy_pattern(r"\n[^\S\n]*\n")
 _LOST_BREAK = lazy_pattern(r"(?<=[.:;?!)]),(?=[A-Z0-9])")  # a comma in place of a line break
 _PART = lazy_pattern(
     r"(?:[^,]|,(?=\s)|(?<=\d),(?=\d))+"
@@ -106,7 +103,7 @@ def _markdown(text: str) -> list[_Heading]:
     was_blank = True
     for at, line in lines(text):
         end = at + len(line)
-        if _FENCE.match(line):
+        if line.lstrip().startswith(("```", "~~~")):
             is_code = not is_code
         elif not is_code and line.startswith(("#", " ")) and (match := _MARKDOWN.fullmatch(line)):
             found.append(_Heading(at, end, match[2].rstrip(" \t#"), len(match[1])))
@@ -154,7 +151,7 @@ def _filled(text: str, start: int) -> Iterator[tuple[int, str, bool]]:
         is_flat = _LOST_BREAK.search(line)
         for a, b in map(re.Match.span, _PART.finditer(line)) if is_flat else [(0, len(line))]:
             yield at + a, line[a:b], begins
-            begins = bool(_ENDED.search(line[max(a, b - 9) : b])) and line[b - 1] != ":"
+            begins = bool(ENDED.search(line[max(a, b - 9) : b])) and line[b - 1] != ":"
         begins = False
 
 
@@ -162,7 +159,7 @@ def _fields(filled: Sequence[tuple[int, str, bool]]) -> set[int]:
     """The lines that are labels with their values, in blocks where not all labels are in capitals."""
     blocks: list[list[int]] = []
     for i, (_, line, begins) in enumerate(filled):
-        if _FIELD.match(line.strip()) and not _ENDED.search(line):
+        if _FIELD.match(line.strip()) and not ENDED.search(line):
             if begins or not blocks or blocks[-1][-1] != i - 1:
                 blocks.append([])
             blocks[-1].append(i)
@@ -182,8 +179,8 @@ def _alone(text: str, start: int, headings: Sequence[_Heading]) -> list[_Heading
         last = above.rpartition("\n")[2]
         if (
             span.start not in heads and _is_alone(line)
-            and (_ENDED.search(above) or _LISTED.match(last.lstrip()) or spans[i - 1].start in heads)
-            and ((_ENDED.search(below) and below[-1] != ":") or _LISTED.match(below))
+            and (ENDED.search(above) or _LISTED.match(last.lstrip()) or spans[i - 1].start in heads)
+            and ((ENDED.search(below) and below[-1] != ":") or _LISTED.match(below))
         ):  # fmt: skip
             heads.add(span.start)
             found.append(_Heading(span.start, span.end, line, _INNERMOST))
@@ -207,9 +204,9 @@ def _ends(text: str, headings: Sequence[_Heading]) -> Iterator[_Heading]:
     """Where labels with values end that are no sentences: what follows their paragraph has no heading."""
     for heading, following in zip_longest(headings, headings[1:]):
         end = following.start if following else len(text)
-        blank = _BLANK_LINE.search(text, heading.end, end) if heading.level == 1 else None
+        blank = PARAGRAPH_BREAK.search(text, heading.end, end) if heading.level == 1 else None
         value = text[heading.end : blank.start()] if blank else ""
-        if blank and value.partition("\n")[0].strip() and not _ENDED.search(value):
+        if blank and value.partition("\n")[0].strip() and not ENDED.search(value):
             yield _Heading(blank.end(), blank.end(), "", _INNERMOST)
 
 
