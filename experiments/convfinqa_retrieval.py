@@ -35,9 +35,7 @@ from retrieval.measures import (
 
 from pearl.data.domains.finance import operands
 from pearl.documents.document import Document
-from pearl.documents.numbers import (
-    read_quantity,
-)
+from pearl.documents.numbers import read_quantity
 from pearl.documents.table import table_rows
 from pearl.interpreter.searchers import new_searcher
 from pearl.llm.client import ClientSettings

@@ -42,9 +42,7 @@ from pearl.actions.arithmetic.matching import Form, Rule, match
 from pearl.actions.arithmetic.program import ProgramError, parse
 from pearl.actions.native.evaluate import run as over
 from pearl.actions.values import Scalar
-from pearl.documents.numbers import (
-    read_quantity,
-)
+from pearl.documents.numbers import read_quantity
 from pearl.documents.rows import Rows, document_rows
 
 _FORMS: dict[str, Form] = {RATIO: "share", POINTS: "points"}

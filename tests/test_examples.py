@@ -15,9 +15,7 @@ from pearl.documents import comparisons, marks, numbers, table
 from pearl.documents.digest import DigestTable, digest_after
 from pearl.documents.document import page_ranges
 from pearl.documents.evidence.standing import is_telling
-from pearl.documents.lexicon import (
-    singular,
-)
+from pearl.documents.lexicon import singular
 from pearl.documents.readers import not_read
 from pearl.documents.rows import Row, document_fields, unused_name
 from pearl.documents.table.totals import names_total, part_rows

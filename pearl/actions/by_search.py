@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pearl import plugins
 from pearl.actions.values import FoundRows, Value, argument, as_rows, as_text, items_of
-from pearl.documents.numbers import (
-    whole_number,
-)
+from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import CTX, Action, Parameter, ValueType
 

@@ -23,12 +23,8 @@ from pearl.documents.comparisons import (
     is_no_key,
 )
 from pearl.documents.dates import DATE_PARTS, date_part, read_dates, read_period
-from pearl.documents.lexicon import (
-    singular,
-)
-from pearl.documents.numbers import (
-    UnclearNumberError,
-)
+from pearl.documents.lexicon import singular
+from pearl.documents.numbers import UnclearNumberError
 from pearl.documents.rows import TEXT_COLUMN, Rows, Stated
 from pearl.dsl.signatures import ValueType
 from pearl.errors.patterns import lazy_pattern

@@ -8,12 +8,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from pearl.documents.comparisons import key_of
-from pearl.documents.numbers import (
-    Quantity,
-    UnclearNumberError,
-    quoted,
-    read_number,
-)
+from pearl.documents.numbers import Quantity, UnclearNumberError, quoted, read_number
 from pearl.documents.rows import Row, Rows, Stated, shortened, without_duplicates
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
 from pearl.errors import Span

@@ -15,12 +15,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from pearl.documents.dates import Period, read_dates, read_period
-from pearl.documents.lexicon import (
-    FOREIGN_SCALES,
-    SCALE_WORDS,
-    SHARES,
-    singular,
-)
+from pearl.documents.lexicon import FOREIGN_SCALES, SCALE_WORDS, SHARES, singular
 from pearl.documents.numbers import (
     RAISED,
     find_quantity,

@@ -21,14 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unicodedata import normalize
 
-from pearl.documents.lexicon import (
-    APART,
-    MONTH,
-    ORDINALS,
-    UNSPACED,
-    WEEKDAYS,
-    month_number,
-)
+from pearl.documents.lexicon import APART, MONTH, ORDINALS, UNSPACED, WEEKDAYS, month_number
 from pearl.errors.patterns import lazy_pattern
 
 _MAX_LENGTH = 60  # maximum characters of a date

@@ -10,9 +10,7 @@ from itertools import accumulate, chain, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pearl.documents.lexicon import is_year
-from pearl.documents.numbers import (
-    read_quantity,
-)
+from pearl.documents.numbers import read_quantity
 from pearl.documents.pdf_text import Marked, PageText
 from pearl.errors.patterns import lazy_pattern
 

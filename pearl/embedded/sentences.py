@@ -20,12 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
-from pearl.documents.lexicon import (
-    MONTH,
-    NUMBER_WORD,
-    WEEKDAY,
-    YEAR,
-)
+from pearl.documents.lexicon import MONTH, NUMBER_WORD, WEEKDAY, YEAR
 from pearl.documents.passages import sentences, terms
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern

@@ -10,9 +10,7 @@ from decimal import Decimal
 from pathlib import PurePath
 
 from pearl.documents.evidence import Evidence, normalise
-from pearl.documents.numbers import (
-    quantities,
-)
+from pearl.documents.numbers import quantities
 from pearl.documents.rows import shortened
 from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import Step, is_data

@@ -17,10 +17,7 @@ from pearl.actions.groups import size_field
 from pearl.actions.resolving import MAX_PAIRS, MAX_PARTNERS
 from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import EmptyListError, Value, as_rows, as_text, number_of
-from pearl.documents.numbers import (
-    UnclearNumberError,
-    whole_number,
-)
+from pearl.documents.numbers import UnclearNumberError, whole_number
 from pearl.documents.passages import chunks
 from pearl.documents.rows import Rows
 from pearl.documents.tokens import Counter

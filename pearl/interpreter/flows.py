@@ -16,13 +16,8 @@ from pearl.actions.groups import NONE
 from pearl.actions.native import is_joining
 from pearl.actions.values import Scalar, Value, as_text
 from pearl.documents.dates import DATE_PARTS, date_part, readings
-from pearl.documents.lexicon import (
-    CURRENCIES,
-    SCALES,
-)
-from pearl.documents.numbers import (
-    find_quantity,
-)
+from pearl.documents.lexicon import CURRENCIES, SCALES
+from pearl.documents.numbers import find_quantity
 from pearl.documents.rows import EMPTY, Rows
 from pearl.dsl.fields import Field, FieldType, parse_fields
 from pearl.dsl.graph import PlanGraph

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 
-from pearl.documents.lexicon import (
-    SCALES,
-)
+from pearl.documents.lexicon import SCALES
 from pearl.documents.passages import terms
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import PERIOD, Action, Parameter, ValueType

@@ -14,9 +14,7 @@ from pearl.actions.values import Scalar, as_text, marks, rows_text
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, normalise, placed, quoted_line
 from pearl.documents.evidence.normal import normal_text
-from pearl.documents.numbers import (
-    plain,
-)
+from pearl.documents.numbers import plain
 from pearl.documents.rows import Rows, Stated, shortened, table_cell
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of

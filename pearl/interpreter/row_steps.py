@@ -27,9 +27,7 @@ from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, Unverified
 from pearl.documents.evidence.collecting import passage_at
 from pearl.documents.evidence.verifying import Quote, Verifier
-from pearl.documents.numbers import (
-    whole_number,
-)
+from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.nodes import Step, String, is_data
 from pearl.dsl.signatures import NOTHING, Action

@@ -10,13 +10,8 @@ from itertools import takewhile
 from pearl.documents.dates import find_dates
 from pearl.documents.evidence import normalise
 from pearl.documents.evidence.finding import n_words
-from pearl.documents.lexicon import (
-    CURRENCY_UNITS,
-    SHARES,
-)
-from pearl.documents.numbers import (
-    quantities,
-)
+from pearl.documents.lexicon import CURRENCY_UNITS, SHARES
+from pearl.documents.numbers import quantities
 from pearl.documents.passages import sentences
 from pearl.errors.patterns import lazy_pattern
 

@@ -29,11 +29,7 @@ from typing import Any, Literal, NamedTuple
 
 from pearl.documents.dates import readings, why_unstated
 from pearl.documents.evidence import quoted_line
-from pearl.documents.lexicon import (
-    FOREIGN_SCALES,
-    SCALE_WORDS,
-    unit_named,
-)
+from pearl.documents.lexicon import FOREIGN_SCALES, SCALE_WORDS, unit_named
 from pearl.documents.numbers import (
     IN_BRACKETS,
     UnclearNumberError,

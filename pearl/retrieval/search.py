@@ -12,9 +12,7 @@ from weakref import WeakKeyDictionary
 
 from pearl.documents.comparisons import Verdict, Wanted, all_of, any_of, comparison
 from pearl.documents.dates import read_period
-from pearl.documents.numbers import (
-    find_quantity,
-)
+from pearl.documents.numbers import find_quantity
 from pearl.errors import ModelError, UsageError, did_you_mean
 from pearl.errors.patterns import lazy_pattern
 from pearl.errors.privacy import is_private

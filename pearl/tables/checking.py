@@ -7,10 +7,7 @@ from collections.abc import Sequence
 
 from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
-from pearl.documents.lexicon import (
-    is_year,
-    singular,
-)
+from pearl.documents.lexicon import is_year, singular
 from pearl.documents.table import base_name
 from pearl.errors import did_you_mean
 from pearl.tables import specification

@@ -16,9 +16,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal
 
 from pearl.documents.document import Document
-from pearl.documents.numbers import (
-    scale_of,
-)
+from pearl.documents.numbers import scale_of
 from pearl.documents.passages import terms
 from pearl.documents.rows import DOCUMENT, TABLE, Row, Rows, shortened
 from pearl.documents.table import (

@@ -23,9 +23,7 @@ from pearl.documents.comparisons import (
     truth_words,
 )
 from pearl.documents.dates import read_period
-from pearl.documents.numbers import (
-    scale_of,
-)
+from pearl.documents.numbers import scale_of
 from pearl.documents.rows import Row, Stated
 from pearl.documents.table import scale_word
 from pearl.documents.table.totals import names_total

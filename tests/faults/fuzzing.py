@@ -33,9 +33,7 @@ from pearl.data.samples import Turn
 from pearl.data.schemas import load_schema
 from pearl.documents import dates, document, units
 from pearl.documents.evidence.collecting import StepReply, collect
-from pearl.documents.numbers import (
-    read_quantity,
-)
+from pearl.documents.numbers import read_quantity
 from pearl.documents.table import find_tables
 from pearl.dsl import checker, parser
 from pearl.dsl.fields import parse_fields, print_fields

@@ -18,9 +18,7 @@ import pytest
 from pearl.actions.library import read_library
 from pearl.actions.values import items_of, number_of
 from pearl.documents.document import Document
-from pearl.documents.numbers import (
-    quantity,
-)
+from pearl.documents.numbers import quantity
 from pearl.documents.rows import Rows
 from pearl.dsl import nodes
 from pearl.dsl.nodes import Plan, Reference

@@ -22,13 +22,8 @@ from pearl.actions.arithmetic.program import (
     UnfitUnitsError,
     UnknownRowError,
 )
-from pearl.documents.lexicon import (
-    CURRENCIES,
-    SCALES,
-)
-from pearl.documents.numbers import (
-    Quantity,
-)
+from pearl.documents.lexicon import CURRENCIES, SCALES
+from pearl.documents.numbers import Quantity
 
 PERCENT = "%"  # the unit of a share that is written as a percentage: 0.05 is 5%
 POINTS = "points"  # the unit of a share multiplied by 100: the number 5 is 5%

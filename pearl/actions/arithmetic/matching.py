@@ -6,11 +6,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from typing import Literal
 
-from pearl.documents.numbers import (
-    Quantity,
-    find_quantity,
-    read_quantity,
-)
+from pearl.documents.numbers import Quantity, find_quantity, read_quantity
 from pearl.documents.words import words
 
 _ANY = Decimal("0.01")  # difference that `Rule.ONE_PERCENT` allows, relative to the reference

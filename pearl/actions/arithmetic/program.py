@@ -8,9 +8,7 @@ from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from pearl.documents.numbers import (
-    UnclearNumberError,
-)
+from pearl.documents.numbers import UnclearNumberError
 from pearl.errors import did_you_mean
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import read_data

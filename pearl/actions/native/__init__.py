@@ -31,9 +31,7 @@ from typing import Any, Protocol
 from pearl import plugins
 from pearl.actions import by_search
 from pearl.actions.values import MAY_CHANGE, Scalar, Value, argument, as_rows, as_text, behind
-from pearl.documents.numbers import (
-    Quantity,
-)
+from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row, Rows, Stated, without_duplicates
 from pearl.dsl.signatures import Action, Parameter, Trait, ValueType
 

@@ -24,16 +24,8 @@ from pearl.documents.dates import (
     readings,
     why_unstated,
 )  # fmt: skip
-from pearl.documents.lexicon import (
-    SMALL_NUMBERS,
-    singular,
-)
-from pearl.documents.numbers import (
-    UnclearNumberError,
-    once,
-    quoted,
-    read_number,
-)
+from pearl.documents.lexicon import SMALL_NUMBERS, singular
+from pearl.documents.numbers import UnclearNumberError, once, quoted, read_number
 from pearl.documents.rows import Rows, shortened, unused_name
 from pearl.dsl.signatures import Parameter, ValueType
 

@@ -12,9 +12,7 @@ from pearl.actions.groups import NONE, group, place, size_field
 from pearl.actions.native import Family
 from pearl.actions.values import Value, as_text, written_out
 from pearl.documents.comparisons import amounts_of
-from pearl.documents.numbers import (
-    UnclearNumberError,
-)
+from pearl.documents.numbers import UnclearNumberError
 from pearl.documents.rows import EMPTY, Row, Rows, shortened, unused_name
 from pearl.dsl.signatures import Parameter, ValueType
 

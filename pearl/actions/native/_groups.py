@@ -9,10 +9,7 @@ from pearl.actions.columns import read_column
 from pearl.actions.groups import group, place
 from pearl.actions.native import Family
 from pearl.actions.values import EmptyListError, Scalar, Value
-from pearl.documents.numbers import (
-    UnclearNumberError,
-    whole_number,
-)
+from pearl.documents.numbers import UnclearNumberError, whole_number
 from pearl.documents.rows import Rows, without_duplicates
 from pearl.dsl.signatures import Parameter, ValueType
 

@@ -9,11 +9,7 @@ from pearl.actions.native import Family
 from pearl.actions.values import EmptyListError, Value, items_of, without_repeats, written_out
 from pearl.documents.comparisons import amounts_of, key_of
 from pearl.documents.dates import read_dates
-from pearl.documents.numbers import (
-    UnclearNumberError,
-    numbers_of,
-    quoted,
-)
+from pearl.documents.numbers import UnclearNumberError, numbers_of, quoted
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Parameter, ValueType
 from pearl.errors.patterns import lazy_pattern

@@ -12,9 +12,7 @@ from pearl.actions.groups import spelling_note
 from pearl.actions.native import Family
 from pearl.actions.values import Value
 from pearl.documents.comparisons import are_mostly, is_no_key, plain_numbers, spelling_of
-from pearl.documents.numbers import (
-    read_number,
-)
+from pearl.documents.numbers import read_number
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import Parameter, ValueType
 from pearl.errors.patterns import lazy_pattern

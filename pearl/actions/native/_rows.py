@@ -12,11 +12,7 @@ from pearl.actions.native import Family
 from pearl.actions.values import MAY_CHANGE, Scalar, Value, argument, as_text, behind
 from pearl.documents import comparisons
 from pearl.documents.comparisons import OPERATORS, placed
-from pearl.documents.numbers import (
-    UnclearNumberError,
-    numbers_of,
-    whole_number,
-)
+from pearl.documents.numbers import UnclearNumberError, numbers_of, whole_number
 from pearl.documents.rows import DOCUMENT, TEXT_COLUMN, Row, Rows, unused_name
 from pearl.documents.table.totals import names_total
 from pearl.dsl.signatures import Parameter, ValueType

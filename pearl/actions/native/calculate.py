@@ -13,16 +13,8 @@ from pearl.actions.arithmetic.program import (
 )
 from pearl.actions.calculators import CALCULATORS, Operand, load_calculator, program_of
 from pearl.actions.values import Scalar, Value, as_text, behind
-from pearl.documents.lexicon import (
-    CURRENCIES,
-)
-from pearl.documents.numbers import (
-    Quantity,
-    UnclearNumberError,
-    quantity,
-    read_quantity,
-    scale_of,
-)
+from pearl.documents.lexicon import CURRENCIES
+from pearl.documents.numbers import Quantity, UnclearNumberError, quantity, read_quantity, scale_of
 from pearl.documents.rows import Rows, shortened
 from pearl.dsl.signatures import Action, Parameter
 from pearl.errors.patterns import lazy_pattern

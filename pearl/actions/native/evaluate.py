@@ -16,9 +16,7 @@ from pearl.actions.arithmetic.program import (
     parse,
 )
 from pearl.actions.values import Scalar, Value, as_text
-from pearl.documents.numbers import (
-    is_blank,
-)
+from pearl.documents.numbers import is_blank
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.documents.table import Cell, Table, tables_in, tables_of_rows
 from pearl.dsl.signatures import Action, Parameter, ValueType

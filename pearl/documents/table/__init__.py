@@ -8,17 +8,8 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from pearl.documents.document import Document, part_spans
-from pearl.documents.lexicon import (
-    SCALES,
-    is_year,
-)
-from pearl.documents.numbers import (
-    Quantity,
-    is_blank,
-    read_column,
-    read_quantity,
-    scale_of,
-)
+from pearl.documents.lexicon import SCALES, is_year
+from pearl.documents.numbers import Quantity, is_blank, read_column, read_quantity, scale_of
 from pearl.documents.rows import Row, shortened
 from pearl.documents.units import Piece
 from pearl.documents.units.record import columns as unique_names

@@ -10,11 +10,7 @@ from typing import NamedTuple
 
 from pearl.documents.dates import read_dates
 from pearl.documents.lexicon import is_year
-from pearl.documents.numbers import (
-    is_blank,
-    read_column,
-    unit_of,
-)
+from pearl.documents.numbers import is_blank, read_column, unit_of
 from pearl.documents.rows import Row, shortened
 from pearl.errors.patterns import lazy_pattern
 

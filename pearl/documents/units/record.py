@@ -25,9 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 from typing import NamedTuple, cast
 
-from pearl.documents.lexicon import (
-    is_year,
-)
+from pearl.documents.lexicon import is_year
 from pearl.documents.passages import paragraphs
 from pearl.documents.units import Piece, left_out, lines
 from pearl.errors.patterns import lazy_pattern

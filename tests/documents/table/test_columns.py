@@ -8,11 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.numbers import (
-    numbers_of,
-    read_column,
-    read_quantities,
-)
+from pearl.documents.numbers import numbers_of, read_column, read_quantities
 
 
 @pytest.mark.parametrize(

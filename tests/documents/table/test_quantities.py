@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.numbers import (
-    Quantity,
-    is_blank,
-    read_quantity,
-    scale_of,
-)
+from pearl.documents.numbers import Quantity, is_blank, read_quantity, scale_of
 
 
 @pytest.mark.parametrize(
