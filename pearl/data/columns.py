@@ -19,7 +19,7 @@ _END = b"\xff"  # in no text of UTF-8
 def rename(
     rows: Iterable[Row | DataError], columns: Mapping[str, str], fields: Iterable[str]
 ) -> Iterator[Row | DataError]:
-    """Rename the columns, which are those of the first row, to the fields that they hold, as in `Source.columns`."""
+    """Rename columns to sample fields, as `Source.columns` says; the first row must have these columns."""
     fields = list(fields)
     for field in columns:
         _check("field", field, fields, "--column")
@@ -59,7 +59,7 @@ def _check(what: str, name: str, known: Iterable[str], where: str) -> None:
 
 
 class Names:
-    """Registry of the ids of a file, and of the names of its documents: equal texts share a name, different ones never do."""
+    """Registry of ids and document names of a file: equal texts share a name, different texts never do."""
 
     def __init__(self) -> None:
         self._lines = DigestTable()
@@ -80,7 +80,7 @@ class Names:
         return id
 
     def claim(self, digest: str, name: str, line: int) -> str:
-        """The name of a text with this digest: its first name; with the line if another text has that name."""
+        """Return the name of the text with this digest: its first name, with the line number if another text has that name."""
         key = bytes.fromhex(digest)
         if place := self._places[key]:
             end = self._names.index(_END, place)

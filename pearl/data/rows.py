@@ -83,7 +83,7 @@ class Row:
 
     @property
     def place(self) -> str:
-        """What names it if it has no id."""
+        """Names the row if it has no id."""
         return str(self.line) if self.home is None else f"{self.path}:{self.line}"
 
     def error(self, message: str, *, help: str | None = None) -> DataError:
@@ -112,7 +112,7 @@ class Row:
         return text and text.strip()
 
     def file(self, field: str) -> Path | StoredFile | None:
-        """The file that a field names, None as in `text`: regular, and inside the folder of the data unless `allow_outside`, as data is untrusted."""
+        """The regular file that a field names; None as in `text`. Data is untrusted: the file must be inside the data's folder unless `allow_outside`."""
         name = self.text(field)
         if name is None:
             return None

@@ -98,5 +98,5 @@ class Sample:
 
 
 def given(document: Document) -> Document:
-    """The document; a loader of one that is in memory."""
+    """Return the document: the loader of one in memory."""
     return document

@@ -1,4 +1,4 @@
-"""Files at addresses: listed page by page, read by ranges, and written whole or not at all.
+"""Files at addresses such as `s3://BUCKET/KEY`: listed by page, read by range, written atomically.
 
 `s3://BUCKET/...`, `gs://BUCKET/...`, `az://CONTAINER/...` (obstore) and `file:///...`. An address is a file, a folder or a pattern: `*` stands for characters of one name, `**` for any folders.
 Credentials come from the environment that the vendor's tools use. An address never has any.
@@ -61,7 +61,7 @@ def is_address(name: str) -> bool:
 
 
 def address_of(name: str) -> str:
-    """A local pattern that names no file, as an address; any other name as it is."""
+    """Turn a local glob into a `file://` address; return other names unchanged."""
     if is_address(name) or not _MAGIC.search(name) or Path(name).exists():
         return name
     return f"file://{Path(name).absolute()}"
@@ -385,7 +385,7 @@ def _changed(address: str) -> DataError:
 
 
 def _explained(error: Exception, address: str) -> PearlError:
-    """What happened, by the first lines of an error: later ones have the settings of the client."""
+    """Translate an error of obstore; its later lines, which have the client's settings, are dropped."""
     if isinstance(error, PearlError):
         return error
     text = str(error).partition("Debug source")[0]

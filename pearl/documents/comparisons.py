@@ -78,12 +78,12 @@ _NAMES = frozenset({"na", "nil", "nm", "n/m", "none"})
 
 
 def is_no_key(value: str) -> bool:
-    """Whether a value stands for a missing one, which equals no other: blank, a dash, `NULL`, `nan`, `n/a`."""
+    """Whether a value is missing: blank, a dash, `NULL`, `nan`, `n/a`. A missing value equals no other."""
     return is_blank(value) and key_of(value) not in _NAMES
 
 
 def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
-    """Whether more than half of the distinct non-empty values have a kind."""
+    """Whether more than half of the distinct non-empty values are dates, or numbers."""
     different = [v for v in dict.fromkeys(values) if v and v.strip()][:MAX_SAMPLED]
     read = _numbers(different).values() if kind == "number" else read_dates(different).periods
     return 2 * sum(each is not None for each in read) > len(different)
@@ -92,7 +92,7 @@ def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
 def comparison(
     operator: str, wanted: Wanted, values: Sequence[str], name: str
 ) -> tuple[Test, list[str]]:
-    """Return the test of one value of a column, undecided for what cannot be read or has another unit, and notes for the reader."""
+    """Return a function that tests one value of the column, and notes. Unreadable values and other units are undecided."""
     if operator not in OPERATORS:
         raise ValueError(f"unknown operator '{operator}'; operators are {', '.join(OPERATORS)}")
     if operator in ORDERED:
@@ -142,7 +142,7 @@ _TRUTH = {"true": "yes", "yes": "yes", "false": "no", "no": "no"}
 
 
 def truth_words(written: Set[str]) -> Mapping[str, str]:
-    """Keys that mean the same in a column with these keys: workbooks write `TRUE` for yes; {} if it has both words."""
+    """Map `true` and `yes`, and `false` and `no`, to one key: workbooks write `TRUE` for yes. {} if the column has both spellings."""
     has_both = written.isdisjoint(("yes", "no")) == written.isdisjoint(("true", "false"))
     return {} if has_both else _TRUTH
 
@@ -150,7 +150,7 @@ def truth_words(written: Set[str]) -> Mapping[str, str]:
 def _sameness(
     wanted: Wanted, values: Sequence[str]
 ) -> tuple[Callable[[str, str], Verdict], list[str]]:
-    """Return a test of equality with a text: as dates or numbers in a column of these, else as words."""
+    """Return a function that compares a value with a text: as dates or numbers if the column has these, else as words."""
     texts = (*wanted.sure, *wanted.possible)
     keys = {text: key_of(text) for text in (*texts, *values)}
     truth = truth_words({keys[value] for value in values})
@@ -198,7 +198,7 @@ def _words_beside(text: str, unit: str) -> frozenset[str]:
 
 
 def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
-    """The numbers of a column; the other cells resolve an ambiguous one. A date in words has none."""
+    """Read the numbers of a column; other cells resolve ambiguous ones. A date in words is not a number."""
     alone = dict(zip(values, read_numbers(values), strict=True))
     worded = [value for value, read in alone.items() if read and _LETTERS.search(value)]
     alone |= {
@@ -211,7 +211,7 @@ BLANK = "", ""  # The sort key of an empty value
 
 
 def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None, Any], list[str]]:
-    """The sort key of each value, and notes: a number or a date if most are, else a text; None for one that cannot be compared with the others."""
+    """Return the sort key of each value, and notes. Keys are numbers or dates if most values are, else texts; None if a value cannot be compared."""
     blank = {value for value in values if value is not None and is_no_key(value)}
     different = [v for v in dict.fromkeys(values) if v is not None and v not in blank]
     keys: dict[str | None, Any] = {v: BLANK if v in blank else None for v in values}
@@ -250,7 +250,7 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
 
 
 def has_one_order(values: Sequence[str]) -> bool:
-    """Whether texts with numbers have one order, as names do: by letters `v1.9` is after `v1.10`, `9:15` after `10:30`."""
+    """Whether texts with numbers sort alike by letters and by numbers: `v1.9` and `v1.10` do not, nor `9:15` and `10:30`."""
     values = [value for value in values if not is_no_key(value)]
     words = {tuple(_LETTERS.findall(value.casefold())) for value in values}
     begin_with_digit = sum(_BEGINS_WITH_DIGIT.match(value) is not None for value in values)
@@ -268,12 +268,12 @@ def has_one_order(values: Sequence[str]) -> bool:
 
 
 def amounts_of(values: Sequence[str]) -> tuple[dict[str, Decimal | None], str]:
-    """The number of each value, in the unit of most, and that unit; None for no number, another unit, or a bare one among percentages."""
+    """Return the number of each value and the most frequent unit; None if a value has no number or another unit, or no unit among percentages."""
     return _in_one_unit(_numbers(values))
 
 
 def plain_numbers(values: Sequence[str]) -> dict[str, Decimal]:
-    """The numbers of the values that are a number alone, without a unit or a word."""
+    """Return the numbers of the values that are only a number, without a unit or a word."""
     return {
         value: number[0]
         for value, number in _numbers(values).items()
@@ -296,7 +296,7 @@ def _in_one_unit(read: Mapping[str, _Number | None]) -> tuple[dict[str, Decimal 
 
 
 def _unit_beside(value: str, unit: str) -> str:
-    """The unit of a number; if PEARL does not know it, or it is a rate, the words and signs beside the number.
+    """Return the unit of a number; for a rate or an unknown unit, the words and signs beside the number.
 
     Example:
         >>> _unit_beside("5 GB", ""), _unit_beside("₹ 5", ""), _unit_beside("5 km/h", "km"), _unit_beside("5 m", "m")
@@ -314,7 +314,7 @@ _Periods = dict[str, Period | None]
 
 
 def _periods(values: Sequence[str], texts: Sequence[str]) -> tuple[_Periods, _Periods, list[str]]:
-    """The periods of a column, and of texts read in the column's order of day and month, with notes."""
+    """Read the periods of a column, and of texts with the column's order of day and month; also return notes."""
     dates = read_dates(values)
     read = {text: read_period(text, dates.is_day_first) for text in texts}
     periods = {text: period for text, (period, _) in read.items()}
@@ -361,7 +361,7 @@ Range = tuple[Any, Any]
 
 
 def placed(operator: str, one: Range, other: Range) -> Verdict:
-    """Compare two ranges; None if only part of the first meets the condition."""
+    """Compare two ranges; undecided if only part of the first range meets the condition."""
     match operator:
         case "is":
             ends = (

@@ -157,7 +157,7 @@ class _Reader:
         return is_running and (limits, _module_path()) == (self._limits, self._path)
 
     def read(self, request: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
-        """The reply and its payload, or why the child ended without one."""
+        """Send a request; return the reply and its payload, or the reason why the child ended without a reply."""
         seconds = self._limits.seconds * (_CLOCK_PER_PROCESSOR if resource else 1)
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin

@@ -30,7 +30,7 @@ _FIRST_OF_TWO_DIGITS = 69  # years of two digits are 1969 to 2068, as in POSIX
 
 @cache
 def _months() -> Mapping[str, int]:
-    """Names of months in other languages than English, in lower case → their number."""
+    """Map names of months in other languages than English, in lower case, to 1 to 12."""
     lines = Path(__file__).with_name("months.txt").read_text(encoding="utf-8").splitlines()
     rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {name: int(number) for number, names in rows for name in names.split(", ")}
@@ -119,7 +119,7 @@ class Dates:
 
 @dataclass(slots=True)
 class _Orders:
-    """What the numeric dates of a column show about the order of day and month."""
+    """Evidence from the numeric dates of a column for the order of day and month."""
 
     n_day_first: int = 0
     n_month_first: int = 0
@@ -178,7 +178,7 @@ def read_period(text: str, is_day_first: bool | None = None) -> tuple[Period | N
 
 @lru_cache(maxsize=10_000)
 def readings(text: str, is_day_first: bool | None = None) -> tuple[Period, ...]:
-    """What a text is as a date, month, quarter, week or year: two if day and month may be swapped, () for another text."""
+    """All readings of a text as a date, month, quarter, week or year: two if day and month may be swapped, none for other texts."""
     text = text.strip()
     orders = _Orders()
     both = (_period(year, 1, 12),) * 2 if (year := _of_year(text)) else _read(text, orders)
@@ -188,7 +188,7 @@ def readings(text: str, is_day_first: bool | None = None) -> tuple[Period, ...]:
 
 
 def why_unstated(text: str, shown: str) -> str:
-    """Why a date that a model gives is not taken; "" if a text has it as it is shown, or in another form that is certain."""
+    """Return why a date from a model is refused; "" if the text has it as shown, or in another certain form."""
     words, read, certain = _known(text)
     wanted, own = _words(shown).split(), readings(shown)
     orders = [wanted, *([] if all(map(str.isdigit, wanted)) else [wanted[::-1]])]  # May 2, 2 May
@@ -201,7 +201,7 @@ def why_unstated(text: str, shown: str) -> str:
 
 @lru_cache(maxsize=8)
 def _known(text: str) -> tuple[str, frozenset[Period], frozenset[Period]]:
-    """The words of a text, all readings of its dates, and those that are certain: alone, or in the order of the other dates."""
+    """Return the words of a text, all readings of its dates, and the certain readings: unambiguous alone, or by the other dates."""
     dates = [text[each.start : each.end] for each in find_dates(text)]
     column = read_dates(dates)
     order = column.is_day_first if column.is_certain else None
@@ -211,7 +211,7 @@ def _known(text: str) -> tuple[str, frozenset[Period], frozenset[Period]]:
 
 
 def _words(text: str) -> str:
-    """The words of a text, days in digits: "the 2nd of May" and "second May" are "2 may"."""
+    """Normalise the words of a text, with days in digits: "the 2nd of May" and "second May" become "2 may"."""
     text = _DAY_IN_WORDS.sub(lambda match: str(ORDINALS[match[0]]), text.casefold())
     return " ".join(digits or word for digits, word in _WORD.findall(text))
 
@@ -233,7 +233,7 @@ _ANYWHERE = lazy_pattern(
 
 
 def find_dates(text: str) -> list[FoundDate]:
-    """The days that a text names, in order; numbers with points are read day first."""
+    """Find the days that a text names, in order; `1.6.2023` is read day first."""
     dates = []
     for match in _ANYWHERE.finditer(text):
         orders = _Orders()
@@ -336,7 +336,7 @@ DATE_PARTS = tuple(_PARTS)  # the parts that `date_part` accepts
 
 
 def date_part(when: date | Period, part: str) -> str | None:
-    """The day, week, month, quarter, year or weekday of a date, as a key for groups; all but weekdays sort in order of time."""
+    """Return the day, week, month, quarter, year or weekday of a date as a group key; keys sort by time, except weekdays."""
     if part not in _PARTS:
         raise ValueError(f"unknown part of a date '{part}'; parts are {', '.join(DATE_PARTS)}")
     name = _PARTS[part]

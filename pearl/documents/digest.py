@@ -35,12 +35,12 @@ _SEAL = 32
 
 
 def sealed(key: bytes, data: bytes) -> bytes:
-    """Data of a cache, behind a digest of its key and of itself."""
+    """Prefix data of a cache with a digest of its key and content."""
     return digest((key, data)).hex()[:_SEAL].encode() + data
 
 
 def unsealed(key: bytes, data: object) -> bytes | None:
-    """The data that was sealed with a key; None if it was changed since, or belongs to another key."""
+    """Return sealed data without its digest; None if it was changed or sealed with another key."""
     if not isinstance(data, bytes) or sealed(key, data[_SEAL:]) != data:
         return None
     return data[_SEAL:]
@@ -62,7 +62,7 @@ def _encoded(text: str) -> bytes:
 
 
 class DigestTable:
-    """Key → number from 1, in about 20 bytes per key: 8 of a digest with a secret, so that no document can be written that is taken for another."""
+    """A table of keys with numbers from 1, in about 20 bytes per key. Keys are stored as 8-byte digests with a secret, so that nobody can forge a collision."""
 
     def __init__(self) -> None:
         self._secret = os.urandom(16)
@@ -112,7 +112,7 @@ class DigestTable:
         return int.from_bytes(blake2b(key, digest_size=8, key=self._secret).digest(), "big")
 
     def _slot(self, digest: int) -> int:
-        """The slot of a digest, or the free one where it belongs."""
+        """Return the slot of a digest, or the free slot for it."""
         keys, values, size = self._keys, self._values, len(self._keys)
         slot = digest % size
         while values[slot] and keys[slot] != digest:

@@ -49,7 +49,7 @@ def kind_by_name(name: str) -> DocumentKind:
 
 
 def is_table(text: str, path: str) -> bool:
-    """Whether the text of a file is a table, which its suffix suggests and records at its beginning confirm."""
+    """Whether a file is a table: its suffix suggests it, and its first lines are records."""
     suffix = PurePath(path).suffix.lower()
     if suffix not in _RECORDS:
         return False
@@ -142,12 +142,12 @@ class Document(ShownInNotebooks):
         return int(self.pages[at][0]) if at >= 0 and self.pages[at][1] >= begin else None
 
     def ocr_at(self, span: Span) -> float | None:
-        """The confidence of OCR at a span of the text, the least of its pages; None for other text."""
+        """The lowest OCR confidence of the pages at a span; None for text that OCR did not read."""
         return min((c for start, end, c in self.ocr if start < span.end and span.start < end), default=None)  # fmt: skip
 
 
 class Source(NamedTuple):
-    """A document under a name that plans use as they use `CTX`, and where it begins among others."""
+    """A named document that plans use like `CTX`, and its start in the joined text."""
 
     name: str
     document: Document
@@ -189,7 +189,7 @@ def _label(source: str) -> str:
 
 
 def load_at_once(path: str | Path, *, name: str | None = None, **_: Any) -> Document | None:
-    """As `load` for a small plain-text file; None for any other file, which may take longer."""
+    """Like `load` for a small plain-text file; None for other files, which may take longer."""
     source = str(path)
     try:
         found = os.stat(source)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
@@ -203,7 +203,7 @@ def load_at_once(path: str | Path, *, name: str | None = None, **_: Any) -> Docu
 
 
 def read_as(reader: str, data: bytes, path: str, function: str = "read", **arguments: Any) -> str:
-    """Extract the text of bytes with a reader, or another function of it, within the limits of time, memory and text."""
+    """Extract the text of bytes with a reader plug-in, or call another function of it, within limits of time, memory and text."""
     if _has(reader, "IS_BOUNDED"):
         text: str = plugins.load(READERS, reader).read(data, path)
         return text
@@ -256,7 +256,7 @@ def page_ranges(numbers: Iterable[int]) -> str:
 def join(
     documents: Iterable[Document], name: str = "documents", *, is_flat: bool = False
 ) -> Document:
-    """Concatenate documents, each under a heading line with its name; if `is_flat`, joined files have theirs already; tables make a table."""
+    """Concatenate documents, each under a heading with its name. If `is_flat`, joined files keep their headings. Tables make a table."""
     pieces: list[str] = []
     parts: list[tuple[str, int]] = []
     pages: list[tuple[str, int]] = []
@@ -325,7 +325,7 @@ def check_size(n_bytes: int, what: str, path: str, advice: str) -> None:
 
 
 def check_archive(archive: ZipFile, path: str) -> None:
-    """Refuse an archive, before it is unpacked, whose files are larger than the limit of documents, or that begins within another."""
+    """Refuse a truncated archive, or one whose unpacked files exceed the limit of documents, before it is unpacked."""
     starts = [part.header_offset for part in archive.infolist()]
     assert archive.fp is not None
     n_bytes = archive.fp.seek(0, os.SEEK_END)
@@ -384,7 +384,7 @@ _BEFORE_2007 = {"WordDocument": "docx", "Workbook": "xlsx", "PowerPoint Document
 
 
 def _check_compound_file(data: bytes, path: str) -> None:
-    """Refuse what is encrypted, and the formats of Office before 2007, with their names."""
+    """Refuse encrypted Office files and formats before Office 2007; the error names them."""
     if _OUTLOOK in data:  # its attachments may be files of Office
         return
     if all(name.encode("utf-16-le") in data for name in _ENCRYPTED):

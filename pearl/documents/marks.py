@@ -20,12 +20,12 @@ _SIGNS = dict.fromkeys(map(ord, RAISE + LOWER + END))
 
 
 def raised(text: str) -> str:
-    """Raised text, such that no digit of it is part of the number before it."""
+    """Write raised text so that its digits do not join the number before it: `310²`."""
     return _moved(text, _RAISED, "^")
 
 
 def lowered(text: str) -> str:
-    """Lowered text, as `raised`."""
+    """Write lowered text like `raised`: `H₂O`."""
     return _moved(text, _LOWERED, "_")
 
 
@@ -42,7 +42,7 @@ def _moved(text: str, moved: Mapping[int, str | int], sign: str) -> str:
 
 
 def written(text: str) -> str:
-    """Text with its pieces between `RAISE` or `LOWER` and `END` written; adjacent ones are one."""
+    """Write the pieces between `RAISE` or `LOWER` and `END`; adjacent pieces are written as one."""
     return _MARKED.sub(_written, text) if END in text else text
 
 
@@ -62,7 +62,7 @@ _ROMAN = [
 
 
 def list_number(n: int, style: str) -> str | None:
-    """The number of an entry as a list shows it; None in a style that is not known."""
+    """Format the number of a list entry; None for an unknown style."""
     match style:
         case "1" | "decimal":
             return str(n)

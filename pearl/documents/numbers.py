@@ -187,7 +187,7 @@ def plain_character(character: str) -> str:
 
 
 def find_figures(line: str) -> Iterator[tuple[int, int]]:
-    """The places of the numbers in a plain line, each from its sign, currency or word for a minus."""
+    """Yield start and end of the numbers in a plain line; a number starts at its sign, currency or the word `minus`."""
     for figure in _FIGURE.finditer(line):
         yield (_minus_before(line, figure.start()) or figure).start(), figure.end()
 
@@ -197,7 +197,7 @@ def _minus_before(line: str, at: int) -> re.Match[str] | None:
 
 
 def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
-    """The numbers of a running text, in digits or small English words: as written, their value (its text if it is unclear: `1.250`, `3 dozen`) and their unit."""
+    """Yield each number of a running text: its text, value and unit. Unclear numbers (`1.250`, `3 dozen`) have their text as value."""
     line = _SMALL.sub(lambda word: str(SMALL_NUMBERS[word[0].casefold()]), plain(text))
     line = _RUN.sub(lambda run: _canonical(run[0]), _PER_CENT.sub("%", line))
     end = 0
@@ -244,7 +244,7 @@ _MORE = lazy_pattern(rf"[.,][0-9][0-9.,]*+|\s?[{_VULGAR}]")
 
 
 def _canonical(run: str) -> str:
-    """Digits with a decimal point and no groups, if they have one reading: `65,5`, `18.888.383`, `26 151 997`."""
+    """Rewrite digits with a decimal point and without groups if they have one reading: `65,5`, `18.888.383`, `26 151 997`."""
     bare = run.replace(" ", "")
     if bare.isdigit():
         return bare
@@ -261,7 +261,7 @@ def read_number(text: str) -> int | float:
 
 
 def once(text: str) -> str:
-    """A text where a number that stands again in brackets is read once: "thirty (30) days" is "30 days"."""
+    """Remove a number that is repeated in brackets: "thirty (30) days" becomes "30 days"."""
     return _TWICE.sub(
         lambda m: m[2] if str(SMALL_NUMBERS.get(m[1].casefold(), m[1])) == m[2] else m[0], text
     )
@@ -274,7 +274,7 @@ _TWICE = lazy_pattern(
 
 
 def quantity(text: str, *, decimal: str = "") -> Quantity:
-    """The only number in a text, with its unit and scale; `decimal` is the mark (`.`, `,`, or `.,` for both) that other numbers show."""
+    """Read the only number in a text, with unit and scale. `decimal` is the decimal mark of other numbers: `.`, `,`, or `.,` for both."""
     if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS:
         return Quantity(Decimal(text))
     line = plain(text).replace("\\$", "$").strip()
@@ -333,7 +333,7 @@ def _value(figure: re.Match[str], text: str) -> Decimal:
 
 
 def _fraction(part: str, text: str) -> Decimal:
-    """The value of a fraction below one that has an end in decimals."""
+    """Return the value of a fraction below 1; refuse one without a finite decimal form, such as 1/3."""
     above, _, below = unicodedata.normalize("NFKC", part).replace("/", "⁄").partition("⁄")
     value = Decimal(above) / Decimal(below)
     if value >= 1 or len(value.as_tuple().digits) > MAX_DIGITS // 4:
@@ -342,7 +342,7 @@ def _fraction(part: str, text: str) -> Decimal:
 
 
 def _scale(line: str, figure: re.Match[str], text: str) -> tuple[int, int]:
-    """The power of ten that a number's currency or the words behind it name (0 for none), and where these words end."""
+    """Return the power of ten that the currency or the words after a number name (0 for none), and where these words end."""
     end, currency = figure.end(), figure["currency"] or ""
     power, is_english = SCALED_MONEY.get(currency, 0), currency not in SCALED_MONEY
     if behind := _SCALED_BEHIND.match(line, end):
@@ -389,7 +389,7 @@ def is_bound(text: str) -> bool:
 
 
 def whole_number(number: int | float, name: str, *, least: int | None) -> int:
-    """Convert to a whole number, of any sign but not 0 if there is no least one, or raise ValueError."""
+    """Convert to a whole number of at least `least`, or any but 0 if that is None; otherwise raise ValueError."""
     if number != int(number) or (not number if least is None else number < least):
         what = "other than 0" if least is None else f"from {least}"
         raise ValueError(f"{name} has to be a whole number {what}, not {number:g}")
@@ -446,7 +446,7 @@ def read_quantity(text: str, *, decimal: str = "") -> Quantity | None:
 
 
 def scale_of(text: str) -> int | None:
-    """The power of ten that a caption or a header names; None if it names none, or several."""
+    """Return the power of ten that a caption or header names; None if it names none, or different ones."""
     words = [match[match.lastgroup or 0] for match in _CAPTION_SCALE.finditer(text)]
     powers = {SCALED_MONEY.get(word) or _CAPTION_WORDS[word.casefold()] for word in words}
     return powers.pop() if len(powers) == 1 else None
@@ -472,7 +472,7 @@ _CAPTION_SCALE = lazy_pattern(
 
 
 def _restated(match: re.Match[str], decimal: str) -> Quantity | None:
-    """`27 ( 27 % )`: one number twice, the second time without its sign."""
+    """Read a number that is repeated in brackets without its sign: `-27 ( 27 % )`."""
     first = read_quantity(match["first"], decimal=decimal)
     again = read_quantity(match["again"] + match["percent"], decimal=decimal)
     if first is None or again is None or abs(first.value) != again.value:
@@ -499,7 +499,7 @@ _BRACKETS = lazy_pattern(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
 
 
 def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantity | None]:
-    """The numbers of a column's cells, each with the scale of the column where it has none, but not its unit; a column of dates has none."""
+    """Read the numbers of a column. A number without a scale gets that of the column. A column of dates has no numbers."""
     filled = [cell for cell in cells if not is_blank(cell)]
     read = read_quantities(cells)
     if filled and all(map(is_year, filled)):
@@ -517,12 +517,12 @@ def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantit
 
 
 def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
-    """The number of each cell, using the notation of the other cells."""
+    """Read the number of each cell; the other cells show the notation."""
     return _read(cells)[0]
 
 
 def _read(cells: Sequence[str]) -> tuple[list[Quantity | None], str]:
-    """The number of each cell, and the mark of decimals that the cells show; `.,` if they differ."""
+    """Read the number of each cell, and the decimal mark of the cells; `.,` if it is unclear."""
     different = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
     plain_cells = [cell if cell.isascii() else plain(cell) for cell in different]
     is_point = any(map(_DECIMAL_POINT.search, plain_cells))
@@ -545,7 +545,7 @@ def _read(cells: Sequence[str]) -> tuple[list[Quantity | None], str]:
 
 
 def read_numbers(values: Sequence[str]) -> list[Quantity | None]:
-    """The number of each value: those of cells, and those of short texts such as `about 5 (est.)`."""
+    """Read the number of each value like `read_quantities`, also in short texts such as `about 5 (est.)`."""
     read, decimal = _read(values)
     return [
         found or find_quantity(value, decimal=decimal)
@@ -554,7 +554,7 @@ def read_numbers(values: Sequence[str]) -> list[Quantity | None]:
 
 
 def numbers_of(items: Sequence[str]) -> list[Decimal]:
-    """The number of each entry; the other entries resolve ambiguous ones."""
+    """Read the number of each entry; other entries resolve ambiguous ones. Refuse different units."""
     in_column, decimal = _read(items)
     read = [
         found or quantity(item, decimal=decimal)

@@ -74,14 +74,14 @@ def read_pictures(pictures: Iterable[Image], path: str) -> Iterator[OcrPage]:
 
 
 def _rendered(page: PdfPage) -> tuple[Image, float]:
-    """The picture of a page, and its pixels per point."""
+    """Render a page; return the picture and its pixels per point."""
     width, height = page.get_size()
     scale = min(_PER_INCH / _POINTS, (_MAX_PIXELS / max(1.0, width * height)) ** 0.5)
     return page.render(scale=scale, grayscale=True).to_pil(), scale
 
 
 def _read_several(pictures: Iterable[tuple[Image, float]], path: str) -> Iterator[OcrPage]:
-    """Read some pictures at once: few are in memory, and PDFium makes them in one thread."""
+    """Read a few pictures at a time: few are in memory, and one thread renders them with PDFium."""
     check_ocr(path)
     os.environ["OMP_THREAD_LIMIT"] = "1"  # of Tesseract, which is slower with more
     waiting, n = iter(pictures), min(_AT_ONCE, os.cpu_count() or 1)

@@ -46,7 +46,7 @@ class PageImage:
 def boxes_of(
     source: str | Path | bytes, document: Document, spans: Sequence[Span]
 ) -> list[tuple[Box, ...]]:
-    """The boxes of spans of a document, one for each line of text; none where the file, or `source`, has another text or is no PDF."""
+    """Return the boxes of spans of a document, one for each line of text. A span has none if the file is not a PDF or has another text."""
     pages = [(int(number), start) for number, start in document.pages]
     starts = [start for _, start in pages]
     ends = [*starts[1:], len(document.text)]
@@ -76,13 +76,13 @@ def boxes_of(
 
 
 def page_images(source: str | Path | bytes, pages: Iterable[int]) -> dict[int, PageImage]:
-    """Pages of a PDF as pictures of at most 150 kB, by their numbers from 1; without those that cannot be drawn."""
+    """Render pages of a PDF as pictures of at most 150 kB, by number from 1; pages that cannot be drawn are left out."""
     made = _made("images", source, sorted(set(pages)))
     return {number: PageImage(base64.b64decode(image), *sizes) for number, image, *sizes in made}
 
 
 def _made(function: str, source: str | Path | bytes, pages: Sequence[Any]) -> list[Any]:
-    """What a function of the reader makes of pages; nothing if the file is not a PDF."""
+    """Call a function of the PDF reader for pages; return [] if the file is not a PDF."""
     name = "the PDF" if isinstance(source, bytes) else str(source)
     data = source if isinstance(source, bytes) else read_bytes(name, name)
     if not pages or not pdf.recognises(data):
@@ -92,7 +92,7 @@ def _made(function: str, source: str | Path | bytes, pages: Sequence[Any]) -> li
 
 
 def with_boxes(row: Mapping[str, Any], named: Iterable[str] = ()) -> dict[str, Any]:
-    """A row of results as JSON data, its evidence in PDFs with `boxes`, and with notes on what has none."""
+    """Add `boxes` to the evidence in PDFs of a result row, and notes on evidence without boxes."""
     boxed: dict[str, Any] = deepcopy(dict(row))
     notes: list[str] = []
     by_source: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
@@ -128,7 +128,7 @@ def with_boxes(row: Mapping[str, Any], named: Iterable[str] = ()) -> dict[str, A
 def _places(
     value: Any, passage: dict[str, Any] | None = None
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """What has a page in JSON data, each with the passage or the row that it is part of."""
+    """Yield the JSON objects with a page, each with the passage or row that contains it."""
     if isinstance(value, dict):
         passage = value if "source" in value and "start" in value else passage
         if passage is not None and "page" in value:

@@ -62,7 +62,7 @@ PARAGRAPH_BREAK = lazy_pattern(r"\n[^\S\n]*\n\s*")
 
 
 def paragraphs(text: str) -> tuple[Span, ...]:
-    """The paragraphs of a text, which blank lines separate, in order and without blanks around them."""
+    """Return the paragraphs of a text, which blank lines separate, without surrounding blanks."""
     edges = [0, *(m.end() for m in PARAGRAPH_BREAK.finditer(text)), len(text)]
     return tuple(span for a, b in pairwise(edges) for span in stripped(text, Span(a, b)))
 

@@ -75,7 +75,7 @@ _LEAST_ROW = 6.0  # points; rules that jut out farther have text between them
 
 
 def _missing(edges: Sequence[dict[str, Any]], way: str) -> Iterator[dict[str, Any]]:
-    """The outer rules that a table lacks in a direction: two rules or more across it jut out to the same place."""
+    """Yield missing outer rules: two or more crossing rules extend to the same place without a rule there."""
     near, far, begin, end = _WAYS[way]
     along = [edge for edge in edges if edge["orientation"] == way[0]]
     across = [edge for edge in edges if edge["orientation"] != way[0]]
@@ -158,7 +158,7 @@ def page_blocks(page: PageText, layer: PdfTextPage, grids: Sequence[Grid]) -> li
 
 
 def _with_header(text: str, boxes: Sequence[Sequence[float]], grid: Grid) -> Grid:
-    """A table that begins with figures, with the line above it if that names each column, well apart."""
+    """Add the line above a table as its header if the table starts with figures and the line has one separate word for each column."""
     pairs = zip(text, boxes, strict=True)
     placed = [(c, box, (box[1] + box[3]) / 2) for c, box in pairs if box[0] == box[0]]
     top, height = grid.ys[0], grid.ys[0] - grid.ys[1]
@@ -202,7 +202,7 @@ def _cell_at(grid: Grid, box: tuple[float, ...]) -> int | None:
 
 
 def _is_table(grid: Grid, cells: dict[int, Marked]) -> bool:
-    """Whether two rows have two cells with text, a third of the cells have text, and they are no prose."""
+    """Whether two rows have two filled cells, a third of all cells is filled, and the cells are not prose."""
     n_wide = sum(len({n for n in row if n in cells}) > 1 for row in grid.slots)
     n_cells = len({n for row in grid.slots for n in row})
     n_characters = sum(map(len, cells.values()))
@@ -210,7 +210,7 @@ def _is_table(grid: Grid, cells: dict[int, Marked]) -> bool:
 
 
 def _markdown(grid: Grid, cells: dict[int, Marked]) -> list[Marked]:
-    """Header, rule and rows; a merged heading stands above each of its columns, a merged value in each of its rows."""
+    """Format header, rule and rows; a merged heading is repeated in its columns, a merged value in its rows."""
     rows = [[cells.get(number, []) for number in row] for row in grid.slots]
     for row, numbers in zip(rows[1:], grid.slots[1:], strict=True):
         for j, (left, number) in enumerate(pairwise(numbers), 1):
@@ -230,7 +230,7 @@ def _made(text: str) -> Marked:
 
 
 class Place(NamedTuple):
-    """Whether the first table of a page goes on from the page before, its header repeated, and the last on the next page."""
+    """Whether the first table of a page continues one of the page before, with its header repeated, and whether the last continues on the next page."""
 
     is_continued: bool = False
     is_repeated: bool = False
@@ -238,7 +238,7 @@ class Place(NamedTuple):
 
 
 def places(pages: Sequence[list[Block]]) -> list[Place]:
-    """Where tables run over the page breaks between pages that follow one another."""
+    """Find tables that continue over page breaks."""
     made = [Place() for _ in pages]
     header = ""
     for i, (above, below) in enumerate(pairwise(pages)):
@@ -264,7 +264,7 @@ def _running(blocks: Sequence[Block]) -> set[str]:
 
 
 def _next_part(above: Sequence[Block], below: Sequence[Block]) -> Block | None:
-    """The first table of a page, if it has the columns of the last one of the page before, and no text is between."""
+    """Return the first table of a page if it has the columns of the last table before and no text is in between."""
     last = next((block for block in reversed(above) if _is_large(block)), None)
     first = next((block for block in below if _is_large(block)), None)
     if not (last and last.grid and first and first.grid):

@@ -111,7 +111,7 @@ def page_text(layer: PdfTextPage) -> PageText:
 
 
 def plain_text(layer: PdfTextPage) -> str:
-    """The text of a page, as in `page_text`, without the places and boxes, which take half of its time."""
+    """The text of `page_text` without indices and boxes, which take half of its time."""
     characters = _characters(layer)
     pieces: list[str] = []
     at = 0
@@ -135,7 +135,7 @@ def _cleaned(text: str) -> str:
 
 
 def _characters(layer: PdfTextPage) -> str:
-    r"""The characters of a page as PDFium numbers them; "\0" for what is none or is not on the page."""
+    r"""The characters of a page by PDFium's index; "\0" where there is no visible character."""
     from pypdfium2 import raw
 
     n = layer.count_chars()
@@ -180,7 +180,7 @@ class _Place(NamedTuple):
     object: tuple[float, float]  # the origin of the text object that the character is part of
 
     def to(self, other: _Place) -> tuple[float, float, float]:
-        """The gap to another character, its rise, in ems, and the cosine of the angle between the lines."""
+        """Return gap and rise to another character in ems, and the cosine of the angle between their lines."""
         dx, dy = other.x - self.x, other.y - self.y
         em = max(self.em, other.em)
         along = dx * self.ux + dy * self.uy
@@ -232,7 +232,7 @@ class _Places:
         return angle
 
     def n_objects(self, start: int, end: int) -> int:
-        """How many text objects some characters are part of."""
+        """Count the text objects of a range of characters."""
         n_objects: int = self._count(self._handle, start, end - start)
         return n_objects
 
@@ -242,7 +242,7 @@ _Run = tuple[int, int]  # The first and the last of some characters of one text 
 
 
 def _edits(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> list[_Edit]:
-    """What replaces which characters: blanks between words, superscripts, line breaks that are none, fields."""
+    """Return replacements in the text: blanks between words, superscripts, removed line breaks, values of fields."""
     places = _Places(layer)
     edits: list[_Edit] = [
         (found.start(), found.end(), [("-", found.start()), ("\n", -1)])
@@ -292,7 +292,7 @@ def _runs(places: _Places, characters: str, start: int, end: int) -> list[_Run]:
 
 
 def _turned(places: _Places, characters: str, start: int, end: int) -> Marked:
-    """A line that stands upside down: PDFium puts its text objects in the order of the page as it is shown."""
+    """Rewrite an upside-down line, whose text objects PDFium sorts by the page as it is shown."""
     made: Marked = []
     runs = _runs(places, characters, start, end)
     lines: list[list[_Run]] = []
@@ -312,7 +312,7 @@ def _turned(places: _Places, characters: str, start: int, end: int) -> Marked:
 
 
 def _letter_space(places: _Places, words: Sequence[Sequence[_Run]]) -> float:
-    """The gap between the characters of a line that is spaced out: each is a text object of its own."""
+    """The gap between the characters of a letter-spaced line, in which each is its own text object."""
     gaps = [
         places[one[0]].to(places[other[0]])[0]
         for word in words
@@ -325,7 +325,7 @@ def _letter_space(places: _Places, words: Sequence[Sequence[_Run]]) -> float:
 def _within(
     places: _Places, characters: str, runs: Sequence[_Run], usual: float
 ) -> Iterator[_Edit]:
-    """What parts the text objects of a word, and its superscripts, where letters are usually apart."""
+    """Yield blanks and breaks between the text objects of a word, and its superscripts; `usual` is the letter spacing."""
     joints = [places[one[1]].to(places[other[0]]) for one, other in pairwise(runs)]
     words = [list(runs[:1])]
     for (one, other), (gap, rise, cosine) in zip(pairwise(runs), joints, strict=True):
@@ -368,7 +368,7 @@ def _moved(places: _Places, characters: str, base: _Run, run: _Run) -> int:
 
 
 def _raised(characters: str, start: int, end: int, move: int) -> Iterator[_Edit]:
-    """A superscript with digits, and a subscript behind a digit, as characters that are no digits."""
+    """Replace a superscript with digits, or a subscript after a digit, by characters that are not digits."""
     text = characters[start:end]
     if move < 0 and start and characters[start - 1].isdigit() and text.isdecimal():
         yield start, end, [(chr(0x2080 + int(c)), start + i) for i, c in enumerate(text)]
@@ -392,7 +392,7 @@ def _visible_after(characters: str, at: int) -> int:
 
 
 def _mark(places: _Places, characters: str, start: int, end: int) -> Iterator[_Edit]:
-    """A superscript or subscript that PDFium takes for a word, or for the beginning of a line."""
+    """Replace a superscript or subscript that PDFium treats as a word or as the start of a line."""
     before, after = _visible_before(characters, start), _visible_after(characters, end)
     for base, one, other in ((before, before, start), (after, end - 1, after)):
         is_near = 0 <= base < len(characters) and abs(places[one].to(places[other])[0]) < _NEAR
@@ -405,7 +405,7 @@ def _mark(places: _Places, characters: str, start: int, end: int) -> Iterator[_E
 
 
 def _rejoined(places: _Places, characters: str, base: int, end: int) -> Iterator[_Edit]:
-    """The line break behind a superscript or subscript if the line goes on."""
+    """Remove the line break after a superscript or subscript if the line continues."""
     after = _visible_after(characters, end)
     if "\n" in characters[end:after] and after < len(characters):
         gap, _, _ = places[end - 1].to(places[after])
@@ -415,7 +415,7 @@ def _rejoined(places: _Places, characters: str, base: int, end: int) -> Iterator
 
 
 def _joints(places: _Places, characters: str) -> Iterator[_Edit]:
-    """Line breaks around a few characters that go on the line before, or that the next line goes on."""
+    """Remove line breaks around a few characters that continue the line before, or that the next line continues."""
     for found in _FEW.finditer("\n" + characters):
         start, end = found.start(), found.end() - 1
         before, after = _visible_before(characters, start), _visible_after(characters, end)
@@ -432,13 +432,13 @@ _TICK_ROOM = 40.0  # points from a box to tick to its label
 
 
 def _filled(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> Iterator[_Edit]:
-    """Values of fields behind the text left of them, ticks before the text right of them, else by name at the end."""
+    """Insert values of fields after the text to their left, ticks before the text to their right; others by name at the end."""
     first = _visible_after(characters, 0)
     along = _Places(layer)[first] if first < len(characters) else None
     ax, ay = (round(along.ux), round(along.uy)) if along else (1, 0)
 
     def shown(box: Sequence[float]) -> tuple[float, float, float, float]:
-        """Left, bottom, right and top as the text of the page runs, from a corner of the page."""
+        """Left, bottom, right and top in the direction of the text, from a corner of the page."""
         xs = sorted((box[0] * ax + box[1] * ay, box[2] * ax + box[3] * ay))
         ys = sorted((box[1] * ax - box[0] * ay, box[3] * ax - box[2] * ay))
         return xs[0], ys[0], xs[1], ys[1]
@@ -497,7 +497,7 @@ def hidden_layers(document: PdfDocument, data: bytes) -> frozenset[bytes]:
     places = {found[1]: found.end() for found in _OBJECT.finditer(plain)}
 
     def behind(found: re.Match[bytes] | None) -> bytes:
-        """What stands behind a key, of another object if the key names one."""
+        """The text after a key, or the object that it refers to."""
         if found is None:
             return b""
         start = places.get(found[1], len(plain)) if found[1] else found.end()
@@ -609,7 +609,7 @@ _ANNOTATIONS = {
 
 
 def left_out(page: PdfPage) -> Counter[str]:
-    """What a page has beside its text and its filled fields, in the singular → how many."""
+    """Count what a page has besides its text and filled fields, by its name in the singular."""
     from pypdfium2 import raw
 
     names = {getattr(raw, f"FPDF_ANNOT_{kind}"): name for kind, name in _ANNOTATIONS.items()}

@@ -1,4 +1,4 @@
-"""Values of fields that a document states, each with the passages that bear it out."""
+"""Extracted fields: value, state, and the passages that support it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class FieldResult:
-    """What became of one field."""
+    """The result of extracting one field."""
 
     state: FieldState
     value: FieldScalar = None  # None unless it is found; of a list, None: see `entries`

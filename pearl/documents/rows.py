@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
     @property
     def key(self) -> object:
-        """The identity of the row, whatever its value: place and text, or the key of a group."""
+        """The identity of the row, independent of its value: place and text, or the key of a group."""
         if self.spans:
             return self.spans[0].start, self.spans[-1].end, self.text
         if self.text and self.members and not self.is_figure:  # pairs may have the same text
@@ -61,7 +61,7 @@ class Row(NamedTuple):
 
 
 class Stated(NamedTuple):
-    """Of rows that a condition or a value selects: how many these are, of how many that state what is asked, and how many do not."""
+    """Counts of a selection: selected rows, rows that state the field in question, and rows that do not."""
 
     value: int
     of: int
@@ -144,7 +144,7 @@ class Rows(Sequence[Row]):
         return replace(self, rows=rows, doubtful=doubtful, totals=totals, pages=pages)
 
     def reordered(self, by: str = "") -> Rows:
-        """The rows in another order than the document's: that of the field `by`, if one gave it."""
+        """Mark the rows as sorted by the field `by`, or as not in the document's order."""
         return replace(self, is_in_order=False, sorted_by=by)
 
     @property

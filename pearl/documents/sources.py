@@ -1,4 +1,4 @@
-"""Named documents → one document, in which each has its place and its name before those of its files."""
+"""Join named documents into one document; the names of their files start with the name of the source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def with_sources(document: Document | None, sources: Iterable[Source]) -> Document:
-    """The document that plans call CTX, if there is one, and the sources; each keeps its text."""
+    """Join the document `CTX`, if any, and the named sources."""
     given = list(document.sources) or [Source(CTX, document)] if document else []
     named = list(sources)
     check_names(each.name for each in (*given, *named) if each.name != CTX or each in named)
@@ -49,7 +49,7 @@ def with_sources(document: Document | None, sources: Iterable[Source]) -> Docume
 
 
 def _renamed(document: Document, source: str) -> Document:
-    """The document with the name of its source before its own, or before that of each of its files."""
+    """Prefix the document's name, and the names of its files, with the name of its source."""
     prefix = f"{source}: "
     # The headings of files have their names, which tell a reader, too, what the source is.
     places = [start - len(heading(name)) + len("\n\n# ") for name, start in document.parts]

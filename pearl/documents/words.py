@@ -70,7 +70,7 @@ def words(text: str) -> list[str]:
 
 
 def shared_words(one: str, other: str) -> float:
-    """Token F1 (Rajpurkar et al., SQuAD, 2016): the harmonic mean of the shares of the words of both texts that both have, 0 to 1."""
+    """Return the token F1 of two texts, 0 to 1 (Rajpurkar et al., SQuAD, 2016)."""
     first, second = words(one), words(other)
     n_shared = (Counter(first) & Counter(second)).total()
     return 2 * n_shared / (len(first) + len(second))

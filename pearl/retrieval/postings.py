@@ -232,7 +232,7 @@ def encoded(term: str) -> bytes:
 
 
 def merge(parts: Sequence[Postings], numbers: Sequence[NDArray[np.int64]]) -> Postings:
-    """One index of the passages of several, equal to one built anew; `numbers` has their new numbers by part, -1 removes one."""
+    """Merge indexes; the result equals a new one. `numbers` has the new passage numbers by part, -1 removes a passage."""
     import numpy as np
 
     columns: dict[bytes, int] = {}

@@ -39,7 +39,7 @@ _OPERATORS = {
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One condition, as `year>=2005`, `title~wing` (contains) or `year=2005..2009`; all hold, those with `=` on one field are alternatives."""
+    """One condition: `year>=2005`, `title~wing` (contains) or `year=2005..2009`. All must hold; several `=` on one field are alternatives."""
 
     field: str
     tests: tuple[tuple[str, str], ...]
@@ -68,7 +68,7 @@ def parse_filter(text: str) -> Filter:
 
 
 def select(index: Index, filters: Iterable[Filter]) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
-    """The mask of the passages that meet all conditions, shape (passages,), and notes on those left out."""
+    """Return the mask of passages that meet all conditions, shape (passages,), and notes on undecided ones."""
     import numpy as np
 
     by_field: dict[str, list[Filter]] = {}

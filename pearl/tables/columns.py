@@ -1,4 +1,4 @@
-"""Rows → typed columns (numbers, dates, opening hours), the form in which texts are compared, and the tables that queries are about."""
+"""Rows → typed columns (numbers, dates, opening hours) and queryable tables."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def fold(text: str) -> str:
 
 
 def word_form(folded: str) -> str:
-    """A folded text as its words, with one blank before each and one at the end; an apostrophe within a word does not end it: `Modi'in`."""
+    """Return the words of a folded text, each with a blank before it, and one at the end; `Modi'in` is one word."""
     words = re.findall(r"[^\W_]+", re.sub(r"(?<=\w)'(?=\w)", "", folded))
     return f" {' '.join(words)} "
 
@@ -229,7 +229,7 @@ def typed_columns(rows: Rows, scale: int = 0) -> tuple[TypedColumn, ...]:
 
 
 def extended(column: TypedColumn, more: Sequence[str | None]) -> TypedColumn:
-    """The column with more cells, each read by itself as the kind of the column."""
+    """Append cells to a column; each is read alone as the kind of the column."""
     parsed = dict(column.parsed)
     for cell in set(more) - column.parsed.keys():
         if cell and column.kind == "hours" and (minutes := read_hours(cell)) is not None:
@@ -392,7 +392,7 @@ def date_parts(column: TypedColumn) -> list[TypedColumn]:
 
 
 def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> TypedColumn:
-    """The column of a formula; a row without one of its numbers, or a division by 0, is undecided."""
+    """Compute the column of a formula; a row is undecided if a number is missing or the divisor is 0."""
     columns = {name: known(name) for name in dict.fromkeys(columns_in(arithmetic))}
     names = {name: f"c{i}" for i, name in enumerate(columns)}
     steps = _steps(arithmetic, names)
@@ -500,7 +500,7 @@ class QueryTable:
         return self._queried.get(str(name))
 
     def known(self, name: Column) -> TypedColumn:
-        """As `column`, for a checked name."""
+        """Like `column` for a checked name."""
         column = self.column(name)
         assert column is not None
         return column
@@ -520,7 +520,7 @@ class QueryTable:
 
     @cached_property
     def with_others(self) -> QueryTable:
-        """The table with its totals, and then its doubtful rows that are none, as its last rows."""
+        """The table with its totals, then its other doubtful rows, appended."""
         totals = self.rows.totals
         known = {row.key for row in totals}
         doubtful = (row for row in self.rows.doubtful if row.key not in known)

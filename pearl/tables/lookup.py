@@ -1,4 +1,4 @@
-"""A question about a table, answered by a query that a model writes: prompt with the terms and rows that it means, reply, repair, answer."""
+"""Answer a question about a table by a query that a model writes: prompt, reply, repair, answer."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _WORD_WEIGHT = 3.0  # weight of a word relative to a trigram
 
 
 def synonyms_of(question: str) -> list[str]:
-    """The other phrases of every group of which the question has one."""
+    """Return the synonyms of phrases in a question."""
     stems, others = terms(question), read_synonyms(SYNONYMS)
     longest = max(map(len, others))
     found: dict[str, None] = {}

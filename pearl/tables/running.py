@@ -1,4 +1,4 @@
-"""A checked query + its table → its answer, with the rows behind every line; a row is undecided if a cell of its conditions is."""
+"""A checked query + its table → the answer with the rows behind every line; undecided cells make rows undecided."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def run(query: Query, table: QueryTable) -> Answer:
 
 
 def _stated(query: Query, table: QueryTable, verdicts: Sequence[Verdict]) -> Stated | None:
-    """Of how many rows a count is, if it orders the values of one column: of those that meet the other conditions and state it."""
+    """For a count that compares one column: count the rows that meet the other conditions and state this column."""
     parts = _parts(query.where)
     ordered = [one for one in parts if isinstance(one, Condition) and one.op in ORDERED]
     is_count = not query.group and [one.function for one in query.aggregate] == ["count"]
@@ -157,7 +157,7 @@ def _stated(query: Query, table: QueryTable, verdicts: Sequence[Verdict]) -> Sta
 def _with_others(
     query: Query, table: QueryTable, verdicts: list[Verdict]
 ) -> tuple[QueryTable, list[Verdict], tuple[Row, ...]]:
-    """The table and verdicts with the totals that a query asks for by name, and the doubtful rows that may meet it."""
+    """Add the totals that a query asks for by name; also return the doubtful rows that may meet it."""
     n, n_totals, whole = len(table), len(table.rows.totals), table.with_others
     others = list(_verdicts(query.where, whole))[n:]
     # A name that rows have, too, means these rows: "Total" is in "Total Wine & More".
@@ -264,7 +264,7 @@ def _read(column: TypedColumn, cell: str, test: Callable[[Any, Any], Verdict]) -
 
 
 def _containment(value: str) -> Test:
-    """A text in Latin letters matches only at the beginning of a word; marks that do not join words, as in C++, must match, too."""
+    """Test whether a cell contains a text: at the start of a word, with special marks as in C++."""
     text = fold(value)
     words = word_form(text).rstrip()
     if not text.isascii() or not words:

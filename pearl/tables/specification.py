@@ -1,4 +1,4 @@
-"""A query of a table as data, without code: what is selected, which rows, how grouped and sorted; also a form for decoders."""
+"""A query of a table as data: columns, conditions, groups, sort keys; and its schema for decoders."""
 
 from __future__ import annotations
 
@@ -330,7 +330,7 @@ _KINDS = lazy_pattern(r"(?:.*\b)?(?:Condition|AllOf|AnyOf|Not)\b.*|<\w+>|int|flo
 
 
 def _flaw(error: ValidationError) -> str:
-    """The most specific of pydantic's errors: of the alternatives, the one that was probably meant."""
+    """Return the most specific of pydantic's errors, which is probably of the alternative that was meant."""
     found = error.errors(include_url=False, include_context=False)
     said = [one for one in found if one["type"] not in ("missing", "extra_forbidden")]
     one = max(said or found, key=lambda each: len(each["loc"]))

@@ -87,7 +87,7 @@ def operands(program: str) -> frozenset[Decimal]:
 
 
 def gold_passages(page: str, program: str) -> tuple[str, ...]:
-    """All rows of a page's table, else the sentences of its text, with a number of a program, whatever its sign: a few may be too many."""
+    """Return the table rows, else the sentences, with a number of the program in any sign; a few may be wrong."""
     passages = [(text, is_row, _numbers(text, is_row=is_row)) for text, is_row in _passages(page)]
     found: set[int] = set()
     for number in operands(program):

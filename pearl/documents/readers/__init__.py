@@ -41,7 +41,7 @@ OPTIONS: ContextVar[ReaderOptions] = ContextVar("OPTIONS", default=ReaderOptions
 
 @contextmanager
 def reading(options: Mapping[str, Any]) -> Iterator[None]:
-    """Put the options of readers among some settings in force."""
+    """Apply the reader options among some settings within the `with` block."""
     names = [field.name for field in fields(ReaderOptions) if field.name in options]
     token = OPTIONS.set(replace(OPTIONS.get(), **{name: options[name] for name in names}))
     try:
@@ -68,7 +68,7 @@ class ReaderText(str):
 
 
 def not_read(counts: Mapping[str, int]) -> tuple[str, ...]:
-    """The note of a `ReaderText` that names what the file has and the text lacks, each in the singular with its count."""
+    """Return the note that names what a reader left out, from names in the singular with counts."""
     named = [
         f"{n:,} {what}{'' if n == 1 else 'es' if what.endswith('x') else 's'}"
         for what, n in counts.items()

@@ -167,7 +167,7 @@ _MOVED = {"superscript": RAISE, "subscript": LOWER}
 
 
 def _hidden(sheet: Worksheet, n_rows: int, n_columns: int) -> tuple[set[int], set[int]]:
-    """The numbers of the rows and columns that are not shown: hidden or filtered out; none if all is read."""
+    """Return the numbers of hidden or filtered rows and of hidden columns; none if hidden cells are read."""
     if OPTIONS.get().hidden:
         return set(), set()
     is_default = bool(sheet.sheet_format.zeroHeight)
@@ -213,7 +213,7 @@ def _count(row: Sequence[str]) -> int:
 
 
 def _stretches(table: Grid) -> list[tuple[int, int]]:
-    """The columns of each table side by side; they are one unless each has two headings or more."""
+    """Return the column ranges of tables side by side; ranges are one table unless each has two headings or more."""
     if not table:
         return []
     used = [any(row[i] for row in table) for i in range(len(table[0]))]

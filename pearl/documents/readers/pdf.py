@@ -152,7 +152,7 @@ def _texts(document: PdfDocument, path: str) -> Iterator[_Page]:
 def _put_tables(
     texts: list[str], numbers: Sequence[int], data: bytes, document: PdfDocument
 ) -> set[int]:
-    """Put ruled tables into the texts of pages; the pages that go on with a table of the page before."""
+    """Put ruled tables into the texts of pages; return the pages that continue a table of the page before."""
     pages: list[list[pdf_tables.Block]] = [[] for _ in texts]
     for number, grids in pdf_tables.find_grids(data, numbers):
         with closing(document[number]) as page, closing(page.get_textpage()) as layer:
@@ -167,7 +167,7 @@ def _put_tables(
 def _put_ocr(
     texts: list[str], numbers: Sequence[int], document: PdfDocument, path: str
 ) -> tuple[dict[int, float], list[str]]:
-    """Read pages by OCR, unless it is off: the confidence for each page from 1, and notes."""
+    """Read pages by OCR unless it is off; return the confidence by page from 1, and notes."""
     how = OPTIONS.get().ocr
     confidences: dict[int, float] = {}
     reason = "no text layer; --ocr auto reads it" if how == "off" else "OCR recognises no text"
@@ -201,7 +201,7 @@ def _pages(document: PdfDocument, numbers: Iterable[int]) -> Iterator[PdfPage]:
 
 
 def _is_unreadable(layer: PdfTextPage, text: str) -> bool:
-    """Whether fonts do not tell which characters they show, so that pdfium gives other ones."""
+    """Whether fonts lack the mapping to characters, so that PDFium returns wrong ones."""
     from pypdfium2 import raw
 
     share = len(_STRANGE.findall(text)) / max(len(text), 1)
@@ -214,7 +214,7 @@ def _is_unreadable(layer: PdfTextPage, text: str) -> bool:
 
 
 def _joined(pages: Iterable[str], continued: Collection[int] = ()) -> str:
-    """The pages as one text; a form feed ends each, after a blank line unless a table goes on."""
+    """Join pages; a form feed ends each, after a blank line unless a table continues."""
     pieces: list[str] = []
     n_ended = 0
     for number, text in enumerate(pages):
@@ -240,7 +240,7 @@ class _Rectangle(NamedTuple):
 
 
 def boxes(data: bytes, path: str, pages: Sequence[tuple[int, str, list[tuple[int, int]]]]) -> str:
-    """The boxes of spans of pages (number, text in the document, spans of it), as JSON: by page, by span, four numbers for each line."""
+    """Return the boxes of spans of pages (number, text, spans) as JSON: for each page and span, four numbers per line."""
     made: list[list[list[_Rectangle]]] = []
     with _opened(data, path) as document:
         for number, text, spans in pages:
@@ -266,7 +266,7 @@ def _visible(text: str) -> str:
 
 
 def _text_like(text: str, data: bytes, number: int, layer: PdfTextPage) -> PageText:
-    """The text of a page with the places of its characters, with tables if the document has them; "" for OCR."""
+    """Return the text of a page with its indices, with tables if the document has them; "" if OCR reads the page."""
     if OPTIONS.get().ocr == "force":
         return PageText("", [], [])
     own = page_text(layer)
@@ -321,7 +321,7 @@ def _lines(layer: PdfTextPage, page: PageText, start: int, end: int) -> list[_Re
 
 
 def _runs(indices: Iterable[int]) -> list[tuple[int, int]]:
-    """The first and the last of characters that follow one another, apart from blanks."""
+    """Return first and last index of consecutive characters, ignoring blanks."""
     runs: list[tuple[int, int]] = []
     for index in indices:
         if index < 0:

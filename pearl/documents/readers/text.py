@@ -56,7 +56,7 @@ def read(data: bytes, path: str) -> ReaderText:
 
 
 def decode(data: bytes, path: str, *, declared: str | None = None) -> ReaderText:
-    """Decode bytes: by byte order mark, as UTF-8, as declared, by line, or by their statistics, which a note says."""
+    """Decode bytes by byte order mark, as UTF-8, as declared, by line, or by statistics; a note tells of a guess."""
     text, note = _decode(data, path, declared)
     return ReaderText(text, notes=[note] if note else [])
 
@@ -113,7 +113,7 @@ def _decode_strictly(data: bytes, encoding: str, path: str) -> str:
 
 
 def _is_damaged_utf_8(data: bytes) -> bool:
-    """Whether bytes are damaged UTF-8: another encoding has fewer of its sequences, by accident, than invalid bytes."""
+    """Whether bytes are damaged UTF-8: they have more valid UTF-8 sequences than invalid bytes."""
     try:
         data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -125,7 +125,7 @@ def _is_damaged_utf_8(data: bytes) -> bool:
 
 
 def _decode_by_line(data: bytes) -> tuple[str, str] | None:
-    """The text of lines in UTF-8 and others in cp1252, with a note; None if no such mixture is certain."""
+    """Decode lines in UTF-8 mixed with lines in cp1252, with a note; None unless this mixture is certain."""
     # A damaged line has a sequence of UTF-8, one in another alphabet long runs of letters beyond ASCII.
     decoded, others, n_utf_8 = list[str](), list[int](), 0
     lines = data.split(b"\n")

@@ -141,7 +141,7 @@ class _WordFile:
         return list(shown)
 
     def _of_part(self, part: Part) -> str:
-        """The text of another part, whose references are its own."""
+        """The text of another part, with references resolved in that part."""
         before, self._part = self._part, part
         text = self._with_notes(part_xml(part)).strip()
         self._part = before
@@ -220,7 +220,7 @@ class _WordFile:
         return f"{begin}{inner}{END}" if begin and inner.strip() and not is_marked else inner
 
     def _note(self, reference: _Element, kind: str) -> str:
-        """The mark of a note, whose text is put below the block; a comment has no mark."""
+        """Return the mark of a note and put its text below the block; comments have no mark."""
         notes = self._related.get(f"{kind}s")
         wanted = _attribute(reference, "id")
         note = next((each for each in (() if notes is None else notes) if _attribute(each, "id") == wanted), None)  # fmt: skip
@@ -327,7 +327,7 @@ class _Lists:
         return _attribute(_child(self._numbers.get(number), "abstractNumId"))
 
     def _levels(self, number: str) -> tuple[dict[int, _Element], dict[int, int], list[int]]:
-        """The levels of a list, their first numbers, and those that begin again with the list."""
+        """Return the levels of a list, their first numbers, and the levels that restart with the list."""
         if number in self._known:
             return self._known[number]
         abstract = self._abstract.get(self._abstract_of(number))

@@ -1,4 +1,4 @@
-"""Tables of a document, in the forms of the unit `record`: rows of typed columns, with a span for every cell."""
+"""Tables of a document, in the forms of the unit `record`, with the span and the number of every cell."""
 
 from __future__ import annotations
 

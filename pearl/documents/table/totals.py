@@ -1,4 +1,4 @@
-"""Rows of a table that sum up others, by their figures or names, and the rows that certainly are rows, apart from these."""
+"""Separate the rows of a table from its totals, which figures or names reveal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MAX_ROUNDED = Decimal("0.01")
 
 
 class Totals(NamedTuple):
-    """The totals among rows, by index, in the words of notes."""
+    """Indices of the totals among rows, each with the text of its note."""
 
     certain: Mapping[int, str] = {}
     possible: Mapping[int, str] = {}
@@ -94,7 +94,7 @@ def find_totals(layout: Layout) -> Totals:
 
 
 class _Sums:
-    """A column of figures, and what the rows before each row come to, without totals."""
+    """A column of figures with running sums, without totals."""
 
     def __init__(self, numbers: Sequence[Decimal | None]) -> None:
         self.numbers = numbers
@@ -110,7 +110,7 @@ class _Sums:
         self._starts.setdefault(self.before[-1], []).append(i + 1)
 
     def starts(self, i: int) -> list[int]:
-        """The last rows from which the sum up to row `i` is its figure."""
+        """The last starts of blocks whose sum up to row `i` equals its figure."""
         return self._starts.get(self.before[i] - (self.numbers[i] or 0), [])[-_MAX_STARTS:]
 
     def total(self, start: int, end: int) -> Decimal:
@@ -143,7 +143,7 @@ class _Finder:
         self._sums: list[_Sums] = []
 
     def totals(self) -> Totals:
-        """Judge the rows that have a word for totals, no label, or the last place."""
+        """Classify rows with a word for totals, rows without a label, and the last row."""
         if self._figures:
             words = [set(filter(names_total, set(cells))) for cells in self._cells.values()]
             named = {
@@ -182,7 +182,7 @@ class _Finder:
                 sums.add(i, is_total=is_total)
 
     def _read_up(self) -> None:
-        """Compare what is only called a total with the rows below, up to the next one or all."""
+        """Compare rows that are only called totals with the rows below them, up to the next total or the end."""
         for i, end in list(pairwise([*self._possible, self._n])):
             if self._sums_up(i, [(i + 1, end), (i + 1, self._n)], 2):
                 del self._possible[i]
@@ -220,7 +220,7 @@ class _Finder:
                 return
 
     def _judge_last(self) -> None:
-        """A last row of any name, all of whose figures, two or more, are the sums of all others, may be a total."""
+        """The last row may be a total if two or more figures, and no other, are the sums of all other rows."""
         found = {*self._certain, *self._possible}
         last = self._n - 1
         n_sums = 0
@@ -255,7 +255,7 @@ class _Finder:
         return f"row {i + 1:,}" + (f" '{shortened(label, 60)}'" if label else " without a name")
 
     def _shown(self, i: int, start: int, end: int) -> str:
-        """A total with what it sums up, or with its first figure that is another number."""
+        """Describe a total: what it sums up, or its first figure that differs from the sum."""
         n_rows = self._n_rows[end] - self._n_rows[start]
         rows = f"{n_rows:,} row{'s' * (n_rows != 1)}"
         filled = [sums for sums in self._sums if sums.numbers[i]]
@@ -287,7 +287,7 @@ MIN_GROUPS = 3
 
 
 class Parted(NamedTuple):
-    """The rows of a table; `doubtful` may be rows, and `totals` has all rows that sum up others or may do so."""
+    """The rows of a table. `doubtful` rows may not be rows; `totals` are certain and possible totals."""
 
     rows: tuple[Row, ...]
     doubtful: tuple[Row, ...] = ()
@@ -296,7 +296,7 @@ class Parted(NamedTuple):
 
 
 def part_rows(rows: Sequence[Row], fields: Sequence[Mapping[str, str | None]] = ()) -> Parted:
-    """Part the rows of one table; `fields` are those of the table if its rows have more."""
+    """Separate the rows of one table; `fields` are the table's own fields if the rows have more."""
     fields = fields or [row.fields for row in rows]
     if not any(fields):
         return Parted(tuple(rows))  # parts of a text
@@ -351,7 +351,7 @@ def _first_row_of_units(layout: Layout) -> tuple[bool, str]:
 def _strays(
     rows: Sequence[Row], fields: Sequence[Mapping[str, str | None]]
 ) -> Iterator[tuple[str, set[int]]]:
-    """Rows that may not belong to the table or not be read as they are meant, with the reason."""
+    """Yield rows that may not belong to the table or may be misread, with the reason."""
     names = list(fields[0]) if fields else []
     are_beside = any(  # a name before a column without one is repeated after it
         name.startswith("column ") and any(f"{before} (2)" in names[i:] for before in names[:i])

@@ -64,7 +64,7 @@ def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = Non
 
 
 def left_out(text: str, pieces: Sequence[Piece]) -> tuple[Span, ...]:
-    """The spans of a text that belong to no piece, except headers of tables and lines without letters and digits."""
+    """Return the spans outside of all pieces, except table headers and text without letters and digits."""
     names = set(_WORD.findall(" ".join(dict.fromkeys(n for piece in pieces for n in piece.fields))))
     found: list[Span] = []
     at = 0

@@ -297,7 +297,7 @@ _KEYED = lazy_pattern(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)
 
 
 def find_blocks(text: str) -> list[Piece]:
-    """The paragraphs that have at least two different keys and begin with one, or, if they are several alike, with one line above it."""
+    """Find paragraphs with two or more different keys; several alike may have one line above the keys."""
     found: list[tuple[Piece, int, bool]] = []
     for span in paragraphs(text):
         keyed = [
@@ -353,7 +353,7 @@ def find_cells(text: str) -> list[Piece]:
 
 
 def _tables(text: str, delimiter: str) -> list[Piece]:
-    """The rows of all tables; each but the first begins below a blank line, and all its rows are equally wide."""
+    """Find the rows of all tables; each table but the first starts after a blank line and has equally wide rows."""
     source = StringIO(text, newline="\n")  # only "\n" ends a line
     pieces: list[Piece] = []
     n_vain = end = 0
@@ -414,7 +414,7 @@ def _is_name(cell: str) -> bool:
 
 
 def _is_table(line: str, header: list[str], rows: list[_Row]) -> bool:
-    """Whether half of the rows are as wide as the header; nearly all if its names are long, all if it may be a sentence."""
+    """Whether half of the rows have the header's width; nearly all if names are long, all if the header may be a sentence."""
     if not rows or OF_RULES.issuperset("".join(rows[0].cells)):
         return False  # a header alone, or Markdown
     n_wide = sum(len(row.cells) == len(header) for row in rows)

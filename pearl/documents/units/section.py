@@ -201,7 +201,7 @@ def _is_alone(line: str) -> bool:
 
 
 def _ends(text: str, headings: Sequence[_Heading]) -> Iterator[_Heading]:
-    """Where labels with values end that are no sentences: what follows their paragraph has no heading."""
+    """Yield ends of sections whose label has a short value: the text after the paragraph has no heading."""
     for heading, following in zip_longest(headings, headings[1:]):
         end = following.start if following else len(text)
         blank = PARAGRAPH_BREAK.search(text, heading.end, end) if heading.level == 1 else None
@@ -211,7 +211,7 @@ def _ends(text: str, headings: Sequence[_Heading]) -> Iterator[_Heading]:
 
 
 def _without_lists(text: str, headings: list[_Heading]) -> list[_Heading]:
-    """The headings, without items of lists: most have no text below, or they are few, and the text has no `1.1`."""
+    """Remove list items from headings: most have no text below, or there are few and the text has no `1.1`."""
     n_items = n_empty = 0
     for heading, following in zip_longest(headings, headings[1:]):
         if heading.level == _ITEM:

@@ -34,7 +34,7 @@ _LEAST_PARAGRAPHS = 0.5
 
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
-    """Every turn, with `Speaker` and `Time`; of a short conversation each line or paragraph, else the colons are those of prose."""
+    """Return every turn with `Speaker` and `Time`. In a short text every line or paragraph must be a turn."""
     starts = max((list(style.finditer(text)) for style in _STYLES), key=len)
     speakers = {match["name"] for match in starts}
     is_short = len(starts) < 2 * len(speakers)

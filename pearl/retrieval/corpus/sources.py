@@ -37,7 +37,7 @@ DIGEST = 16  # Bytes of a digest
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of a corpus, with its unique label; names of rows do not need it if the file `is_alone`."""
+    """A file of a corpus with its unique label; names of rows omit the label if the file `is_alone`."""
 
     path: str
     label: str
@@ -66,7 +66,7 @@ _ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
 
 @dataclass(frozen=True, slots=True)
 class CorpusFiles:
-    """The files of a corpus, and what of folders is not among them: how many files of other kinds, and notes on the rest."""
+    """The files of a corpus, the number of other files in its folders, and notes on what was left out."""
 
     files: tuple[SourceFile, ...]
     n_other: int = 0
@@ -74,7 +74,7 @@ class CorpusFiles:
 
 
 def find_files(named: Sequence[str | Path], without: Collection[Path] = frozenset()) -> CorpusFiles:
-    """The files of a corpus, each once; of folders no hidden files, links to outside, pictures beside documents, nor those `without`."""
+    """Find the files of a corpus. Folders give no hidden files, links to outside, pictures beside documents, nor files in `without`."""
     if not named:
         raise UsageError("missing corpus", help="name a folder or files")
     in_folders = {*document_suffixes(), *_ROW_SUFFIXES[:-1]}  # most `.json` files are settings
@@ -142,7 +142,7 @@ def _is_there(path: str) -> bool:
 def _in_folder(
     folder: str, suffixes: Collection[str], without: Collection[Path]
 ) -> tuple[list[str], int, int, int]:
-    """The paths of the files of a folder that are read, and how many are of other kinds, outside, and left out."""
+    """Return the paths to read, and the numbers of files of other kinds, outside of the folder, and in `without`."""
     taken: list[str] = []
     others = outside = n_written = 0
     names = {path.name for path in without}

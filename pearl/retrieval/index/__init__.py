@@ -27,7 +27,7 @@ DOCUMENT = "document"  # The field that every passage has: the name of its docum
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Index:
-    """Passages and documents, created on access, that can be searched, with their vectors if computed; `opened` if they are of a folder."""
+    """Searchable passages and documents, created on access; `vectors` if computed, `opened` if the index is in a folder."""
 
     contents: Contents
     stem: Stem

@@ -1,4 +1,4 @@
-"""A corpus → its index: read from its folder and brought up to date by the stamps of files and digests of documents, or built."""
+"""Open the index of a corpus: read it from its folder and update it by file stamps and document digests, or build it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def write_arrays(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
 
 
 def _seal(path: Path, found: os.stat_result) -> None:
-    """Note that a file is whole, as long as it has these times, which no program can set, so that its digest need not be compared."""
+    """Record the times of a verified file, which no program can set, to skip its digest next time."""
     with suppress(OSError):  # where it cannot be written, the digest is compared each time
         seal = path.with_suffix(".seal")
         seal.touch(0o600)
@@ -204,7 +204,7 @@ class IndexFolder:
                 path.unlink(missing_ok=True)
 
     def spilled(self, contents: Contents) -> Contents:
-        """Contents moved from memory into a mapped file that has no name any more."""
+        """Move contents from memory into an unlinked mapped file."""
         path = self.path / "part.new"
         write_arrays(path, {}, flat(contents))
         _, arrays = read_arrays(path)

@@ -32,7 +32,7 @@ class Searchable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query that is ready: its terms with their weights, its vector of unit length if needed, the passages that may be found."""
+    """An analysed query: weighted terms, vector of unit length if needed, mask of allowed passages."""
 
     terms: Mapping[str, float]
     vector: NDArray[np.float32] | None = None
@@ -74,7 +74,7 @@ def method_names() -> tuple[str, ...]:
 
 
 def top(numbers: NDArray[np.int32], scores: NDArray[np.float64], k: int) -> Ranking:
-    """The `k` best of some different passages, by score, then by number."""
+    """Return the `k` best passages by score, then by number."""
     import numpy as np
 
     if k <= 0:
