@@ -42,6 +42,7 @@ from pearl.tables.specification import (
     Query,
     Where,
     conditions,
+    describe,
 )
 
 _MARKS = lazy_pattern(r"[^\w\s'.,;:/&-]")  # characters other than those that join words
@@ -432,22 +433,6 @@ def _heading(one: Aggregate, table: QueryTable) -> str:
     if unit and one.column and (column := table.known(one.column)) and scale_of(column.name):
         unit = column.unit  # the name says the scale
     return f"{one.name} ({unit})" if unit else one.name
-
-
-def describe(where: Where | None) -> str:
-    """A condition in words."""
-    match where:
-        case None:
-            return "no condition"
-        case Condition():
-            values = ", ".join(f'"{value}"' for value in where.value)
-            return f"{where.column} {where.op} {values}".rstrip()
-        case AllOf():
-            return " and ".join(f"({describe(one)})" for one in where.all)
-        case AnyOf():
-            return " or ".join(f"({describe(one)})" for one in where.any)
-        case Not():
-            return f"not ({describe(where.no)})"
 
 
 def why_empty(query: Query, table: QueryTable) -> str:

@@ -193,15 +193,15 @@ Where = Condition | AllOf | AnyOf | Not
 _SIGNS = {"before": "<", "after": ">", "at least": "≥", "at most": "≤"}
 
 
-def _told(where: Where) -> str:
-    """A condition for people."""
+def describe(where: Where) -> str:
+    """A condition in words: `(Age ≥ '65' and City is 'Lod')`."""
     match where:
         case AllOf(all=conditions) | AnyOf(any=conditions):
             word = " and " if isinstance(where, AllOf) else " or "
-            told = word.join(map(_told, conditions))
+            told = word.join(map(describe, conditions))
             return told if len(conditions) == 1 else f"({told})"
         case Not():
-            return f"not ({_told(where.no)})"
+            return f"not ({describe(where.no)})"
         case Condition():
             values = ", ".join(f"'{value}'" for value in where.value)
             return f"{where.column} {_SIGNS.get(where.op, where.op)} {values}".rstrip()
@@ -248,7 +248,7 @@ class Query(_Model):
         wanted = [one.name for one in self.aggregate] or list(map(str, self.select)) or ["rows"]
         parts = [", ".join(wanted)]
         if self.where is not None:
-            parts.append(f"where {_told(self.where)}")
+            parts.append(f"where {describe(self.where)}")
         if self.group:
             parts.append(f"by {', '.join(self.group)}")
         if self.sort:

@@ -51,7 +51,7 @@ def test_of_a_year_that_no_row_has_nothing_is_found_and_the_years_are_told() -> 
     asked = {"where": {"all": [where("Year", "is", "2015"), where("Item", "is", "sales")]}}
     answer, _ = look_up(LONG, asked, asked)
     assert answer.status == "nothing_found"
-    assert any('no row meets: Year is "2015" (Year has: 2013, 2014)' in n for n in answer.notes)
+    assert any("no row meets: Year is '2015' (Year has: 2013, 2014)" in n for n in answer.notes)
 
 
 def test_a_field_of_a_year_that_is_not_there_ends_the_plan_with_those_that_are() -> None:

@@ -91,7 +91,7 @@ def test_an_empty_result_goes_back_once_with_its_cause() -> None:
     model = Model(wrong, OCULIST)
     answer = asyncio.run(look_up("Where is an oculist in Tel Aviv?", Lookup(TABLE), model))
     assert len(answer.lines) == 1
-    assert 'no row meets: City is "Tel Aviv" (City has: Tel Aviv-Yafo' in model.shown[1][-1][1]
+    assert "no row meets: City is 'Tel Aviv' (City has: Tel Aviv-Yafo" in model.shown[1][-1][1]
 
 
 def test_an_empty_answer_stands_if_the_model_repeats_the_query() -> None:
@@ -99,7 +99,7 @@ def test_an_empty_answer_stands_if_the_model_repeats_the_query() -> None:
     eilat = query(where={"column": "City", "op": "is", "value": "Eilat"})
     answer = asyncio.run(look_up("Who is in Eilat?", Lookup(TABLE), Model(eilat, eilat)))
     assert answer.lines == ()
-    assert any('no row meets: City is "Eilat"' in note for note in answer.notes)
+    assert any("no row meets: City is 'Eilat'" in note for note in answer.notes)
     answer = asyncio.run(look_up("Who tells no wait?", Lookup(TABLE), Model(nothing)))
     assert [line.cells[0] for line in answer.lines] == ["Lod Clinic"]
 
