@@ -11,8 +11,7 @@ import pytest
 
 from pearl.documents.pages import with_boxes
 from tests.cli.terminal import Terminal
-from tests.documents.readers.test_pdf import ENCRYPTED, make_pdf
-from tests.documents.readers.test_pdf_tables import make_report
+from tests.documents.readers.test_pdf import ENCRYPTED, make_pdf, make_report
 from tests.root import ROOT
 
 WHY = "Why did Nils sell the boat?"

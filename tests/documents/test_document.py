@@ -1,7 +1,8 @@
-"""Files, standard input and strings as documents; everything that can be wrong with them."""
+"""Documents: files and strings, kinds, parts, rows, digests."""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import threading
@@ -11,18 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pearl.documents.digest import digest, file_sha256, text_sha256
 from pearl.documents.document import (
     AT_ONCE,
     Document,
+    DocumentKind,
     from_text,
     join,
+    kind_by_name,
     limit_bytes,
     load,
     load_at_once,
     part_spans,
 )
-from pearl.errors import DataError, UsageError
-from tests.skips import needs_pipes
+from pearl.documents.rows import Row, Rows
+from pearl.errors import DataError, Span, UsageError
+from pearl.retrieval.corpus import CorpusDocument
+from pearl.retrieval.index import Index
+from tests.skips import NO_LARGE, needs_pipes
 
 
 def write(folder: Path, data: bytes | str, name: str = "a.txt") -> Path:
@@ -235,3 +242,82 @@ def test_join_puts_documents_under_headings_and_finds_them_again() -> None:
     with pytest.raises(DataError, match="no document to join"):
         join([])
     assert one.locate(3) == ("a.txt", 3)
+
+
+CSV = "City,Fee\nHaifa,120\nEilat,90\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        ("fees.csv", CSV, "table"),
+        ("fees.TSV", CSV.replace(",", "\t"), "table"),
+        ("fees.jsonl", '{"City": "Haifa"}\n{"City": "Eilat"}\n', "table"),
+        ("fees.json", '[{"City": "Haifa"},\n {"City": "Eilat"}]', "table"),
+        ("settings.json", '{"City": "Haifa", "Fee": 3}', "document"),
+        ("story.csv", "It rained all day. Ada slept.\n\nThen she sold the boat.\n", "document"),
+        ("report.md", "# Fees\n\n| City | Fee |\n|---|---|\n| Haifa | 120 |\n", "document"),
+        ("page.html", "<table><tr><th>City</th></tr><tr><td>Haifa</td></tr></table>", "document"),
+        ("notes.txt", CSV, "document"),
+    ],
+)
+def test_a_file_of_records_is_a_table_but_a_text_with_a_table_is_not(
+    tmp_path: Path, name: str, text: str, kind: DocumentKind
+) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    assert load(path).kind == load(path, name="row 7").kind == kind
+
+
+def test_a_long_table_is_known_by_its_first_records() -> None:
+    assert from_text("City,Note\n" + 'Haifa,"a, b"\n' * 5_000, "long.csv").kind == "table"
+
+
+def test_workbooks_and_parquet_are_tables_whatever_they_are_called(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason=NO_LARGE)
+    parquet = pytest.importorskip("pyarrow.parquet", reason=NO_LARGE)
+    path = tmp_path / "fees.txt"
+    parquet.write_table(pyarrow.table({"City": ["Haifa", "Eilat"]}), path)
+    assert load(path).kind == "table"
+    assert kind_by_name("fees.xlsx") == kind_by_name("fees.parquet") == "table"
+
+
+def test_the_kind_of_joined_documents_and_of_an_index() -> None:
+    table, text = from_text(CSV, "a.csv"), from_text("It rained.", "b.txt")
+    assert join([table, from_text(CSV, "c.csv")]).kind == "table"
+    assert join([table, text]).kind == "document"
+    assert Index.build([CorpusDocument("a", "one")]).document().kind == "corpus"
+
+
+PARTS = st.lists(st.text(st.characters(codec=None), max_size=4) | st.binary(max_size=4), max_size=4)
+
+
+def test_texts_and_files_have_the_sha256_of_their_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("é\n".encode())
+    assert text_sha256("é\n") == file_sha256(path) == hashlib.sha256(b"\xc3\xa9\n").hexdigest()
+    assert len(text_sha256("\ud800")) == 64
+
+
+@given(PARTS, PARTS)
+def test_other_parts_have_another_digest(one: list[str | bytes], other: list[str | bytes]) -> None:
+    def data(parts: list[str | bytes]) -> list[bytes]:
+        return [
+            part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+            for part in parts
+        ]
+
+    assert (digest(one) == digest(other)) == (data(one) == data(other))
+
+
+def test_the_repr_of_many_rows_is_short() -> None:
+    """`asyncio.run` makes the text of what the main task returns: seconds for 10,000 rows in full."""
+    rows = Rows(tuple(Row(str(i)) for i in range(10_000)), column="kind")
+    assert repr(rows) == "Rows(10,000 rows, column='kind')"
+
+
+def test_rows_in_another_order_than_the_documents_have_gaps_between_them() -> None:
+    text = "One.\nTwo."
+    one, two = (Row(t, {}, (Span(i, i + 4),), t) for i, t in ((0, "One."), (5, "Two.")))
+    assert Rows((one, two)).as_context() == text
+    assert Rows((two, one)).as_context() == "Two.\n[...]\nOne."

@@ -13,10 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pearl import Document, Pearl
 from pearl.actions import native
 from pearl.actions.native import compute
+from pearl.documents.comparisons import Wanted, comparison
+from pearl.documents.numbers import (
+    Quantity,
+    is_blank,
+    numbers_of,
+    read_column,
+    read_quantities,
+    read_quantity,
+    scale_of,
+)
 from pearl.documents.rows import Row, Rows
 from pearl.errors import ExecutionError
 from pearl.llm.backends.scripted import Scripted
@@ -95,3 +107,203 @@ def test_columns_of_two_conventions_are_joined_by_their_numbers(
     pairs = compute(native.known()["JOIN"], [a, b, "n"])
     assert isinstance(pairs, Rows)
     assert len(pairs) == n_pairs
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "numbers"),
+    [
+        ("2008", ["$9,000", "(1,315)", "—"], ["9000", "-1315", None]),
+        ("rate", ["27 ( 27 % )", "3%"], ["27", "3"]),
+        ("n", ["1", "x", "3"], ["1", None, "3"]),
+        ("year", ["2008", "2007"], [None, None]),
+        ("when", ["2008-01-02", "2008-02-03"], [None, None]),
+        ("who", ["Ann", "Bob", "7"], [None, None, "7"]),
+        ("", [], []),
+        ("", ["", "—"], [None, None]),
+    ],
+)
+def test_numbers_of_a_column(name: str, cells: list[str], numbers: list[str | None]) -> None:
+    assert [q and str(q.value) for q in read_column(name, cells)] == numbers
+
+
+def test_the_scale_in_a_column_name_applies_to_numbers_without_one() -> None:
+    column = read_column("2008 ($ in millions)", ["5", "€6", "7%", "8 mg", "$2 billion"])
+    found = [(q.unit, q.scale) for q in column if q]
+    assert found == [("", 6), ("€", 6), ("%", 0), ("mg", 0), ("$", 9)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["1.250"], [None]),
+        (["1.250", "0.5"], ["1.250", "0.5"]),
+        (["1.250", "2.5"], ["1.250", "2.5"]),
+        (["1.250", "1,000.50"], ["1.250", "1000.50"]),
+        (["1.250", "1.000"], [None, None]),
+        (["(3)"], [None]),
+        (["(3)", "(1,315)"], [None, "-1315"]),
+        (["(3)", "4"], ["-3", "4"]),
+        (["1.234,56", "5"], ["1234.56", "5"]),
+    ],
+)
+def test_cells_are_read_as_the_others_are_written(
+    cells: list[str], numbers: list[str | None]
+) -> None:
+    assert [q and str(q.value) for q in read_quantities(cells)] == numbers
+
+
+@pytest.mark.parametrize(
+    "items", [["(5)"], ["1.250", "3"], ["$5", "€6 million"], ["5", "x"], ["1 to 2", "3"]]
+)
+def test_ambiguous_numbers_are_not_added(items: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"number|point"):
+        numbers_of(items)
+
+
+@given(st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=9))
+def test_brackets_beside_plain_numbers_are_below_zero(values: list[int]) -> None:
+    shown = [f"({-value:,})" if value < 0 else f"{value:,}" for value in values]
+    if all(value < 0 for value in values):
+        shown.append("0")
+        values = [*values, 0]
+    assert numbers_of(shown) == values
+    read = read_quantities(shown)
+    assert [q and q.value for q in read] == [Decimal(value) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit", "scale"),
+    [
+        ("$9,000", "9000", "$", 0),
+        ("(1,315)", "-1315", "", 0),
+        ("$ (1,315)", "-1315", "$", 0),
+        ("($1,315)", "-1315", "$", 0),
+        ("-$5", "-5", "$", 0),
+        ("−5", "-5", "", 0),
+        ("12.5%", "12.5", "%", 0),
+        ("(2.5)%", "-2.5", "%", 0),
+        ("(2.5%)", "-2.5", "%", 0),
+        ("1.125%", "1.125", "%", 0),
+        ("27 ( 27 % )", "27", "%", 0),
+        ("-1315 ( 1315 )", "-1315", "", 0),
+        ("$ -3 ( 3 )", "-3", "$", 0),
+        ("1,234 (a)", "1234", "", 0),
+        ("1,234*", "1234", "", 0),
+        ("1\u202f234\u202f567", "1234567", "", 0),
+        ("$5.687 billion", "5.687", "$", 9),
+        ("$3m", "3", "$", 6),
+        ("3m", "3", "m", 0),
+        ("30 mg", "30", "mg", 0),
+        ("0.125", "0.125", "", 0),
+        ("€ 12", "12", "€", 0),
+        ("EUR 30", "30", "€", 0),
+        ("US$ 1.2 billion", "1.2", "$", 9),
+        ("138.0 (in millions)", "138.0", "", 6),
+        ("**1,234**", "1234", "", 0),
+        ("minus 5", "-5", "", 0),
+        ("1\u202f234,50", "1234.50", "", 0),
+        ("(1'234,5)", "-1234.5", "", 0),
+        ("TEUR 5", "5", "€", 3),
+        ("-2,5 T€", "-2.5", "€", 3),
+        ("12k€", "12", "€", 3),
+        ("MNOK 3.5", "3.5", "nok", 6),
+    ],
+)
+def test_what_is_read(text: str, value: str, unit: str, scale: int) -> None:
+    assert read_quantity(text) == Quantity(Decimal(value), unit, scale)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "—", "n/a", "12 (1)", "12 ( 13 )", "-(5)", "(-5)", "((5))", "(5", "1.250", "1.234.56", "1,23,456",
+     "12,34", "5%%", "$5%", "12-31", "1/2/2020", "⅓", "9" * 61, "1 to 2", "ten", "5 (", "10^5", "007",
+     "- 5", "- $5", "<20", "~30", "1st", "5+", "12-15", "5 (est.)", "Q$5",
+     "1\u202f234,567", "TEUR 1.250", "TEUR 5 million", "1.250 T€"],
+)  # fmt: skip
+def test_an_ambiguous_number_is_none(text: str) -> None:
+    assert read_quantity(text) is None
+
+
+def test_a_point_is_decimal_where_the_caller_says_so() -> None:
+    assert read_quantity("1.250", decimal=".") == Quantity(Decimal("1.250"))
+
+
+@pytest.mark.parametrize("text", ["", " ", "-", "—", "N/A", "nm", "$ -"])
+def test_blanks(text: str) -> None:
+    assert is_blank(text)
+    assert read_quantity(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "scale"),
+    [("($ in millions)", 6), ("In Thousands, except per share", 3), ("billions of euros", 9),
+     ("thousands and millions", None), ("millionaires", None), ("", None),
+     ("£'000", 3), ("£2,000", None), ("£1'000", None), ("US$ 000s", 3), ("in 2000", None), ("(000's)", 3),
+     ("Umsatz (TEUR)", 3), ("Amateure", None), ("k€", 3), ("km", None), ("MNOK", 6),
+     ("£m", 6), ("5 m", None), ("Cost (EUR) B", None), ("EUR bn", 9), ("bn", None),
+     ("Umsatz in Mio. EUR", 6), ("Mio, 5 years", None), ("(Mrd.)", 9), ("in Tsd.", 3)],
+)  # fmt: skip
+def test_scales_of_captions(text: str, scale: int | None) -> None:
+    assert scale_of(text) == scale
+
+
+@given(
+    st.integers(-(10**9), 10**9),
+    st.integers(0, 2),
+    st.sampled_from(["plain", "grouped", "brackets", "money", "percent", "restated"]),
+)
+def test_numbers_come_back_whatever_the_form(digits: int, places: int, form: str) -> None:
+    number = Decimal(digits).scaleb(-places)
+    size, sign = abs(number), "-" if number < 0 else ""
+    text = {
+        "plain": f"{number:f}",
+        "grouped": f"{number:,f}",
+        "brackets": f"({size:,f})" if number < 0 else f"{size:,f}",
+        "money": f"{sign}${size:,f}",
+        "percent": f"{number:f}%",
+        "restated": f"{sign}{size:f} ( {size:f} )",
+    }[form]
+    found = read_quantity(text)
+    assert found is not None
+    assert found.value == number
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_number_or_none(text: str) -> None:
+    found = read_quantity(text)
+    assert found is None or found.value.is_finite()
+
+
+def test_names_with_the_same_number_are_different_names() -> None:
+    names = ["BLK/2013/page_124.pdf", "INTC/2013/page_29.pdf", "2013"]
+    meets, _ = comparison("is", Wanted((names[0],)), names, "page")
+    assert [meets(name) for name in names[:2]] == [True, False]
+
+
+def test_a_number_is_the_same_however_its_unit_is_written() -> None:
+    doses = ["8 mg", "8mg", "8 MG", "8", "9 mg"]
+    meets, _ = comparison("is", Wanted(("8 mg",)), doses, "dose")
+    assert [meets(dose) for dose in doses] == [True, True, True, True, False]
+
+
+def test_a_bound_is_undecided() -> None:
+    fees = ["10", "20", "<20", "~30", "1st", "over 50", "- 30", "$30"]
+    meets, _ = comparison("at least", Wanted(("20",)), fees, "fee")
+    assert [meets(fee) for fee in fees] == [False, True, None, None, None, None, None, True]
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "cells", "verdicts"),
+    [
+        ("at least", "2,000", ["$9,000", "(1,315)", "$2.5 thousand"], [True, False, True]),
+        ("at most", "0", ["$9,000", "(1,315)", "$2.5 thousand"], [False, True, False]),
+        ("at least", "$1 thousand", ["$9,000", "(1,315)", "$2.5 thousand"], [True, False, True]),
+        ("is", "$2,500", ["$9,000", "(1,315)", "$2.5 thousand"], [False, False, True]),
+        ("after", "5%", ["27 ( 27 % )", "3%", "12%"], [True, False, True]),
+    ],
+)
+def test_cells_of_financial_tables_are_compared_as_numbers(
+    operator: str, value: str, cells: list[str], verdicts: list[bool]
+) -> None:
+    meets, _ = comparison(operator, Wanted((value,)), cells, "2008")
+    assert [meets(cell) for cell in cells] == verdicts

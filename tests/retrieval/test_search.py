@@ -1,4 +1,4 @@
-"""Searches: what is searched for, left out, and what is said of it."""
+"""Searches: conditions on fields, sub-queries, vectors, and what is said of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from pearl.errors import ModelError, UsageError
+from pearl.llm.embedders import EmbedderSettings, create_embedder
 from pearl.retrieval import SearchSettings, TextKind
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index
-from pearl.retrieval.search import Searcher, SearchResult
+from pearl.retrieval.search import STEP, Searcher, SearchResult, embed_index, parse_filter, select
+from tests.server import Server
 
 METALS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("iron", "Iron is mined in the north.", {"year": "2005"}),
@@ -126,3 +129,195 @@ def test_vectors_of_another_model_than_the_index_are_not_used(index: Index) -> N
 def test_hybrid_without_an_embedder_is_refused() -> None:
     with pytest.raises(UsageError, match="'hybrid' needs embeddings"):
         Searcher(SearchSettings("hybrid"))
+
+
+def fields_of(*rows: dict[str, str]) -> Index:
+    """An index of one passage for each row of fields."""
+    return Index.build(CorpusDocument(f"d{i}", "text", row) for i, row in enumerate(rows))
+
+
+REPORTS = fields_of(
+    {"ticker": "ADI", "year": "2004", "filed": "2004-12-01", "title": "Annual report"},
+    {"ticker": "UNP", "year": "2005", "filed": "2005-06-30", "title": "Half-year report"},
+    {"ticker": "adi", "year": "2009", "filed": "2009-12-01"},
+    {"ticker": "ETR", "year": "n/a", "filed": "soon"},
+)
+
+
+def left(*conditions: str, index: Index = REPORTS) -> list[int]:
+    mask, _ = select(index, map(parse_filter, conditions))
+    return np.flatnonzero(mask).tolist()
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        ((), [0, 1, 2, 3]),
+        (("ticker=ADI",), [0, 2]),
+        (("ticker = Adi",), [0, 2]),
+        (("Ticker!=ADI",), [1, 3]),
+        (("ticker=ADI", "ticker=UNP"), [0, 1, 2]),
+        (("ticker=ADI", "year=2009"), [2]),
+        (("ticker!=ADI", "ticker!=UNP"), [3]),
+        (("year=2005",), [1]),
+        (("year=2005.0",), [1]),
+        (("year>=2005",), [1, 2]),
+        (("year>2005",), [2]),
+        (("year<2005",), [0]),
+        (("year<=2005",), [0, 1]),
+        (("year=2004..2005",), [0, 1]),
+        (("year=..2004",), [0]),
+        (("year=2005..",), [1, 2]),
+        (("year=2004", "year=2006..2010"), [0, 2]),
+        (("year=2004..2009", "year!=2005"), [0, 2]),
+        (("filed=2005",), [1]),
+        (("filed>=June 2005",), [1, 2]),
+        (("filed=2004-12-01..2005-12-31",), [0, 1]),
+        (("filed<1 Dec 2004",), []),
+        (("title~report",), [0, 1]),
+        (("title=",), [2, 3]),
+        (("title!=",), [0, 1]),
+        (("document=d2",), [2]),
+    ],
+)
+def test_conditions(conditions: tuple[str, ...], expected: list[int]) -> None:
+    assert left(*conditions) == expected
+
+
+def test_numbers_are_compared_as_numbers() -> None:
+    prices = fields_of({"price": "9"}, {"price": "10"}, {"price": "1,000"})
+    assert left("price>9", index=prices) == [1, 2]
+    assert left("price=10..999.5", index=prices) == [1]
+
+
+def test_a_value_with_dots_that_is_no_range_is_a_text() -> None:
+    files = fields_of({"path": "a..b"}, {"path": "a"})
+    assert left("path=a..b", index=files) == [0]
+
+
+def test_passages_that_cannot_be_compared_are_left_out_with_a_note() -> None:
+    _, notes = select(REPORTS, [parse_filter("year>=2005")])
+    assert notes == ("1 passage left out: 'year' cannot be compared there",)
+
+
+@pytest.mark.parametrize(
+    ("other", "n_left", "n_notes"), [("ticker=ETR", 0, 1), ("ticker!=ETR", 2, 0), ("title=", 1, 1)]
+)
+def test_a_condition_that_fails_decides_over_one_that_cannot_be_compared(
+    other: str, n_left: int, n_notes: int
+) -> None:
+    mask, notes = select(REPORTS, map(parse_filter, ("year>=2005", other)))
+    assert (mask.sum(), len(notes)) == (n_left, n_notes)
+
+
+def test_an_order_of_day_and_month_that_is_guessed_is_said() -> None:
+    index = fields_of({"at": "03/04/2023"}, {"at": "05/06/2023"})
+    mask, (note,) = select(index, [parse_filter("at>=2023-05-01")])
+    assert mask.tolist() == [False, True]
+    assert "read month first" in note
+
+
+def test_an_unknown_field_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match="no passage has a field 'tiker'") as refused:
+        left("tiker=ADI")
+    assert refused.value.help == (
+        "did you mean 'ticker'? fields: ticker, year, filed, title, document"
+    )
+
+
+def test_a_field_in_another_case_may_not_be_two() -> None:
+    with pytest.raises(UsageError, match="several fields: Year, YEAR"):
+        left("year=1", index=fields_of({"Year": "1", "YEAR": "2"}))
+
+
+@pytest.mark.parametrize("text", ["year", "=2005", "", "year>=", "year~ ", ">5"])
+def test_invalid_conditions_are_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_filter(text)
+
+
+def test_texts_have_no_order() -> None:
+    with pytest.raises(UsageError, match="neither a date nor a number"):
+        left("ticker>=ADI")
+
+
+TEXTS = ["the lamp failed at dawn", "iron and salt", "the ship turned back"]
+
+
+def index_of(*texts: str) -> Index:
+    return Index.build(CorpusDocument(f"d{n}", text) for n, text in enumerate(texts))
+
+
+class Counting:
+    """Gives vectors of so many dimensions, one after the other."""
+
+    name = "counting"
+
+    def __init__(self, *dimensions: int) -> None:
+        self.dimensions = [*dimensions]
+        self.asked: list[list[str]] = []
+
+    async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
+        self.asked.append(list(texts))
+        await asyncio.sleep(0)
+        n = self.dimensions.pop(0) if len(self.dimensions) > 1 else self.dimensions[0]
+        return np.full((len(texts), n), n**-0.5, dtype=np.float32)
+
+    async def aclose(self) -> None:
+        pass
+
+
+def test_every_passage_has_its_vector_and_is_embedded_once() -> None:
+    index, embedder = index_of(*TEXTS), Counting(4)
+    told: list[tuple[int, int]] = []
+
+    async def run() -> list[Index]:
+        return await asyncio.gather(
+            *(embed_index(index, embedder, lambda n, of: told.append((n, of))) for _ in range(3))
+        )
+
+    one, two, three = asyncio.run(run())
+    assert one is two is three
+    assert one.vectors is not None
+    assert one.vectors.shape == (3, 4)
+    assert embedder.asked == [TEXTS]
+    assert told == [(3, 3)]
+    assert asyncio.run(embed_index(index, embedder)) is one
+
+
+def test_vectors_of_different_dimensions_are_not_joined() -> None:
+    index = index_of(*(f"passage {n}" for n in range(STEP + 5)))
+    with pytest.raises(ModelError, match="different dimensions"):
+        asyncio.run(embed_index(index, Counting(2, 3)))
+
+
+def search(index: Index, server: Server, method: str, query: str) -> SearchResult:
+    settings = EmbedderSettings(server.url, attempts=1, is_cached=False)
+
+    async def run() -> SearchResult:
+        embedder = create_embedder("openai:m", settings)
+        try:
+            return await Searcher(SearchSettings(method), embedder).search(index, query, 2)
+        finally:
+            await embedder.aclose()
+
+    return asyncio.run(run())
+
+
+def test_a_search_by_a_server(openai_server: Server) -> None:
+    found = search(index_of(*TEXTS), openai_server, "dense", "salt iron and")
+    assert found.hits[0].passage.text == TEXTS[1]
+    assert found.hits[0].score == pytest.approx(1)
+
+
+def test_a_server_that_is_down_leaves_the_lexical_leg(openai_server: Server) -> None:
+    openai_server.answer = None
+    index = index_of(*TEXTS)
+    openai_server.next("503")
+    found = search(index, openai_server, "hybrid", "salt")
+    assert [hit.passage.text for hit in found.hits] == [TEXTS[1]]
+    (note,) = found.notes
+    assert "503" in note
+    openai_server.next("503")
+    with pytest.raises(ModelError, match="503"):
+        search(index, openai_server, "dense", "salt")

@@ -1,20 +1,29 @@
-"""PDF files, written by hand."""
+"""PDF files: their text, ruled tables, forms, and what is not read."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import pypdfium2
 import pytest
+from reportlab.lib import colors
+from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.pdfbase.pdfmetrics import stringWidth
 from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import Paragraph, SimpleDocTemplate, Table, TableStyle
 
-from pearl.documents.document import from_bytes, from_text, load
+from pearl.documents.document import Document, from_bytes, from_text, load
+from pearl.documents.pages import boxes_of
+from pearl.documents.readers import pdf as reader
 from pearl.documents.readers import reading
 from pearl.documents.readers.pdf import read
-from pearl.errors import DataError
+from pearl.documents.table import find_tables
+from pearl.errors import DataError, Span
 from tests.documents.producers import without_maps
+from tests.skips import needs_tesseract
 
 
 def make_pdf(pages: Sequence[Sequence[str]], trailer: bytes = b"") -> bytes:
@@ -228,3 +237,288 @@ def test_hidden_layers_are_not_read(
         "It lasts 7 days.",
     ]
     assert document.notes == ()
+
+
+DOSES = [["Drug", "Dose", "Days"], ["Warfarin", "5 mg", "3"], ["Heparin | low", "7 mg", "2"]]
+ITEMS = [["No", "Name", "Value"]] + [[str(i), f"item {i}", str(3 * i)] for i in range(1, 121)]
+
+
+def make_report(rows: Sequence[Sequence[str]], *styles: Any, repeated: int = 1, header: str = "ACME") -> bytes:  # fmt: skip
+    """A report with a ruled table, a running header and numbers of pages."""
+
+    def running(canvas: Any, document: Any) -> None:
+        canvas.drawString(72, 815, header)
+        canvas.drawString(72, 30, f"Page {document.page}")
+
+    file = io.BytesIO()
+    table = Table([list(row) for row in rows], repeatRows=repeated)
+    table.setStyle(TableStyle([("GRID", (0, 0), (-1, -1), 0.5, colors.black), *styles]))
+    style = getSampleStyleSheet()["Normal"]
+    body = [Paragraph("The report begins, and it says much. " * 20, style), table]
+    body.append(Paragraph("After the table.", style))
+    SimpleDocTemplate(file).build(body, onFirstPage=running, onLaterPages=running)
+    return file.getvalue()
+
+
+def cells(document: Document) -> list[list[list[str | None]]]:
+    """The cells of the rows of each table, its header first."""
+    found = find_tables(document)
+    return [[list(t.columns), *(list(row.fields.values()) for row in t.rows)] for t in found]
+
+
+def test_a_table_stands_in_place_of_its_lines() -> None:
+    document = from_bytes(make_report(DOSES), "a.pdf")
+    before, _, rest = document.text.partition("\n\n| Drug")
+    assert before.endswith("it says much.")
+    assert rest.endswith("| 2 |\n\nAfter the table.")
+    assert cells(document) == [DOSES]
+    assert "Warfarin" not in before + rest.replace("| Warfarin |", "")
+
+
+def boxed(data: bytes, document: Document, text: str) -> list[float]:
+    """The left edge of each box of a text."""
+    start = document.text.index(text)
+    (boxes,) = boxes_of(data, document, [Span(start, start + len(text))])
+    return [box.x0 for box in boxes]
+
+
+@pytest.mark.parametrize("repeated", [0, 1])
+def test_a_table_over_pages_is_one(repeated: int) -> None:
+    data = make_report(ITEMS, repeated=repeated)
+    document = from_bytes(data, "a.pdf")
+    assert cells(document) == [ITEMS]
+    start = document.text.index("| 77 | item 77")
+    assert document.page_at(start) == 3
+    first, second = boxed(data, document, "77 | item 77")
+    assert first < second
+
+
+def test_text_between_pages_is_never_lost() -> None:
+    data = make_report(ITEMS)
+    pdf = pypdfium2.PdfDocument(data)
+    pdf.import_pages(pypdfium2.PdfDocument(make_report(ITEMS, header="A new part")), [1], index=2)
+    file = io.BytesIO()
+    pdf.save(file)
+    assert "A new part" in from_bytes(file.getvalue(), "a.pdf").text
+
+
+def test_merged_headings_are_repeated() -> None:
+    rows = [["Item", "2008", "", "2009", ""], ["", "Q1", "Q2", "Q1", "Q2"], ["Sales", "1", "2", "3", "4"]]  # fmt: skip
+    spans = [("SPAN", (1, 0), (2, 0)), ("SPAN", (3, 0), (4, 0)), ("SPAN", (0, 0), (0, 1))]
+    (table,) = cells(from_bytes(make_report(rows, *spans), "a.pdf"))
+    assert table[0] == ["Item", "2008 Q1", "2008 Q2", "2009 Q1", "2009 Q2"]
+
+
+def test_a_table_without_a_header_gets_none() -> None:
+    (table,) = cells(from_bytes(make_report(DOSES[1:], repeated=0), "a.pdf"))
+    assert table == [["column 1", "column 2", "column 3"], *DOSES[1:]]
+
+
+ROWS = [["Plant", "Substance", "Limit"], ["North", "SO2", "420"], ["South", "COD", "106"]]
+WHOLE = (0, 0), (-1, -1)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        [("LINEBEFORE", *WHOLE), ("LINEAFTER", *WHOLE), ("LINEBELOW", *WHOLE)],  # without the top
+        [("LINEBEFORE", *WHOLE), ("LINEAFTER", *WHOLE), ("LINEABOVE", *WHOLE)],  # the bottom
+        [("LINEABOVE", *WHOLE), ("LINEBELOW", *WHOLE), ("LINEBEFORE", *WHOLE)],  # the right side
+        [("LINEABOVE", *WHOLE), ("LINEBELOW", *WHOLE), ("INNERGRID", *WHOLE)],  # both sides
+        [("INNERGRID", *WHOLE)],  # every side
+    ],
+)
+def test_a_table_without_outer_rules_is_whole(rules: Sequence[tuple[Any, ...]]) -> None:
+    file = io.BytesIO()
+    style = TableStyle([(*rule, 0.5, colors.black) for rule in rules])
+    paragraph = Paragraph("Limits of the plants.", getSampleStyleSheet()["Normal"])
+    SimpleDocTemplate(file).build([paragraph, Table(ROWS, style=style), paragraph])
+    assert cells(from_bytes(file.getvalue(), "a.pdf")) == [ROWS]
+
+
+@pytest.mark.parametrize(
+    ("above", "columns"),
+    [
+        (((0, "Plant"), (60, "Substance"), (130, "Limit")), ROWS[0]),
+        # a sentence, and a line over two columns only
+        (((0, "Limits of"), (44, "some"), (73, "substances"), (130, "Limit")), None),
+        (((0, "Plant"), (60, "Substance")), None),
+    ],
+)
+def test_the_line_above_a_table_may_name_its_columns(
+    above: Sequence[tuple[int, str]], columns: list[str] | None
+) -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    for i in range(3):
+        canvas.line(50, 700 - 18 * i, 250, 700 - 18 * i)
+    for x in (50, 108, 175, 250):
+        canvas.line(x, 664, x, 700)
+    for y, row in (
+        (705, above),
+        *((705 - 18 * i, zip((0, 60, 130), ROWS[i], strict=True)) for i in (1, 2)),
+    ):
+        for x, text in row:
+            canvas.drawString(52 + x, y, text)
+    canvas.save()
+    ((header, *rows),) = cells(from_bytes(file.getvalue(), "a.pdf"))
+    assert rows == ROWS[1:]
+    assert header == (columns or ["column 1", "column 2", "column 3"])
+
+
+def placed(media: Sequence[float], crop: Sequence[float], degrees: int) -> bytes:
+    """The report on a page with other boxes, turned."""
+    pdf = pypdfium2.PdfDocument(make_report(DOSES))
+    pdf[0].set_mediabox(*media)
+    pdf[0].set_cropbox(*crop)
+    pdf[0].set_rotation(degrees)
+    file = io.BytesIO()
+    pdf.save(file)
+    return file.getvalue()
+
+
+def test_the_origin_of_a_page_may_be_anywhere() -> None:
+    data = placed((-50, -30, 650, 860), (20, 10, 580, 830), 0)
+    document = from_bytes(data, "a.pdf")
+    assert cells(document) == [DOSES]
+    (whole,) = boxed(make_report(DOSES), from_bytes(make_report(DOSES), "a.pdf"), "5 mg")
+    assert boxed(data, document, "5 mg") == [pytest.approx(whole - 20, abs=0.1)]
+
+
+def prose() -> bytes:
+    """Two columns of prose in frames."""
+    words = ["It was cold.\n" * 50, "She left.\n" * 50]
+    return make_report([words, words[::-1]], repeated=0)
+
+
+def only_lines() -> bytes:
+    """A table with rules between its rows only."""
+    file = io.BytesIO()
+    style = TableStyle([("LINEBELOW", *WHOLE, 0.5, colors.black)])
+    SimpleDocTemplate(file).build([Table(ROWS, style=style)])
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [placed((0, 0, 595, 842), (0, 0, 595, 842), 90), prose(), make_report(DOSES[:1]), only_lines()],
+)
+def test_what_is_no_sure_table_stays_text(data: bytes) -> None:
+    with reading({"pdf_tables": "off"}):
+        plain = reader.read(data, "a.pdf")
+    assert reader.read(data, "a.pdf") == plain
+
+
+def made(draw: Callable[[Any], None]) -> bytes:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=(600, 600))
+    draw(canvas)
+    canvas.save()
+    return file.getvalue()
+
+
+def lease(canvas: Any) -> None:
+    """A form: fields right of their labels, boxes to tick left of them, and a field without a label."""
+    form = canvas.acroForm
+    canvas.drawString(50, 500, "Tenant:")
+    form.textfield(name="a1", x=120, y=495, width=200, height=18, value="Ada Ferrier")
+    canvas.drawString(50, 470, "Rent per month:")
+    form.textfield(name="a2", x=150, y=465, width=80, height=18, value="1,250")
+    canvas.drawString(240, 470, "EUR")
+    for y, is_checked, label in (
+        (440, True, "Pets are allowed"),
+        (420, False, "Smoking is allowed"),
+    ):
+        form.checkbox(name=label, x=50, y=y, checked=is_checked, size=12)
+        canvas.drawString(70, y + 2, label)
+    canvas.drawString(50, 390, "The keys:")
+    form.textfield(name="a3", x=120, y=385, width=80, height=18, value="")
+    form.choice(
+        name="a4", tooltip="Floor", x=300, y=300, width=80, height=18, value="2",
+        options=[("first floor", "1"), ("second floor", "2")],
+    )  # fmt: skip
+    form.textfield(
+        name="a5", x=300, y=250, width=80, height=18, value="s3cret", fieldFlags="password"
+    )
+    form.textfield(
+        name="a6", x=300, y=200, width=80, height=18, value="Ben", annotationFlags="hidden"
+    )
+
+
+LEASE = [
+    "Tenant: Ada Ferrier",
+    "Rent per month: 1,250 EUR",
+    "[x] Pets are allowed",
+    "[ ] Smoking is allowed",
+    "The keys:",
+    "Floor: second floor",
+]
+
+
+@pytest.mark.parametrize("turn", [0, 270])
+def test_filled_fields_stand_at_their_labels(turn: int) -> None:
+    def draw(canvas: Any) -> None:
+        canvas.setPageRotation(turn)
+        lease(canvas)
+
+    document = from_bytes(made(draw), "a.pdf")
+    assert document.text.splitlines() == LEASE
+    assert document.notes == (
+        "not read: 1 password, 1 hidden form field (--hidden reads what is hidden)",
+    )
+    with reading({"hidden": True}):
+        assert from_bytes(made(draw), "a.pdf").text.splitlines() == [*LEASE, "a6: Ben"]
+
+
+def test_a_value_has_the_box_of_its_field() -> None:
+    data = made(lease)
+    document = from_bytes(data, "a.pdf")
+    start = document.text.index("1,250")
+    ((box,),) = boxes_of(data, document, [Span(start, start + 5)])
+    assert (box.x0, box.y0, box.x1, box.y1) == (150, 600 - 483, 230, 600 - 465)
+
+
+def test_values_stand_in_the_cells_of_a_table() -> None:
+    def draw(canvas: Any) -> None:
+        for i in range(4):
+            canvas.line(50, 500 - 20 * i, 350, 500 - 20 * i)
+            canvas.line(50 + 100 * i, 440, 50 + 100 * i, 500)
+        for i, word in enumerate(["Item", "Units", "Price", "Pump"]):
+            canvas.drawString(55 + 100 * (i % 3), 485 - 20 * (i // 3), word)
+        for name, x, y in (
+            ("7", 160, 462),
+            ("3.50", 260, 462),
+            ("Seal", 60, 442),
+            ("12", 160, 442),
+        ):
+            canvas.acroForm.textfield(name=name, x=x, y=y, width=80, height=16, value=name)
+
+    rows = from_bytes(made(draw), "a.pdf").text.splitlines()
+    assert rows[2:] == ["| Pump | 7 | 3.50 |", "| Seal | 12 |  |"]
+
+
+@needs_tesseract
+def test_ocr_reads_values_that_are_drawn() -> None:
+    with reading({"ocr": "force"}):
+        assert "Ada Ferrier" in from_bytes(made(lease), "a.pdf").text
+
+
+def annotated(canvas: Any) -> None:
+    canvas.drawString(50, 500, "The fee is 150 EUR.")
+    for i in range(2):
+        canvas.textAnnotation(f"note {i}", Rect=[50, 480, 70, 500])
+    canvas.highlightAnnotation(
+        "", [50, 500, 90, 512], QuadPoints=[50, 512, 90, 512, 50, 500, 90, 500]
+    )
+    canvas.freeTextAnnotation("not agreed", "/F1 9 Tf", Rect=[50, 300, 150, 320])
+    canvas.linkURL("https://example.org", (50, 200, 90, 220))
+
+
+def test_what_is_not_read_is_named() -> None:
+    pdf = pypdfium2.PdfDocument(made(annotated))
+    pdf.new_attachment("a.txt").set_data(b"a text")
+    file = io.BytesIO()
+    pdf.save(file)
+    document = from_bytes(file.getvalue(), "a.pdf")
+    assert document.text == "The fee is 150 EUR."
+    assert document.notes == ("not read: 2 comments, 1 highlight, 1 text box, 1 attached file",)

@@ -1,12 +1,24 @@
-"""Encodings of plain text."""
+"""Plain text in any encoding, web pages, books and mail."""
 
 from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from collections.abc import Sequence
+from email.message import EmailMessage
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pearl.documents.document import from_bytes, load
+from pearl.documents.readers import reading
+from pearl.documents.readers.html import read, recognises
 from pearl.documents.readers.text import decode
+from pearl.documents.units import record
 from pearl.errors import DataError
 
 SENTENCES = {
@@ -100,3 +112,375 @@ def test_a_guess_is_noted(data: bytes, text: str, note: str | None) -> None:
 def test_damaged_utf_8_is_no_mixture(data: bytes) -> None:
     with pytest.raises(DataError, match="is not UTF-8"):
         decode(data, "a.txt")
+
+
+PAGE = """<!DOCTYPE html>
+<html><head><title>Title</title><style>p { color: red }</style></head><body>
+<h1>The heading</h1><script>alert("no")</script>
+<p>One &amp; <b>two</b>&nbsp;three,
+   four.</p>
+<table><tr><td>a</td><td>b</td></tr></table>
+<ul><li>item</li></ul>
+<p style="display: none">hidden</p><!-- comment -->
+</body></html>"""
+
+
+def test_a_page_is_its_text() -> None:
+    text = read(PAGE.encode(), "a.html")
+    assert "One & two three, four." in text.replace("\xa0", " ")
+    for seen in ("The heading", "a\tb", "* item"):
+        assert seen in text
+    for unseen in ("alert", "color", "hidden", "comment", "<"):
+        assert unseen not in text
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<meta charset="shift_jis">',
+        "<meta http-equiv=Content-Type content='text/html; charset=Shift_JIS'>",
+        '<?xml version="1.0" encoding="shift_jis"?><html>',
+    ],
+)
+def test_a_page_declares_its_encoding(head: str) -> None:
+    assert read(f"{head}<p>日本".encode("shift_jis"), "a.html") == "日本"
+
+
+def test_nothing_is_lost_after_a_nul() -> None:
+    assert read(b"<p>one</p>\0<p>two</p>", "a.html").split() == ["one", "two"]
+
+
+def test_the_rows_of_a_table_are_records() -> None:
+    rows = [("Ann", "red lamp"), ("Bob", ""), ("", "lamp"), ("Cleo", "")]
+    cells = "".join(f"<tr><td>{user}</td><td>{item}</td></tr>" for user, item in rows)
+    page = f"<h1>Orders</h1><table><tr><th>User</th><th>Item</th></tr>{cells}</table>"
+    pieces = record.split(read(page.encode(), "a.html"))
+    assert [tuple(piece.fields.values()) for piece in pieces] == rows
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.HTM", "a.xhtml", "a.txt", "a"])
+def test_a_page_is_recognised_by_its_suffix_or_its_beginning(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(PAGE, encoding="utf-8")
+    assert load(path).text.startswith("The heading")
+
+
+def test_a_page_without_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.write_text("<html><script>x</script></html>")
+    with pytest.raises(DataError, match="no text"):
+        load(path)
+
+
+def test_what_begins_as_a_page() -> None:
+    assert recognises(b"\xef\xbb\xbf\n<?xml version='1.0'?>\n<HTML lang='en'>")
+    assert not recognises(b"# About <html>")
+    assert not recognises(b"<htmlx>")
+
+
+def test_merged_cells_keep_columns_aligned() -> None:
+    page = (
+        "<table><tr><th rowspan=2>item</th><th colspan=2>2008</th><th>2007</th></tr>"
+        "<tr><th>Q1</th><th>Q2</th><th>Q1</th></tr>"
+        "<tr><td rowspan=2>north</td><td>1</td><td>2</td><td>3</td></tr>"
+        "<tr><td colspan=2>4</td><td>5</td></tr></table>"
+    )
+    rows = [line.split("\t") for line in read(page.encode(), "a.html").splitlines()]
+    assert [[cell.strip() for cell in row] for row in rows if any(row)] == [
+        ["item", "2008", "2008", "2007"],
+        ["item", "Q1", "Q2", "Q1"],
+        ["north", "1", "2", "3"],
+        ["north", "4", "", "5"],
+    ]
+
+
+@pytest.mark.parametrize("span", ["0", "-1", "x", "", "99999999999999999999", "2.5"])
+def test_a_span_may_be_anything(span: str) -> None:
+    page = f"<table><tr><td colspan='{span}' rowspan='{span}'>a</td><td>b</td></tr><tr><td>c</td></tr></table>"
+    text = read(page.encode(), "a.html")
+    assert [text.count(letter) for letter in "bc"] == [1, 1]
+    assert text.count("a") <= 2
+
+
+STRUCK = ("not read: 1 struck text",)
+HIDDEN = ("not read: 2 hidden texts (--hidden reads what is hidden)",)
+ODD_LIST = (
+    "<ol start=4><li>a<li value=7>b</ol><ol reversed type=I><li>c<li>d</ol><ol start=x><li>e</ol>"
+)
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "notes"),
+    [
+        ("<p>310<sup>2</sup>", "310²", ()),
+        ("<p>1,250<sup><a href=#n>12</a></sup> m", "1,250¹² m", ()),
+        ("<p>10<sup>-6</sup> of CO<sub>2</sub>", "10⁻⁶ of CO₂", ()),
+        ("<p>310<sup>1,2</sup>", "310^(1,2)", ()),
+        ("<p>310<sup>a</sup> x<sub>i1</sub>", "310^(a) x_(i1)", ()),
+        ("<p>the 5<sup>th</sup>, 310<sup>[2]</sup>, 310<sup>*</sup>", "the 5th, 310[2], 310*", ()),
+        ("<p>310<span style='Vertical-Align: super; color: red'>2</span>", "310 ²", ()),
+        ("<p>310<span style='vertical-align: top'>2</span>", "310 2", ()),
+        ("<p><math><msup><mn>10</mn><mn>5</mn></msup><mo>+</mo><mfrac><mn>1</mn><mn>2</mn></mfrac></math>", "10⁵+1/2", ()),
+        ("<p>The fee is <s>100</s> 150 EUR.", "The fee is 150 EUR.", STRUCK),
+        ("<p>Pets <del>are <s>not</s></del><ins>were</ins> here", "Pets were here", ("not read: 2 struck texts",)),
+        ("<p><span style='text-decoration:line-through red'>9</span> 7", "7", STRUCK),
+        ("<p><span style='text-decoration:underline'>9</span><s></s> 7", "9 7", ()),
+        ("<p hidden>9</p><p style='visibility:hidden'>8</p><template>7</template><ruby>漢<rt>かん</ruby>", "漢", HIDDEN),
+        ("<p hidden></p><p style='color:red'>9</p>", "9", ()),
+        ("<p>Name: <input value=Ada> <input type=hidden value=x><select><option>A<option selected>B</select>", "Name: Ada B", ()),
+        ("<p><input type=checkbox checked>Yes <input type=radio>No", "[x] Yes [ ] No", ()),
+        ("<p><select><option>A<option>B</select><select multiple><option>C</select>", "A", ()),
+        (ODD_LIST, "4. a 7. b II. c I. d 1. e", ()),
+        ("<ol><li data-number=7>a<ul><li data-number=8>b</ul><li>c</ol>", "1. a + b 2. c", ()),
+    ],
+)  # fmt: skip
+def test_marks_struck_text_and_numbers_of_lists(
+    page: str, text: str, notes: tuple[str, ...]
+) -> None:
+    found = read(f"<html><body>{page}".encode(), "a.html")
+    assert (" ".join(found.split()), found.notes) == (text, notes)
+
+
+def test_hidden_text_is_read_on_request() -> None:
+    page = b"<html><p hidden>9</p><p style='display:none'>8</p>"
+    with reading({"hidden": True}):
+        found = read(page, "a.html")
+    assert (found.split(), found.notes) == (["9", "8"], ())
+
+
+CONTAINER = '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
+
+
+def make_book(chapters: dict[str, str | None], order: Sequence[int], **others: bytes) -> bytes:
+    """A book; a chapter without a text is not in the file."""
+    items = "".join(
+        f'<item id="c{i}" href="{name}" media-type="{"image/svg" if name.endswith(".svg") else "application/xhtml"}+xml"/>'
+        for i, name in enumerate(chapters)
+    )
+    spine = "".join(f'<itemref idref="c{i}"/>' for i in order)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("mimetype", "application/epub+zip", zipfile.ZIP_STORED)
+        book.writestr("META-INF/container.xml", CONTAINER)
+        package = f'<package xmlns="http://www.idpf.org/2007/opf"><manifest>{items}</manifest><spine>{spine}</spine></package>'
+        book.writestr("OEBPS/book.opf", package)
+        for name, text in chapters.items():
+            if text is not None:
+                book.writestr(f"OEBPS/{name.replace('%20', ' ')}", text)
+        for name, data in others.items():
+            book.writestr(name, data)
+    return file.getvalue()
+
+
+CHAPTERS: dict[str, str | None] = {
+    "part%20b.xhtml": "<html><body><h1>Two</h1><p>Second.</p></body></html>",
+    "one.xhtml": "<?xml version='1.0'?><html><body><h1>One</h1><p>F&#252;rst.</p></body></html>",
+    "unused.xhtml": "<p>not in the book",
+}
+
+
+@pytest.mark.parametrize("name", ["a.epub", "a.zip"])
+def test_chapters_are_read_in_the_order_of_the_book(name: str) -> None:
+    text = from_bytes(make_book(CHAPTERS, [1, 0]), name).text
+    assert text.split() == ["One", "Fürst.", "Two", "Second."]
+
+
+def test_what_chapters_leave_out_is_named() -> None:
+    data = make_book({"a": "<p>x<sup>2</sup> <s>no</s>", "b.svg": "<svg/>", "c": "<p>y"}, [0, 1, 2])
+    document = from_bytes(data, "a.epub")
+    assert document.text == "x²\n\ny"
+    assert document.notes == ("chapter 1: not read: 1 struck text", "not read: 1 chapter")
+
+
+LOCK = b"<enc><CipherReference URI='OEBPS/one.xhtml'/></enc>"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (make_book(CHAPTERS, [0])[:400], "damaged or not what"),
+        (make_book({"../../../etc/passwd": None}, [0]), "no item named '../../etc/passwd' in the archive"),
+        (make_book({"a": "<p>" + "x " * 500_000}, [0] * 100), "text is longer than the limit of 64 MB"),
+        (make_book(CHAPTERS, [0], pad=bytes(65_000_000)), "unpacks to more than the limit of 64 MB"),
+        (make_book(CHAPTERS, [1], **{"META-INF/encryption.xml": LOCK}), "the book is encrypted"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read(data: bytes, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        from_bytes(data, "a.epub")
+
+
+_END, _FREE, _IN_TABLE = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFD
+
+
+def compound_file(streams: dict[str, bytes]) -> bytes:
+    """A file in Microsoft's compound format; a stream may be in a storage: `storage/stream`."""
+    storages = sorted({path.partition("/")[0] for path in streams if "/" in path})
+    names = ["Root Entry", *storages, *streams]
+    inside: dict[str, list[int]] = {}
+    for i, name in enumerate(names[1:], 1):
+        inside.setdefault(name.partition("/")[0] if "/" in name else "", []).append(i)
+    after = {i: j for group in inside.values() for i, j in pairwise(group)}
+    body, chain, folder = b"", [_IN_TABLE], b""
+    for i, name in enumerate(names):
+        data = streams.get(name, b"")
+        kind = 5 if i == 0 else 2 if name in streams else 1
+        first = inside.get("" if i == 0 else name, [_FREE])[0] if kind != 2 else _FREE
+        n = -(-len(data) // 512)
+        start = len(chain) if n else _END
+        body += data.ljust(512 * n, b"\0")
+        chain += [*range(len(chain) + 1, len(chain) + n), _END][:n]
+        label = name.rpartition("/")[2].encode("utf-16-le")
+        folder += label.ljust(64, b"\0") + struct.pack(
+            "<HBBIII36xIQ", len(label) + 2, kind, 1, _FREE, after.get(i, _FREE), first, start, len(data)
+        )  # fmt: skip
+    folder = folder.ljust(-(-len(folder) // 512) * 512, b"\0")
+    at, n = len(chain), len(folder) // 512
+    chain += [*range(at + 1, at + n), _END]
+    table = struct.pack(f"<{len(chain)}I", *chain).ljust(512, b"\xff")
+    header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16)
+    header += struct.pack("<HHHHH6xIIIIIIIIII", 0x3E, 3, 0xFFFE, 9, 6, 0, 1, at, 0, 4096, _END, 0, _END, 0, 0)  # fmt: skip
+    return header.ljust(512, b"\xff") + table + body + folder
+
+
+def outlook(texts: dict[str, str]) -> bytes:
+    """A message of Outlook, from texts by the numbers of their properties.
+
+    Shorter streams than 4,096 bytes would be stored in another way.
+    """
+    streams: dict[str, bytes] = {}
+    for path, text in texts.items():
+        place, slash, number = path.rpartition("/")
+        own = f"{place}{slash}__properties_version1.0"
+        segment = struct.pack("<HHIQ", 0x1F, int(number, 16), 6, 0)
+        streams[own] = streams.get(own, bytes(8 if place else 32)) + 256 * segment
+        streams[f"{place}{slash}__substg1.0_{number}001F"] = text.ljust(2_048).encode("utf-16-le")
+    return compound_file(streams)
+
+
+def message() -> EmailMessage:
+    mail = EmailMessage()
+    mail["From"] = "Ada <ada@example.org>"
+    mail["To"] = "Ben <ben@example.org>, c@example.org"
+    mail["Date"] = "Mon, 03 Jun 2024 10:00:00 +0200"
+    mail["Subject"] = "Grüße: the dose"
+    return mail
+
+
+def test_headers_attachments_and_the_plain_text_are_read() -> None:
+    mail = message()
+    mail.set_content("The dose was 5 mg.\n\nÄsa")
+    mail.add_alternative("<p>The dose was <b>6 mg</b>.", subtype="html")
+    mail.add_attachment(b"%PDF-", maintype="application", subtype="pdf", filename="../../a.pdf")
+    assert from_bytes(mail.as_bytes(), "a.eml").text == (
+        "From: Ada <ada@example.org>\nTo: Ben <ben@example.org>, c@example.org\n"
+        "Date: Mon, 03 Jun 2024 10:00:00 +0200\nSubject: Grüße: the dose\n"
+        "Attachments: ../../a.pdf\n\nThe dose was 5 mg.\n\nÄsa"
+    )
+
+
+def test_html_is_read_where_there_is_no_plain_text() -> None:
+    mail = message()
+    mail.set_content("<p>Fünf <b>mg</b>", subtype="html", charset="latin-1")
+    assert from_bytes(mail.as_bytes(), "a.eml").text.endswith("\n\nFünf mg")
+
+
+def test_a_message_of_outlook_is_read() -> None:
+    data = outlook({
+        "0037": "The dose", "1000": "It was 5 mg.\r\n", "__attach_version1.0_#00000000/3707": "a.pdf",
+        "__attach_version1.0_#00000000/3701": "EncryptionInfo EncryptedPackage",
+    })  # fmt: skip
+    wanted = "Subject: The dose\nAttachments: a.pdf\n\nIt was 5 mg."
+    assert from_bytes(data, "a.msg").text == wanted
+    with pytest.raises(DataError, match="damaged"):
+        from_bytes(data[:900], "a.msg")
+
+
+def many_attachments() -> bytes:
+    part = b"--b\nContent-Disposition: attachment; filename=f%d\n\nx\n"
+    parts = b"".join(part % i for i in range(10_000))
+    return b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nbody\n" + parts + b"--b--"  # fmt: skip
+
+
+TYPE = b"Subject: x\nContent-Type: text/plain; charset=klingon\n\n"
+NESTED = [b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (i, i) for i in range(3_000)]
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        (TYPE + "déjà vu, très bon café".encode("cp1252"), "Subject: x\n\ndéjà vu, très bon café"),
+        (many_attachments(), "and 9,900 more\n\nbody"),
+        (b"".join(NESTED) + b"\nhi", "\n\nhi"),
+        (b"Subject: a\n b\nX: y\n\nbody", "Subject: a b\n\nbody"),
+    ],
+)
+def test_odd_messages_are_read(data: bytes, wanted: str) -> None:
+    assert from_bytes(data, "a.eml").text.endswith(wanted)
+
+
+def test_a_text_without_headers_is_no_message() -> None:
+    with pytest.raises(DataError, match=r"a\.eml: the file is not an e-mail: it has no headers"):
+        from_bytes(b"Dear Ada,\n\nhello", "a.eml")
+
+
+def composed(plain: str, page: str = "", *more: EmailMessage | str) -> bytes:
+    """A message with both kinds of text, then forwarded messages and other parts."""
+    mail = EmailMessage()
+    mail["Subject"] = "Fwd: fees"
+    mail.set_content(plain)
+    if page:
+        mail.add_alternative(page, subtype="html")
+    for each in more:
+        if isinstance(each, str):
+            mail.make_mixed() if mail.get_content_type() != "multipart/mixed" else None
+            part = EmailMessage()
+            part.set_content(each)
+            mail.attach(part)
+        else:
+            mail.add_attachment(each)
+    return mail.as_bytes()
+
+
+def forwarded() -> EmailMessage:
+    inner = EmailMessage()
+    inner["Subject"] = "Fees"
+    inner.set_content("The fee is 80,000 EUR.")
+    inner.add_attachment(b"%PDF-", maintype="application", subtype="pdf", filename="a.pdf")
+    return inner
+
+
+SHORTER = ("the HTML is read, its plain text is shorter",)
+FORWARDED = "Forwarded message:\n\nSubject: Fees\nAttachments: a.pdf\n\nThe fee is 80,000 EUR."
+NOT_READ = ("not read: 1 attachment",)
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "notes"),
+    [
+        (composed("See HTML.", "<p>The fee for each year is 5 EUR, <s>9 EUR</s>"),
+         "The fee for each year is 5 EUR,", ("not read: 1 struck text", *SHORTER)),
+        (composed("The fee is 5 EUR.", "<p>The fee is <b>5</b> EUR. <p>Unsubscribe"), "The fee is 5 EUR.", ()),
+        (composed("see below", "", forwarded()), f"see below\n\n{FORWARDED}", NOT_READ),
+        (composed("a", "<p>one two three", forwarded()), f"one two three\n\n{FORWARDED}", (*SHORTER, *NOT_READ)),
+        (composed("first", "", "second"), "first\n\nsecond", ()),
+    ],
+)  # fmt: skip
+def test_all_texts_of_a_message_are_read_or_named(
+    data: bytes, text: str, notes: tuple[str, ...]
+) -> None:
+    document = from_bytes(data, "a.eml")
+    assert document.text == f"Subject: Fwd: fees\n\n{text}"
+    assert document.notes == notes
+
+
+@pytest.mark.parametrize(("page", "encoding"), [(950, "cp950"), (1251, "cp1251"), (936, "gbk")])
+def test_pages_of_outlook_are_in_any_code_page(page: int, encoding: str) -> None:
+    said = {"cp1251": "Плата 5"}.get(encoding, "費用")
+    html = f"<p>{said}".encode(encoding).ljust(4_096)
+    head = b"".join(
+        256 * struct.pack("<HHIQ", kind, number, 6, value)
+        for kind, number, value in ((3, 0x3FDE, page), (0x102, 0x1013, len(html)))
+    )
+    streams = {"__properties_version1.0": bytes(32) + head, "__substg1.0_10130102": html}
+    assert from_bytes(compound_file(streams), "a.msg").text == said

@@ -1,0 +1,595 @@
+"""Domains: samples of reports, stories, transcripts, and files of any kind."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pearl.data.domains import Source, read_samples
+from pearl.data.domains.finance import gold_passages, operands, page_text
+from pearl.data.domains.medical import NOTE_TASK
+from pearl.data.samples import Sample, Turn
+from pearl.documents.document import Document
+from pearl.errors import DataError, UsageError
+from tests.shared import shared
+from tests.skips import needs
+
+OPTIONS = ["one", "2", "three", "four"]
+
+
+def read(path: Path, split: str | None = None, **columns: str) -> list[Sample | DataError]:
+    return list(read_samples("generic", Source(str(path), split, columns)))
+
+
+def read_row(folder: Path, **fields: Any) -> Sample | DataError:
+    (folder / "rows.jsonl").write_text(json.dumps({"question": "Which?", **fields}))
+    (found,) = read(folder / "rows.jsonl")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("gold", "index"),
+    [("A", 0), ("d", 3), ("three", 2), (1, 0), (4, 3), (3.0, 2), ("3", 2), ("2", 1), (" B ", 1),
+     (None, None), ("", None)],
+)  # fmt: skip
+def test_gold_is_a_letter_a_text_or_a_number_from_1(
+    tmp_path: Path, gold: Any, index: int | None
+) -> None:
+    found = read_row(tmp_path, options=OPTIONS, gold=gold)
+    assert isinstance(found, Sample)
+    assert found.gold == index
+
+
+@pytest.mark.parametrize("gold", ["E", 0, 5, -1, "five", 1.5, True, [1], "0"])
+def test_gold_that_is_no_option(tmp_path: Path, gold: Any) -> None:
+    found = read_row(tmp_path, options=OPTIONS, gold=gold)
+    assert str(found).startswith(f"{tmp_path}/rows.jsonl:1: ")
+    assert "gold" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"options": ["one"]}, "1, not 2 to 26"),
+        ({"options": ["x"] * 27}, "27, not 2 to 26"),
+        ({"options": ["a", " "]}, "item 2 is not text"),
+        ({"options": [1, 2]}, "item 1 is not text"),
+        ({"options": {"a": 1}}, "an object, not an array"),
+        ({"options": "a or b"}, "not a JSON array"),
+        ({"gold": "A"}, "needs 'options'"),
+        ({"document": 5}, "a number, not text"),
+        ({"document_path": ["a"]}, "an array, not text"),
+        ({"document": "\0"}, "no text"),
+        ({"reference": False}, "a boolean, not text"),
+        ({"subsets": [""]}, "item 1 is not text"),
+        ({"gold_passages": "a"}, "not a JSON array"),
+        ({"id": True}, "'id' is a boolean"),
+    ],
+)
+def test_fields_of_the_wrong_kind(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+    found = read_row(tmp_path, **fields)
+    assert isinstance(found, DataError)
+    assert str(found).startswith(f"{tmp_path}/rows.jsonl:1: ")
+    assert said in str(found)
+
+
+def test_a_csv_with_options_in_columns(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text('text,A,B,key,part,story\nWhich?,one,"two, too",B,hard,Once upon a time.\n')
+    (sample,) = read(
+        path, question="text", options="A,B", gold="key", subsets="part", document="story"
+    )
+    assert sample == Sample(
+        "2", "Which?", Document("Once upon a time.", "2"), ("one", "two, too"), 1, None,
+        frozenset({"hard"}),
+    )  # fmt: skip
+
+
+def test_a_csv_with_options_in_a_cell(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text('question,options,gold,subsets\nWhich?,"[""a"", ""b""]",2,"[""x"", ""y""]"\n')
+    (sample,) = read(path)
+    assert isinstance(sample, Sample)
+    assert (sample.options, sample.gold, sample.subsets) == (("a", "b"), 1, {"x", "y"})
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    (tmp_path / "story.txt").write_text("Once.")
+    sample = read_row(tmp_path, document_path="story.txt")
+    assert isinstance(sample, Sample)
+    assert sample.load().text == "Once."
+
+
+def test_equal_texts_share_a_document_and_names_are_unique(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "document": "Once."},
+        {"id": "b", "document": "Once.\r\n", "document_name": "other"},
+        {"id": "c", "document": "Once.\n", "document_name": "tale"},
+        {"id": "d", "document": "Then.", "document_name": "tale"},
+        {"id": "e", "document": "Now.", "document_name": "tale"},
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    first, *others = [sample.document for sample in read(path) if isinstance(sample, Sample)]
+    assert first == Document("Once.", "a")
+    assert others == [
+        Document("Once.\n", "other"), Document("Once.\n", "other"), Document("Then.", "tale"),
+        Document("Now.", "tale, line 5"),
+    ]  # fmt: skip
+
+
+@needs("datasets")
+def test_parquet_and_datasets(tmp_path: Path) -> None:
+    import datasets
+    import pyarrow
+    from pyarrow import parquet
+
+    rows = [
+        {"q": "Which?", "choices": ["a", "b"], "label": 2},
+        {"q": "", "choices": [], "label": 0},
+    ]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "q.parquet")
+    dataset = datasets.DatasetDict(dev=datasets.Dataset.from_list(rows))
+    dataset.save_to_disk(tmp_path / "saved")
+    for path, split in ((tmp_path / "q.parquet", None), (tmp_path / "saved", "dev")):
+        sample, bad = read(path, split, question="q", options="choices", gold="label")
+        assert sample == Sample("1", "Which?", None, ("a", "b"), 1)
+        assert str(bad).startswith(f"{path}:2: the row has no question, document")
+
+
+def test_renamed_column_id_is_not_the_id(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text("id\nWho?\n")
+    (sample,) = read(tmp_path / "q.csv", question="id")
+    assert sample == Sample("2", "Who?")
+
+
+def test_the_turns_before_a_question(tmp_path: Path) -> None:
+    turns = [{"question": " Who\nsold? ", "answer": "Ada"}, "And who bought?"]
+    rows = [
+        {"question": "Why?", "history": turns, "dialogue_id": 7, "n_turns": 4, "program": "1"},
+        {"question": "Why?", "history": json.dumps(turns)},
+        {"question": "Why?", "history": "Smoked until 1990."},
+        {"question": "Why?", "history": [{"answer": "Ada"}]},
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    first, cell, text, bad = read_samples("generic", Source(str(path)))
+    assert isinstance(first, Sample)
+    assert isinstance(cell, Sample)
+    assert isinstance(text, Sample)
+    assert first.history == cell.history == (Turn("Who sold?", "Ada"), Turn("And who bought?"))
+    assert first.extra == {"dialogue_id": 7, "n_turns": 4, "program": "1"}
+    assert (text.history, text.extra) == ((), {"history": "Smoked until 1990."})
+    assert "turn 1 is neither" in str(bad)
+    again = tmp_path / "again.jsonl"
+    again.write_text(json.dumps(first.to_dict()), encoding="utf-8")
+    assert list(read_samples("generic", Source(str(again)))) == [first]
+
+
+QUESTIONS = ["what was rent in 2008?", "and in 2007?", "what is the change as a share of it?"]
+PROGRAMS = ["120.5", "100", "subtract(120.5, 100), divide(#0, 100)"]
+EXECUTED = [120.5, 100.0, 0.205]
+BEFORE = "in millions of dollars . fuel cost $ 1,200 in 2008 ."
+
+CLEANED: dict[str, Any] = {
+    "id": "Single_MILL/2008/page_9.pdf-3",
+    "doc": {
+        "pre_text": BEFORE,
+        "post_text": "",
+        "table": {"2008": {"rent": 120.5, "wages": "n/a"}, "2007": {"rent": 100.0}},
+    },
+    "dialogue": {
+        "conv_questions": QUESTIONS, "conv_answers": ["$120.5", "100", "20.5%"],
+        "turn_program": PROGRAMS, "executed_answers": EXECUTED, "qa_split": [False] * 3,
+    },
+    "features": {"has_duplicate_columns": True, "has_non_numeric_values": False},
+}  # fmt: skip
+
+
+def read_finance(tmp_path: Path, *rows: object) -> list[Sample | DataError]:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return list(read_samples("finance", Source(str(path))))
+
+
+def samples(tmp_path: Path, *rows: object) -> list[Sample]:
+    found = read_finance(tmp_path, *rows)
+    assert not [one for one in found if isinstance(one, DataError)]
+    return [one for one in found if isinstance(one, Sample)]
+
+
+def text(sample: Sample) -> str:
+    assert isinstance(sample.document, Document)
+    return sample.document.text
+
+
+def test_a_dialogue_gives_a_sample_per_turn(tmp_path: Path) -> None:
+    found = samples(tmp_path, CLEANED)
+    id = CLEANED["id"]
+    assert [one.id for one in found] == [f"{id}/1", f"{id}/2", f"{id}/3"]
+    assert [one.reference for one in found] == ["120.5", "100", "0.205"]
+    assert [one.extra["program"] for one in found] == PROGRAMS
+    assert {one.extra["dialogue"] for one in found} == {id}
+    first, second = Turn(QUESTIONS[0], "120.5"), Turn(QUESTIONS[1], "100")
+    assert [one.history for one in found] == [(), (first,), (first, second)]
+    assert text(found[0]) == (
+        f"{BEFORE}\n\n"
+        "| item | 2008 | 2007 |\n| --- | --- | --- |\n| rent | 120.5 | 100 |\n| wages | n/a |  |"
+    )
+    assert found[2].gold_passages == ("| rent | 120.5 | 100 |",)
+
+
+def test_cleaned_dialogue_keeps_the_annotated_answers(tmp_path: Path) -> None:
+    found = samples(tmp_path, CLEANED, {**CLEANED, "id": "Single_MILL/2008/page_9.pdf-4"})
+    assert [{"said": one.extra["said"]} for one in found[:3]] == [
+        {"said": "$120.5"}, {"said": "100"}, {"said": "20.5%"},
+    ]  # fmt: skip
+    assert found[0].subsets == {"single", "duplicate columns"}
+    assert "| rent | 120.5 | 100 |\n| wages | n/a |  |" in text(found[0])
+    assert found[0].document == found[3].document
+    assert {one.document_name for one in found} == {"MILL/2008/page_9.pdf"}
+
+
+def test_splits_in_one_object_are_subsets(tmp_path: Path) -> None:
+    other = {**CLEANED, "id": "Single_b"}
+    found = read_finance(tmp_path, {"train": [CLEANED], "dev": [other, {**other, "dialogue": {}}]})
+    assert [one.subsets & {"train", "dev"} for one in found if isinstance(one, Sample)] == [
+        *[{"train"}] * 3, *[{"dev"}] * 3,
+    ]  # fmt: skip
+    assert "dev, number 2: 'conv_questions' is not an array of questions" in str(found[-1])
+
+
+@pytest.mark.parametrize(
+    ("place", "changed", "said"),
+    [
+        ("dialogue", {"turn_program": ["1"]}, "is not the number of questions, 3"),
+        ("dialogue", {"conv_questions": ["who?", " "]}, "a question is blank"),
+        ("dialogue", {"conv_questions": "who?"}, "not an array of questions"),
+        ("doc", {"table": [["a"], "b"]}, "'table' is not an object of columns"),
+        ("doc", {"pre_text": [1]}, "'pre_text' or 'post_text' is not text"),
+    ],
+)
+def test_bad_dialogue_is_an_error_and_others_are_read(
+    tmp_path: Path, place: str, changed: dict[str, Any], said: str
+) -> None:
+    bad, *good = read_finance(tmp_path, {**CLEANED, place: {**CLEANED[place], **changed}}, CLEANED)
+    assert isinstance(bad, DataError)
+    assert (bad.line, len(good)) == (1, 3)
+    assert said in str(bad)
+
+
+def test_a_private_test_set_has_questions_only(tmp_path: Path) -> None:
+    found = samples(tmp_path, {**CLEANED, "dialogue": {"conv_questions": QUESTIONS}})
+    assert {(one.reference, one.gold_passages) for one in found} == {(None, ())}
+    assert all("program" not in one.extra for one in found)
+    assert found[2].history == (Turn(QUESTIONS[0]), Turn(QUESTIONS[1]))
+
+
+def test_samples_written_as_rows_are_read_back(tmp_path: Path) -> None:
+    found = samples(tmp_path, CLEANED)
+    assert samples(tmp_path, *(one.to_dict() for one in found)) == found
+
+
+def test_generic_domain_names_the_domain_of_the_rows(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(CLEANED), encoding="utf-8")
+    with pytest.raises(UsageError, match="read by another domain"):
+        list(read_samples("generic", Source(str(path))))
+
+
+def test_numbers_of_programs() -> None:
+    assert operands("add(#0, const_1000), exp(-.5, 3%)") == {
+        Decimal("0.5"), Decimal(3), Decimal("0.03"),
+    }  # fmt: skip
+    assert operands("") == operands("multiply(#0, const_m1)") == frozenset()
+
+
+def test_gold_passages_are_rows_before_sentences() -> None:
+    page = page_text(
+        "Fuel was 7 . Rent was 5 in 2008 .", [["", "2008"], ["5 mills", "7"], ["sum", "-12.0"]], ""
+    )
+    assert gold_passages(page, "7") == ("| 5 mills | 7 |",)  # not the sentence
+    assert gold_passages(page, "add(5, 12)") == ("Rent was 5 in 2008 .", "| sum | -12.0 |")
+    assert gold_passages(page, "99") == ()
+    for passage in gold_passages(page, "add(5, 12)"):
+        assert passage in page
+
+
+def test_a_page_without_a_table_or_text() -> None:
+    assert page_text("a", [], "b") == "a\n\nb"
+    assert page_text(" ", [["x", "y"], ["1"]], "") == "| x | y |\n| --- | --- |\n| 1 |  |"
+
+
+def test_every_turn_of_the_cleaned_data_is_a_sample() -> None:
+    found = list(read_samples("finance", Source(str(shared("convfinqa/dev.jsonl")))))
+    turns = [one for one in found if isinstance(one, Sample)]
+    assert len(turns) == len(found) > 1_000
+    assert all(one.reference and one.extra["program"] for one in turns)
+    assert sum(not one.gold_passages for one in turns) < 0.02 * len(turns)
+    assert all(passage in text(one) for one in turns for passage in one.gold_passages)
+
+
+HEADER = "description,medical_specialty,sample_name,transcription,keywords\n"
+
+
+def read_medical(path: Path, text: str | None = None) -> list[Sample | DataError]:
+    if text is not None:
+        path.write_text(text)
+    return list(read_samples("medical", Source(str(path))))
+
+
+def test_reports(tmp_path: Path) -> None:
+    rows = 'x, Surgery, Knee ,"One,\ntwo.",k\nx, Surgery, Knee ,Three.,k\nx,,,Four.,\nx,y,z,,k\n'
+    *samples, bad = read_medical(tmp_path / "r.csv", HEADER + rows)
+    surgery = frozenset({"Surgery"})
+    assert samples == [
+        Sample("Knee/2", "", Document("One,\ntwo.", "Knee/2"), subsets=surgery),
+        Sample("Knee/4", "", Document("Three.", "Knee/4"), subsets=surgery),
+        Sample("report/5", "", Document("Four.", "report/5")),
+    ]
+    assert str(bad) == f"{tmp_path}/r.csv:6: 'transcription' contains no text"
+
+
+def test_consultations(tmp_path: Path) -> None:
+    data = [
+        {"src": "[doctor] hi", "tgt": "NOTE", "file": "D1"},
+        {"src": "[doctor] hi", "tgt": None},
+    ]
+    data += [{"src": "[doctor] ho", "tgt": "NOTE", "file": "D1"}]
+    first, second, bad = read_medical(tmp_path / "r.json", json.dumps({"data": data}, indent=1))
+    assert first == Sample("D1", NOTE_TASK, Document("[doctor] hi", "D1"), reference="NOTE")
+    assert isinstance(second, Sample)
+    assert second.id == "dialogue/8"
+    assert second.reference is None
+    assert str(bad).startswith(f"{tmp_path}/r.json:12: duplicate id 'D1', first used in line 3")
+
+
+def test_duplicate_report_is_one_document(tmp_path: Path) -> None:
+    rows = "x,Surgery,Knee,One.,k\nx,Urology,Knee,One.,k\n"
+    samples = [s for s in read_medical(tmp_path / "r.csv", HEADER + rows) if isinstance(s, Sample)]
+    assert [(s.id, s.document_name) for s in samples] == [
+        ("Knee/2", "Knee/2"),
+        ("Knee/3", "Knee/2"),
+    ]
+    talks = [{"src": "hi", "tgt": "N", "file": name} for name in ("D1", "D2")]
+    samples = [
+        s for s in read_medical(tmp_path / "r.json", json.dumps(talks)) if isinstance(s, Sample)
+    ]
+    assert [s.document for s in samples] == [Document("hi", "D1")] * 2
+
+
+def test_questions(tmp_path: Path) -> None:
+    (sample,) = read_medical(tmp_path / "r.jsonl", '{"id": "3", "question": "Does it hurt?"}')
+    assert sample == Sample("3", "Does it hurt?")
+
+
+def counted(path: Path) -> tuple[list[Sample], int]:
+    found = read_medical(path)
+    samples = [sample for sample in found if isinstance(sample, Sample)]
+    assert len({sample.id for sample in samples}) == len(samples)
+    return samples, len(found)
+
+
+def test_the_real_reports() -> None:
+    samples, n_rows = counted(shared("medical/mtsamples.csv"))
+    assert (len(samples), n_rows) == (238, 241)  # three have no text
+    assert {"Surgery", "Urology"} < frozenset().union(*(sample.subsets for sample in samples))
+
+
+def test_the_real_consultations() -> None:
+    samples, n_rows = counted(shared("medical/aci_bench_train.json"))
+    assert len(samples) == n_rows == 67
+    assert all(sample.reference for sample in samples)
+
+
+def test_the_real_questions() -> None:
+    samples, n_rows = counted(shared("medical/mediqa_questions.jsonl"))
+    assert len(samples) == n_rows == 100
+    assert all(sample.document is None for sample in samples)
+
+
+ARTICLE = "<html><body><p>Nils sold\nthe boat.</p><p>It was 1 &lt; 2.</p></body></html>"
+FOUR = ["a", "b", "c", "d"]
+
+
+def question(text: str = "Why?", **fields: Any) -> dict[str, Any]:
+    return {"question": text, "options": FOUR, "gold_label": 2, **fields}
+
+
+def row(*questions: Any, **fields: Any) -> dict[str, Any]:
+    return {"article_id": "1", "set_unique_id": "1_X", "article": ARTICLE, "questions": list(questions), **fields}  # fmt: skip
+
+
+def read_quality(path: Path, *rows: Any, **columns: str) -> list[Sample | DataError]:
+    if rows:
+        path.write_text("\n".join(map(json.dumps, rows)))
+    return list(read_samples("quality", Source(str(path), columns=columns)))
+
+
+def samples_quality(path: Path, *rows: Any, **columns: str) -> list[Sample]:
+    found = read_quality(path, *rows, **columns)
+    assert not [one for one in found if isinstance(one, DataError)]
+    return [one for one in found if isinstance(one, Sample)]
+
+
+def needed(*values: Any) -> list[dict[str, Any]]:
+    return [{"untimed_annotator_id": "x", "untimed_eval2_context": value} for value in values]
+
+
+def test_official_rows(tmp_path: Path) -> None:
+    first, second, third = samples_quality(
+        tmp_path / "dev",
+        row(question(question_unique_id="1_X_7", difficult=1), question("How\n so?", difficult=0)),
+        row(question(), set_unique_id="1_Y"),
+    )
+    assert first.document == Document("Nils sold the boat.\n\nIt was 1 < 2.", "1")
+    assert first.document is second.document is third.document
+    assert [s.id for s in (first, second, third)] == ["1_X_7", "1_X_2", "1_Y_1"]
+    assert second.question == "How so?"
+    assert (first.options, first.gold) == (tuple(FOUR), 1)
+    assert (first.subsets, second.subsets) == ({"hard"}, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("validation", "subsets"),
+    [
+        (needed(3, 3, 3), {"long"}),
+        (needed(4, 4, 1), {"long"}),
+        (needed(4, 3, 1), {"short"}),
+        (needed(1, None), {"short"}),
+        (needed(None), set()),
+        ([], set()),
+        (None, set()),
+    ],
+)
+def test_long_questions_need_a_third_of_the_passage(
+    tmp_path: Path, validation: Any, subsets: set[str]
+) -> None:
+    (sample,) = samples_quality(tmp_path / "dev", row(question(validation=validation)))
+    assert sample.subsets == subsets
+
+
+def test_the_test_split_has_no_gold(tmp_path: Path) -> None:
+    (sample,) = read_quality(tmp_path / "test", row({"question": "Why?", "options": FOUR}))
+    assert isinstance(sample, Sample)
+    assert sample.gold is None
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (question(options=FOUR[:3]), "3 options, not 4"),
+        (question(options=["a", "b", "c", 4]), "'options': item 4 is not text"),
+        (question(options=["a", "b", "c", " "]), "'options': item 4 is not text"),
+        (question(options=None), "0 options, not 4"),
+        (question(gold_label=0), "'gold_label' is 0, not 1 to 4"),
+        (question(gold_label=5), "'gold_label' is 5, not 1 to 4"),
+        (question(gold_label="B"), "'gold_label' is 'B'"),
+        (question(gold_label=True), "'gold_label' is True"),
+        (question(gold_label=None, gold="E"), "gold: 'E' is not one of the 4 options"),
+        (question(subsets=5), "'subsets' is a number"),
+        (question(hard="maybe"), "'hard' is 'maybe', not true or false"),
+        (question(difficult=2), "'difficult' is 2, not true or false"),
+        (question(" "), "the question is blank"),
+        (question(["Why?"]), "an array, not text"),
+        ("Why?", "text, not an object"),
+        (question(question_unique_id="1_X_1"), "duplicate id '1_X_1', first used in line 1"),
+    ],
+)
+def test_bad_question_is_an_error_and_others_are_read(tmp_path: Path, bad: Any, said: str) -> None:
+    first, wrong, last = read_quality(tmp_path / "dev", row(question(), bad, question()))
+    assert isinstance(first, Sample)
+    assert isinstance(last, Sample)
+    assert str(wrong).startswith(f"{tmp_path}/dev:1: question 2: ")
+    assert said in str(wrong)
+    assert str(wrong).count(str(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (row(question(), article=None), "'article' contains no text"),
+        (row(question(), article="<p> </p>"), "'article' contains no text"),
+        (row(question(), article=5), "a number, not text"),
+        (row(questions={"question": ["Why?"]}), "an object, not an array"),
+    ],
+)
+def test_bad_article_gives_one_error(tmp_path: Path, bad: Any, said: str) -> None:
+    wrong, good = read_quality(tmp_path / "dev", bad, row(question()))
+    assert str(wrong).startswith(f"{tmp_path}/dev:1: ")
+    assert said in str(wrong)
+    assert isinstance(good, Sample)
+
+
+@needs("datasets")
+def test_the_flat_layout_of_hubs(tmp_path: Path) -> None:
+    import datasets
+
+    flat = [
+        {"article": "Nils left.", "question": "Who?", "options": FOUR, "answer": 0, "hard": True},
+        {"article": "Nils left.", "question": "When?", "options": FOUR, "answer": 3, "hard": False},
+        {"article": "Ada left.", "question": "Who?", "options": FOUR, "answer": 4, "hard": False},
+    ]
+    datasets.Dataset.from_list(flat).save_to_disk(tmp_path / "saved")
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain/train.jsonl").write_text("\n".join(map(json.dumps, flat)))
+    for folder in (tmp_path / "saved", tmp_path / "plain"):
+        first, second, bad = read_quality(folder)
+        assert isinstance(first, Sample)
+        assert isinstance(second, Sample)
+        assert first.document is second.document
+        assert first.document_name == "article 1"
+        assert (first.gold, second.gold) == (0, 3)
+        assert (first.subsets, second.subsets) == ({"hard"}, frozenset())
+        assert "'answer' is 4, not 0 to 3" in str(bad)
+
+
+@needs("datasets")
+def test_official_rows_of_a_dataset(tmp_path: Path) -> None:
+    import datasets
+
+    rows = [row(question(difficult=1, validation=needed(3, 4)), question("When?"))]
+    datasets.Dataset.from_list(rows).save_to_disk(tmp_path / "saved")
+    first, second = samples_quality(tmp_path / "saved")
+    assert first.subsets == {"hard", "long"}
+    assert second.question == "When?"
+
+
+def test_articles_of_one_id_are_told_apart(tmp_path: Path) -> None:
+    first, second = samples_quality(
+        tmp_path / "dev", row(question()), row(question(), article="Else.", set_unique_id="1_Y")
+    )
+    assert (first.document_name, second.document_name) == ("1", "1, line 2")
+
+
+def test_columns_may_have_other_names(tmp_path: Path) -> None:
+    flat = {"context": "Nils left.", "question": "Who?", "choices": FOUR, "label": 0}
+    (sample,) = samples_quality(
+        tmp_path / "q.jsonl", flat, article="context", options="choices", answer="label"
+    )
+    assert sample.gold == 0
+
+
+@pytest.mark.parametrize("field", ["hard", "difficult"])
+@pytest.mark.parametrize(
+    ("value", "is_hard"),
+    [(True, True), ("True", True), ("1", True), (1, True), (1.0, True), (" yes ", True),
+     (False, False), ("false", False), ("0", False), (0, False), (None, False)],
+)  # fmt: skip
+def test_spellings_of_hard(tmp_path: Path, field: str, value: Any, is_hard: bool) -> None:
+    (sample,) = samples_quality(tmp_path / "dev", row(question(**{field: value})))
+    assert sample.subsets == ({"hard"} if is_hard else frozenset())
+
+
+def test_columns_of_every_sample_hold_for_articles_too(tmp_path: Path) -> None:
+    flat = {"article": "Nils left.", "question": "Who?", "options": FOUR, "key": "C", "answer": 0, "said": "Nils",
+            "part": "old", "hard": True}  # fmt: skip
+    (sample,) = samples_quality(
+        tmp_path / "q.jsonl", flat, gold="key", reference="said", subsets="part"
+    )
+    assert (sample.gold, sample.reference, sample.subsets) == (2, "Nils", {"old", "hard"})
+
+
+def test_a_csv_of_the_flat_layout(tmp_path: Path) -> None:
+    cells = '"[""a"", ""b"", ""c"", ""d""]"'
+    (tmp_path / "q.csv").write_text(
+        f"article,question,options,gold_label,hard\nNils left.,Who?,{cells},2,True\n"
+        f"Nils left.,Who?,{cells},5,False\n"
+    )
+    sample, bad = read_quality(tmp_path / "q.csv")
+    assert isinstance(sample, Sample)
+    assert (sample.options, sample.gold, sample.subsets) == (tuple(FOUR), 1, {"hard"})
+    assert "'gold_label' is '5', not 1 to 4" in str(bad)
+
+
+def test_the_real_data() -> None:
+    found = read_quality(shared("quality/QuALITY.subset.dev"))
+    real = [sample for sample in found if isinstance(sample, Sample)]
+    assert len(real) == len(found) == len({sample.id for sample in real}) == 119
+    assert len({id(sample.document) for sample in real}) == 10
+    assert {sample.gold for sample in real} == {0, 1, 2, 3}
+    assert {len(sample.options) for sample in real} == {4}

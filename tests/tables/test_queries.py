@@ -1,0 +1,301 @@
+"""Queries: their form, their check, typed columns and opening hours."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import lark
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from pearl.documents.rows import Row, Rows
+from pearl.dsl.decoding.constraint import Constraint, validate
+from pearl.tables.checking import check
+from pearl.tables.columns import (
+    ALWAYS,
+    WEEK,
+    QueryTable,
+    minutes_of_week,
+    read_hours,
+    read_moment,
+    typed_columns,
+)
+from pearl.tables.specification import (
+    MAX_CONDITIONS,
+    OPERATORS,
+    SIGNS,
+    Query,
+    QueryError,
+    conditions,
+    query_constraint,
+    read_query,
+)
+
+TABLE = QueryTable(
+    Rows(
+        (
+            Row(
+                "", {"Clinic name": "H&C", "City": "Haifa", "Fee": "120 mg", "Since": "2020-01-01"}
+            ),
+            Row("", {"Clinic name": "Dan", "City": "Eilat", "Fee": "90 mg", "Since": "2021-03-01"}),
+        )
+    )
+)
+
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(
+            st.sampled_from(
+                ["select", "where", "group", "aggregate", "sort", "limit", "column", "op", "value",
+                 "all", "any", "no", "by", "function", "cannot", "add", "divide"]
+            ),
+            inner,
+            max_size=5,
+        ),
+    ),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(json_values)
+def test_any_data_is_a_query_or_an_error(said: object) -> None:
+    try:
+        query = read_query(said)
+    except ValueError:
+        return
+    assert read_query(query.model_dump(mode="json")) == query
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"where": {"column": "City", "op": "is"}}, "'is' takes one value"),
+        ({"where": {"column": "City", "op": "in", "value": []}}, "takes a list of values"),
+        ({"where": {"column": "City", "op": "contains", "value": " "}}, "needs a text"),
+        ({"where": {"column": "City", "op": "is empty", "value": "x"}}, "takes no value"),
+        ({"aggregate": {"function": "sum"}}, "'sum' needs a column"),
+        ({"limit": -1}, "limit: "),
+        ({"select": {"multiply": ["Fee"]}}, "select.0.multiply: "),
+        ({"select": {"multiply": ["Fee", True]}}, "select.0.multiply.1: "),
+        ({"select": {"power": ["Fee", 2]}}, "select.0.power: a query has no such field"),
+        ({"select": {"multiply": [2, 3]}}, "arithmetic is of columns, not of numbers alone"),
+        ({"select": {"add": ["Fee", 1], "multiply": ["Fee", 2]}}, "arithmetic is one of add, subtract"),
+        ({"cannot": "no column has the profit"}, "no column has the profit"),
+        ({"filter": 1}, "filter: a query has no such field"),
+        ([], "the query: "),
+    ],
+)  # fmt: skip
+def test_invalid_queries_are_refused(said: object, told: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is what counts
+        read_query(said)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("depth", [30, 100_000])
+def test_deep_nesting_is_refused(depth: int) -> None:
+    where: object = {"column": "City", "op": "is", "value": "x"}
+    for _ in range(depth):
+        where = {"no": where}
+    with pytest.raises(ValueError, match="nested more than"):
+        read_query({"where": where})
+
+
+def test_many_conditions_are_refused() -> None:
+    one = {"column": "City", "op": "is", "value": "x"}
+    assert (
+        len(list(conditions(read_query({"where": [one] * MAX_CONDITIONS}).where))) == MAX_CONDITIONS
+    )
+    with pytest.raises(ValueError, match="61 conditions are more than 60"):
+        read_query({"where": [one] * (MAX_CONDITIONS + 1)})
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"select": ["Towm", "Cty"]}, "the table has no column 'Cty'; did you mean 'City'? it has: Clinic name, City"),
+        # Another quantity is no hint.
+        ({"aggregate": {"function": "sum", "column": "Net fee"}}, "the table has no column 'Net fee'; it has: Clinic name, City, Fee, Since; arithmetic"),
+        ({"select": {"multiply": ["Fee", "City"]}}, "'multiply' needs numbers; City is a column of texts and has 'Haifa', 'Eilat'"),
+        ({"select": {"multiply": ["Fee", "Units"]}}, "the table has no column 'Units'; it has"),
+        ({"sort": {"by": {"add": ["Since", 1]}}}, "'add' needs numbers; Since is a column of dates"),
+        ({"where": {"column": "City", "op": "at least", "value": "3"}}, "compares numbers and dates; City is a column of texts and has 'Haifa', 'Eilat'"),
+        ({"where": {"column": "Fee", "op": "at least", "value": "much"}}, "Fee is a column of numbers; 'much' is not clearly a number; it has '120 mg', '90 mg'"),
+        ({"where": {"column": "Since", "op": "before", "value": "long ago"}}, "Since is a column of dates; 'long ago' is not a date; it has '2020-01-01'"),
+        ({"where": {"column": "City", "op": "open", "value": "Friday"}}, "'open' needs opening hours"),
+        ({"aggregate": {"function": "mean", "column": "City"}}, "'mean' needs numbers; City is a column of texts"),
+        ({"aggregate": {"function": "count"}, "sort": {"by": "Fee"}}, "the result has no 'Fee' to sort by; it has: count"),
+    ],
+)  # fmt: skip
+def test_errors_name_what_the_table_has_instead(said: object, told: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        check(read_query(said), TABLE)
+    assert told in str(caught.value)
+
+
+def test_names_are_found_in_other_case_and_number() -> None:
+    query = check(read_query({"select": ["clinic_names", "CITIES"], "group": "city"}), TABLE)
+    assert query.select == ("Clinic name", "City")
+    assert [one.name for one in query.aggregate] == ["count"]
+    assert isinstance(query, Query)
+
+
+COLUMNS = ["City", 'The "new" \\ name', "Größe (m²)"]
+
+
+@cache
+def constraint() -> Constraint:
+    return query_constraint(COLUMNS)
+
+
+texts = st.text(alphabet='abc "\\é|%', max_size=6)
+name = st.sampled_from(COLUMNS)
+column = st.recursive(
+    name,
+    lambda inner: st.builds(
+        lambda operation, operands: {operation: operands},
+        st.sampled_from([*SIGNS]),
+        st.lists(inner | st.integers(-(10**15), 10**15) | st.just(1.19), min_size=2, max_size=3),
+    ),
+    max_leaves=3,
+)
+condition = st.fixed_dictionaries(
+    {"column": column, "op": st.sampled_from(OPERATORS), "value": st.lists(texts, max_size=3)}
+)
+where = st.recursive(
+    condition,
+    lambda inner: st.one_of(
+        st.fixed_dictionaries({"all": st.lists(inner, min_size=1, max_size=3)}),
+        st.fixed_dictionaries({"any": st.lists(inner, min_size=1, max_size=3)}),
+        st.fixed_dictionaries({"no": inner}),
+    ),
+    max_leaves=4,
+)
+queries = st.fixed_dictionaries(
+    {
+        "limit": st.sampled_from([None, 1, 20]),  # in any order
+        "cannot": st.none() | texts,
+        "select": st.lists(column, max_size=3),
+        "where": st.none() | where,
+        "group": st.lists(name, max_size=2),
+        "aggregate": st.lists(
+            st.fixed_dictionaries({"function": st.just("count"), "column": st.none() | column}),
+            max_size=2,
+        ),
+        "sort": st.lists(
+            st.fixed_dictionaries({"descending": st.booleans(), "by": texts | column}), max_size=2
+        ),
+    }
+)
+
+
+@cache
+def parser() -> lark.Lark:
+    return lark.Lark(constraint().lark, parser="earley", lexer="dynamic")
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(queries)
+def test_the_grammar_accepts_everything_that_the_schema_accepts(said: object) -> None:
+    form = constraint().json_form
+    assert form is not None
+    text = form.text_of(said)
+    parser().parse(text)
+    assert json.loads(text) == said
+    assert Draft202012Validator(dict(form.schema)).is_valid(said)
+
+
+EMPTY = {
+    "cannot": None, "select": [], "where": None, "group": [], "aggregate": [], "sort": [], "limit": None,
+}  # fmt: skip
+
+
+def test_decoders_take_the_grammar() -> None:
+    validate(constraint().lark)
+    assert constraint().gbnf.startswith("root ::=")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        EMPTY | {"select": ["Town"]},
+        EMPTY | {"select": [{"multiply": ["City", "Town"]}]},
+        EMPTY | {"select": [{"multiply": ["City"]}]},
+        EMPTY | {"group": [{"multiply": ["City", 2]}]},
+        EMPTY | {"limit": -1},
+        {"select": []},
+        [],
+    ],
+)
+def test_invalid_forms_are_refused(said: object) -> None:
+    form = constraint().json_form
+    assert form is not None
+    with pytest.raises(ValueError, match=r".+"):
+        form.text_of(said)
+    assert not Draft202012Validator(dict(form.schema)).is_valid(said)
+
+
+def test_a_valid_form_is_read_as_a_query() -> None:
+    said = EMPTY | {
+        "where": {"all": [{"column": "City", "op": "is", "value": ["x"]}]},
+        "aggregate": [{"function": "count", "column": None}],
+    }
+    form = constraint().json_form
+    assert form is not None
+    assert read_query(json.loads(form.text_of(said))).aggregate[0].name == "count"
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["120", "90", "", "1,315", "ask"], "number"),
+        (["120 mg", "90 mg", "7.5 mg"], "number"),
+        (["$9,000", "$1,315"], "number"),
+        (["12.5%", "3%"], "number"),
+        (["Katz Clinic 58", "Levi Clinic 7", "Haddad Pharmacy 61"], "text"),
+        (["Herzl Street 12", "Allenby Street 7"], "text"),
+        (["12 Herzl St", "7 Allenby St", "9 HaNassi St"], "text"),
+        (["03-5551234", "04-5559876"], "text"),
+        (["0048", "48", "49"], "text"),
+        (["2020-01-01", "May 2021", "unknown"], "date"),
+        (["Mon-Fri 8-16", "Sun-Thu 09:00-20:00; Sat 20:00-23:00", "ask"], "hours"),
+        (["", " "], "text"),
+    ],
+)
+def test_a_column_is_what_most_of_its_cells_are(cells: list[str], kind: str) -> None:
+    (column,) = typed_columns(Rows(tuple(Row("", {"x": cell}) for cell in cells)))
+    assert column.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "intervals"),
+    [
+        ("Mon 8-12, Mon 14:00-18:00", ((480, 720), (840, 1080))),
+        ("Mon 9am-1pm and 4 pm - 7 pm", ((540, 780), (960, 1140))),
+        ("Sun 20:00-02:00", ((0, 120), (6 * 1440 + 1200, WEEK))),
+        ("Mon-Tue 24h", ((0, 2880),)),
+        ("daily closed", ()),
+        ("Mon 09:00-20:00; Sat 20:00-23:00", ((540, 1200), (8400, 8580))),
+        ("Mon 09:00-20:000", None),
+        ("24/7", ((0, WEEK),)),
+        ("Mon 25:00-26:00", None),
+        ("Mon 13pm-2pm", None),
+        ("Mon 8-12 except holidays", None),
+        ("", None),
+    ],
+)
+def test_hours(text: str, intervals: tuple[tuple[int, int], ...] | None) -> None:
+    minutes = None if intervals is None else sum(minutes_of_week(*each) for each in intervals)
+    assert read_hours(text) == minutes
+
+
+@given(st.text(max_size=40) | st.from_regex(r"(?:Mon|Fri-Sun) [0-9:apm -]{1,20}", fullmatch=True))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    assert 0 <= (read_hours(text) or 0) <= ALWAYS
+    if moment := read_moment(text):
+        assert 1 <= moment.minutes.bit_count() <= 1440
