@@ -40,10 +40,10 @@ class Range:
         return {"least": self.least, "most": self.most}
 
 
-NONE = Range(0, 0)
+NONE, ONE, ANY = Range(0, 0), Range(1, 1), Range(0, None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StepCosts:
     """The cost of one step."""
 

@@ -1,4 +1,8 @@
-"""The steps of a plan → lower and upper bounds of their calls and tokens, before a run."""
+"""The steps of a plan → lower and upper bounds of their calls and tokens, before a run.
+
+Prompts are built and counted as in a run. Text that an earlier step still has to write is a placeholder in them
+(`Placeholders`), with the maximum of its tokens; rows that it still has to select are `PossibleRows`.
+"""
 
 from __future__ import annotations
 
@@ -25,36 +29,12 @@ from pearl.dsl.fields import Field
 from pearl.dsl.nodes import Argument, Reference, Step, String
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
-from pearl.interpreter.bounds import NONE, Range, StepCosts
-from pearl.interpreter.checking import CLAIM_TOKENS, MAX_CLAIMS, frame_costs
-from pearl.interpreter.context import (
-    GAP,
-    GAP_TOKENS,
-    PASSAGE_TOKENS,
-    ContextLimits,
-    ContextOverflowError,
-    awaited,
-    fail_step,
-    full_window,
-)
-from pearl.interpreter.requests import (
-    MARK_TOKENS,
-    MERGING_TOKENS,
-    PROMPT_MARGIN,
-    RequestBuilder,
-    chunk_size,
-)
-from pearl.interpreter.row_steps import (
-    ITEM_TOKENS,
-    MAX_BESIDE,
-    MAX_ROUNDS,
-    RowRequests,
-    RowStep,
-    check_numbers,
-    claimed_kinds,
-)
+from pearl.interpreter import context, requests, row_steps
+from pearl.interpreter.bounds import ANY, NONE, ONE, Range, StepCosts
+from pearl.interpreter.context import ContextLimits, ContextOverflowError, awaited, fail_step
+from pearl.interpreter.requests import PROMPT_MARGIN, RequestBuilder, chunk_size
+from pearl.interpreter.row_steps import RowRequests, RowStep, check_numbers
 from pearl.llm import ActionTask
-from pearl.llm.reply_limits import items_limit
 
 
 class Placeholders:
@@ -96,10 +76,6 @@ class Placeholders:
         return self.tokens(text).upper if self.are_in(text) else self._counter.bounds(text)[1]
 
 
-ITEMS_AGAIN_TOKENS = 64
-"""Maximum tokens added to a request that is repeated or constrained to a form."""
-
-
 @dataclass(frozen=True)
 class PossibleRows:
     """The rows that a value may have."""
@@ -108,7 +84,7 @@ class PossibleRows:
     tokens: float  # maximum; may be infinite
     rows: Rows | None = None
     is_certain: bool = False
-    unknown: frozenset[str] = frozenset()
+    unknown: frozenset[str] = frozenset()  # the columns that a model will write
     answer_tokens: float = 0.0
 
     def texts(self, row_step: RowStep) -> list[str] | None:
@@ -118,17 +94,12 @@ class PossibleRows:
         return row_step.texts(self.rows)
 
 
-BULLET_TOKENS = 3  # of an entry without its text
+# Maximum tokens: of an entry without its text, of the separators in a computed text, of a number (300 digits, each at
+# least one token), of the text in place of an undecided value
+BULLET_TOKENS, SEAM_TOKENS, NUMBER_TOKENS, UNDECIDED_TOKENS = 3, 8, 400, 128
 
-SEAM_TOKENS = 8  # Maximum tokens of the separators in a computed text
-
-NUMBER_TOKENS = 400  # Maximum tokens of a number: 300 digits, each at least one token
-
-UNDECIDED_TOKENS = 128  # Maximum tokens of the text in place of an undecided value
-
-HELD_TOKENS = 64  # Maximum tokens added to a prompt for a JSON reply
-
-AGAIN_TOKENS = 288  # Maximum tokens of the request to repeat a reply in the right form
+# Maximum tokens added to a prompt: for a JSON reply, to repeat a reply in the right form
+HELD_TOKENS, AGAIN_TOKENS = 64, 288
 
 SMALL_PART = 48  # Minimum chunk size in tokens for which a document is split in order to be counted
 
@@ -148,10 +119,9 @@ class CostEstimator:
         self, calls: RequestBuilder, rows: ContextLimits | None = None,
         escalate: ContextLimits | None = None, *, checker: ContextLimits | None = None,
     ) -> None:  # fmt: skip
-        self.escalated = StepCosts()  # of the last step
-        self.checked = StepCosts()  # of the last step
-        self._calls = calls
-        self._limits = calls.limits
+        self.escalated = StepCosts()  # of the last step, by the escalation model
+        self.checked = StepCosts()  # of the last step, by the checker
+        self._calls, self._limits = calls, calls.limits
         self._counter = calls.limits.counter
         self._values: dict[str, Value] = {}
         self._texts: dict[str, Value] = {}
@@ -165,6 +135,15 @@ class CostEstimator:
         self._by_rows = self._within(rows) if rows else self
         self._escalation = self._within(escalate) if escalate else None
 
+    def _within(self, limits: ContextLimits) -> CostEstimator:
+        """An estimator of the same plan with the limits of another model."""
+        other = copy(self)
+        other._calls, other._limits = self._calls.within(limits), limits
+        other._row_requests = RowRequests(other._calls)
+        other._counter, other._seam = limits.counter, limits.counter.most(0)
+        other._reply_tokens = limits.reply_tokens
+        return other
+
     def step(self, step: Step) -> StepCosts:
         """Estimate the next step."""
         action = self._calls.graph.checked.action(step)
@@ -177,40 +156,10 @@ class CostEstimator:
                 with suppress(ContextOverflowError):
                     self.escalated = self._escalation._of_step(step, action).or_nothing
             costs = by._of_step(step, action)
-            if action.composes and costs != StepCosts():
-                self.checked = self._of_checker(step)
-            elif self._checker.check != "off" and (
-                "claims" in action.traits
-                or (
-                    action.cost == "text"
-                    and self._calls.graph.gives[step.output] is ValueType.NUMBER
-                )
-            ):
-                self.checked = self._of_claims((Field(step.output),), 1)
-            elif action.extracts and self._checker.check != "off":
-                # imported on use: few plans extract
-                from pearl.replies.extracted import wanted_fields
-
-                short = [each.value for each in step.arguments if isinstance(each, String)][-1]
-                self.checked = self._of_claims(
-                    wanted_fields(short, is_all=action.extracts_all), costs.calls.upper
-                )
-            elif is_by_row:
-                self.checked = by.checked
-            if step.output not in self._always:
-                costs = costs.or_nothing
+            self.checked = by.checked if is_by_row else self._of_checks(step, action, costs)
         except (ValueError, ExecutionError) as error:
             fail_step(step, error)
-        return costs
-
-    def _within(self, limits: ContextLimits) -> CostEstimator:
-        """An estimator of the same plan with the limits of another model."""
-        other = copy(self)
-        other._calls, other._limits = self._calls.within(limits), limits
-        other._row_requests = RowRequests(other._calls)
-        other._counter, other._seam = limits.counter, limits.counter.most(0)
-        other._reply_tokens = limits.reply_tokens
-        return other
+        return costs if step.output in self._always else costs.or_nothing
 
     def _of_step(self, step: Step, action: Action) -> StepCosts:
         if action.composes:
@@ -223,123 +172,14 @@ class CostEstimator:
             return self._of_reduction(step)
         elif action.reads_rows:
             return self._by_row(step)
-        elif action.extracts_all:
-            task, _ = self._calls.task(step, self._texts)
-            costs = self._formed(task, self._ask(task))
-            n = costs.calls.upper * self._reply_tokens
-            self._hold(step.output, PossibleRows(0 if n == inf else int(n), n))
-            return costs
         elif action.asks_table:
             return self._of_table(step, action)
         else:
-            task, _ = self._calls.task(step, self._texts)
-            costs = self._formed(task, self._ask(task)) + self._of_looks(step, task)
-            most = self._counter.most(self._reply_tokens)
-            self._texts[step.output] = self._unknown.new(most)
-            if task.gives is ValueType.LIST:
-                most *= 4  # an entry may have had no bullet
-            self._values[step.output] = self._unknown.new(most + UNDECIDED_TOKENS)
-            return costs
+            return self._of_text(step, action)
         return StepCosts()
 
-    def _of_looks(self, step: Step, task: ActionTask) -> StepCosts:
-        """Costs of looking again, if the step may find nothing in passages: a prompt for each look, and one for queries."""
-        # imported on use: few plans read passages
-        from pearl.interpreter.looking import NEAR_TOKENS, words_task
-
-        n, costs = self._calls.n_looks, StepCosts()
-        search = self._calls.search_of(step, task.document or "")
-        if not n or search is None or not (search[1] or self._is_cut(task, search[0])):
-            return costs
-        frame = self._unknown.tokens(self._calls.request(replace(task, document="")).prompt)
-        most = frame.upper + NEAR_TOKENS + self._retrieved(None, Range(0, None))
-        prompt = Range(0, most).up_to(self._limits.prompt_tokens)
-        for _ in range(n):
-            costs += self._formed(task, self._costs(prompt, 0, 1)).or_nothing
-        words = words_task(task)
-        return costs + self._formed(words, self._costs(self._prompt(words), 0, 1)).or_nothing
-
-    def _is_cut(self, task: ActionTask, view: SearchedDocument) -> bool:
-        """Whether a step may be shown passages of the document, instead of all of it."""
-        cap, strategy = self._limits.prompt_tokens, self._limits.strategy
-        prompt = self._unknown.tokens(self._calls.request(task).prompt, task.document or "").upper
-        is_long = cap is not None and prompt + PROMPT_MARGIN + MERGING_TOKENS > cap
-        return strategy == "retrieve" or (strategy == "auto" and view.is_corpus and is_long)
-
-    def _of_composer(self, step: Step) -> StepCosts:
-        """Costs of the last step: no call if fewer than two results are decided."""
-        n_parts = len({each.name for each in step.references()})
-        if self._limits.compose == "off" or n_parts < 2:
-            return StepCosts()
-        from pearl.interpreter.composing import max_prompt_tokens
-
-        most = max_prompt_tokens(_question(step), self._counter)
-        cap = self._limits.prompt_tokens
-        return StepCosts(
-            Range(0, 1), Range(0, most if cap is None else min(most, cap)),
-            Range(0, self._reply_tokens),
-        )  # fmt: skip
-
-    def _of_checker(self, step: Step) -> StepCosts:
-        """Costs of checking a composed answer: no call if nothing is left to be checked."""
-        from pearl.interpreter.composing import check_costs
-
-        if self._checker.check == "off":
-            return StepCosts()
-        most, reply = check_costs(_question(step), self._checker)
-        cap = self._checker.prompt_tokens or inf
-        again = most + self._checker.counter.most(reply) + AGAIN_TOKENS
-        tokens = min(most, cap) + min(again, cap) + 2 * HELD_TOKENS
-        return StepCosts(Range(0, 2), Range(0, tokens), Range(0, 2 * reply))
-
-    def _of_claims(self, fields: Sequence[Field], n_replies: float) -> StepCosts:
-        """Costs of checking the values of fields."""
-        # imported on use: few plans extract
-        from pearl.interpreter.record_claims import check_costs
-
-        if n_replies == inf:
-            return StepCosts(Range(0, inf), Range(0, inf), Range(0, inf))
-        n, tokens, replied = check_costs(fields, int(n_replies), self._reply_tokens, self._checker)
-        return self._of_requests(n, tokens, replied)
-
-    def _of_verdicts(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
-        """Costs of checking what passages of rows decided; a passage is a part of its row."""
-        check = self._checker.check
-        is_asked = row_step.task.is_quoted or check == "all"
-        is_asked &= row_step.task.kind in claimed_kinds(check) and not row_step.is_each
-        if check == "off" or not (is_asked and given.n):
-            return StepCosts()
-        if inf in (given.n, given.tokens):
-            return StepCosts(Range(0, inf), Range(0, inf), Range(0, inf))
-        counter, texts = self._checker.counter, given.texts(row_step)
-        character = "x" if texts is not None and all(map(str.isascii, texts)) else "é"
-        asked = " ".join(value for _, value in row_step.task.arguments)
-        beside = self._unknown.tokens(asked).upper + counter.at_most(character * MAX_BESIDE)
-        n = -(-int(given.n) // MAX_CLAIMS)
-        frame, reply = frame_costs(self._checker)
-        tokens = counter.most(int(given.tokens)) + given.n * (beside + CLAIM_TOKENS) + n * frame
-        return self._of_requests(n, tokens, n * reply)
-
-    def _of_requests(self, n: int, tokens: float, replied: float) -> StepCosts:
-        """Costs of requests to the checker, each of which may be repeated."""
-        cap = self._checker.prompt_tokens or inf
-        most = min(2 * (tokens + replied) + n * (AGAIN_TOKENS + HELD_TOKENS), 2 * n * cap)
-        return StepCosts(Range(0, 2 * n), Range(0, most), Range(0, 2 * replied))
-
-    def _of_table(self, step: Step, action: Action) -> StepCosts:
-        """Costs of a question about a table: one query, and its repetitions if it cannot be used."""
-        # imported on use: few plans query a table
-        from pearl.interpreter.table_steps import query_costs
-
-        given, question = self._calls.values(step, self._values)
-        question = as_text(question)
-        known = None if self._unknown.are_in(question) else question
-        n_rows = 0
-        if isinstance(given, str):  # the value depends on an earlier step
-            n_rows = self._possible_rows(step.arguments[0], as_rows(given)).n
-        costs, most = query_costs(step.output, action, known, given, n_rows, self._limits)
-        self._hold(step.output, PossibleRows(most, inf if most else 0))
-        return costs
+    # -----------------------------------------------------------------------------------------
+    # What a step gives to later ones
 
     def _possible_rows(self, argument: Argument, rows: Rows) -> PossibleRows:
         """The rows that an argument may have."""
@@ -347,7 +187,7 @@ class CostEstimator:
             return self._possible[argument.name]
         marks = [value for value in rows.values if self._unknown.are_in(value)]
         if not marks:
-            return self._known(rows)
+            return PossibleRows(len(rows), self._tokens(rows), rows, is_certain=True)
         most = self._unknown.tokens("\n".join(marks)).upper
         # Every entry of a text has at least one token.
         return PossibleRows(len(rows) + (0 if most == inf else int(most)), most)
@@ -358,43 +198,12 @@ class CostEstimator:
         mark = self._unknown.new(possible.tokens + UNDECIDED_TOKENS)
         self._values[output] = self._texts[output] = mark
 
-    def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
-        """Costs of a call whose reply has a form, including a possible repetition."""
-        if task.action.extracts:
-            # imported on use: few plans extract
-            from pearl.interpreter.extracting import AGAIN_TOKENS as MORE_TOKENS
-
-            # The request about each part may be repeated, be followed by one for values that break a
-            # rule or have no certain place, and by one for what is missing in each further pass.
-            n = costs.calls.upper
-            n_more = 0 if self._limits.max_prompt_tokens is not None else self._limits.passes
-            added = self._counter.most(self._reply_tokens) + AGAIN_TOKENS + HELD_TOKENS
-            added += n_more * (MORE_TOKENS + AGAIN_TOKENS + HELD_TOKENS)
-            most = None if costs.calls.most is None else (2 + n_more) * costs.calls.most
-            return StepCosts(
-                Range(costs.calls.least, most),
-                Range(costs.input_tokens.least, (2 + n_more) * costs.input_tokens.upper + n * added),
-                Range(costs.output_tokens.least, (2 + n_more) * n * self._reply_tokens),
-            )  # fmt: skip
-        if self._calls.asks_words(task):
-            added = self._counter.most(self._reply_tokens) + AGAIN_TOKENS
-            first = Range(0, costs.input_tokens.upper + added)
-            costs += StepCosts(Range(0, 1), first, Range(0, self._reply_tokens))
-        # Any text is read; a broken object, which is asked again, is as rare as a retry.
-        if task.gives is ValueType.TEXT:
-            return costs
-        cap = self._limits.prompt_tokens
-        calls = costs.calls + Range(0, 1)
-        most = costs.input_tokens.upper
-        if most < inf and costs.calls.upper < inf:
-            most += costs.calls.upper * HELD_TOKENS
-            # Either this is the only prompt that is repeated, or it fits the window.
-            added = self._counter.most(self._reply_tokens) + AGAIN_TOKENS
-            most += cap + HELD_TOKENS if cap is not None else most + added
-        return StepCosts(
-            calls, Range(costs.input_tokens.least, most),
-            Range(costs.output_tokens.least, calls.upper * self._reply_tokens),
-        )  # fmt: skip
+    def _tokens(self, rows: Rows) -> float:
+        """Maximum tokens of the text of rows."""
+        text = "\n".join(row.text or row.value or "" for row in rows)
+        values = "\n".join(shown_text(row) or "" for row in rows)
+        gap = self._counter.bounds("\n[...]\n- undecided: ")[1] + 4 * self._seam
+        return self._counter.bounds(text)[1] + self._counter.bounds(values)[1] + len(rows) * gap
 
     def _search(self, step: Step, action: Action) -> None:
         """Keep the rows of a search, or their bounds if the search cannot run now."""
@@ -421,6 +230,7 @@ class CostEstimator:
         self._hold(step.output, possible)
 
     def _compute(self, step: Step, action: Action) -> None:
+        """Keep the value of a native action, or its bounds if it depends on an earlier step."""
         values = self._calls.values(step, self._values)
         # Known rows have no placeholders, and their text may be long.
         shown = ["" if isinstance(value, Rows) else as_text(value) for value in values]
@@ -433,20 +243,17 @@ class CostEstimator:
                 if not list(step.references()):
                     raise
                 value = f"undecided: {error}"
-            is_rows = isinstance(value, Rows)
             self._values[step.output] = value
-            self._texts[step.output] = value if is_rows else as_text(value)
+            self._texts[step.output] = value if isinstance(value, Rows) else as_text(value)
             return
-        held = {
-            i for i, a in enumerate(step.arguments) if getattr(a, "name", None) in self._possible
-        }
+        takes_rows = [getattr(each, "name", None) in self._possible for each in step.arguments]
         is_list = action.returns is action.parameter(0).type is ValueType.LIST
         tries = "tries" in action.traits
-        if held and (is_list or tries or "figures" in action.traits):
+        if any(takes_rows) and (is_list or tries or "figures" in action.traits):
             given = [
                 self._possible_rows(argument, as_rows(value))
                 for i, (argument, value) in enumerate(zip(step.arguments, values, strict=True))
-                if tries or i in held or action.parameter(i).type is ValueType.LIST
+                if tries or takes_rows[i] or action.parameter(i).type is ValueType.LIST
             ]
             is_open = self._unknown.are_in(*shown[1:])
             self._hold(step.output, self._selected(action, given, values, is_open=is_open))
@@ -460,21 +267,22 @@ class CostEstimator:
         self._values[step.output] = self._texts[step.output] = mark
 
     def _selected(
-        self,
-        action: Action,
-        given: Sequence[PossibleRows],
-        values: Sequence[Value],
-        *,
-        is_open: bool,
-    ) -> PossibleRows:
-        """The rows that a native action over possible rows may return."""
+        self, action: Action, given: Sequence[PossibleRows], values: Sequence[Value], *, is_open: bool
+    ) -> PossibleRows:  # fmt: skip
+        """The rows that a native action over possible rows may return; `is_open`: an argument besides the rows is unknown."""
         first, traits = given[0], action.traits
-        by_columns = not traits.isdisjoint(("by_field", "condition"))
-        if "tries" in action.traits:
+        if "tries" in traits:
             return PossibleRows(max(each.n for each in given), max(each.tokens for each in given))
-        is_known = by_columns and not is_open and first.rows is not None
-        if is_known and (known := self._computed(action, first, values)) is not None:
-            return known
+        by_columns = not traits.isdisjoint(("by_field", "condition"))
+        if by_columns and not is_open and first.rows is not None:
+            with suppress(ValueError):
+                column = read_column(first.rows, as_text(values[1])).name
+                if column not in first.unknown:
+                    result = native.compute(action, [first.rows, *values[1:]])
+                    if isinstance(result, Rows):
+                        return self._computed(action, first, result)
+                elif traits.isdisjoint(("groups", "condition")):
+                    return replace(first, rows=replace(first.rows, column=column))
         if "selects" in traits:
             if "first" in traits and not is_open and first.rows is not None:
                 n = min(first.n, whole_number(number_of(values[1]), "N", least=1))
@@ -482,49 +290,94 @@ class CostEstimator:
                 tokens = sum(nlargest(n, each)) + n * (first.answer_tokens + 4 * self._seam)
                 return PossibleRows(n, tokens, answer_tokens=first.answer_tokens)
             return replace(first, is_certain=False)
-        tokens = sum(each.tokens for each in given)
-        n = sum(each.n for each in given)
+        n, tokens = sum(each.n for each in given), sum(each.tokens for each in given)
         if "multiplies" in traits:
             n = prod(each.n for each in given)
             tokens *= n + 1
         if "figures" in traits:
             tokens += NUMBER_TOKENS * n
-        return PossibleRows(n, tokens + 4 * self._seam * n + first.answer_tokens * n)
+        return PossibleRows(n, tokens + (4 * self._seam + first.answer_tokens) * n)
 
-    def _computed(
-        self, action: Action, first: PossibleRows, values: Sequence[Value]
-    ) -> PossibleRows | None:
-        """The result of the action over all possible rows, if it reads known columns only."""
-        assert first.rows is not None
-        try:
-            column = read_column(first.rows, as_text(values[1])).name
-            if column in first.unknown:
-                if not action.traits.isdisjoint(("groups", "condition")):
-                    return None
-                return replace(first, rows=replace(first.rows, column=column))
-            result = native.compute(action, [first.rows, *values[1:]])
-        except ValueError:
-            return None
-        if not isinstance(result, Rows):
-            return None
-        tokens = self._tokens(result)
-        if result.column in first.unknown:  # a model will write these values
+    def _computed(self, action: Action, first: PossibleRows, result: Rows) -> PossibleRows:
+        """The result of an action over all possible rows, of which it reads known columns only."""
+        tokens, unknown = self._tokens(result), first.unknown
+        if result.column in unknown:  # a model will write these values
             tokens += len(result) * (first.answer_tokens + 4 * self._seam)
-        unknown = first.unknown
         if "groups" in action.traits and not first.is_certain:
             unknown |= {size_field(result.column)}
         return replace(first, rows=result, n=len(result), tokens=tokens, unknown=unknown)
 
-    def _tokens(self, rows: Rows) -> float:
-        """Maximum tokens of the text of rows."""
-        text = "\n".join(row.text or row.value or "" for row in rows)
-        values = "\n".join(shown_text(row) or "" for row in rows)
-        gap = self._counter.bounds("\n[...]\n- undecided: ")[1] + 4 * self._seam
-        return self._counter.bounds(text)[1] + self._counter.bounds(values)[1] + len(rows) * gap
+    # -----------------------------------------------------------------------------------------
+    # Composed answers, and what the checker is asked
 
-    def _known(self, rows: Rows) -> PossibleRows:
-        """Rows that are known."""
-        return PossibleRows(len(rows), self._tokens(rows), rows, is_certain=True)
+    def _of_composer(self, step: Step) -> StepCosts:
+        """Costs of the last step: no call if fewer than two results are decided."""
+        if self._limits.compose == "off" or len({each.name for each in step.references()}) < 2:
+            return StepCosts()
+        from pearl.interpreter.composing import max_prompt_tokens
+
+        most = max_prompt_tokens(_question(step), self._counter)
+        tokens = Range(0, most).up_to(self._limits.prompt_tokens)
+        return self._costs(Range(0, 1), tokens)
+
+    def _of_checks(self, step: Step, action: Action, costs: StepCosts) -> StepCosts:
+        """Costs of checking a composed answer, or the values of fields."""
+        if self._checker.check == "off":
+            return StepCosts()
+        if action.composes and costs != StepCosts():
+            from pearl.interpreter import composing
+
+            most, reply = composing.check_costs(_question(step), self._checker)
+            cap = self._checker.prompt_tokens or inf
+            again = most + self._checker.counter.most(reply) + AGAIN_TOKENS
+            tokens = min(most, cap) + min(again, cap) + 2 * HELD_TOKENS
+            return StepCosts(Range(0, 2), Range(0, tokens), Range(0, 2 * reply))
+        fields: Sequence[Field] = ()
+        n_replies = 1.0
+        is_number = (
+            action.cost == "text" and self._calls.graph.gives[step.output] is ValueType.NUMBER
+        )
+        if "claims" in action.traits or is_number:
+            fields = (Field(step.output),)
+        elif action.extracts:
+            # imported on use: few plans extract
+            from pearl.replies.extracted import wanted_fields
+
+            texts = [each.value for each in step.arguments if isinstance(each, String)]
+            fields = wanted_fields(texts[-1], is_all=action.extracts_all)
+            n_replies = costs.calls.upper
+        if not fields or n_replies == inf:
+            return StepCosts(ANY, ANY, ANY) if fields else StepCosts()
+        from pearl.interpreter.record_claims import check_costs
+
+        replies = int(n_replies), self._reply_tokens
+        return self._of_requests(*check_costs(fields, *replies, self._checker))
+
+    def _of_requests(self, n: float, tokens: float, replied: float) -> StepCosts:
+        """Costs of requests to the checker, each of which may be repeated."""
+        if inf in (n, tokens):
+            return StepCosts(ANY, ANY, ANY)
+        cap = self._checker.prompt_tokens or inf
+        most = min(2 * (tokens + replied) + n * (AGAIN_TOKENS + HELD_TOKENS), 2 * n * cap)
+        return StepCosts(Range(0, 2 * n), Range(0, most), Range(0, 2 * replied))
+
+    # -----------------------------------------------------------------------------------------
+    # Tables, and rows that are reduced
+
+    def _of_table(self, step: Step, action: Action) -> StepCosts:
+        """Costs of a question about a table: one query, and its repetitions if it cannot be used."""
+        # imported on use: few plans query a table
+        from pearl.interpreter.table_steps import query_costs
+
+        given, question = self._calls.values(step, self._values)
+        question = as_text(question)
+        known = None if self._unknown.are_in(question) else question
+        n_rows = 0
+        if isinstance(given, str):  # the value depends on an earlier step
+            n_rows = self._possible_rows(step.arguments[0], as_rows(given)).n
+        costs, most = query_costs(step.output, action, known, given, n_rows, self._limits)
+        self._hold(step.output, PossibleRows(most, inf if most else 0))
+        return costs
 
     def _of_reduction(self, step: Step) -> StepCosts:
         """Costs of reducing rows: close if they are known, else by the number of their tokens."""
@@ -542,30 +395,30 @@ class CostEstimator:
         self._hold(step.output, PossibleRows(n, said))
         is_known = given.is_certain and not (given.unknown or self._unknown.are_in(reducer.x))
         if rows is not None and is_known:
-            reducer.rows, costs = rows, StepCosts()
-            for tasks in map(reducer.parts, reducer.groups):
-                n = len(tasks)
-                merging = self._merging(task, Range(max(1, n), max(1, n)))
-                costs += self._costs(sum(map(self._prompt, tasks), NONE), n, n, merging)
-            return costs
+            reducer.rows = rows
+            parts = map(reducer.parts, reducer.groups)
+            return sum((self._of_parts(task, tasks) for tasks in parts), StepCosts())
         n, tokens = given.n, given.tokens
         if rows is not None:
             every = [each for row in rows.every for each in (row, *row.members, *row.possible)]
             n = len(every)
             tokens = self._tokens(Rows(tuple(every))) + n * given.answer_tokens
-        tokens += n * 2 * (ITEM_TOKENS + self._seam)
-        frame, merging = self._unknown.tokens(self._calls.request(task).prompt), (NONE, NONE)
+        tokens += n * 2 * (row_steps.ITEM_TOKENS + self._seam)
+        frame, merging = self._unknown.tokens(self._calls.request(task).prompt), StepCosts()
         n_calls = float(n_groups)
         if cap is not None and n_groups:
-            room = self._available_tokens(task, frame, cap).least - ITEM_TOKENS
+            room = self._room(task, frame).least - row_steps.ITEM_TOKENS
             if tokens > room:  # of three neighbouring parts, two are together longer than the room
                 n_more = ceil(3 * tokens / room) if room > 0 and tokens < inf else inf
                 n_calls += n_more
-                calls, merged = self._merging(task, Range(0, 1 + n_more))
-                more = Range(0, n_more), Range(0, n_more * cap)
-                merging = more if n_groups > 1 else (calls.or_nothing, merged.or_nothing)
+                merging = self._merging(task, Range(0, 1 + n_more)).or_nothing
+                if n_groups > 1:  # any group may have the parts
+                    merging = self._costs(Range(0, n_more), Range(0, n_more * cap))
         prompts = n_calls * (frame.upper + 2 * self._seam + 1) + tokens if n_calls else 0
-        return self._costs(Range(0, prompts), 0, n_calls, merging)
+        return self._costs(Range(0, n_calls), Range(0, prompts)) + merging
+
+    # -----------------------------------------------------------------------------------------
+    # Steps that are carried out row by row
 
     def _by_row(self, step: Step) -> StepCosts:
         """Costs of a step that is carried out row by row; records the rows that the step may return."""
@@ -576,21 +429,22 @@ class CostEstimator:
             row_step, given, widest = self._over(row_step, given)
         if self._unknown.are_in(*task.labels, *(value for _, value in task.arguments)):
             given = replace(given, is_certain=False)
-        known = None if given.texts(row_step) is None else given.rows
+        texts = given.texts(row_step)
+        known = None if texts is None else given.rows
         row_step = self._row_requests.quoted(row_step, known, is_certain=given.is_certain)
-        task = row_step.task
-        costs = StepCosts()
-        if task.kind == "pick":
-            costs = self._picking(row_step, given)
-        else:
-            texts = given.texts(row_step)
-            costs = (
-                self._unknown_texts(row_step, given) if texts is None
-                else self._known_texts(step, row_step, texts, is_certain=given.is_certain)
-            )  # fmt: skip
-            if row_step.n_needed is not None:  # its calls may end after the first
-                costs = costs.or_nothing
-        self.checked = self._of_verdicts(row_step, given)
+        n, tokens = given.n, given.tokens
+        costs, long = self._row_requests.costs(
+            row_step, texts, n, tokens, is_certain=given.is_certain
+        )
+        for text in long:
+            alone = self._row_requests.alone(row_step, step, text)
+            costs += self._formed(alone, self._ask(alone))
+        if row_step.n_needed is not None or not given.is_certain:  # calls may end after the first
+            costs = costs.or_nothing
+        asked = self._unknown.tokens(" ".join(value for _, value in task.arguments)).upper
+        self.checked = self._of_requests(
+            *row_steps.check_costs(row_step, texts, n, tokens, asked, self._checker)
+        )
         self._hold(step.output, self._read_rows(step, row_step, whole, widest))
         return costs
 
@@ -605,287 +459,238 @@ class CostEstimator:
                 n, tokens, widest = len(names), sum(names), max(names, default=0)
                 if given.is_certain:
                     row_step = row_step.over(given.rows)
-                    return row_step, self._known(row_step.rows), widest
+                    pairs = row_step.rows
+                    possible = PossibleRows(len(pairs), self._tokens(pairs), pairs, is_certain=True)
+                    return row_step, possible, widest
         n_pairs = min(MAX_PAIRS, n * MAX_PARTNERS // 2)
-        tokens = MAX_PARTNERS * tokens + n_pairs * SEAM_TOKENS
-        return row_step, PossibleRows(n_pairs, tokens), widest
+        return (
+            row_step,
+            PossibleRows(n_pairs, MAX_PARTNERS * tokens + n_pairs * SEAM_TOKENS),
+            widest,
+        )
 
     def _read_rows(
         self, step: Step, row_step: RowStep, given: PossibleRows, widest: float
     ) -> PossibleRows:
         """The rows that a step carried out row by row may return."""
-        task, unknown = row_step.task, given.unknown | {step.output}
+        task = row_step.task
         if task.kind == "pick":
             return replace(given, n=min(given.n, task.n_picks), is_certain=False)
         if task.kind == "yes_no":
             return replace(given, is_certain=False)
-        most = items_limit(replace(task, items=("",)), self._counter, self._limits.max_item_tokens)
-        answer = float(
-            self._counter.most(self._reply_tokens) if row_step.is_each else widest or most
-        )
+        answer = float(widest or self._row_requests.reply_tokens(task, 1))
+        if row_step.is_each:
+            answer = self._counter.most(self._reply_tokens)
         rows = given.rows and replace(given.rows, column=step.output, is_answered=True)
         if rows is not None:
             rows = replace(rows, rows=tuple(row.with_column(step.output, None) for row in rows))
         tokens = given.tokens + given.n * (answer + 4 * self._seam)
+        unknown = given.unknown | {step.output}
         return PossibleRows(given.n, tokens, rows, given.is_certain, unknown, answer)
 
-    def _known_texts(
-        self, step: Step, row_step: RowStep, texts: Sequence[str], *, is_certain: bool
-    ) -> StepCosts:
-        batches, long = self._row_requests.batches(row_step, texts)
-        n = len(batches)
-        prompts = sum(self._counter.count(self._row_requests.request(b).prompt) for b in batches)
-        replies = sum(items_limit(b, self._counter, self._limits.max_item_tokens) for b in batches)
-        rounds = self._rounds
-        most = n
-        if not is_certain and self._limits.prompt_tokens is not None:
-            # Fewer items may fill calls less well, but two neighbouring calls never fit into one.
-            most = min(len(texts), 2 * n + 1) if n else 0
-            frame = self._row_requests.frame_tokens(row_step.task)
-            prompts += (most - n) * frame
-        costs = StepCosts(
-            Range(n, most * rounds),
-            Range(prompts, prompts * rounds + most * rounds * ITEMS_AGAIN_TOKENS),
-            Range(n, replies * rounds),
-        )
-        for text in long:
-            alone = self._row_requests.alone(row_step, step, text)
-            costs += self._formed(alone, self._ask(alone))
-        return costs if is_certain else costs.or_nothing
+    # -----------------------------------------------------------------------------------------
+    # Steps that read a text
 
-    @property
-    def _rounds(self) -> int:
-        """Maximum requests for the items of one batch."""
-        return 1 if self._limits.is_constrained else MAX_ROUNDS
+    def _of_text(self, step: Step, action: Action) -> StepCosts:
+        """Costs of a step that a model answers from a document or from its inputs; keeps a placeholder for its reply."""
+        task, _ = self._calls.task(step, self._texts)
+        costs = self._formed(task, self._ask(task))
+        if action.extracts_all:
+            n = costs.calls.upper * self._reply_tokens
+            self._hold(step.output, PossibleRows(0 if n == inf else int(n), n))
+            return costs
+        most = self._counter.most(self._reply_tokens)
+        self._texts[step.output] = self._unknown.new(most)
+        if task.gives is ValueType.LIST:
+            most *= 4  # an entry may have had no bullet
+        self._values[step.output] = self._unknown.new(most + UNDECIDED_TOKENS)
+        return costs + self._of_looks(step, task)
 
-    def _unknown_texts(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
-        """Costs of rows with unknown texts."""
-        task, n = row_step.task, given.n
-        if given.tokens == inf or row_step.is_each:
-            any_number = Range(0, None)
-            return StepCosts(any_number, any_number, any_number)
-        calls = ceil(n / self._limits.items_per_call)
-        # Without a constraint, texts that begin and end alike are in calls of their own.
-        if not self._limits.is_constrained:
-            calls = min(n, 2 * calls)
-        cap, frame = self._limits.prompt_tokens, self._row_requests.frame_tokens(task)
-        if cap is not None:
-            calls = min(n, 2 * calls + 2 * ceil(given.tokens / max(1, cap - frame)))
-        most = calls * self._rounds
-        labels = replace(task, items=("",) * n)
-        replies = items_limit(labels, self._counter, self._limits.max_item_tokens)
-        tokens = most * (frame + ITEMS_AGAIN_TOKENS) + self._rounds * (
-            given.tokens + n * (ITEM_TOKENS + 2 * self._seam)
-        )
-        return StepCosts(
-            Range(0, most), Range(0, tokens), Range(0, replies * self._rounds + most * 16),
-        )  # fmt: skip
+    def _of_looks(self, step: Step, task: ActionTask) -> StepCosts:
+        """Costs of looking again, if the step may find nothing in passages: a prompt for each look, and one for queries."""
+        # imported on use: few plans read passages
+        from pearl.interpreter.looking import NEAR_TOKENS, words_task
 
-    def _picking(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
-        """Costs of selecting the best rows in rounds: each call selects the best rows of one group."""
-        task, k = row_step.task, row_step.task.n_picks
-        texts = given.texts(row_step)
-        n = given.n if texts is None else len(texts)
-        size = max(self._limits.items_per_call, k + 1)
-        is_exact = given.is_certain and texts is not None and self._limits.prompt_tokens is None
-        calls = depth = 0
-        items = 0
-        left = n
-        while left:
-            groups = ceil(left / size)
-            calls, depth, items = calls + groups, depth + 1, items + left
-            kept = (groups - 1) * min(k, size) + min(k, left - (groups - 1) * size)
-            if groups == 1 or kept >= left:
-                break
-            left = kept
-        if self._limits.prompt_tokens is not None:
-            calls, depth, items = 2 * n + 1 if n else 0, n, items * max(1, depth)
-        rounds = 1 if self._limits.is_constrained else 1 + self._limits.max_reasks
-        tokens = inf
-        if given.tokens < inf:
-            share = given.tokens if texts is None else sum(map(self._counter.count, texts))
-            tokens = rounds * (
-                calls * (self._row_requests.frame_tokens(task) + ITEMS_AGAIN_TOKENS) + depth * share
-            )
-            tokens += rounds * items * (ITEM_TOKENS + 2 * self._seam)
-        reply = items_limit(
-            replace(task, items=("",) * size), self._counter, self._limits.max_item_tokens
+        n, costs, search = (
+            self._calls.n_looks,
+            StepCosts(),
+            self._calls.search_of(step, task.document or ""),
         )
-        least = calls if is_exact else 0
-        return StepCosts(
-            Range(least, calls * rounds), Range(0, tokens), Range(least, calls * rounds * reply),
-        )  # fmt: skip
+        if not n or search is None or not (search[1] or self._is_cut(task, search[0])):
+            return costs
+        frame = self._unknown.tokens(self._calls.request(replace(task, document="")).prompt)
+        most = frame.upper + NEAR_TOKENS + self._retrieved(None, ANY)
+        look = self._costs(ONE, Range(0, most).up_to(self._limits.prompt_tokens))
+        for _ in range(n):
+            costs += self._formed(task, look).or_nothing
+        words = words_task(task)
+        return costs + self._formed(words, self._costs(ONE, self._prompt(words))).or_nothing
+
+    def _is_cut(self, task: ActionTask, view: SearchedDocument) -> bool:
+        """Whether a step may be shown passages of the document, instead of all of it."""
+        cap, strategy = self._limits.prompt_tokens, self._limits.strategy
+        prompt = self._unknown.tokens(self._calls.request(task).prompt, task.document or "").upper
+        is_long = cap is not None and prompt + PROMPT_MARGIN + requests.MERGING_TOKENS > cap
+        return strategy == "retrieve" or (strategy == "auto" and view.is_corpus and is_long)
+
+    def _costs(self, calls: Range, tokens: Range) -> StepCosts:
+        """Costs of calls whose prompts have these tokens in all."""
+        return StepCosts(calls, tokens, Range(calls.least, calls.upper * self._reply_tokens))
 
     def _prompt(self, task: ActionTask) -> Range:
         """Tokens of a prompt, capped at the limit: a longer one is never sent."""
         tokens = self._unknown.tokens(self._calls.request(task).prompt, task.document or "")
         return tokens.up_to(self._limits.prompt_tokens)
 
+    def _of_parts(self, task: ActionTask, parts: Sequence[ActionTask]) -> StepCosts:
+        """Costs of a task whose parts are known, and of merging their results."""
+        n = Range(len(parts), len(parts))
+        return self._costs(n, sum(map(self._prompt, parts), NONE)) + self._merging(task, n)
+
+    def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
+        """Costs of a call whose reply has a form, including a possible repetition."""
+        n, most = costs.calls.upper, costs.input_tokens.upper
+        reply = self._counter.most(self._reply_tokens) + AGAIN_TOKENS
+        if task.action.extracts:
+            # imported on use: few plans extract
+            from pearl.interpreter.extracting import AGAIN_TOKENS as MORE_TOKENS
+
+            # The request about each part may be repeated, be followed by one for values that break a
+            # rule or have no certain place, and by one for what is missing in each further pass.
+            n_more = 0 if self._limits.max_prompt_tokens is not None else self._limits.passes
+            reply += HELD_TOKENS + n_more * (MORE_TOKENS + AGAIN_TOKENS + HELD_TOKENS)
+            calls = Range(costs.calls.least, (2 + n_more) * n)
+            return self._costs(
+                calls, Range(costs.input_tokens.least, (2 + n_more) * most + n * reply)
+            )
+        if self._calls.asks_words(task):
+            costs += StepCosts(Range(0, 1), Range(0, most + reply), Range(0, self._reply_tokens))
+            n, most = costs.calls.upper, costs.input_tokens.upper
+        # Any text is read; a broken object, which is asked again, is as rare as a retry.
+        if task.gives is ValueType.TEXT:
+            return costs
+        if inf not in (n, most):
+            most += n * HELD_TOKENS
+            cap = self._limits.prompt_tokens
+            # Either this is the only prompt that is repeated, or it fits the window.
+            most += most + reply if cap is None else cap + HELD_TOKENS
+        return self._costs(Range(costs.calls.least, n + 1), Range(costs.input_tokens.least, most))
+
     def _ask(self, task: ActionTask) -> StepCosts:
-        texts = [value for _, value in task.arguments]
-        if task.document is None:
-            if not self._unknown.are_in(*texts):
-                self._calls.whole(task)
-            return self._costs(self._prompt(task), 1, 1)
-        document = task.document
-        if self._unknown.are_in(document, *texts) or self._is_ranked(document):
-            return self._vague(task, document)
-        _, pieces = awaited(self._calls.pieces(task, document))
-        tokens = NONE
-        for piece in pieces:
-            tokens += self._prompt(piece)
-        merging = self._merging(task, Range(len(pieces), len(pieces)))
-        return self._costs(tokens, len(pieces), len(pieces), merging)
-
-    def _is_ranked(self, document: str) -> bool:
-        """Whether the passages of a document depend on a ranking by a server."""
-        is_split = self._limits.max_parts is None and self._calls.is_split(document)
-        return self._calls.may_wait and self._limits.strategy != "full" and not is_split
-
-    def _costs(
-        self,
-        tokens: Range,
-        least: int,
-        most: float | None,
-        merging: tuple[Range, Range] = (NONE, NONE),
-    ) -> StepCosts:
-        calls = Range(least, most) + merging[0]
-        output = Range(calls.least, calls.upper * self._reply_tokens)
-        return StepCosts(calls, tokens + merging[1], output)
-
-    def _vague(self, task: ActionTask, document: str) -> StepCosts:
-        """Costs of a step that reads a document and has unknown inputs."""
-        cap, strategy = self._limits.prompt_tokens, self._limits.strategy
+        """Costs of a task without a repetition."""
+        texts, document = [value for _, value in task.arguments], task.document
+        is_open = self._unknown.are_in(document or "", *texts)
+        if document is None:
+            if not is_open:
+                self._calls.whole(task)  # raises if it does not fit
+            return self._costs(ONE, self._prompt(task))
+        strategy, may_split = self._limits.strategy, self._limits.max_parts is None
+        if not is_open:
+            # The passages that are shown may depend on a ranking by a server.
+            is_split = may_split and self._calls.is_split(document)
+            if not self._calls.may_wait or strategy == "full" or is_split:
+                return self._of_parts(task, awaited(self._calls.pieces(task, document))[1])
+        cap = self._limits.prompt_tokens
         frame = self._unknown.tokens(self._calls.request(replace(task, document="")).prompt)
-        length = self._unknown.tokens(document)
-        available = Range(0, None) if cap is None else self._available_tokens(task, frame, cap)
-        prompt = self._unknown.tokens(self._calls.request(task).prompt, document)
-        fits = cap is None or (prompt.upper <= cap and length.upper <= available.least)
+        whole = self._unknown.tokens(self._calls.request(task).prompt, document)
+        length, room = self._unknown.tokens(document), self._room(task, frame)
+        fits = cap is None or (whole.upper <= cap and length.upper <= room.least)
         if strategy == "full" or (fits and strategy != "retrieve"):
-            return self._costs(prompt.up_to(cap), 1, 1)
+            return self._costs(ONE, whole.up_to(cap))
         is_split = self._calls.is_split(document)
         if strategy == "retrieve" or (self._calls.corpus(document) is not None and not is_split):
-            most = frame.upper + self._retrieved(document, available)
+            most = frame.upper + self._retrieved(document, room)
             if strategy == "auto":  # the document may also fit as a whole
-                most = max(most, prompt.upper)
-            return self._costs(Range(frame.least, most).up_to(cap), 1, 1)
+                most = max(most, whole.upper)
+            return self._costs(ONE, Range(frame.least, most).up_to(cap))
         assert cap is not None
-        return self._in_parts(task, document, frame, length, available, cap)
-
-    def _in_parts(
-        self,
-        task: ActionTask,
-        document: str,
-        frame: Range,
-        length: Range,
-        available: Range,
-        cap: int,
-    ) -> StepCosts:
-        """Costs of a step whose document may have to be split."""
-        is_known = not self._unknown.are_in(document)
-        parts = self._parts(document, length, available, is_known)
-        n_parts, most = parts.upper, parts.upper * cap
-        wide = self._unknown.widest(document)
-        if n_parts < inf and frame.upper < inf and wide < inf:
-            most = min(most, n_parts * (frame.upper + 2 * self._seam + 1) + ceil(wide))
+        parts = self._parts(document, length, room)
+        around, wide = frame.upper + 2 * self._seam + 1, self._unknown.widest(document)
+        most = min(parts.upper * cap, parts.upper * around + wide)
         least = parts.least * max(0, frame.least - 2 * self._seam - 1)
-        if is_known and self._limits.max_parts is None:
+        if may_split and not self._unknown.are_in(document):  # all of it is read
             least += self._counter.bounds(document)[0]
-        merging = self._merging(task, parts)
-        tokens = Range(min(least, most), most)
-        return self._costs(tokens, int(parts.least), parts.most, merging)
+        return self._costs(parts, Range(min(least, most), most)) + self._merging(task, parts)
 
-    def _available_tokens(self, task: ActionTask, frame: Range, cap: int) -> Range:
+    def _room(self, task: ActionTask, frame: Range) -> Range:
         """Bounds of the prompt budget for the document, for any inputs."""
+        cap = self._limits.prompt_tokens
+        if cap is None:
+            return ANY
         bare = self._calls.request(replace(task, parts=())).messages
         around = self._unknown.tokens("".join(message.content for message in bare))
         widest = cap - int(around.least) + len(bare) + 2 * self._seam - PROMPT_MARGIN
         if widest <= 0:
-            raise full_window()
-        longest = max(frame.upper, around.upper)
-        if longest == inf:
-            return Range(0, widest)
+            raise context.full_window()
         # The budget shrinks by the excess of prompts that turn out too long.
-        excess = self._counter.most(widest) - widest
-        narrow = cap - ceil(longest) - excess - PROMPT_MARGIN - 2 * self._seam
-        return Range(max(0, narrow), widest)
+        excess = self._counter.most(widest) - widest + PROMPT_MARGIN + 2 * self._seam
+        return Range(int(max(0, cap - max(frame.upper, around.upper) - excess)), widest)
 
-    def _parts(self, document: str, length: Range, available: Range, is_known: bool) -> Range:
+    def _parts(self, document: str, length: Range, room: Range) -> Range:
         """Bounds of the number of chunks of a document."""
-        least, n = 1, len(document) if is_known else inf
-        if self._limits.max_parts is not None:
-            # The chunk size follows the budget, not a sixteenth.
-            return Range(1, max(1, min(self._limits.max_parts, n)))
-        if length.upper == inf or available.most is None or available.least < 1:
-            pass
-        elif not is_known or available.least < SMALL_PART:
-            n = min(n, PARTS * ceil(length.upper / chunk_size(int(available.least))))
-        else:
-            counts: list[int] = []
-            at = chunk_size(int(available.most))
-            while at >= chunk_size(int(available.least)):
-                fits = at >= length.upper
-                counts.append(1 if fits else len(self._calls.cut(document, at)))
-                at = chunk_size(at - 1)
-            n = max(counts)
-            least = min(counts) if length.least > available.most else 1
-        return Range(least, max(1, n))
+        is_known, most = not self._unknown.are_in(document), self._limits.max_parts
+        n = max(1, len(document)) if is_known else inf
+        if most is not None:
+            return Range(1, min(most, n))
+        if length.upper == inf or room.least < 1:
+            return Range(1, n)
+        size = chunk_size(int(room.least))
+        if not is_known or room.least < SMALL_PART:
+            return Range(1, min(n, PARTS * ceil(length.upper / size)))
+        # A chunk size in between may give more parts.
+        sizes = [chunk_size(int(room.upper))]
+        while (smaller := chunk_size(sizes[-1] - 1)) >= size:
+            sizes.append(smaller)
+        counts = [1 if at >= length.upper else len(self._calls.cut(document, at)) for at in sizes]
+        return Range(min(counts) if length.least > room.upper else 1, max(counts))
 
-    def _retrieved(self, document: str | None, available_tokens: Range) -> int:
+    def _retrieved(self, document: str | None, room: Range) -> int:
         """Maximum tokens of the passages that a step is shown of a document, or None, of any."""
-        limit = self._limits.max_retrieved
-        gap = self._counter.bounds(GAP)[1] + 2 * self._seam
-        # Each passage has at least one token, and `GAP_TOKENS` for the gap before it.
-        most = self._counter.most(limit) + gap * (limit // (1 + GAP_TOKENS) + 1)
-        whole = PASSAGE_TOKENS + GAP_TOKENS
-        if document is None:
+        limit, whole = self._limits.max_retrieved, context.PASSAGE_TOKENS + context.GAP_TOKENS
+        gap = self._counter.bounds(context.GAP)[1] + 2 * self._seam
+        # Each passage has at least one token, and `context.GAP_TOKENS` for the gap before it.
+        most = self._counter.most(limit) + gap * (limit // (1 + context.GAP_TOKENS) + 1)
+        is_plain = document is not None and self._calls.corpus(document) is None
+        has_room = limit >= whole and (room.most is None or room.least >= whole)
+        if document is None or not (is_plain and has_room) or self._unknown.are_in(document):
             return most
-        is_plain = self._calls.corpus(document) is None
-        has_room = available_tokens.most is None or available_tokens.least >= whole
-        if is_plain and not self._unknown.are_in(document) and limit >= whole and has_room:
-            n = len(chunks(document, PASSAGE_TOKENS, self._counter.count)) if document else 0
-            most = min(most, self._counter.bounds(document)[1] + gap * (n + 1))
-        return most
+        n = len(chunks(document, context.PASSAGE_TOKENS, self._counter.count)) if document else 0
+        return min(most, self._counter.bounds(document)[1] + gap * (n + 1))
 
-    def _merging(self, task: ActionTask, parts: Range) -> tuple[Range, Range]:
-        """Calls that merge the results of the chunks, and the tokens of their prompts."""
-        if parts.most == 1 or task.action.extracts:
-            return NONE, NONE
+    def _merging(self, task: ActionTask, parts: Range) -> StepCosts:
+        """Costs of merging the results of parts."""
+        if parts.upper <= 1 or task.action.extracts:
+            return StepCosts()
         none = self._unknown.tokens(self._calls.request(replace(task, parts=())).prompt)
         least = int(parts.least > 1)
-        tokens = none.least * least
-        if parts.most is None or none.most is None:
-            return Range(least, parts.upper - 1), Range(tokens, None)
-        n = int(parts.most)
+        if inf in (parts.upper, none.upper):
+            return self._costs(Range(least, parts.upper - 1), Range(none.least * least, None))
+        n, cap = int(parts.upper), self._limits.prompt_tokens
         marks = self._counter.bounds(f"<part {n}>\n\n</part {n}>\n\n")[1] + 2 * self._seam
         text = self._counter.most(self._reply_tokens) + marks
-        frame = none.most + self._counter.bounds(str(n))[1] + self._seam
-        cap = self._limits.prompt_tokens
-        n_calls = _most_merges(n, frame, text, cap)
+        frame = none.upper + self._counter.bounds(str(n))[1] + self._seam
+        # This many results certainly fit one call.
+        sure = (
+            n
+            if cap is None
+            else int((cap - ceil(frame) - PROMPT_MARGIN) // (text + requests.MARK_TOKENS))
+        )
+        n_calls = _most_merges(n, sure)
         # Every result is merged once, including those of all merging calls but the last.
-        summed = n_calls * frame + (n + n_calls - 1) * text
-        most = summed if cap is None else min(summed, n_calls * cap)
-        return Range(least, n_calls), Range(min(tokens, most), most)
+        most = n_calls * frame + (n + n_calls - 1) * text
+        most = most if cap is None else min(most, n_calls * cap)
+        return self._costs(Range(least, n_calls), Range(min(none.least * least, most), most))
 
 
-def _most_merges(n: int, frame: float, text: float, cap: int | None) -> int:
-    """Maximum calls that merge results until one is left."""
-    if cap is None:
-        return 1
-    # This many results certainly fit one call.
-    sure = int((cap - ceil(frame) - PROMPT_MARGIN) // (text + MARK_TOKENS))
-    half = (sure + 1) // 2  # a group that turns out too long is halved
-    total = 0
-    left = n
-    while left > 1:
-        if left <= sure:
-            return min(total + 1, n - 1)
-        if half < 2:
-            return n - 1
-        groups = min(left // half + 1, left - 1)
-        total += groups
-        left = groups
-    return min(total, n - 1)
+def _most_merges(n: int, sure: int) -> int:
+    """Maximum calls that merge results until one is left; a group of `sure` results certainly fits one call."""
+    half, n_calls, left = (sure + 1) // 2, 1, n  # a group that turns out too long is halved
+    if half < 2:
+        return n - 1
+    while left > sure:
+        left = min(left // half + 1, left - 1)
+        n_calls += left
+    return min(n_calls, n - 1)
 
 
 def _question(step: Step) -> str:

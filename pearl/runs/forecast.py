@@ -14,7 +14,7 @@ from pearl.documents.document import Document, DocumentKind, Source
 from pearl.dsl.binding import bind
 from pearl.dsl.graph import PlanGraph
 from pearl.errors import PearlError
-from pearl.interpreter.bounds import NONE, Range, StepCosts
+from pearl.interpreter.bounds import ANY, NONE, Range, StepCosts
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.execution import prepared
 from pearl.interpreter.requests import RequestBuilder
@@ -40,29 +40,27 @@ OTHERS = "(other steps)"
 
 
 @dataclass(slots=True)
-class StepForecast:
+class StepForecast(StepCosts):
     """Estimate of one step over all tasks, or of planning."""
 
-    name: str
+    name: str = ""
     model: str = ""
     price: Price | None = None
     n: int = 0
-    calls: Range = field(default_factory=lambda: Range(0, 0))
-    input_tokens: Range = field(default_factory=lambda: Range(0, 0))
-    output_tokens: Range = field(default_factory=lambda: Range(0, 0))
     longest: float = 0.0  # No prompt has more tokens
     may_write: bool = True  # Whether the server may write what no request marks
     marked_tokens: float = 0.0  # Maximum tokens that requests mark
     share: float = 1.0  # The share of the price that batches cost
 
-    def add(self, costs: StepCosts | StepForecast, n: int = 1) -> None:
-        """Add `n` more runs of the step."""
+    def add(self, costs: StepCosts, n: int = 1) -> None:
+        """Add `n` more runs of the step, or those of another step."""
         self.n += n
         self.calls += costs.calls
         self.input_tokens += costs.input_tokens
         self.output_tokens += costs.output_tokens
         own = costs.longest if isinstance(costs, StepForecast) else costs.input_tokens.upper
         self.longest = max(self.longest, own)
+        self.marked_tokens += costs.marked_tokens if isinstance(costs, StepForecast) else 0
 
     @property
     def usd(self) -> Range | None:
@@ -215,11 +213,8 @@ class Forecaster:
         steps = tuple(self._steps.values())
         for step in steps:
             total.add(step, step.n)
-            total.marked_tokens += step.marked_tokens
         if self._n_unplanned:  # the cost of its steps is unknown until the plan is written
-            total.calls = Range(total.calls.least, None)
-            total.input_tokens = Range(total.input_tokens.least, None)
-            total.output_tokens = Range(total.output_tokens.least, None)
+            total.add(StepCosts(ANY, ANY, ANY), 0)
         return Forecast(
             steps=steps,
             total=total,
@@ -238,29 +233,27 @@ class Forecaster:
         """Add the estimate of a plan over a document."""
         pearl = self._pearl
         others = [
-            pearl.limits_of(role)
-            if pearl.clients.get(role, pearl.client) is not pearl.client
-            else None
+            None if pearl.clients.get(role, pearl.client) is pearl.client else pearl.limits_of(role)
             for role in ("rows", "escalate")
         ]
         builder = RequestBuilder(graph, document, pearl.limits, pearl.searcher)
-        checker = pearl.limits_of("checker")
-        walk = CostEstimator(builder, *others, checker=checker)
+        estimator = CostEstimator(builder, *others, checker=pearl.limits_of("checker"))
         read = digest(["read", document.digest])
         for step in graph.steps:
-            costs = walk.step(step)
-            name = f"{step.output} = {step.action}"
+            costs = estimator.step(step)
             # The last request with a prefix marks nothing.
             is_again = step.output in builder.heads and not self._is_new(read)
-            if costs.calls.most != 0:
-                is_by_row = graph.checked.action(step).cost == "rows"
-                named = self._named(name, "rows" if is_by_row else "main")
-                named.add(costs)
-                named.marked_tokens += costs.input_tokens.upper if is_again else 0
-            if walk.escalated.calls.most != 0:
-                self._named(f"{name}, undecided", "escalate").add(walk.escalated)
-            if walk.checked.calls.most != 0:
-                self._named(f"{name}, checked", "checker").add(walk.checked)
+            role: Role = "rows" if graph.checked.action(step).cost == "rows" else "main"
+            of_roles: list[tuple[str, Role, StepCosts]] = [
+                ("", role, costs),
+                (", undecided", "escalate", estimator.escalated),
+                (", checked", "checker", estimator.checked),
+            ]
+            for suffix, by, own in of_roles:
+                if own.calls.most != 0:
+                    named = self._named(f"{step.output} = {step.action}{suffix}", by)
+                    named.add(own)
+                    named.marked_tokens += own.input_tokens.upper if is_again and not suffix else 0
 
     def _probe(self) -> None:
         """Add the calls that find out to which forms of a reply the servers can be held, once."""
@@ -288,9 +281,9 @@ class Forecaster:
         self, name: str, price: Price | None, role: Role | None = None, model: str = ""
     ) -> StepForecast:
         client = self._pearl.clients[role] if role else self._pearl.client
-        caching = getattr(client.model, "caching", None)
+        may_write = getattr(client.model, "caching", None) is None
         share = (self._is_batched and price is not None and price.batch) or 1.0
-        return StepForecast(name, model, price, share=share, may_write=caching is None)
+        return StepForecast(name=name, model=model, price=price, share=share, may_write=may_write)
 
     def _named(self, name: str, role: Role | None) -> StepForecast:
         """The row of a step; without a role, of all models together."""
