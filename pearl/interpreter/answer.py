@@ -20,8 +20,7 @@ from pearl.documents.evidence import (
     StepReply,
     Unverified,
     collect,
-    shown_page,
-    shown_span,
+    full_place,
 )
 from pearl.documents.evidence.collecting import add_passage
 from pearl.documents.record import PLAIN, FieldResult, Record
@@ -387,9 +386,7 @@ def _rows(path: str, fields: Mapping[str, FieldResult]) -> list[dict[str, Cell]]
         if each.entries:
             rows += (row for entry in each.entries for row in _rows(f"{name}.", entry))
             continue
-        where = (
-            f"{shown_page(e.source, e.page)}, {shown_span(e.source_span)}" for e in each.evidence
-        )
+        where = (full_place(e.source, e.source_span, e.page) for e in each.evidence)
         cells |= {name: each.value, f"{name}_state": each.state, f"{name}_source": "; ".join(where)}
     return [cells | row for row in rows] or [cells]
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pearl.actions.by_row import cells_of
 from pearl.documents.document import Document, part_spans
-from pearl.documents.evidence import Evidence, shown_page
+from pearl.documents.evidence import Evidence
 from pearl.documents.rows import DOCUMENT, Row, Rows, shortened
 from pearl.errors import Span
 from pearl.interpreter.provenance import leaves
@@ -63,7 +63,7 @@ def named_rows(
             # Passages with their pages
             said = []
             for passage in passages:
-                page = f" ({shown_page('', passage.page)})" if passage.page else ""
+                page = f" (page {passage.page:,})" if passage.page else ""
                 said.append(f'"{shortened(passage.marked, MAX_PASSAGE)}"{page}')
             text = " ".join(dict.fromkeys(said))
         elif is_brief and call.is_known:

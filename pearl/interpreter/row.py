@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -16,7 +17,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from pearl.documents.evidence import Evidence, Unverified
+from pearl.documents.evidence import DOUBTS, Evidence, Unverified, short_place
 from pearl.documents.record import Candidate, FieldResult, Record
 from pearl.documents.rows import Stated
 from pearl.errors import DataError, Span
@@ -113,6 +114,11 @@ class SourceText(Place):
     boxes: Annotated[list[Box], IF_ANY, says("With --boxes: its lines on pages of a PDF.")] = []
     ranks: Annotated[dict[str, Ordinal], IF_ANY, says("Its rank in the search of each step that retrieved it.")] = {}  # fmt: skip
     steps: Annotated[list[str], says("The steps that quote it, or whose values are computed from it.")] = []  # fmt: skip
+
+    def short_place(self, *, hides: str = "") -> str:
+        """Its place as pages show it; the source `hides` goes without saying."""
+        source = "" if self.source == hides else self.source
+        return short_place(source, self.span, self.page, is_by_ocr=self.ocr is not None)
 
 
 class Passage(SourceText):
@@ -386,6 +392,13 @@ class ChecksData(_Data):
     why: Annotated[str, IF_ANY, says("Why it did not check all sentences.")] = ""
     sentences: list[CheckedSentence] = []
 
+    @property
+    def summary(self) -> str:
+        """How many sentences have which verdict, and whose it is."""
+        counts = Counter(each.verdict for each in self.sentences)
+        by = f"checked by {self.by}" if self.by else "meaning was not checked"
+        return f"{by}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
+
 
 class StepData(_Data):
     """A step of the plan."""
@@ -483,6 +496,11 @@ class QuoteData(_Data):
         ),
     ] = ""
 
+    @property
+    def why(self) -> str:
+        """Why it proves nothing."""
+        return DOUBTS.get(self.reason, "could not be verified")
+
     @classmethod
     def of(cls, quote: Unverified) -> Self:
         """The data of a quote."""
@@ -530,6 +548,20 @@ class TaskRow(_Data):
     status: str = ""
     question: Annotated[str | None, says("As it was asked.")] = None
     parameters: Annotated[dict[str, str], IF_ANY, says("The values of the plan's parameters.")] = {}
+
+    @property
+    def name(self) -> str:
+        """The id of its task; of a record of an evaluation, its sample, method and seed."""
+        if self.id is not None:
+            return str(self.id)
+        more = self.model_extra or {}
+        parts = (more.get("sample"), getattr(self, "method", ""), more.get("seed"))
+        return " ".join(str(part) for part in parts if isinstance(part, str | int) and part != "")
+
+    @property
+    def given(self) -> str:
+        """The values of the parameters in one line."""
+        return "; ".join(f"{name} = {value}" for name, value in self.parameters.items())
 
 
 class FailedRow(TaskRow):
@@ -611,10 +643,10 @@ def check_version(data: Mapping[str, Any]) -> None:
         )
 
 
-def read_row(data: Mapping[str, Any], problems: list[str] | None = None) -> ResultRow:
+def read_row(data: Mapping[str, Any], problems: list[str] | None = None, at: str = "") -> ResultRow:
     """Read an untrusted row; what has a wrong type is left out, and told in `problems`. `DataError` for another version."""
     check_version(data)
-    return read_as(ResultRow, data, problems)
+    return read_as(ResultRow, data, problems, at)
 
 
 def read_as(

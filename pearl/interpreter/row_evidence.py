@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pearl.actions.values import Fetched
 from pearl.documents.document import Document
-from pearl.documents.evidence import Evidence, shown_page, shown_ranks, shown_span
+from pearl.documents.evidence import Evidence, full_place
 from pearl.documents.rows import Row, Rows, shortened
 from pearl.documents.table import cell_span
 from pearl.errors import Span
@@ -61,14 +61,12 @@ class RowEvidence:
         """The position of the row and the steps computed from it, for display."""
         place = ""
         if self.span:
-            ranks = shown_ranks(self.ranks)
-            table = "" if self.number is None else f", row {self.number:,}"
-            if self.cells:
-                names = [shortened(cell.column, 40) for cell in self.cells]
-                more = ", ..." if len(names) > MAX_COLUMNS else ""
-                table += f", {', '.join(names[:MAX_COLUMNS])}{more}"
-            source = shown_page(self.source, self.page, self.ocr)
-            place = f"{source}{table}, {shown_span(self.span)}{ranks}; "
+            table = [] if self.number is None else [f"row {self.number:,}"]
+            table += [shortened(cell.column, 40) for cell in self.cells[:MAX_COLUMNS]]
+            table += ["..."] if len(self.cells) > MAX_COLUMNS else []
+            cells = ", ".join(table)
+            place = full_place(self.source, self.span, self.page, self.ocr, self.ranks, cells)
+            place += "; "
         by = f"; by {', '.join(self.decided_by)}" if self.decided_by else ""
         return f"{place}{', '.join(self.steps)}{by}"
 

@@ -727,7 +727,8 @@ def _answered(row: Mapping[str, Any], answers: Sequence[PersonAnswer]) -> Mappin
     # What else it says of the answer is the model's, and goes.
     gone = ["why"]
     if given["value"] != row["answer"]:
-        gone += ["markdown", "parts", "value", "partial", "undecided", "reasons"]
+        gone += ["value", "partial", "undecided", "reasons"]
+        taken = {**taken, "markdown": "", "parts": []}
     kept = {name: value for name, value in taken.items() if name not in gone}
     status = "answered" if given["state"] == "found" else "nothing_found"
     notes.append(f"the answer was decided by a person: {given['decided_by']}, {given['decided_at']}")  # fmt: skip
@@ -750,8 +751,7 @@ def _told_again(row: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, 
     marked = str(row.get("markdown", "")).splitlines()
     if len(was) == len(now) == len(marked):  # a line that says the same keeps its references
         told = [m if a == b else t for a, b, m, t in zip(was, now, marked, told, strict=True)]
-    taken.pop("parts", None)
-    return {**taken, "answer": "\n".join(now), "markdown": "\n".join(told) + "\n"}
+    return {**taken, "parts": [], "answer": "\n".join(now), "markdown": "\n".join(told) + "\n"}
 
 
 _OF_FIELDS = lazy_pattern(r"\d fields? (?:is|are) undecided")

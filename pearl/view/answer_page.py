@@ -14,6 +14,7 @@ from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step
 from pearl.dsl.parser import parse
 from pearl.errors import PlanError, Span
 from pearl.interpreter.answer import Answer
+from pearl.interpreter.row import StepData
 from pearl.llm import Usage
 from pearl.llm.prices import read_prices
 from pearl.trace import RunFinished, Spent, spent
@@ -21,7 +22,7 @@ from pearl.view import panel
 from pearl.view.markdown import rendered
 from pearl.view.page import draw_plan, render_page
 from pearl.view.panel import sheets_of
-from pearl.view.result import Place, Result, ShownStep, read_result
+from pearl.view.result import Place, Result, ShownStep, origin, read_result
 from pearl.view.sources import ResultRecord, record_of_answer
 
 MAX_ROWS = 10_000  # Maximum rows behind an answer on the page; `--rows FILE` has all
@@ -59,8 +60,8 @@ def result_page(record: ResultRecord) -> str:
     problems = list(result.problems)
     marks = _marks(result, record.document, problems)
     plan = _parsed(result.plan, problems)
-    steps = {step.output: step for step in result.steps}
-    has_end = result.error or any(isinstance(event, RunFinished) for event in record.events)
+    steps = {step.data.output: step for step in result.steps}
+    has_end = result.error[0] or any(isinstance(event, RunFinished) for event in record.events)
     if record.events and not has_end:
         problems.insert(0, "Its trace has no end: the run was killed, failed, or is still running.")
     files = panel.files_of(record.document, list(marks.values())) if record.document else []
@@ -76,8 +77,8 @@ def result_page(record: ResultRecord) -> str:
     quotes = {each.number: _told_often(each, text) for each in result.places if not each.is_row}
 
     # An answer that is not composed says what its parts say, without the quotes of each entry.
-    is_all = all(part.text in result.answer for part in result.parts)
-    has_entries = any(part.entries for part in result.parts)
+    is_all = all(part.text in result.row.answer for part in result.row.parts)
+    has_entries = any(part.entries for part in result.row.parts)
 
     def link(number: int) -> str:
         if number not in quotes:
@@ -87,15 +88,18 @@ def result_page(record: ResultRecord) -> str:
         at = "d" if is_marked else "e"
         return f'<a class="n" href="#{at}{number}" aria-label="{what}">{number}</a>'
 
-    shown = rendered(result.markdown, link) if result.markdown else rendered(result.answer)
+    shown = (
+        rendered(result.row.markdown, link) if result.row.markdown else rendered(result.row.answer)
+    )
     return render_page(
         "answer",
-        result.question or result.document or "A result",
+        result.question or result.row.document or "A result",
         result=result,
         problems=problems,
         document=record.document,
         answer=_counted(shown) if rows else shown,
         rendered=rendered,
+        origin=origin,
         is_said_by_parts=is_all and has_entries,
         has_parts=has_entries or not is_all,
         is_table=_is_table(result, rows),
@@ -123,9 +127,9 @@ def result_page(record: ResultRecord) -> str:
 def _marks(result: Result, document: Document | None, problems: list[str]) -> dict[int, panel.Mark]:
     """The mark of every piece of evidence that the document surely has."""
     if document is None:
-        if result.document:
+        if result.row.document:
             problems.append(
-                f"The document, {result.document}, was not found, so the evidence is not shown in it."
+                f"The document, {result.row.document}, was not found, so the evidence is not shown in it."
             )
         return {}
     is_same = result.started is not None and result.started.document_sha256 == document.digest
@@ -137,14 +141,14 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> di
     marks: dict[int, panel.Mark] = {}
     n_lost = 0
     for place in result.places:
-        if place.span is None:
+        if (own := place.data.span) is None:
             continue
-        at = starts.get(place.source, 0)
-        span = Span(at + place.span.start, at + place.span.end)
+        at = starts.get(place.data.source, 0)
+        span = own.moved(at)
         if span.end <= len(document.text) and (
             is_same or document.text[span.start : span.end] == place.text
         ):
-            cells = tuple(Span(at + c.start, at + c.end) for _, c in place.cells if c)
+            cells = tuple(c.span.moved(at) for c in place.cells if c.span)
             marks[place.number] = panel.Mark(place.number, span, cells, place.is_row)
         else:
             n_lost += 1
@@ -166,7 +170,7 @@ def _counted(answer: Markup) -> Markup:
 
 def _is_table(result: Result, rows: Sequence[Place]) -> bool:
     """Whether the answer is the table of its rows, which has more columns and whole cells."""
-    lines = result.answer.strip().split("\n")
+    lines = result.row.answer.strip().split("\n")
     if lines[-1].startswith("("):  # how many are undecided
         lines.pop()
     names = {name.strip() for name in "".join(lines[:1]).strip("|").split("|")}
@@ -190,18 +194,18 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[panel.Tabl
     has_quotes = all("quote" in row.fields for row in rows)
     if 2 * n_written < len(rows[0].text) and not has_quotes:
         names.append(TEXT_COLUMN)  # the other columns do not hold what the row says
-    sources = {row.source for row in rows}
+    sources = {row.data.source for row in rows}
     has_files = len(sources) > 1 and DOCUMENT not in names
-    has_pages = any(row.page for row in rows)
+    has_pages = any(row.data.page for row in rows)
     used = _used(rows[0], names, plan)
     folded = [name for name in names if name not in used]
     names = [*used, *folded] if len(folded) < 2 else used
     n_left = MAX_TEXTS
     lines = []
     for row in sorted(rows, key=lambda row: row.note == "undecided"):
-        cited = {name for name, _ in row.cells}
-        cells = [panel.shown_cell(row.source)] if has_files else []
-        cells += [panel.shown_cell(str(row.page or ""))] if has_pages else []
+        cited = {cell.column for cell in row.cells}
+        cells = [panel.shown_cell(row.data.source)] if has_files else []
+        cells += [panel.shown_cell(str(row.data.page or ""))] if has_pages else []
         for name in names:
             text = row.text if name == TEXT_COLUMN else row.fields.get(name, "")
             is_lit = name in cited and 0 < len(text) <= panel.MAX_CELL
@@ -228,7 +232,7 @@ def _used(row: Place, names: Sequence[str], plan: Plan | None) -> list[str]:
     if len(names) < 4:
         return list(names)
     told = " ".join(text for step in (plan.steps if plan else ()) for text in _texts(step)).lower()
-    cited = {name for name, _ in row.cells}
+    cited = {cell.column for cell in row.cells}
     used = [
         name
         for name in names[1:]
@@ -263,7 +267,7 @@ def _with_arguments(
     for step in plan.steps if plan else ():
         named.add(step.output)
         known = results.get(step.output)
-        shown = known or ShownStep(step.output, step.action, state="not begun")
+        shown = known or ShownStep(StepData(output=step.output, action=step.action), "not begun")
         yield shown, step, [list(_argument_texts(each)) for each in step.arguments]
     for output, each in results.items():
         if output not in named:
@@ -272,7 +276,7 @@ def _with_arguments(
 
 def _usage(result: Result, calls_made: Spent) -> Usage | None:
     """Tokens of the row, else of all calls in the trace; None if unknown."""
-    usage = result.usage or (calls_made.usage if result.events else None)
+    usage = result.row.usage.bounded or (calls_made.usage if result.events else None)
     if usage is None:
         return None
     is_sent = calls_made.n_calls > calls_made.n_cached and result.model != "extractive"

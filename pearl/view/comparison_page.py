@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+from pearl.interpreter.row import read_row
 from pearl.llm.prices import read_prices
 from pearl.view.listing import COLUMNS, MAX_ITEMS, MAX_TEXT, Totals, cells_of, details_of, text_of
 from pearl.view.page import render_page
@@ -116,10 +117,11 @@ def comparison_page(first: ResultSource, second: ResultSource) -> str:
             if row is None:
                 sides.append(None)
                 continue
-            cells = cells_of(row, prices)
+            read = read_row(row)
+            cells = cells_of(read, prices)
             total.add(cells)
             line = dict(zip(COLUMNS, cells, strict=True))
-            sides.append(_Side(line, details_of(row, MAX_COMPARED)))
+            sides.append(_Side(line, details_of(read, MAX_COMPARED)))
         kinds = _kinds(*sides)
         by_kind.update(kinds)
         n_same += not kinds

@@ -14,10 +14,11 @@ from pearl.documents.rows import shortened
 from pearl.dsl.fields import Field
 from pearl.errors import Span
 from pearl.errors.escaping import counted
+from pearl.interpreter.row import FieldCandidate, FieldData, Passage, ResultRow, read_row
 from pearl.runs.extraction import field_told
 from pearl.view.page import render_page
 from pearl.view.panel import Gap, Mark, Piece, Sheet, highlighted, sheets_of
-from pearl.view.result import Untrusted, shown_place
+from pearl.view.result import value_text
 from pearl.view.sources import pdf_files
 
 MAX_ROWS = 3_000  # Maximum documents in the grid; the other formats have all
@@ -46,7 +47,7 @@ WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class CitedPassage:
     """A passage that bears a value out; without a number, the text of its document does not have it."""
 
     number: int
@@ -62,7 +63,7 @@ class Value:
     sign: str = ""
     word: str = ""
     why: str = ""
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[CitedPassage, ...] = ()
     candidates: tuple[Value, ...] = ()
     columns: tuple[Field, ...] = ()
     entries: tuple[tuple[Value, ...], ...] = ()
@@ -138,7 +139,7 @@ def extraction_page(
     rows = iter(rows)
     for row in islice(rows, min(MAX_ROWS, max(1, MAX_CELLS // (len(fields) or 1)))):
         line = _line(
-            Untrusted(row, problems, f"Row {len(lines) + 1}: "), fields, read, AROUND * (n_left > 0),
+            read_row(row, problems, f"Row {len(lines) + 1}: "), fields, read, AROUND * (n_left > 0),
             n_sheets, problems,
         )  # fmt: skip
         texts = (text for _, text, _ in line.texts)
@@ -181,22 +182,23 @@ def extraction_page(
 
 
 def _line(
-    row: Untrusted, fields: Sequence[Field], read: Callable[[str], Document | None], around: int,
+    row: ResultRow, fields: Sequence[Field], read: Callable[[str], Document | None], around: int,
     n_sheets: int, problems: list[str],
 ) -> Line:  # fmt: skip
-    name = row.text("document") or row.any("id") or "(no name)"
-    error = row.inner("error")
-    told = error.text("message") or error.text("type") or row.text("why")
-    if "record" not in row or row.text("status") == "failed":
+    name = row.document or row.name or "(no name)"
+    told = (row.error and (row.error.message or row.error.type)) or row.why
+    if row.record is None or row.status == "failed":
         told = told.partition("\n  help: ")[0] or "there is no record"
         return Line(name, (), (), {}, is_undecided=False, error=shortened(told, MAX_QUOTE))
     sources: dict[str, _Source] = {}
-    record = row.inner("record")
+    record = row.record
 
-    def passages(of: Untrusted) -> tuple[Passage, ...]:
-        return tuple(_passage(each, name, sources, read) for each in of.objects("evidence"))
+    def passages(of: FieldData | FieldCandidate) -> tuple[CitedPassage, ...]:
+        return tuple(_passage(each, name, sources, read) for each in of.evidence)
 
-    values = tuple(_value(record.inner(each.name), each, passages, MAX_INNER) for each in fields)
+    values = tuple(
+        _value(record.get(each.name, EMPTY), each, passages, MAX_INNER) for each in fields
+    )
     owners: dict[int, int] = {}
     for at, value in enumerate(values):
         for number in value.numbers:
@@ -215,50 +217,50 @@ def _line(
     return Line(name, values, tuple(texts), owners, any(value.n_undecided for value in values))
 
 
+EMPTY = FieldData()
+
+
 def _value(
-    result: Untrusted, of: Field, passages: Callable[[Untrusted], tuple[Passage, ...]],
-    most: int,
+    result: FieldData, of: Field,
+    passages: Callable[[FieldData | FieldCandidate], tuple[CitedPassage, ...]], most: int,
 ) -> Value:  # fmt: skip
     """What became of a field, with its passages, and `most` entries."""
-    state, basis = result.text("state") or "undecided", result.text("basis")
-    sign, word = WORDS.get(basis if state == "found" else state, ("", ""))
-    text = shortened(result.any("value"), MAX_QUOTE)
+    state = result.state
+    sign, word = WORDS.get(result.basis if state == "found" else state, ("", ""))
+    text = shortened(value_text(result.value), MAX_QUOTE)
     columns: tuple[Field, ...] = ()
     entries: tuple[tuple[Value, ...], ...] = ()
     n_entries = 0
-    objects = list(result.objects("entries")) if of.is_list else []
+    objects = result.entries if of.is_list else []
     if objects or (of.is_list and state == "found"):
         columns, n_entries = of.inner, len(objects)
         shown = objects[: min(most, MAX_ENTRIES)]
         inner = max(FEW, most // (len(shown) or 1))
         entries = tuple(
-            tuple(_value(entry.inner(each.name), each, passages, inner) for each in columns)
+            tuple(_value(entry.get(each.name, EMPTY), each, passages, inner) for each in columns)
             for entry in shown
         )
         text = f"{n_entries:,} entr{'y' if n_entries == 1 else 'ies'}"
     candidates = tuple(
-        Value(shortened(each.any("value"), MAX_QUOTE), passages=passages(each))
-        for each in islice(result.objects("candidates"), MAX_ENTRIES)
+        Value(shortened(value_text(each.value), MAX_QUOTE), passages=passages(each))
+        for each in result.candidates[:MAX_ENTRIES]
     )
-    told = [
-        f"{what} by {result.text(f'{what}_by')}"
-        for what in ("checked", "decided")
-        if f"{what}_by" in result
-    ]
-    why = shortened(result.text("why") or ", ".join(told), MAX_QUOTE)
+    by = {"checked by": result.checked_by, "decided by": result.decided_by}
+    who = ", ".join(f"{what} {name}" for what, name in by.items() if name)
+    why = shortened(result.why or who, MAX_QUOTE)
     n_left = n_entries - len(entries)
     return Value(text, sign, word, why, passages(result), candidates, columns, entries, n_left)
 
 
 def _passage(
-    each: Untrusted,
+    each: Passage,
     document: str,
     sources: dict[str, _Source],
     read: Callable[[str], Document | None],
-) -> Passage:
+) -> CitedPassage:
     """A passage, numbered if the text of its document has it at its place."""
-    text, span = each.text("text"), each.span()
-    name = each.text("source") or document
+    text, span = each.text, each.span
+    name = each.source or document
     if name not in sources:
         sources[name] = _Source(read(name))
     source = sources[name]
@@ -267,7 +269,7 @@ def _passage(
         known = sum(len(other.marks) for other in sources.values())
         lit = Span(span.start, min(span.end, span.start + MAX_QUOTE))
         number = source.marks.setdefault(lit, known + 1)
-    places = [shown_place(each, hides=document)]
+    places = [each.short_place(hides=document)]
     if not number:
         places.append("not in the text at this place" if source.text else "without its document")
-    return Passage(number, shortened(text, MAX_QUOTE), ", ".join(filter(None, places)))
+    return CitedPassage(number, shortened(text, MAX_QUOTE), ", ".join(filter(None, places)))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from pearl.errors.escaping import escaped, json_bytes
 from pearl.errors.patterns import lazy_pattern
+from pearl.interpreter.row import ResultRow, read_row
 from pearl.llm.prices import Prices, money, read_prices
 from pearl.view.page import render_page
-from pearl.view.result import Untrusted, read_usage, shown_place
-from pearl.view.sources import ResultSource, id_of
+from pearl.view.sources import ResultSource
 
 COLUMNS = (
     "id", "status", "question", "answer", "document", "model", "evidence", "unverified", "coverage",
@@ -80,45 +80,46 @@ class Totals:
         ]
 
 
-def text_of(value: Any, most: int) -> str:
+def text_of(value: object, most: int) -> str:
     """A text of a row, cut to a length; "" if it is not text."""
     if value is None or isinstance(value, dict | list):
         return ""
-    text = value if isinstance(value, str) else str(value)
+    text = str(value)
     return escaped(text if len(text) <= most else f"{text[: most - 1]}…")
 
 
-def number_of(value: Any) -> float | int | None:
+def number_of(value: object) -> float | int | None:
     """A number of a row that can be a count, a share or a time; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if 0 <= value < MOST else None  # NaN fails both comparisons
 
 
-def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
+def cells_of(row: ResultRow, prices: Prices) -> list[Any]:
     """The line of a row: texts, numbers and None, and the outputs by name, as `COLUMNS` names them."""
-    usage, error = read_usage(Untrusted(row, []).inner("usage")), _mapping(row.get("error"))
-    given = Untrusted(_mapping(row.get("parameters")), []).pairs
-    model = text_of(row.get("model"), SHORT)
+    usage, more = row.usage.bounded, row.model_extra or {}
+    given = f" ({text_of(row.given, LONG)})" if row.parameters else ""
+    model = text_of(row.model, SHORT)
     price = prices.of(model)
     cost = price.cost_usd(usage) if price and usage else None
+    is_known = row.model_fields_set
     return [
-        text_of(id_of(row), SHORT),
-        text_of(row.get("status"), 40) or "unknown",
-        text_of(row.get("question"), LONG) + (f" ({text_of(given, LONG)})" if given else ""),
-        plain(text_of(row.get("answer"), LONG)),
-        text_of(row.get("document"), SHORT),
+        text_of(row.name, SHORT),
+        text_of(row.status, 40) or "unknown",
+        text_of(row.question, LONG) + given,
+        plain(text_of(row.answer, LONG)),
+        text_of(row.document, SHORT),
         model,
-        _n(row.get("evidence")),
-        _n(row.get("unverified_quotes")),
-        number_of(row.get("coverage")),
+        len(row.evidence) if "evidence" in is_known else None,
+        len(row.unverified_quotes) if "unverified_quotes" in is_known else None,
+        row.coverage,
         usage and usage.n_input_tokens,
         usage and usage.n_output_tokens,
         0.0 if usage and not usage.n_tokens else cost,
-        number_of(row.get("duration_s")),
-        text_of(error.get("type"), 60),
-        text_of(row.get("choice"), 60),
-        number_of(row.get("score")),
+        number_of(row.duration_s) if "duration_s" in is_known else None,
+        text_of(row.error.type if row.error else "", 60),
+        text_of(more.get("choice"), 60),
+        number_of(more.get("score")),
         _outputs(row),
     ]
 
@@ -128,50 +129,30 @@ def plain(text: str) -> str:
     return _MARKS.sub(r"\1", text)
 
 
-def _outputs(row: Mapping[str, Any]) -> dict[str, str]:
+def _outputs(row: ResultRow) -> dict[str, str]:
     """The parts of an answer that has several, by the names of their outputs."""
-    parts = [_mapping(part) for part in _items(row.get("parts"), MAX_OUTPUTS)]
-    if len(parts) < 2:
-        return {}
-    return {text_of(p.get("output"), SHORT): plain(text_of(p.get("text"), LONG)) for p in parts}
+    parts = row.parts[:MAX_OUTPUTS] if len(row.parts) > 1 else ()
+    return {text_of(each.output, SHORT): plain(text_of(each.text, LONG)) for each in parts}
 
 
-def details_of(row: Mapping[str, Any], n_items: int = MAX_ITEMS) -> dict[str, Any]:
+def details_of(row: ResultRow, n_items: int = MAX_ITEMS) -> dict[str, Any]:
     """The details under a line: texts of up to `MAX_TEXT` characters, and `n_items` of each kind."""
-
-    def field(name: str, most: int = MAX_TEXT) -> Callable[[Mapping[str, Any]], str]:
-        return lambda each: text_of(each.get(name), most)
-
-    def table(name: str, *cells: Callable[[Mapping[str, Any]], str]) -> list[list[str]]:
-        return [[cell(_mapping(each)) for cell in cells] for each in _items(row.get(name), n_items)]
-
-    output, action = field("output", SHORT), field("action", SHORT)
+    evidence, quotes = row.evidence[:n_items], row.unverified_quotes[:n_items]
     return {
-        **{name: field(name)(row) for name in ("question", "answer", "plan", "why")},
-        "error": field("message")(_mapping(row.get("error"))),
-        "notes": [text_of(note, MAX_TEXT) for note in _items(row.get("notes"), n_items)],
-        "evidence": table(
-            "evidence",
-            field("text"),
-            lambda each: text_of(shown_place(Untrusted(each, [])), SHORT),
-        ),
-        "unverified": table("unverified_quotes", field("text"), field("why", SHORT)),
-        "steps": table(
-            "steps", lambda each: f"{output(each)} = {action(each)}", field("value"), field("state", 40)
-        ),
+        **{name: text_of(getattr(row, name), MAX_TEXT) for name in ("question", "answer", "plan", "why")},
+        "error": text_of(row.error.message if row.error else "", MAX_TEXT),
+        "notes": [text_of(note, MAX_TEXT) for note in row.notes[:n_items]],
+        "evidence": [[text_of(e.text, MAX_TEXT), text_of(e.short_place(), SHORT)] for e in evidence],
+        "unverified": [[text_of(q.text, MAX_TEXT), q.why] for q in quotes],
+        "steps": [
+            [
+                f"{text_of(step.output, SHORT)} = {text_of(step.action, SHORT)}",
+                text_of(step.value, MAX_TEXT),
+                text_of(step.state, 40),
+            ]
+            for step in row.steps[:n_items]
+        ],
     }  # fmt: skip
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _items(value: Any, most: int) -> list[Any]:
-    return value[:most] if isinstance(value, list) else []
-
-
-def _n(value: Any) -> int | None:
-    return len(value) if isinstance(value, list) else None
 
 
 MAX_STATIC = 100  # Rows in the HTML itself, for readers without scripts
@@ -188,12 +169,13 @@ def index_page(source: ResultSource) -> str:
     details: list[dict[str, Any]] = []
     left = MAX_DETAILS
     for _, row in source.rows():
-        cells = cells_of(row, prices)
+        read = read_row(row)
+        cells = cells_of(read, prices)
         totals.add(cells)
         if len(lines) < MAX_LINES:
             lines.append(cells)
             if left > 0:
-                shown = details_of(row)
+                shown = details_of(read)
                 left -= len(json_bytes(shown))
                 if left > 0:
                     details.append(shown)

@@ -10,13 +10,12 @@ from pearl.documents.evidence import Quote, Verifier
 from pearl.documents.evidence.collecting import passage_at
 from pearl.documents.rows import shortened
 from pearl.errors import Span
-from pearl.interpreter.row import Passage
+from pearl.interpreter.row import FieldCandidate, Passage, read_as
 from pearl.runs.decisions import Decision
 from pearl.runs.extraction import proposed
 from pearl.runs.reviewing import Item
 from pearl.view.page import render_page
 from pearl.view.panel import Gap, Mark, Piece, blocks, highlighted, sheets_of
-from pearl.view.result import Untrusted, shown_place
 from pearl.view.sources import ResultRecord
 
 MAX_WHOLE, AROUND = 400_000, 20_000
@@ -99,13 +98,12 @@ def _proposals(item: Item, document: Document | None) -> tuple[list[Mark], list[
     """The proposed values, or the result itself, with their passages; those in the document are marked by their number."""
     marks: list[Mark] = []
     found: list[Proposal] = []
-    told: list[str] = []
     starts = dict(reversed(document.parts)) if document else {}  # the first part of a name counts
     for number, each in enumerate(proposed(item.result) or [item.result], start=1):
         passages = []
-        for passage in Untrusted(each, told).objects("evidence"):
-            text, span, place = passage.text("text"), passage.span(), shown_place(passage)
-            at = starts.get(passage.text("source"), 0)
+        for passage in read_as(FieldCandidate, each).evidence:
+            text, span, place = passage.text, passage.span, passage.short_place()
+            at = starts.get(passage.source, 0)
             if (
                 document
                 and span

@@ -24,10 +24,10 @@ from pearl.documents.readers import reading
 from pearl.dsl.fields import Field
 from pearl.errors import PearlError, UsageError
 from pearl.errors.escaping import counted, json_bytes
+from pearl.interpreter.row import Passage, read_as
 from pearl.runs.decisions import Decision, Decisions, in_force, seen
 from pearl.runs.extraction import PERSON, accepted, person_result, proposed
 from pearl.runs.reviewing import Item, items_of, queue, report
-from pearl.view.result import Untrusted, shown_place
 from pearl.view.review_page import picked, review_page
 from pearl.view.sources import ResultRecord, ResultSource, RunResults, with_document
 
@@ -172,7 +172,7 @@ class Review:
             periods = [found.period for found in find_dates(passage["text"])]
             words += [str(each.first) for each in periods[:1] if each and len(periods) == 1]
         value = next((each for each in words if _is_value(item.field, each)), None)
-        where = shown_place(Untrusted(passage, []))
+        where = read_as(Passage, passage).short_place()
         return {"text": passage["text"], "where": where, "value": value}
 
     def _quoted(self, item: Item, quote: Any) -> dict[str, Any]:

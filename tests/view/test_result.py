@@ -49,13 +49,17 @@ def test_a_row_says_the_same_as_its_answer() -> None:
     record = record_of_answer(answer, STORY)
     kept = ResultRecord("", json.loads(json.dumps(record.row)), record.events)
     result = read_result(kept, max_rows=10)
-    assert (result.answer, result.status, result.plan) == (answer.text, answer.status, answer.plan)
-    assert [place.span for place in result.places] == [each.span for each in answer.evidence]
+    assert (result.row.answer, result.status, result.plan) == (
+        answer.text,
+        answer.status,
+        answer.plan,
+    )
+    assert [place.data.span for place in result.places] == [each.span for each in answer.evidence]
     assert [place.where for place in result.places] == [each.where for each in answer.evidence]
     assert [step.value for step in result.steps] == [step.text for step in answer.steps]
     assert [len(step.calls) for step in result.steps] == [step.n_calls for step in answer.steps]
-    assert [step.n_calls for step in result.steps] == [step.n_calls for step in answer.steps]
-    assert read_result(ResultRecord("", {"steps": [{}]}), max_rows=1).steps[0].n_calls == 0
+    assert [step.data.calls for step in result.steps] == [step.n_calls for step in answer.steps]
+    assert read_result(ResultRecord("", {"steps": [{}]}), max_rows=1).steps[0].data.calls == 0
     assert result.steps[0].calls[0].prompt.startswith("[system]")
     assert STORY.text not in result.steps[0].calls[0].prompt
     assert result.problems == ()
@@ -98,12 +102,12 @@ def test_what_a_quote_leaves_out_is_marked_and_rows_beyond_the_most_are_counted(
     ]  # fmt: skip
     row = {"status": "answered", "evidence": [passage, *rows]}
     result = read_result(ResultRecord("a", row), max_rows=2)
-    assert result.places[0].shown == "He did [left out: not ]sell"
+    assert result.places[0].marked == "He did [left out: not ]sell"
     assert result.places[0].note == "elided"
     assert [place.note for place in result.places[1:]] == ["", "undecided"]
     assert [place.is_row for place in result.places] == [False, True, True]
     assert result.rows_left == 1
-    assert result.places[1].span == Span(0, 2)
+    assert result.places[1].data.span == Span(0, 2)
 
 
 def test_steps_that_the_trace_alone_knows_are_shown_with_what_became_of_them() -> None:
@@ -113,7 +117,7 @@ def test_steps_that_the_trace_alone_knows_are_shown_with_what_became_of_them() -
         StepStarted(step="b", action="FIND"),
     )
     result = read_result(ResultRecord("x", {"status": "failed"}, events), max_rows=1)
-    assert [(s.output, s.state, s.error) for s in result.steps] == [
+    assert [(s.data.output, s.state, s.error) for s in result.steps] == [
         ("a", "failed", "no server"),
         ("b", "not finished", ""),
     ]

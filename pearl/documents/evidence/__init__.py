@@ -1,15 +1,10 @@
 """Quotes in replies (`finding`) → passages of the document that verify them, in normal form (`normal`), one by one (`verifying`) or by step."""
 
-from pearl.documents.evidence.collecting import DOUBTS as DOUBTS
 from pearl.documents.evidence.collecting import Evidence as Evidence
 from pearl.documents.evidence.collecting import StepReply as StepReply
 from pearl.documents.evidence.collecting import Unverified as Unverified
 from pearl.documents.evidence.collecting import collect as collect
 from pearl.documents.evidence.collecting import placed as placed
-from pearl.documents.evidence.collecting import shown_page as shown_page
-from pearl.documents.evidence.collecting import shown_ranks as shown_ranks
-from pearl.documents.evidence.collecting import shown_span as shown_span
-from pearl.documents.evidence.collecting import with_omissions as with_omissions
 from pearl.documents.evidence.finding import find_quotes as find_quotes
 from pearl.documents.evidence.finding import quoted_line as quoted_line
 from pearl.documents.evidence.normal import normalise as normalise
@@ -17,3 +12,7 @@ from pearl.documents.evidence.verifying import Doubt as Doubt
 from pearl.documents.evidence.verifying import Match as Match
 from pearl.documents.evidence.verifying import Quote as Quote
 from pearl.documents.evidence.verifying import Verifier as Verifier
+from pearl.documents.evidence.wording import DOUBTS as DOUBTS
+from pearl.documents.evidence.wording import full_place as full_place
+from pearl.documents.evidence.wording import short_place as short_place
+from pearl.documents.evidence.wording import with_omissions as with_omissions

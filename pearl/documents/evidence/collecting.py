@@ -8,10 +8,11 @@ from functools import cache
 from itertools import chain, groupby, pairwise
 from typing import Any, Literal
 
-from pearl.documents.document import LOW_OCR, Document, Source
+from pearl.documents.document import Document, Source
 from pearl.documents.evidence.finding import TableRowFinder, find_quotes, quoted_line
 from pearl.documents.evidence.normal import NormalText, normal_text
 from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
+from pearl.documents.evidence.wording import DOUBTS, full_place, with_omissions
 from pearl.documents.passages import stripped
 from pearl.errors import Span
 
@@ -52,40 +53,8 @@ class Evidence:
     @property
     def where(self) -> str:
         """The place of the passage and the steps that quote it, for people."""
-        span = self.source_span
-        elided = "; elided" if self.omitted else ""
-        source = shown_page(self.source, self.page, self.ocr)
-        place = f"{source}, {shown_span(span)}"
-        return f"{place}{shown_ranks(self.ranks)}; {', '.join(self.steps)}{elided}"
-
-
-def with_omissions(text: str, omitted: Iterable[Span]) -> str:
-    """A passage on one line, with what its quote omits marked as `[left out: ...]`."""
-    shown, at = "", 0
-    for span in omitted:
-        if at <= span.start <= span.end <= len(text):
-            shown += f"{text[at : span.start]}[left out: {text[span.start : span.end]}]"
-            at = span.end
-    return " ".join((shown + text[at:]).split())
-
-
-def shown_span(span: Span) -> str:
-    """A place in a text, for people."""
-    return f"characters {span.start:,}-{span.end:,}"
-
-
-def shown_page(source: str, page: int | None, ocr: float | None = None) -> str:
-    """A source and the page in it for people, and how it was read if by OCR."""
-    place = source if page is None else f"{source}, page {page:,}"
-    if ocr is None:
-        return place
-    low = ": hardly legible, check it" if ocr < LOW_OCR else ""
-    return f"{place}, by OCR (confidence {ocr:.2f}{low})"
-
-
-def shown_ranks(ranks: Iterable[tuple[str, int]]) -> str:
-    """The ranks of a passage for people; "" if it was not searched for."""
-    return "".join(f"; rank {rank:,} in {step}" for step, rank in ranks)
+        place = full_place(self.source, self.source_span, self.page, self.ocr, self.ranks)
+        return f"{place}; {', '.join(self.steps)}{'; elided' if self.omitted else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +69,6 @@ class Unverified:
     def why(self) -> str:
         """The reason as text."""
         return DOUBTS[self.reason]
-
-
-DOUBTS = {
-    "missing": "not in the document",
-    "given": "not in the document, but in what the step was given",
-    "short": "too short to verify",
-    "apart": "pieces of the document that do not belong together",
-}
 
 
 def collect(

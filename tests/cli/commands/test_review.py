@@ -17,6 +17,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from pearl.interpreter.row import read_row
 from pearl.runs.decisions import Decisions
 from pearl.runs.reviewing import KINDS, wilson
 from pearl.runs.store import RunSpec, Store
@@ -357,7 +358,7 @@ def test_undecided_rows_behind_an_answer_are_decided(pearl: Terminal) -> None:
         "why": "rows are undecided", "method": "plan", "model": "m", "plan": "", "unverified_quotes": [], "steps": [],
         "coverage": 1.0, "usage": {"input_tokens": 1, "output_tokens": 1, "cached_tokens": 0}, "duration_s": 1.0, "evidence": evidence,
     }  # fmt: skip
-    write("rows.jsonl", answer)
+    write("rows.jsonl", read_row(answer).to_dict())
     Path("boats.txt").write_text("\n".join(f"Boat {n}" for n in range(5)))
     found = open_results(Path("rows.jsonl"))
     assert found
