@@ -70,10 +70,6 @@ class Node(BaseModel):
     inner: Node | None = None
 
 
-class WithDefault(BaseModel):
-    age: int = 3
-
-
 VISIT = (
     "'the patient': str (the full name), age: int {\"minimum\": 0}?, born: date, fee: decimal?, smoker: yes|no?, "
     "grade: 1|2, home.city: str?, work.city: str, "
@@ -353,17 +349,6 @@ def test_what_has_no_value_takes_nothing_else_with_it(
         assert instance == Visit.model_validate(whole.model_dump(by_alias=True) | wanted)
 
 
-def test_a_part_of_an_optional_object_needs_the_others() -> None:
-    schema = load_schema({"properties": {"home": of(city=TEXT, street=TEXT), "b": TEXT}})
-    results = {"home.city": stated("Bonn"), "home.street": NOT_STATED, "b": NOT_STATED}
-    # What may be absent, but not null, is left out of the value.
-    reading = schema.read(Record(results))
-    assert (reading.value, reading.reasons) == ({}, ("home.street: not stated",))
-    assert reading.data == {"home": {"city": "Bonn", "street": None}, "b": None}
-    reading = schema.read(Record(dict.fromkeys(results, NOT_STATED)))
-    assert (reading.value, reading.reasons) == ({}, ())
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(["string", "object", "array", "#/properties/a"]),
     lambda inner: st.lists(inner, max_size=3)
@@ -411,22 +396,3 @@ def test_entries_that_are_undecided_break_no_rule_of_their_list(
     schema = load_schema({"properties": {"t": a_list(INT, **keywords)}, "required": ["t"]})
     reading = schema.read(Record({"t": several(*({"value": each} for each in entries))}))
     assert (reading.value, list(reading.reasons)) == (None, reasons)
-
-
-def test_a_list_of_a_model_that_is_too_short_for_what_is_undecided_has_no_other_reason() -> None:
-    class Held(BaseModel):
-        t: list[int] = Field(min_length=1)
-
-    reading = load_schema(Held).read(Record({"t": several({"value": UNDECIDED})}))
-    assert (reading.value, reading.reasons) == (None, ("t[0]: undecided: two values",))
-
-
-def test_words_about_the_whole_are_not_of_its_first_field() -> None:
-    class Letter(BaseModel):
-        """A letter from the clinic."""
-
-        patient: str
-        drug: Drug
-
-    fields = "patient: str, drug.name: str {\"maxLength\": 10} (A drug that is taken.), drug.dose.mg: number? (A drug that is taken.)"  # fmt: skip
-    assert print_fields(load_schema(Letter).fields) == fields

@@ -292,22 +292,6 @@ def test_types_that_multiply_are_read_less_deep_or_refused() -> None:
 # --- what is not used, and what is too much
 
 
-def test_what_is_not_used_is_said_once() -> None:
-    given = of(
-        a=TEXT | {"x-metric": "exact", "x-hint": "look at the head"},
-        b=TEXT | {"x-metric": {"m": 1}},
-    )
-    schema = load_schema(given)
-    assert schema.notes == ("schema: ignored keywords: x-metric",)
-    assert print_fields(schema.fields) == "a: str (look at the head), b: str"
-
-
-def test_long_descriptions_are_cut() -> None:
-    schema = load_schema(of(a=TEXT | {"description": "word " * 2_000_000}))
-    assert len(schema.fields[0].description) < 1_100
-    assert "descriptions" in schema.notes[0]
-
-
 def test_a_pattern_that_goes_back_has_an_end() -> None:
     schema = load_schema(of(a=TEXT | {"pattern": r"^(a|a?)+(?=b)(a*)*\1$"}))
     assert not schema.fields[0].rules

@@ -16,10 +16,9 @@ from pearl.dsl.graph import build_graph
 from pearl.interpreter.bounds import StepCosts
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
-from pearl.llm import CheckTask, Request
+from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import ModelCalled, Trace
-from tests.models import Reading, verdicts
 
 Reply = Callable[[Request], Any]
 
@@ -85,35 +84,6 @@ def test_a_value_that_the_document_does_not_have_is_not_asked_for_again() -> Non
         AGE, LETTER, lambda request: {"age": said(130, "age 140"), "name": None}
     )
     assert (record.fields["age"].state, len(asked)) == ("undecided", 1)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "broken"),
-    [
-        ('v: str {"format": "email"}', "a@b.org", ""),
-        ('v: str {"format": "email"}', "(none)", '"format": "email"'),
-        ('v: str {"format": "uuid"}', "a@b.org", '"format": "uuid"'),
-        ('v: str {"format": "uri"}', "a@b.org", '"format": "uri"'),
-        ('v: str {"minLength": 8}', "a@b.org", '"minLength": 8'),
-        ('v: str {"maxLength": 7}', "a@b.org", ""),
-        ('v: str {"pattern": "^(a+)+$"}', "a" * 40 + "b", '"pattern"'),
-        ('v: decimal {"multipleOf": 0.01}', "0.10", ""),
-        ('v: decimal {"multipleOf": 0.1}', "0.15", '"multipleOf": 0.1'),
-        ('v: number {"multipleOf": 0.1}', 0.3, ""),
-        ('v: number {"exclusiveMinimum": 0.3}', 0.3, '"exclusiveMinimum": 0.3'),
-        ('v: decimal {"maximum": 1234567890123456789.01}', "1234567890123456789.02", '"maximum"'),
-    ],
-)  # fmt: skip
-def test_rules_are_those_of_json_schema(field: str, value: Any, broken: str) -> None:
-    _, record, asked, _ = run(
-        field, f"It says {value} here.", lambda request: {"v": said(value, f"says {value}")}
-    )
-    result = record.fields["v"]
-    if broken:
-        assert (result.state, len(asked)) == ("undecided", 2)
-        assert f"breaks {broken}" in result.why
-    else:
-        assert (result.value, len(asked)) == (value, 1)
 
 
 LIST = "Aspirin: 140 mg, in truth 14 mg. Iron: 5 mg. Zinc: 900 mg.\n"
@@ -308,24 +278,6 @@ def test_a_repeated_entry_that_a_pass_repeats_stays_undecided() -> None:
     assert one.fields["drugs"].state == "undecided"
     two = run("drugs: [{name: str, mg: number}]", text, lambda r: {"drugs": [entry]}, passes=3)[1]
     assert two.fields["drugs"].state == "undecided"
-
-
-def test_checked_values_of_a_pass() -> None:
-    def reply(request: Request) -> str:
-        if isinstance(request.task, CheckTask):
-            return verdicts(
-                *(("54" in c and "not stated") or "supported" for c, _ in request.task.claims)
-            )
-        return json.dumps(lazy(request))
-
-    pearl = Pearl(Reading(reply), passes=2)
-    plan = pearl.plan_extraction(
-        parse_fields("drugs: [{name: str, mg: number}], age: int?, ward: str")
-    )
-    answer: Answer = asyncio.run(pearl.execute(plan, Document(WARD, "sheet.txt")))
-    assert answer.record is not None
-    assert answer.record.fields["age"].state == "undecided"
-    assert len(answer.record.fields["drugs"].entries) == len(DRUGS)
 
 
 def test_rows_are_asked_again_too() -> None:

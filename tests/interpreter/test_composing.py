@@ -238,41 +238,6 @@ def test_an_entry_owns_its_quotes(reply: str, evidence: list[tuple[int, ...]]) -
         assert [entry.evidence for entry in part.entries] == evidence
 
 
-def test_a_step_beside_the_composer_is_a_part() -> None:
-    plan = PLAN.replace(
-        "4. answer", "4. cause = FIND_REASON(CTX, reason) : Find its cause\n5. answer"
-    )
-    plan = plan.replace(", reason, n)", ", reason, cause)")
-    answer = ask(replying("It leaked [1]."), plan)
-    assert answer.text == "It leaked.\n\nCount the boats: 2"
-
-
-def test_equal_labels_are_told_apart_and_gaps_are_bold_too() -> None:
-    plan = '1. a = FIND_REASON(CTX, "x") : Find it\n2. b = LIST_ALL(CTX, "y") : Find it'
-    answer = ask(replying("unused", LIST_ALL="Nothing found."), plan)
-    assert [part.label for part in answer.parts] == ["Find it (x)", "Find it (y)"]
-    assert answer.markdown.endswith("**Find it (y):** Nothing found.")
-
-
-def test_parts_without_a_value_are_named_and_cost_no_call() -> None:
-    model = replying("It leaked [1].", LIST_ALL="Some boats, among others.")
-    answer = ask(model)
-    assert answer.status == "undecided"
-    assert answer.parts[1].value is None
-    reason, n = answer.text.split("\n\n")
-    assert reason.endswith("1,200 crowns.")
-    assert n.startswith("Count the boats: undecided, because ")
-    assert all(request.task.action.name != "ANSWER" for request in model.requests)  # type: ignore[union-attr]
-
-
-def test_without_a_composer_the_parts_have_labels() -> None:
-    model = replying("unused")
-    answer = ask(model, compose="off")
-    assert answer.text.startswith("Find why Ada sold the boat: It leaked")
-    assert answer.markdown.endswith("**Count the boats:** 2[^2][^3]")
-    assert len(model.requests) == 2
-
-
 def test_long_and_contradicting_results_fit_the_prompt_and_are_degraded() -> None:
     prompts: list[str] = []
 
@@ -406,7 +371,7 @@ def test_what_a_composer_does_not_see_supports_nothing(reply: str, note: str) ->
 
 
 def test_no_number_of_a_lying_composer_is_shown() -> None:
-    """500 replies with true and false numbers in many forms; a false one never reaches the answer."""
+    """150 replies with true and false numbers in many forms; a false one never reaches the answer."""
     draw = random.Random(24)
     words = [
         "two",
@@ -427,7 +392,7 @@ def test_no_number_of_a_lying_composer_is_shown() -> None:
         "On day {} she left", "There were {} million of them", "- {} of the boats", "It was {}.5 metres",
     ]  # fmt: skip
     n_composed = 0
-    for _ in range(500):
+    for _ in range(150):
         pieces = []
         for _ in range(draw.randint(1, 4)):
             number = draw.choice([
@@ -442,7 +407,7 @@ def test_no_number_of_a_lying_composer_is_shown() -> None:
         shown = re.findall(r"\d[\d,.]*\d|\d|\b(?:" + "|".join(words) + r")\b", answer.text)
         assert set(shown) <= allowed, answer.text
         assert not re.search(r"million|%|\$|-\d", answer.text)
-    assert n_composed > 25
+    assert n_composed > 7
 
 
 def test_an_error_of_the_server_ends_the_run() -> None:

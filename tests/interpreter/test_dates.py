@@ -9,7 +9,6 @@ import pytest
 
 from pearl import Answer, Document, Pearl
 from pearl.llm import ActionTask, Request
-from pearl.trace import ModelCalled
 from tests.models import Reading
 
 LEASE = Document(
@@ -133,32 +132,3 @@ def test_a_date_that_python_adds_is_computed_and_typed() -> None:
     assert (answer.status, answer.steps[2].value) == ("answered", "2021-01-30")
     with_weeks = run(plan.replace('n, "days"', 'n, "weeks"'), **given, ans=("Notice.", AGREEMENT))
     assert "'30 days' is not a whole number of weeks" in with_weeks.why
-
-
-def test_a_date_enters_later_prompts_in_a_fixed_form() -> None:
-    plan = """1. keys = FIND_EVENT(CTX, "the keys") : When they were handed over
-2. n = DATE_DIFF(keys, "2021-04-13", "days") : How long ago
-3. ans = FIND_REASON(CTX, ["what happened on", keys, n]) : Find it"""
-    answer = run(plan, keys=("12.04.2021", KEYS), ans=("Notice.", AGREEMENT))
-    *_, last = [event for event in answer.trace if isinstance(event, ModelCalled)]
-    asked = last.prompt
-    assert ("- 2021-04-12\n- 1" in asked, "12.04.2021" in asked) == (True, False)
-
-
-def test_a_parameter_may_be_a_date_and_a_number_of_days() -> None:
-    plan = """Question: Which day is {n} days after {day}?
-
-Parameters:
-- day : a day
-- n : a number of days
-
-1. ans = DATE_ADD(day, n, "days") : Add them"""
-    given = {"day": "28 February 2024", "n": "2"}
-    answer = asyncio.run(Pearl(Reading(str)).execute(plan, LEASE, parameters=given))  # type: ignore[arg-type]
-    assert answer.text == "2024-03-01"
-
-
-def test_business_days_say_what_they_are() -> None:
-    answer = between("1 March 2021", "12.04.2021", "business days")
-    assert (answer.value, answer.status) == (30, "answered")
-    assert answer.notes == ("business days are Monday to Friday, public holidays included",)

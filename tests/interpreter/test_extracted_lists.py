@@ -1,153 +1,19 @@
-"""Lists of extraction against an oracle: repeated, missing, swapped entries, read whole and in parts."""
+"""Lists of extraction: each rule of entries and its nearest neighbour, read whole and in parts."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import random
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from pearl import Document, Pearl
-from pearl.documents.record import FieldResult
-from pearl.llm import CheckTask, Request
+from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
-from tests.models import Reading, verdicts
 
-ITEMS = {"Coffee": 2.5, "Lime cake": 4.0, "Black tea": 2.5, "Soup": 4.25}
 WINDOWS = (None, 2_000, 1_300)
-
-
-class Stated(NamedTuple):
-    """A value as a document states it: the value, the quote and where the quote stands."""
-
-    value: Any
-    quote: str
-    start: int
-
-
-Entry = dict[str, Stated]
-
-
-class Made(NamedTuple):
-    """A document with a list, and the entries of the list in its order."""
-
-    text: str
-    fields: str
-    entries: list[Entry]
-
-
-def bill(draw: random.Random) -> Made:
-    """Lines or blocks of a bill between paragraphs; each entry may stand several times."""
-    form, quotes_values = draw.choice(["line", "number", "block", "columns"]), draw.random() < 0.4
-    text, entries = "The bill of the table at the window:\n", []
-    for i in range(draw.randint(2, 9)):
-        item = draw.choice(list(ITEMS))
-        name, price = item, f"{ITEMS[item]:.2f} EUR"
-        if form == "block":
-            name, price = f"Item: {item}", f"Price: {price}"
-            shown = f"{name}\n{price}\n"
-        else:
-            mark = f"{i + 1}. " if form == "number" else "- "
-            gap = "  |  " if form == "columns" else " "
-            shown = f"{mark}{name}{gap}{price}\n"
-            if not quotes_values:
-                name = price = shown.removeprefix(mark).strip()
-        start = len(text)
-        entries.append({
-            "item": Stated(item, name, start + shown.index(name)),
-            "price": Stated(ITEMS[item], price, start + shown.index(price)),
-        })  # fmt: skip
-        text += shown
-        if draw.random() < 0.4:
-            text += "\n" + f"Remark {i} says that guests {'waited at the door ' * 60}again.\n\n"
-    return Made(text, "rows: [{item: str, price: number}]", entries)
-
-
-def values(draw: random.Random) -> Made:
-    """A list of plain values, one a line or all on one line, which every entry quotes."""
-    kind = draw.choice(["int", "str"])
-    every = [draw.choice([1, 2, 3] if kind == "int" else list(ITEMS)) for _ in range(8)]
-    text = "The list of this year:\n"
-    entries = []
-    if draw.random() < 0.5:
-        line = f"Given: {', '.join(map(str, every))}"
-        entries = [{"value": Stated(value, line, len(text))} for value in every]
-        text += f"{line}\nThat is all.\n"
-    else:
-        for i, value in enumerate(every):
-            line = f"Given: {value}"
-            entries.append({"value": Stated(value, line, len(text))})
-            text += f"{line}\n"
-            if draw.random() < 0.4:
-                text += f"\nRemark {i}{i} says that guests {'waited at the door ' * 60}again.\n\n"
-    return Made(text, f"rows: [{kind}]", entries)
-
-
-def same(one: Entry, other: Entry) -> bool:
-    return [s.value for s in one.values()] == [s.value for s in other.values()]
-
-
-def perturbed(kind: str, made: Made, draw: random.Random) -> list[Entry] | None:
-    """The entries that a reply gives; None if the document has nothing to perturb."""
-    entries = list(made.entries)
-    repeated = [i for i, e in enumerate(entries) if sum(same(e, o) for o in entries) > 1]
-    others = [
-        (i, j) for i, e in enumerate(entries) for j, o in enumerate(entries)
-        if len(e) > 1 and all(e[k].value != o[k].value for k in e)
-    ]  # fmt: skip
-    is_one_line = len({next(iter(e.values())).start for e in entries}) == 1
-    if kind == "drop" and repeated and not is_one_line:
-        del entries[draw.choice(repeated)]
-    elif kind == "repeat":
-        at = draw.randrange(len(entries))
-        entries.insert(at, entries[at])
-    elif kind == "swap" and others:
-        i, j = draw.choice(others)
-        (_, name), *_ = [(k, k) for k in list(entries[i])[1:]]
-        entries[i] = {**entries[i], name: entries[j][name]}
-        entries[j] = {**entries[j], name: made.entries[i][name]}
-    elif kind == "other value" and others:
-        i, j = draw.choice(others)
-        name = list(entries[i])[1]
-        entries[i] = {**entries[i], name: entries[i][name]._replace(value=entries[j][name].value)}
-    elif kind != "truth":
-        return None
-    return entries
-
-
-def replying(made: Made, entries: Sequence[Entry]) -> Callable[[Request], str]:
-    """Reply with the entries that stand in the text of a request, by their first field."""
-
-    def verdict(claim: str) -> str:
-        true = [
-            [f"`{name}` {_shown(s.value)}".removeprefix("`value` ") for name, s in e.items()]
-            for e in made.entries
-        ]
-        first, _, rest = claim.removesuffix(" is stated").partition(" has ")
-        first = first.partition(" of `")[0].removesuffix(" is one")
-        said = [first, *filter(None, rest.split(", "))]
-        return "supported" if said in true else "contradicted"
-
-    def reply(request: Request) -> str:
-        if isinstance(request.task, CheckTask):
-            return verdicts(*(verdict(claim) for claim, _ in request.task.claims))
-        part = request.document or ""
-        start = made.text.index(part)
-        mine = [
-            {name: {"value": s.value, "quote": s.quote} for name, s in entry.items()}
-            for entry in entries
-            if start <= next(iter(entry.values())).start < start + len(part)
-        ]
-        return json.dumps({"rows": [e.get("value", e) for e in mine]})
-
-    return reply
-
-
-def _shown(value: Any) -> str:
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def rows_of(
@@ -164,61 +30,6 @@ def rows_of(
     answer = asyncio.run(Pearl(model).execute(plan, Document(text, "bill.txt")))
     assert answer.record is not None
     return next(iter(answer.record.fields.values())), len(model.requests)
-
-
-def told(result: FieldResult) -> Any:
-    entries = [{k: (f.state, f.value) for k, f in entry.items()} for entry in result.entries]
-    if result.state == "undecided":  # which of several places is meant may be open, and their order
-        entries.sort(key=repr)
-    return result.state, entries
-
-
-@pytest.mark.parametrize("kind", ["truth", "drop", "repeat", "swap", "other value"])
-@pytest.mark.parametrize("make", [bill, values])
-def test_a_list_is_what_the_document_states_or_undecided(
-    make: Callable[[random.Random], Made], kind: str
-) -> None:
-    n_split = n_right = n = 0
-    for seed in range(20):
-        draw = random.Random(seed)
-        made = make(draw)
-        entries = perturbed(kind, made, draw)
-        if entries is None:
-            continue
-        results = []
-        for window in WINDOWS:
-            result, n_calls = rows_of(
-                made.fields, made.text, replying(made, entries), window, Reading
-            )
-            n_split += n_calls > 1
-            results.append(told(result))
-            if result.state == "found":
-                assert len(result.entries) == len(made.entries), (seed, made, result)
-                for entry, stated in zip(result.entries, made.entries, strict=True):
-                    for name, field in entry.items():
-                        assert field.state == "undecided" or field.value == stated[name].value, (
-                            seed,
-                            made.text,
-                            entry,
-                        )
-                        if kind == "truth":
-                            (passage,) = field.evidence
-                            assert passage.span.start == stated[name].start, (
-                                seed,
-                                made,
-                                window,
-                                entry,
-                            )
-        if kind in ("truth", "drop", "repeat"):
-            assert results == results[:1] * len(WINDOWS), (seed, made)
-        n += 1
-        n_right += results[0] == (
-            "found",
-            [{k: ("found", s.value) for k, s in e.items()} for e in made.entries],
-        )
-    assert n > 3 or make is values
-    assert kind != "truth" or n_right == n
-    assert not n or n_split
 
 
 OPEN = "?"  # undecided
@@ -346,40 +157,6 @@ def test_a_reply_that_repeats_what_stands_in_another_part_adds_nothing() -> None
     assert n_calls > 1
     assert in_parts == whole
     assert len(whole.entries) == 6
-
-
-def test_two_hundred_lines_of_a_bill_are_counted_whatever_the_window() -> None:
-    names = [f"Item {letter}" for letter in "ABCDEFGHIJKL"]
-    lines = [f"{names[i * 7 % 12]}: {i * 7 % 12 + 1}.00 EUR" for i in range(200)]
-    text = "The bill of the year:\n" + "\n".join(lines) + "\n"
-
-    def reply(request: Request, left_out: int = 0) -> str:
-        quotes = [each for each in (request.document or "").splitlines() if each in lines]
-        quoted = [(*each.split(": "), each) for each in quotes[left_out:]]
-        rows = [
-            {"item": {"value": a, "quote": q}, "price": {"value": b, "quote": q}}
-            for a, b, q in quoted
-        ]
-        return json.dumps({"rows": rows})
-
-    plan = """1. rows = EXTRACT_ALL(CTX, "item: str, price: number (in EUR)") : Extract
-2. n = COUNT(rows) : Count
-3. prices = FIELD(rows, "price") : Prices
-4. total = SUM(prices) : Add
-"""
-    for window in (None, 4_000, 2_000):
-        model = Scripted(reply)
-        model.window = window or model.window
-        answer = asyncio.run(Pearl(model).execute(plan, Document(text, "bill.txt")))
-        assert (answer.value, answer.status) == ({"n": 200, "total": 1296}, "answered")
-        assert (len(model.requests) > 1) == (window is not None)
-    lacking = Scripted(lambda request: reply(request, left_out=1))
-    answer = asyncio.run(Pearl(lacking).execute(plan, Document(text, "bill.txt")))
-    assert answer.status == "undecided"
-    assert "lists 'Item A', '1.00 EUR' (16 times), the document has it 17 times" in answer.why
-    assert answer.steps[0].rows is not None
-    (missing,) = answer.steps[0].rows.doubtful
-    assert [text[span.start : span.end] for span in missing.spans] == ["Item A: 1.00 EUR"]
 
 
 DIAGNOSIS = "Torn meniscus of the left knee"

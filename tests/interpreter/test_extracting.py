@@ -16,17 +16,12 @@ from pearl import Answer, Document, Pearl
 from pearl.documents.document import join
 from pearl.documents.record import FieldResult
 from pearl.documents.tokens import Counter
-from pearl.dsl.decoding.constraint import validate
 from pearl.dsl.graph import build_graph
 from pearl.errors import ExecutionError, ModelError
-from pearl.interpreter.checking import MAX_CLAIMS
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.estimate import CostEstimator
-from pearl.interpreter.field_values import MAX_SHOWN
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, CheckTask, Completion, Request, Usage
-from pearl.llm.backends.openai import OpenAIModel, servers
-from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.scripted import Scripted
 from pearl.replies.extracted import (
     BROKEN,
@@ -38,10 +33,8 @@ from pearl.replies.extracted import (
     read_extracted,
     wanted_fields,
 )
-from tests.llm.backends.openai.kinds import Fake
 from tests.models import Reading, verdicts
 from tests.root import ROOT
-from tests.server import Server
 
 Said = dict[str, Any] | str
 
@@ -105,31 +98,6 @@ def test_a_quote_has_to_be_in_the_document(value: Any, quote: Any, why: str) -> 
     n_passages = sum(len(c.evidence) for c in result.candidates)
     assert (n_passages > 0) == why.startswith("the quote has")
     assert not result.evidence
-
-
-@pytest.mark.parametrize(
-    ("fields", "said_of", "proposed"),
-    [
-        ("n: number", [said(2.5), said("2.50"), said(7)], [2.5, "2.50", 7]),
-        ("n: int", [said(10**30, "no such")], [10**30]),
-        ("smoker: yes|no", [said("often", "Smokes a pack a day"), said("no")], ["often", "no"]),
-        ("day: date", [said("soon", "Smokes"), said("soon", "a pack")], ["soon"]),
-        ("day: date", [said("2024-05-03", "on 3 May 2024"), said("2024-06-03")], ["2024-05-03", "2024-06-03"]),
-    ],
-)  # fmt: skip
-def test_every_proposal_is_a_candidate_once(
-    fields: str, said_of: list[Said], proposed: list[Any]
-) -> None:
-    name = fields.partition(":")[0]
-    answer, _ = extract(fields, "Smokes a pack a day, on 3 May 2024.", {name: said_of})
-    assert answer.record is not None
-    result = json.loads(json.dumps(answer.to_dict()))["record"][name]
-    assert (result["state"], result["value"]) == ("undecided", None)
-    assert [candidate["value"] for candidate in result["candidates"]] == proposed
-    for candidate in result["candidates"]:
-        assert all(
-            e["text"] in "Smokes a pack a day, on 3 May 2024." for e in candidate["evidence"]
-        )
 
 
 @pytest.mark.parametrize(
@@ -343,26 +311,6 @@ def test_an_odd_number_is_undecided(fields: str, value: str) -> None:
         assert states(answer) == {"age": "undecided"}
 
 
-@pytest.mark.parametrize(
-    ("reply", "status", "n_calls"),
-    [
-        ("I could not find anything in it.", "undecided", 2),
-        ("{}", "undecided", 1),
-        ('{"patient": null, "age": null}', "nothing_found", 1),
-        ('{"patient": null}', "degraded", 1),
-        ('{"patient": {"value": "Eve", "quote": "Eve was here"}, "age": 54}', "undecided", 2),
-        ('{"patient": {"value": "Maria Keller", "quote": "Patient: Maria Keller", "value": "Eve"}, "age": null}', "degraded", 1),
-    ],
-)  # fmt: skip
-def test_the_status_says_whether_fields_are_undecided(
-    reply: str, status: str, n_calls: int
-) -> None:
-    answer, model = extract("patient: str, age: int?", TEXT, reply)
-    assert (answer.status, len(model.requests)) == (status, n_calls)
-    if status == "degraded":
-        assert "1 of 2 fields is undecided" in answer.why
-
-
 PATIENT_ONLY = f'{{"patient": {json.dumps(PATIENT)}, "age": {{"va'
 AGE_ONLY = '{"age": {"value": 54, "quote": "Age: 54"}, "patient": {"va'
 BOTH = json.dumps({"patient": PATIENT, "age": said(54, "Age: 54")})
@@ -526,22 +474,6 @@ def test_a_part_whose_reply_cannot_be_used_takes_nothing_from_the_others(is_stat
 NOTHING = '{"patient": null}'
 
 
-@pytest.mark.parametrize("n", [0, 7, 40, 64, 100, 120, 128, 1_000])
-@pytest.mark.parametrize(("text", "quote", "fields", "value", "state"), [
-    ("She took 60 tablets", "60", "dose_mg: number", 60, "undecided"),
-    ("She took 60", "60", "dose_mg: number", 60, "found"),
-    ("Price (in EUR): 60", "60", "price_eur: number", 60, "found"),
-    ("Price (in USD): 60", "60", "price_eur: number", 60, "undecided"),
-    ("from DE89 3704 0044 on", "3704 0044 on", "account: str", "3704 0044", "undecided"),
-    ("the account 3704 0044 05", "the account 3704 0044", "account: str", "3704 0044", "undecided"),
-    ("the account 3704 0044", "the account 3704 0044", "account: str", "3704 0044", "found"),
-])  # fmt: skip
-def test_a_value_is_read_with_what_is_around_it_wherever_it_stands(
-    text: str, quote: str, fields: str, value: Any, state: str, n: int
-) -> None:
-    assert field(fields, "." * n + "\n" + text + "\n" + "." * n, value, quote).state == state
-
-
 def test_rows_are_extracted_from_a_document_and_from_each_row() -> None:
     fields = "name: str, dose_mg: number?"
     for reply in ({"rows": DRUGS}, DRUGS):
@@ -622,20 +554,6 @@ def test_a_record_derives_from_what_is_shown_and_from_its_passages(
     assert [text[each["start"] : each["end"]].strip() for each in of["spans"]] == sources
 
 
-def test_the_embedded_model_reads_lines_with_labels() -> None:
-    text = "Patient: Maria Keller\n| Age | 54 |\nDose: 5 mg\nDose: 10 mg\nWard: Elm Bed: 3\n"
-    plan = '1. record = EXTRACT(CTX, "patient: str, age: int, dose: number, ward: str") : Extract'
-    answer = asyncio.run(Pearl("extractive").execute(plan, Document(text, "form.txt")))
-    assert states(answer) == {
-        "patient": "Maria Keller",
-        "age": 54,
-        "dose": "undecided",
-        "ward": "undecided",
-    }
-    assert answer.record is not None
-    assert "--model" in answer.record.fields["dose"].why
-
-
 @pytest.mark.parametrize(
     ("n", "refused", "n_asked"),
     [(3, 99, [4]), (40, 99, [40, 1]), (130, 129, [40, 1]), (130, 0, [40, 1, 40, 40, 10])],
@@ -692,31 +610,6 @@ def test_one_request_checks_a_record_and_a_long_list_is_sampled(
     assert checked.output_tokens.upper >= sum(each.max_output_tokens or 0 for each in checks)
 
 
-@pytest.mark.parametrize("n", [1, MAX_CLAIMS // 2, MAX_CLAIMS + 1, 3 * MAX_CLAIMS])
-def test_the_forecast_has_the_requests_of_a_check(n: int) -> None:
-    pearl, fields = Pearl(Reading(str)), ", ".join(f"f{i}: str" for i in range(n))
-    graph = build_graph(pearl.compile(f'1. record = EXTRACT(CTX, "{fields}") : Extract'))
-    estimator = CostEstimator(RequestBuilder(graph, Document(TEXT), pearl.limits))
-    estimator.step(graph.steps[0])
-    most = estimator.checked.calls.upper
-    assert estimator.checked.output_tokens.upper < 10_000 * most
-    # the claims of a reply, of its repetition, and of the one that gives places
-    assert most == 2 if 3 * n <= MAX_CLAIMS else most > 2 * n / MAX_CLAIMS
-
-
-@pytest.mark.parametrize(("action", "fields", "claim"), [
-    ("EXTRACT_ALL", "name: str", "`name` Aspirin is stated"),
-    ("EXTRACT", "drugs: [{name: str}]", "`name` Aspirin is one of `drugs`"),
-])  # fmt: skip
-def test_a_claim_names_a_list_of_the_user(action: str, fields: str, claim: str) -> None:
-    rows = [{"name": said("Aspirin", "Aspirin")}]
-    model = Reading(lambda request: json.dumps({"rows": rows, "drugs": rows}))
-    plan = f'1. record = {action}(CTX, "{fields}") : Extract'
-    asyncio.run(Pearl(model).execute(plan, Document("She takes Aspirin.", "letter.txt")))
-    checks = [r.task.claims for r in model.requests if isinstance(r.task, CheckTask)]
-    assert [text for text, _ in checks[0]] == [claim]
-
-
 FILES = [
     Document("Dose: 500\nDrug: Aspirin\n", "a.txt"),
     Document("Dose: 5\nDrug: Gold\n", "b.txt"),
@@ -746,33 +639,6 @@ def test_claims_about_rows_name_their_row(unit: str, document: Document, of: lis
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("n", "n_shown"), [(2, 2), (MAX_SHOWN, MAX_SHOWN), (9, MAX_SHOWN)])
-def test_the_checker_is_shown_the_first_places_of_a_value(n: int, n_shown: int) -> None:
-    text = "".join(f"Visit {i} was {'long, ' * 99}and her age is 54.\n\n" for i in range(n))
-    model = Reading(lambda request: json.dumps({"age": said(54, "her age is 54")}))
-    plan = '1. record = EXTRACT(CTX, "age: int") : Extract'
-    answer = asyncio.run(Pearl(model).execute(plan, Document(text, "letter.txt")))
-    assert len(answer.evidence) == n
-    (check, *_) = (r.task for r in model.requests if isinstance(r.task, CheckTask))
-    assert check.claims[0][1].count("[[her age is 54]]") == n_shown
-
-
-@pytest.mark.parametrize(("n", "before", "after"), [(10, 1, 1), (21, 1, 0), (30, 0, 0)])
-def test_of_many_claims_fewer_sentences_around_their_quotes_are_shown(
-    n: int, before: int, after: int
-) -> None:
-    told = [f"Value v{i} was {i + 10}" for i in range(n)]
-    sentences = [f"{each} on that day, as it was told to the nurse at the desk." for each in told]
-    record = json.dumps({f"v{i}": said(i + 10, quote) for i, quote in enumerate(told)})
-    model = Reading(lambda request: record)
-    plan = f'1. record = EXTRACT(CTX, "{", ".join(f"v{i}: int" for i in range(n))}") : Extract'
-    asyncio.run(Pearl(model).execute(plan, Document(" ".join(sentences), "letter.txt")))
-    (check, *_) = (r.task for r in model.requests if isinstance(r.task, CheckTask))
-    own = sentences[5].replace(told[5], f"[[{told[5]}]]")
-    near = [*sentences[5 - before : 5], own, *sentences[6 : 6 + after]]
-    assert check.claims[5][1] == " ".join(near)
-
-
 @pytest.mark.parametrize(("budget", "basis"), [(6_000, "judged"), (7_000, "copied")])
 def test_the_check_takes_what_is_left_of_a_token_budget(budget: int, basis: str) -> None:
     text = "Patient: Maria Keller\n\n" + "The quiet garden was green again in that year.\n\n" * 300
@@ -796,32 +662,6 @@ def test_the_check_takes_what_is_left_of_a_token_budget(budget: int, basis: str)
     assert answer.record is not None
     assert answer.record.fields["patient"].basis == basis
     assert answer.status == ("answered" if basis == "copied" else "degraded")
-
-
-def test_a_server_is_sent_the_schema_of_the_reply(openai_server: Server) -> None:
-    openai_server.answer, openai_server.sees_probes = Fake("vllm", json=JSON), True
-
-    async def run() -> Answer:
-        endpoint = Endpoint(openai_server.url, "test-model", "")
-        model = OpenAIModel(endpoint, 10.0, 128_000, servers.load("vllm"))
-        async with Pearl(model, constrain="json", check="off") as pearl:
-            return await pearl.execute(
-                f'1. record = EXTRACT(CTX, "{FIELDS}") : Extract', Document(TEXT, "letter.txt")
-            )
-
-    assert asyncio.run(run()).status == "degraded"
-    schema = openai_server.requests[-1].data.decode()
-    assert '"dose_mg"' in schema
-    assert '"additionalProperties"' in schema
-
-
-def test_the_grammar_is_of_the_shared_dialect_and_its_replies_are_read() -> None:
-    fields = wanted_fields(FIELDS, is_all=False)
-    constraint = extraction_constraint(fields)
-    validate(constraint.lark)
-    assert constraint.gbnf
-    assert constraint.json_form is not None
-    assert read_extracted(constraint.json_form.text_of(WHOLE), fields).why == ""
 
 
 def test_a_generated_corpus_is_read_without_an_error(

@@ -110,15 +110,3 @@ def test_definitions_of_any_library(declared: str, arguments: list[str], said: s
     first = len(action.parameters) - len(names(action))
     given = [(action.parameter(first + i).name, text) for i, text in enumerate(arguments)]
     assert filled_in(action, given) == said
-
-
-def test_what_a_judge_of_rows_need_not_know_is_left_out() -> None:
-    top, classify = by_row.known()["TOP"], by_row.known()["CLASSIFY"]
-    said = 'Compare the items by "age" and return the first few of them, the first one first.'
-    assert filled_in(top, [("X", "age")]) == said
-    said = 'Label each of the items, on its own, with the one of the labels that is "its kind".'
-    assert filled_in(classify, [("X", "its kind")]) == said
-
-
-def test_an_action_without_a_definition_is_named() -> None:
-    assert filled_in(Action("FIND_IT", ()), [("X", "a cat")]) == 'Find it.\n\nX: "a cat"'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,10 +14,7 @@ from pearl.dsl.fields import Field, parse_fields, print_fields
 from pearl.interpreter.row import restored_record
 from pearl.llm import CheckTask, Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.replies.extracted import BROKEN, UNMENTIONED, read_extracted
 from tests.models import Reading, verdicts
-
-Reply = Callable[[Request], str]
 
 
 def said(value: Any, quote: Any = None) -> dict[str, Any]:
@@ -140,35 +136,6 @@ def test_rows_of_a_table_are_lists_in_a_list() -> None:
     assert extracted("grid: [[int]]", GRID, {"grid": []}).fields["grid"].state == "not_stated"
 
 
-def test_a_nested_reply_that_breaks_off_keeps_what_is_complete() -> None:
-    (field,) = parse_fields(WARDS)
-    text = json.dumps(NESTED)
-    text = text[: text.index("20 h")]
-    read = read_extracted(text, (field,))
-    (ward,) = read.fields["wards"].entries
-    (patient,) = ward["patients"].entries
-    (given,) = patient["drugs"].entries
-    assert [c.values[0].value for c in [ward["name"], patient["who"], given["drug"]]] == [
-        "Ward A", "Anna Keller", "aspirin",
-    ]  # fmt: skip
-    assert len(given["doses"].entries) == 1
-    assert {
-        each.why
-        for each in [read.fields["wards"], ward["patients"], patient["drugs"], given["doses"]]
-    } == {BROKEN}
-    record = extracted(WARDS, WARD, text)
-    assert record.fields["wards"].state == "undecided"
-    assert BROKEN in record.fields["wards"].why
-
-
-def test_values_before_the_break_stay_in_nested_objects() -> None:
-    fields = parse_fields("paper: {title: str, by: {name: str, city: str}, pages: int}")
-    reply = '{"paper": {"title": {"value": "Ice", "quote": "Ice"}, "by": {"name": {"value": "Lee", "quote": "Lee"}, "city": {"va'
-    read = read_extracted(reply, fields)
-    assert [bool(c.values) for c in read.fields.values()] == [True, True, False, False]
-    assert {c.why for c in list(read.fields.values())[2:]} == {BROKEN}
-
-
 @pytest.mark.parametrize(
     ("text", "value", "wanted", "basis"),
     [
@@ -229,24 +196,6 @@ def test_fields_may_have_any_name() -> None:
     assert record.fields["things"].plain == [{name: f"K{i:03}" for i, name in enumerate(ODD)}]
     assert [f.value for f in record.fields.values()][1:] == [f"K{i:03}" for i in range(len(ODD))]
     assert record.undecided == ()
-
-
-@pytest.mark.parametrize("name", ["value", "quote", "undecided", "entries"])
-def test_a_list_of_objects_with_one_field_is_no_list_of_values(name: str) -> None:
-    record = extracted(
-        f"things: [{{{name}: str}}]",
-        "red and blue",
-        {"things": [{name: said("red")}, {name: said("blue")}]},
-    )
-    assert record.fields["things"].plain == [{name: "red"}, {name: "blue"}]
-    assert record.lines[0][0] == f"things 1: {name}: red"
-    alone = extracted(f"{name}: str", "red and blue", {name: said("red")})
-    assert alone.fields[name].value == "red"
-
-
-def test_a_field_that_is_not_in_the_reply_has_not_the_value_of_one_with_a_like_name() -> None:
-    record = extracted("'a_b': str, ab: str", "red", {"ab": said("red")})
-    assert record.fields["a_b"].why == UNMENTIONED
 
 
 TEAM = "Anna Keller, Bert Moor and Cleo Abt came."
@@ -312,12 +261,3 @@ def test_a_list_in_an_entry_has_the_quote_of_the_entry() -> None:
 
     extracted(fields, text, {}, Scripted(bare))
     assert "'ms[1].doses[0].amount': number? (of 'Ramipril'; " in requests[1]
-
-
-@pytest.mark.parametrize(("text", "why"), [
-    ("DOB 02/09/1958", "the day and the month of '02/09/1958' may be swapped"),
-    ("Born in the autumn of 1958", "it stands nowhere in the text as such"),
-])  # fmt: skip
-def test_a_value_without_a_place_has_the_reason(text: str, why: str) -> None:
-    result = extracted("born: date", text, {"born": "1958-09-02"}).fields["born"]
-    assert result.why == f"the reply gives '1958-09-02', but {why}"

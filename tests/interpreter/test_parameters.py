@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
 import pearl
-from pearl.dsl.checker import compile_plan, mend_plan
-from pearl.dsl.graph import build_graph
-from pearl.dsl.parser import formatted, parse, read
+from pearl.dsl.checker import compile_plan
+from pearl.dsl.parser import parse
 from pearl.errors import PlanError, UsageError
 from pearl.interpreter.answer import Answer
-from pearl.interpreter.flows import flows
 from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.messages import inert
@@ -143,29 +139,6 @@ def test_where_a_parameter_may_stand(names: list[str], steps: str, expected: lis
     assert sorted({each.code for each in found}) == expected
 
 
-def test_flows_tell_where_values_enter_prompts() -> None:
-    steps = flows(build_graph(compile_plan(PLANS[1], LIBRARY)))["steps"]
-    assert [each["told"] for each in steps] == [
-        "no prompt",
-        "text of the document; values of parameters",
-    ]
-
-
-def test_a_parameter_in_a_string_is_put_beside_it() -> None:
-    text = PLAN.replace('["the stopping of the drug", drug]', '"why {drug} was stopped"')
-    mended, _ = mend_plan(text, LIBRARY)
-    assert '["why drug was stopped", "drug:", drug]' in mended
-
-
-def test_formatting_keeps_parameters_and_comments() -> None:
-    text = "Parameters:\n# of the letter\n- drug : it\n1. a = FIND(CTX, drug) : x"
-    mended, _ = mend_plan(text, LIBRARY)
-    assert formatted(read(mended)).startswith(
-        "Parameters:\n# of the letter\n- drug : it\n\nNew actions:"
-    )
-    assert formatted(read(formatted(read(mended)))) == formatted(read(mended))
-
-
 def test_values_stand_in_labels_conditions_and_answers() -> None:
     plan = f"""{HEAD}1. rows = SPLIT(CTX, "sentence") : One row each
 2. kind = CLASSIFY(rows, [drug, "other"], "the drug") : Label them
@@ -199,29 +172,3 @@ def test_a_reply_is_kept_for_its_value_only() -> None:
     first, second, again = asyncio.run(ask("warfarin", "aspirin", "warfarin"))
     assert first == again != second
     assert len(model.requests) == 2
-
-
-def test_a_run_of_python_is_resumed_with_its_values(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("letter.txt").write_text(LETTER.text, "utf-8")
-    session = pearl.Session(pearl.Pearl(Scripted(reply)), store="kept")
-    tasks = pearl.over_files(["letter.txt"], plan=PLAN, parameters={"drug": "warfarin"})
-    assert session.forecast(tasks).total.calls.most == 1
-    assert (
-        "'drug' is not set"
-        in session.forecast(pearl.over_files(["letter.txt"], plan=PLAN)).problems[0]
-    )
-    asked = pearl.run(session.run(pearl.over_files(["letter.txt"], question="Why?", parameters={"drug": "x"})))  # fmt: skip
-    assert "parameters need a plan" in str(asked.first_failure.error)
-    run = pearl.run(session.run(tasks))
-    row = next(iter(session.rows(run.id)))
-    assert (row["parameters"], row["question"]) == (
-        {"drug": "warfarin"},
-        "Why was warfarin stopped?",
-    )
-    assert pearl.run(session.resume(run.id)).n_known == 1
-    other = pearl.over_files(["letter.txt"], plan=PLAN, parameters={"drug": "aspirin"})
-    assert pearl.run(session.run(other)).n_done == 1
-    assert json.dumps(row)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from pearl.dsl.decoding.constraint import validate
 from pearl.errors import UsageError
 from pearl.replies.items import (
-    MAX_WORDS,
     ItemKind,
     echoes,
     end_keys,
@@ -282,15 +281,6 @@ def test_wrong_alignment_cannot_be_written() -> None:
     assert flaws == [True, *[False] * (len(bad) - 2), True]  # the order and blanks do not matter
 
 
-def test_free_lines_are_bounded() -> None:
-    for max_text, most in ((None, 20), (8, 8)):
-        constraint = items_constraint(1, "line", max_item_tokens=5, max_text=max_text)
-        said = ["x" * most, "x" * (most + 1), r"\"" * most]
-        texts = [f'{{"1":"{text}"}}' for text in said]
-        assert admits_each(constraint.lark, [*texts, '{"1":null}']) == [True, False, True, True]
-        assert (form_flaw(texts[1], constraint) is None) == (max_text is None)
-
-
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=5))
 def test_any_labels_make_a_grammar(labels: list[str]) -> None:
     labels = [label for label in labels if label_line(label)]
@@ -324,11 +314,3 @@ def test_items_are_told_apart_by_as_few_words_as_that_takes(
     items: tuple[str, ...], words: list[str]
 ) -> None:
     assert echoes(items).words == words
-
-
-def test_what_no_words_tell_apart_has_equal_keys() -> None:
-    alike = ("word " * MAX_WORDS + "a", "word " * MAX_WORDS + "b")
-    assert end_keys(alike[0])[0] == end_keys(alike[1])[0]
-    assert end_keys(alike[0])[1] != end_keys(alike[1])[1]
-    long = tuple(f"{i % 50} {'x' * 5_000} {i}" for i in range(5_000))
-    assert echoes(long).which == "last"

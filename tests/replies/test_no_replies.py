@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -15,12 +14,12 @@ from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.asking import is_unproven
-from pearl.llm import Completion, Request
+from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
 from pearl.replies.typed import read_reply
 from pearl.trace import ModelCalled, Trace
-from tests.models import MemoryReplies, Reading
+from tests.models import Reading
 from tests.root import ROOT
 from tests.server import Canned, Server, completion
 
@@ -79,14 +78,6 @@ def test_a_text_without_a_quote_is_never_certain(reply: str) -> None:
     assert run(ONE, model(f"{reply}\n> The hull sank.")).status == "degraded"
     # What a person has scripted needs no proof.
     assert run(ONE, Scripted(lambda request: reply)).status == "answered"
-
-
-def test_what_a_store_kept_before_is_read_in_the_same_way() -> None:
-    replies = MemoryReplies()
-    run(ONE, model("It leaked."), replies=replies)
-    (key,) = replies.replies
-    replies.replies[key] = Completion("<think>Hm.</think>It sank.", "m")
-    assert run(ONE, model("It leaked."), replies=replies).text == "It sank."
 
 
 def test_lone_surrogates_of_a_model_reach_no_answer() -> None:
@@ -189,26 +180,6 @@ def test_plans_and_choices_are_read_without_reasoning() -> None:
     assert (answer.steps[0].action, answer.text, index) == ("FIND", "It leaked.", 1)
 
 
-def test_the_command_says_so(
-    openai_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    from pearl.cli import run as pearl_cli
-
-    monkeypatch.chdir(tmp_path)
-    Path("a.txt").write_text(DOCUMENT.text)
-    Path("why.plan").write_text(f"Question: Why?\n\nNew actions:\n- None\n\n{ONE}\n")
-    command = ["execute", "why.plan", "a.txt", "--model", "openai:test-model", "--base-url", openai_server.url]  # fmt: skip
-    openai_server.next(Canned(completion(REFUSAL)))
-    assert pearl_cli([*command, "--json", "--fresh"]) == 1
-    row = json.loads(capsys.readouterr().out)
-    assert (row["status"], row["answer"]) == ("degraded", REFUSAL)
-    openai_server.next(Canned(completion("<think>Hm.</think>It leaked.\n> The hull leaked.</s>")))
-    assert pearl_cli([*command, "--json", "--fresh"]) == 0
-    row = json.loads(capsys.readouterr().out)
-    assert (row["status"], row["answer"]) == ("answered", "It leaked.")
-
-
 def test_a_reply_held_to_json_is_read_behind_its_reasoning(openai_server: Server) -> None:
     plan = '1. all = LIST_ALL(CTX, "animals") : List\n2. n = COUNT(all) : Count'
     reply = THOUGHTS + '{"entries": [{"entry": "a dog", "quote": ""}]}'
@@ -225,15 +196,3 @@ def test_a_reply_held_to_json_is_read_behind_its_reasoning(openai_server: Server
         Canned(completion(reply)),
     )
     assert asyncio.run(count()).text == "1"
-
-
-def test_reasoning_beside_the_reply_is_in_the_trace(openai_server: Server) -> None:
-    async def ask() -> Trace:
-        trace = Trace()
-        async with Pearl("openai:test-model", library="seed", base_url=openai_server.url) as pearl:
-            await pearl.execute(ONE, DOCUMENT, trace=trace)
-        return trace
-
-    openai_server.next(Canned(completion("It leaked.", reasoning_content="Hm.")))
-    (called,) = (event for event in asyncio.run(ask()) if isinstance(event, ModelCalled))
-    assert (called.reply, called.reasoning) == ("It leaked.", "Hm.")

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import pickle
 import random
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 from pearl import Document
-from pearl.documents.document import LOW_OCR, from_text, join
+from pearl.documents.document import from_text, join
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, placed, quoted_line
 from pearl.documents.evidence.collecting import DOUBTS
-from pearl.errors import Span
-from pearl.interpreter.answer import Answer
 from pearl.interpreter.row import Passage, QuoteData
-from pearl.llm import Usage
-from pearl.trace import Trace
 from tests.root import ROOT
 
 TEXT = "The committee did not approve the merger. Nils sold the boat, which was old, to Ana.\n"
@@ -73,24 +67,6 @@ def test_lines_of_a_block_quote_may_be_quotes_of_their_own() -> None:
     assert flagged.text == "It rained."
 
 
-@pytest.mark.parametrize(("more", "where"), [
-    ({}, "a.pdf, characters 1,000-1,009; a, b"),
-    ({"page": 1_200}, "a.pdf, page 1,200, characters 1,000-1,009; a, b"),
-    ({"page": 2, "ocr": LOW_OCR}, f"a.pdf, page 2, by OCR (confidence {LOW_OCR:.2f}), characters 1,000-1,009; a, b"),
-    ({"ocr": 0.123}, "a.pdf, by OCR (confidence 0.12: hardly legible, check it), characters 1,000-1,009; a, b"),
-    ({"ranks": (("b", 3),)}, "a.pdf, characters 1,000-1,009; rank 3 in b; a, b"),
-    ({"omitted": (Span(3, 4),)}, "a.pdf, characters 1,000-1,009; a, b; elided"),
-])  # fmt: skip
-def test_where_a_passage_stands(more: dict[str, Any], where: str) -> None:
-    passage = Evidence(
-        "It rained", Span(7, 16), ("a", "b"), "exact", "a.pdf", Span(1_000, 1_009), **more
-    )
-    assert passage.where == where
-    names = {"text", "start", "end", "source", "match", "steps", *more}
-    assert Passage.of(passage).to_dict().keys() == names
-    assert Passage.of(passage).to_dict().get("ranks") == ({"b": 3} if "ranks" in more else None)
-
-
 def test_a_passage_that_two_steps_quote_is_one() -> None:
     replies = [
         StepReply("a", "> Nils sold the boat"),
@@ -129,14 +105,6 @@ def test_an_elided_passage_is_never_left_out_of_the_evidence() -> None:
 @pytest.mark.parametrize("line", [">5 mg", ">= 5", ">$5", "a > b", "-> here", "", "2. one"])
 def test_other_lines_are_no_quotes(line: str) -> None:
     assert quoted_line(line) is None
-
-
-def test_evidence_comes_through_to_another_process() -> None:
-    evidence, unverified = collected("> The committee did ... approve the merger.\n\n> Nor this.")
-    answer = Answer(
-        "q", "t", "p", ("a",), "plan", "d", (), evidence, unverified, "m", Usage(), 0.1, Trace()
-    )  # fmt: skip
-    assert pickle.loads(pickle.dumps(answer)) == answer
 
 
 # The measure, a slice of it
