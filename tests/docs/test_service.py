@@ -74,21 +74,17 @@ def _post(connection: HTTPConnection, asked: object, path: str = "/answers") -> 
     return response.status, response.read().decode()
 
 
-def test_an_answer_comes_with_its_evidence(serve: Serve) -> None:
-    status, body = _post(serve(), ASKED)
-    assert status == 200
+def test_answers_come_with_their_evidence_and_streams_with_plan_and_steps(serve: Serve) -> None:
+    connection = serve()
+    status, body = _post(connection, ASKED)
     answer = json.loads(body)
-    assert "It leaked." in answer["answer"]
-    assert answer["evidence"][0]["text"] == "because it leaked"
-
-
-def test_a_stream_has_the_plan_the_steps_and_the_answer(serve: Serve) -> None:
-    _, body = _post(serve(), ASKED, "/answers/stream")
+    assert (status, answer["evidence"][0]["text"]) == (200, "because it leaked")
+    _, body = _post(connection, ASKED, "/answers/stream")
     events = re.findall(r"event: (\w+)\r?\ndata: (.*)|data: (.*)\r?\nevent: (\w+)", body)
-    told = [(first or fourth, json.loads(second or third)) for first, second, third, fourth in events]  # fmt: skip
-    assert [name for name, _ in told] == ["plan", "step", "step", "step", "answer"]
-    assert "FIND_EMOTION" in told[0][1]
-    assert "It leaked." in told[-1][1]["answer"]
+    sent = [(first or fourth, json.loads(second or third)) for first, second, third, fourth in events]  # fmt: skip
+    assert [name for name, _ in sent] == ["plan", "step", "step", "step", "answer"]
+    assert "FIND_EMOTION" in sent[0][1]
+    assert "It leaked." in sent[-1][1]["answer"]
 
 
 @pytest.mark.parametrize(
@@ -103,16 +99,11 @@ def test_a_stream_has_the_plan_the_steps_and_the_answer(serve: Serve) -> None:
     ],
 )
 def test_errors_have_their_status(
-    serve: Serve,
-    openai_server: Server,
-    asked: object,
-    fault: str | None,
-    constants: dict[str, object],
+    serve: Serve, openai_server: Server, asked: object, fault: str | None, constants: dict[str, object],
     status: int,
-) -> None:
+) -> None:  # fmt: skip
     openai_server.next(*[fault] if fault else [])
-    connection = serve(**constants)
-    got, body = _post(connection, asked)
+    got, body = _post(serve(**constants), asked)
     assert got == status, body
     assert "127.0.0.1" not in body, "callers need not know the address of the model server"
 

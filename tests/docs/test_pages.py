@@ -1,4 +1,4 @@
-"""The documentation says what the program does."""
+"""Generated pages are what their generators write, links lead somewhere, and named functions exist."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import importlib.util
 import pkgutil
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from tests.docs.blocks import PAGES
 from tests.root import ROOT
 
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 
-
-@pytest.mark.parametrize("name", ["cli", "plan"])
-def test_generated_pages_are_up_to_date(name: str) -> None:
+def generator(name: str) -> ModuleType:
+    """The script that writes a page."""
     spec = importlib.util.spec_from_file_location(name, ROOT / f"docs/make_{name}_page.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["cli", "plan", "reliability"])
+def test_generated_pages_are_up_to_date(name: str) -> None:
+    module = generator(name)
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run `make docs`"
 
 
@@ -35,13 +41,23 @@ def anchors_of(page: Path) -> set[str]:
 
 def test_links_between_pages_lead_to_a_file_and_a_heading() -> None:
     broken = []
-    for page in PAGES:
+    for page in [*PAGES, ROOT / "docs/cli.md"]:
         links = re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8"))
         for name, anchor in links:
             target = page.parent / name if name else page
             if not target.exists() or (anchor and anchor not in anchors_of(target)):
                 broken.append(f"{page.relative_to(ROOT)}: {name}#{anchor}")
     assert not broken
+
+
+def test_pages_that_messages_name_exist() -> None:
+    named = {
+        name
+        for path in ROOT.glob("pearl/**/*")
+        if path.suffix in (".py", ".toml")
+        for name in re.findall(r"\bdocs/\w+\.\w+", path.read_text(encoding="utf-8"))
+    }
+    assert {name for name in named if not (ROOT / name).exists() and ".md" in name} == set()
 
 
 def test_functions_named_on_the_architecture_page_exist() -> None:
