@@ -289,7 +289,8 @@ def named_sources(said: Iterable[str]) -> tuple[NamedSource, ...]:
             advice = "--source rules=rules/, or --source 'rules=rules/ : what it is'"
             raise UsageError(f"--source {each}: not NAME=PATH", help=advice)
         found.append((name, path, about))
-    check_names(name for name, _, _ in found)
+    if found:
+        check_names(name for name, _, _ in found)
     return tuple(found)
 
 

@@ -372,8 +372,10 @@ def _reader_of(data: bytes, source: str) -> str:
     if data.startswith(_OLE):
         _check_compound_file(data, _label(source))
     readers = {name: plugins.load(READERS, name) for name in plugins.names(READERS)}
+    begin = data.lstrip()
     for name, reader in readers.items():
-        if hasattr(reader, "recognises") and reader.recognises(data):
+        may_be = hasattr(reader, "recognises") and begin.startswith(getattr(reader, "BEGINS", b""))
+        if may_be and reader.recognises(data):
             return name
     return next((name for name, r in readers.items() if suffix in r.SUFFIXES), "text")
 

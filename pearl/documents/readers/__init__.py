@@ -8,6 +8,7 @@ A reader module has
   file is not in the text. Any other exception in the child process becomes a `DataError`
   "the file is damaged";
 - optionally `recognises(data: bytes) -> bool`, for types that their bytes identify;
+- optionally `BEGINS: tuple[bytes, ...]`: `recognises` is asked only about files that begin so, apart from blanks;
 - optionally `IS_BOUNDED = True`, if time and memory are proportional to the size of any input. Such
   a reader runs in this process, all others in a child process with limits;
 - optionally `IS_TABLE = True`, if its files are tables;

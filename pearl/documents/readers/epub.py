@@ -14,6 +14,7 @@ from pearl.documents.readers import ReaderText, html, not_read
 from pearl.errors import DataError
 
 SUFFIXES = (".epub",)
+BEGINS = (b"PK",)
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _CHAPTERS = frozenset({"application/xhtml+xml", "text/html"})

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from openpyxl.worksheet.worksheet import Worksheet
 
 SUFFIXES = (".xlsx", ".xlsm")
+BEGINS = (b"PK",)
 
 IS_TABLE = True
 

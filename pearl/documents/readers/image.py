@@ -21,6 +21,8 @@ _FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP")  # others start programs
 _SMALL = 2_000  # pixels of the longer side, below which letters are too small for OCR
 _MAX_PAGES = 5_000
 
+BEGINS = (*_BEGINNINGS, b"RIFF")
+
 
 def recognises(data: bytes) -> bool:
     """Whether the bytes begin as a picture does."""

@@ -24,6 +24,8 @@ _OUTLOOK = "__substg1.0_".encode("utf-16-le")
 
 EXTRA = "office"
 
+BEGINS = (_OLE,)
+
 
 def recognises(data: bytes) -> bool:
     """Whether the bytes are a message of Outlook; other messages are plain text."""

@@ -11,6 +11,7 @@ from pearl.documents.document import check_size
 from pearl.documents.table import markdown
 
 SUFFIXES = (".parquet",)
+BEGINS = (b"PAR1",)
 
 IS_TABLE = True
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
 SUFFIXES = (".pdf",)
+BEGINS = (b"%PDF-",)
 
 HAS_PAGES = True
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 SUFFIXES = (".pptx", ".pptm")
+BEGINS = (b"PK",)
 
 HAS_PAGES = True
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 SUFFIXES = (".docx", ".docm", ".dotx")
+BEGINS = (b"PK",)
 
 _CHARACTERS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": "\xad"}
 _SKIPPED = frozenset({"pPr", "rPr", "tcPr", "trPr", "tblPr", "rt", "Fallback", "footnoteRef", "endnoteRef", "annotationRef"})  # fmt: skip
