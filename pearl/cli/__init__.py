@@ -154,9 +154,9 @@ def run(args: Sequence[str] | None = None) -> int:
 
 
 def _run(args: Sequence[str] | None) -> int:
-    said = list(sys.argv[1:] if args is None else args)
-    options = set(takewhile(lambda word: word != "--", said))
-    fail = partial(_fail, said, as_json=not options.isdisjoint(("--json", "--jsonl")))
+    words = list(sys.argv[1:] if args is None else args)
+    options = set(takewhile(lambda word: word != "--", words))
+    fail = partial(_fail, words, as_json=not options.isdisjoint(("--json", "--jsonl")))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # Pipes and files have another encoding on Windows.
@@ -167,7 +167,7 @@ def _run(args: Sequence[str] | None) -> int:
         # `obj`: the store keeps the command line of a run. `color`: click would remove texts that look
         # like colour codes; the streams escape all codes already.
         code = group.main(
-            said, prog_name="pearl", standalone_mode=False, obj=tuple(said), color=True
+            words, prog_name="pearl", standalone_mode=False, obj=tuple(words), color=True
         )
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
@@ -177,7 +177,7 @@ def _run(args: Sequence[str] | None) -> int:
     except click.ClickException as error:
         where = getattr(error, "ctx", None)
         command = where.command_path if where else "pearl"
-        message = _placed(error).replace("\n", " ")
+        message = _message_with_origin(error).replace("\n", " ")
         return fail("UsageError", message, f"see '{command} --help'", error.exit_code)
     except PearlError as error:
         return fail(*error.to_dict().values())
@@ -190,7 +190,7 @@ def _run(args: Sequence[str] | None) -> int:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
             raise
         _abandon_stdout()
-        return _fail(said, "OSError", f"cannot write the output: {error.strerror}", "make room", 1)
+        return _fail(words, "OSError", f"cannot write the output: {error.strerror}", "make room", 1)
     except Exception as error:
         if sys.flags.dev_mode and not is_private():
             raise
@@ -206,7 +206,7 @@ def _run(args: Sequence[str] | None) -> int:
         )
 
 
-def _placed(error: click.ClickException) -> str:
+def _message_with_origin(error: click.ClickException) -> str:
     """A click error message, with the variable or file that set the value."""
     if isinstance(error, click.BadParameter) and error.ctx and error.param and error.param.name:
         name = error.param.name
@@ -227,7 +227,7 @@ def _abandon_stdout() -> None:
 
 
 def _fail(
-    said: Sequence[str],
+    words: Sequence[str],
     kind: str,
     message: str,
     help: str | None,
@@ -236,8 +236,8 @@ def _fail(
     as_json: bool = False,
 ) -> int:
     if is_private():  # messages about the command line quote it
-        for words in (words for words in said if " " in words.strip()):
-            message, help = message.replace(words, "..."), help and help.replace(words, "...")
+        for word in filter(lambda word: " " in word.strip(), words):
+            message, help = message.replace(word, "..."), help and help.replace(word, "...")
     if as_json:
         row = {"type": kind, "message": message, "help": help, "exit_code": code}
         try:

@@ -42,11 +42,12 @@ if TYPE_CHECKING:
 
 Kind = Literal["plan", "actions"]
 
+# FIND(CTX, X) : Find X, or with # in place of the colon
 _ACTION_LINE = lazy_pattern(r"^\w+\([^()\n]*\)\s*[:#]", re.M)
+# New actions:, Question: Why?, 1. or 2), a = FIND(...), - a = FIND(...)
 _PLAN_LINE = lazy_pattern(
     r"^\s*(?:New actions\b|Question:|\d+\s*[.)]|[-*]?\s*\w+\s*=)", re.M | re.I
 )
-_ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
 
 kind_option = option(
     "--kind", click.Choice(["plan", "actions"]), "Kind of the files [default: detected]."
@@ -73,7 +74,7 @@ def library_for(library: str | None, domain: str) -> ActionLibrary:
 
 
 def with_commands(found: Sequence[Diagnostic], name: str) -> list[Diagnostic]:
-    """Diagnostics of a file; the help of those with a fix names the command that applies it."""
+    """Add the command that applies the fix to the help of each diagnostic that has one."""
     context = click.get_current_context()
     words = ["pearl", "check", "--fix", name]
     for setting in ("domain", "library"):
@@ -97,14 +98,14 @@ def is_file(name: str) -> bool:
 
 
 def is_corpus(named: Sequence[str]) -> bool:
-    """Whether the named documents are several, or the rows of a file."""
+    """Whether the names stand for several documents: several names, a folder, a pattern, or a file of rows."""
     if len(named) != 1:
         return True
     name = named[0]
     return Path(name).suffix.lower() in ROW_SUFFIXES or (name != "-" and not is_file(name))
 
 
-def found_documents(named: Sequence[str]) -> list[str]:
+def expand_documents(named: Sequence[str]) -> list[str]:
     """Expand folders and patterns to documents: of a folder, all files with the suffix of a reader that are not hidden, by path."""
     written = files_of_runs_beside(named)
     found = Counter(path for name in named for path in _documents(name, written))
@@ -134,7 +135,7 @@ def _documents(name: str, written: frozenset[Path]) -> Iterator[str]:
                 f"and 'pearl execute PLAN --data {name}'"
             )
         yield name
-    elif _ADDRESS.match(name):
+    elif name.partition("://")[1] and name.partition("://")[0].isalnum():  # https://..., s3://...
         stored = (
             f"save a plan (pearl plan, pearl extract --show-plan): pearl execute PLAN --data {name}"
         )
@@ -327,8 +328,8 @@ def _is_folder(path: str) -> bool:
     return not is_file(path) and is_corpus([path])
 
 
-def sourced(named: tuple[NamedSource, ...]) -> Callable[[Task], Task]:
-    """A function that gives the document of a task sources."""
+def source_adder(named: tuple[NamedSource, ...]) -> Callable[[Task], Task]:
+    """Return a function that adds the sources to the document of a task."""
     identity = source_identity(named)
 
     def change(task: Task) -> Task:
@@ -387,7 +388,7 @@ def open_index(
     options = options or {}
     size, overlap = options.get("size", window.SIZE), options.get("overlap", window.OVERLAP)
     stem = stem or options.get("stem") or "english"
-    tell = _now_and_then()
+    tell = _throttled_notice()
 
     def progress(n_files: int, total: int, n_documents: int) -> None:
         of = f"{n_files:,} of {counted(total, 'file')}, " if total > 1 else ""
@@ -409,7 +410,7 @@ def corpus_document(named: Sequence[str]) -> IndexedDocument:
     from pearl.retrieval.index import Index
 
     if "-" in named:
-        read = (load(path) for path in found_documents(named))
+        read = (load(path) for path in expand_documents(named))
         index = Index.build(
             CorpusDocument(each.name, each.text, pages=each.pages, ocr=each.ocr, notes=each.notes)
             for each in read
@@ -421,7 +422,7 @@ def corpus_document(named: Sequence[str]) -> IndexedDocument:
 
 
 def corpus_identity(named: Sequence[str], store: Path | None = None) -> str:
-    """The identity of a corpus without reading it, and without the files that runs wrote into it."""
+    """The identity of a corpus by the names, sizes and times of its files, except those that runs wrote."""
     from pearl.runs.tasks import corpus_source
 
     return corpus_source(named, files_of_runs_beside(named, store))
@@ -442,11 +443,11 @@ def document_tasks(
     from pearl.runs.executors import Task
     from pearl.runs.tasks import over_files
 
-    change = sourced(sources)
+    change = source_adder(sources)
     for _, path, _ in sources:
         keep_inputs(outs, _files_of([path]) if _is_folder(path) else [path])
     if named and not (together and is_corpus(named)):
-        found = found_documents(named)
+        found = expand_documents(named)
         keep_inputs(outs, found)
         tasks = over_files(
             found, question=question, plan=plan, parameters=parameters, is_named=is_named
@@ -478,7 +479,7 @@ def _read_once(task: Task) -> Task:
     return replace(task, document=cache(task.document))
 
 
-def _now_and_then() -> Callable[[str], None]:
+def _throttled_notice() -> Callable[[str], None]:
     """Return a function that reports a line on stderr at most every `INDEXING_LINES_S` seconds."""
     began = shown = monotonic()
 
@@ -502,7 +503,7 @@ async def searcher_opened(
     url = options.get("embeddings_url")
     if url and not options["embeddings"]:
         raise UsageError("--embeddings-url without --embeddings", help="--embeddings openai:NAME")
-    tell = _now_and_then()
+    tell = _throttled_notice()
     searcher = new_searcher(
         ClientSettings(), settings, options["embeddings"], embeddings_url=url,
         progress=lambda n, total: tell(f"embeddings: {n:,} of {total:,} passages"),

@@ -17,8 +17,10 @@ from pearl.errors.escaping import escaped
 from pearl.errors.patterns import lazy_pattern
 from pearl.view.markdown import CITED, parsed
 
+# The number of a passage: " [^2]"
 MARK = lazy_pattern(rf" ?{CITED.pattern}")
 
+# **boat**, but not 2**3 or ** boat **
 _BOLD = lazy_pattern(r"(?<![\w*])\*\*(?=\S)([^*\n]+)(?<=\S)\*\*(?![\w*])")
 
 _THEME = Theme({"markdown.mark": MARK_STYLE, "markdown.code": "cyan", "markdown.h1": "bold"})

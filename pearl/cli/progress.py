@@ -29,7 +29,7 @@ LINES_S = 60.0  # Maximum seconds between lines: a tenth of the duration so far,
 
 
 def _is_over(event: Event) -> bool:
-    """Whether a task is idle: it has ended, or its plan is written and not run yet."""
+    """Whether the task is idle after the event: it has ended, or its plan is written but not yet running."""
     if event.event == "plan_attempted":
         return not event.diagnostics
     return event.event in ("run_finished", "plan_failed")
@@ -135,7 +135,7 @@ class Reporter:
                 self._tasks.setdefault(id, PlanSection()).note(event)
 
     def _doing(self) -> str:
-        """The activity of the task whose activity has lasted longest."""
+        """The activity of the task whose activity has duration_text longest."""
         with self._lock:
             if not self._tasks:
                 return ""
@@ -169,10 +169,10 @@ class Reporter:
     def _line(self) -> str:
         doing = self._doing()
         if self._total == 1:
-            return doing or f"starting, {lasted(monotonic() - self._began)}"
+            return doing or f"starting, {duration_text(monotonic() - self._began)}"
         of = "" if self._total is None else f" of {self._total:,}"
         failed = f", {self._n_failed:,} failed" if self._n_failed else ""
-        done = f"{self._n_done:,}{of} done{failed}, {lasted(monotonic() - self._began)}"
+        done = f"{self._n_done:,}{of} done{failed}, {duration_text(monotonic() - self._began)}"
         return f"{done}; {doing}" if doing else done
 
 
@@ -249,7 +249,7 @@ class Row:
     def hear(self, event: ModelProgressed) -> None:
         """Note progress of a call."""
         self.begin()
-        self.note, self._wait_why = how_far(event), ""
+        self.note, self._wait_why = progress_text(event), ""
         self.tail = "" if is_private() else event.text
 
     def wait(self, event: ModelWaited) -> None:
@@ -287,7 +287,7 @@ class Row:
         if self.n_calls > 1 and not self.past:
             said.insert(0, f"{counted(self.n_calls, 'call')} done")
         if (silent_s := now - self._heard) >= SLOW_S:
-            said.append(f"no progress for {lasted(silent_s)}")
+            said.append(f"no progress for {duration_text(silent_s)}")
         return "; ".join(said)
 
     @property
@@ -313,7 +313,7 @@ class PlanSection:
     def activity(self) -> str:
         """What the task is doing, in one line."""
         doing = f", {self.current.doing}" if self.current.doing else ""
-        return f"{self.current.title}{doing}, {lasted(self.current.lasted_s)}"
+        return f"{self.current.title}{doing}, {duration_text(self.current.lasted_s)}"
 
     def waits_for(self, row: Row) -> list[str]:
         """The missing inputs of a waiting step."""
@@ -376,7 +376,7 @@ class PlanSection:
                 self._end("choose", event.usage)
 
     def _step(self, output: str, action: str) -> Row:
-        """The row of a step, added if only the rewritten plan has it."""
+        """The row of a step; steps that only the optimised plan has are added."""
         if output not in self.steps:
             at = self.names.index(output) + 1 if output in self.names and not self.reads_plan else 0
             place = f"step {at} of {len(self.names)}" if at else ""
@@ -396,7 +396,7 @@ class PlanSection:
         return self.parts.setdefault(purpose, Row(PARTS[purpose]))
 
     def _last(self) -> Row | None:
-        """The running part: a waiting call outside of steps belongs to it."""
+        """The latest running part: a call that waits outside of steps belongs to it."""
         return next((r for r in reversed(self.parts.values()) if r.state == "running"), None)
 
     def _end(self, purpose: str, usage: Usage) -> None:
@@ -427,7 +427,7 @@ def _state(event: StepFinished) -> State:
     return event.state
 
 
-def how_far(event: ModelProgressed) -> str:
+def progress_text(event: ModelProgressed) -> str:
     """The progress of a call as text; "" for none."""
     match event.phase:
         case "asked":
@@ -441,11 +441,11 @@ def how_far(event: ModelProgressed) -> str:
             return f"{counted(event.n_tokens, 'token')}"
 
 
-def lasted(s: float) -> str:
+def duration_text(s: float) -> str:
     """A duration as text.
 
     Example:
-        >>> lasted(119.6), lasted(600)
+        >>> duration_text(119.6), duration_text(600)
         ('119 s', '10 min')
     """
     return f"{int(s)} s" if s < 120 else f"{s / 60:.0f} min"
@@ -516,7 +516,7 @@ class Screen:
         done = sum(row.state not in {"waiting", "running"} for row in steps)
         figures = [f"{done:,} of {counted(len(steps), 'step')}"] if steps else []
         usage = sum((row.usage for row in (*section.parts.values(), *steps)), Usage())
-        figures += [lasted(monotonic() - section.began), *section.figures(usage)]
+        figures += [duration_text(monotonic() - section.began), *section.figures(usage)]
         return self._line(", ".join(figures), "dim")
 
     def _row(self, row: Row) -> list[RenderableType]:
@@ -528,7 +528,7 @@ class Screen:
             figures += [f"needs {', '.join(needs)}"] if needs else []
         else:
             if row.state == "running" or row.n_calls or row.lasted_s >= 1:
-                figures.append(lasted(row.lasted_s))
+                figures.append(duration_text(row.lasted_s))
             figures += self._section.figures(row.usage)
             if row.n_kept and row.n_kept == row.n_calls:
                 figures.append("kept")

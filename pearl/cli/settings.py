@@ -1,4 +1,4 @@
-"""Settings files, what each may set (one of the working folder no servers, keys, files or plug-ins until it is trusted), and `PEARL_...` variables."""
+"""Settings files and `PEARL_...` variables. A file of the working folder may set servers, keys, files and plug-ins only once the user trusts it."""
 
 from __future__ import annotations
 
@@ -151,11 +151,11 @@ def defaults(
             if name not in values:
                 values[name] = value if file.may_set(name) else refuse(file)
     if (url := values.get("base_url")) is not None:
-        values["base_url"] = lambda: _unless_said(url)
+        values["base_url"] = lambda: _server_of_file(url)
     return values
 
 
-def _unless_said(url: Any) -> Any:
+def _server_of_file(url: Any) -> Any:
     """The server of a file, unless the model has no server or a variable names one for it."""
     from pearl.llm.backends import address_of, address_variable
 

@@ -1,4 +1,4 @@
-"""Escapes control characters in all that is printed by `sys.stdout`, `sys.stderr` and `new_console`; data for programs on a terminal only."""
+"""Escapes control characters in everything that is printed; data for programs is escaped on a terminal only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs tasks and prints their outcomes (`run_tasks`), or runs units and keeps their rows (`run_units`)."""
+"""Runs tasks and prints their outcomes (`run_tasks`), or runs units and stores their rows (`run_units`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pearl.cli.options import (
 from pearl.cli.output import print_answer, print_records, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import new_console, notice
-from pearl.cli.writing import GrowingFile, OutputWriter, directed, is_plain, told_too
+from pearl.cli.writing import GrowingFile, OutputWriter, is_plain, output_options, traced_listener
 from pearl.errors import (
     BudgetError,
     ExecutionError,
@@ -73,7 +73,7 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
     options = {**_NOT_OFFERED, **options}
     is_page = options["page"] and str(options["out"]).endswith(".html")
     refuse((is_page, "--page and --out name a page each", "leave one out"))
-    options |= directed(options["out"], known_length(tasks))
+    options |= output_options(options["out"], known_length(tasks))
     options["as_json"] = options["as_json"] or options["as_lines"]
     if options["dry_run"]:
         return show_forecast(unasked_session(options), tasks, options)
@@ -179,7 +179,7 @@ def kept_plan(
     kind: DocumentKind,
     given: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPlan, dict[str, str]] | None:
-    """With --reuse-plans, the plan of a question with other values of its parameters, and the values, told on stderr."""
+    """With --reuse-plans, find the stored plan of a question that differs in the values of parameters; report it on stderr."""
     refuse(
         (options["reuse_plans"] and options["sources"],
          "--reuse-plans and --source cannot be combined", "pearl plan -o FILE --source ... keeps a plan in a file"),
@@ -213,7 +213,7 @@ async def _run_reported(
     rows: list[Mapping[str, Any]] = []
     records: list[Mapping[str, Any]] = []
     reporter = Reporter(n_tasks, tells_plans=options["tells_plans"], price=session.only_price)
-    run = session.run(tasks, watcher=Watcher(told_too(reporter, events), on_notice=notice))
+    run = session.run(tasks, watcher=Watcher(traced_listener(reporter, events), on_notice=notice))
     summary = run.summary
     with writer.open(options["out"]) as file:
         with reporter:
@@ -266,7 +266,7 @@ async def _run_reported(
 
 
 def _typed(outcome: Outcome[Task] | None, schema: Schema | None) -> Any:
-    """The outcome; its answer is an instance of the schema, if there is one."""
+    """The outcome, with its answer as an instance of the schema if there is one."""
     if schema is None or outcome is None or outcome.result is None:
         return outcome
     return replace(outcome, result=replace(outcome.result, schema=schema))
@@ -387,8 +387,8 @@ def report_reasons(reasons: Iterable[str | None], n: int = 3) -> None:
         click.echo(f"failed {times} time{'s' if times > 1 else ''}: {reason}", err=True)
 
 
-def tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
-    """Report the rows of the file, and how to resume the run."""
+def report_rows(summary: Summary, out: str, max_errors: int | None) -> None:
+    """Report on stderr how many rows a file has, with their statuses, and how to resume an unfinished run."""
     known, cut_off = summary.n_known, summary.n_unfinished
     run = f"run {summary.id}: " if summary.id else ""
     notice(
@@ -605,7 +605,7 @@ def carry_out(
 
     stopper, reporter = Stopper(), Reporter(known_length(units))
     watcher = Watcher(
-        told_too(reporter, events),
+        traced_listener(reporter, events),
         is_stopping=lambda: stopper.is_stopping,
         on_begun=on_begun,
         on_known=lambda key: reporter.advance(),
@@ -627,7 +627,7 @@ def carry_out(
 
 
 def _confirm_repeat(older: RunInfo, found: Forecast) -> None:
-    """Require that a person agrees to pay again for what a run of another version has done."""
+    """Ask the user to confirm paying again for work that a run of another version has done."""
     from pearl.cli.forecast import calls_of, cost_of
 
     price = f", {cost_of(found)}" if found.cost_usd and found.cost_usd.most is not None else ""

@@ -149,18 +149,18 @@ def keep_json_lines(out: str | None, help: str = "") -> None:
 
 
 PRINTED = (".html", ".json", ".csv", ".xlsx", ".txt", ".md")
-"""Suffixes of files that get what else is printed, and no run."""
+"""Suffixes of files that receive what is otherwise printed; a run is not stored."""
 
 
 def is_for_printing(out: str) -> bool:
-    """Whether a file gets what else is printed, by its name."""
+    """Whether the file name has a suffix of `PRINTED`."""
     from pearl.data.storage import is_address  # imported on use, as everywhere in commands
 
     return not is_address(out) and Path(out).suffix.lower() in PRINTED
 
 
-def directed(out: str | None, n_answers: int | None) -> dict[str, Any]:
-    """The options of a command that prints which the name of its output means: its page, JSON, rows or text."""
+def output_options(out: str | None, n_answers: int | None) -> dict[str, Any]:
+    """The options that the suffix of an output file stands for: a page, JSON, the rows behind an answer, or text."""
     form = "" if out is None or out in STDOUT else Path(out).suffix.lower()
     match form:
         case ".html":
@@ -178,7 +178,7 @@ def directed(out: str | None, n_answers: int | None) -> dict[str, Any]:
 
 
 class GrowingFile:
-    """Appends lines without a buffer. The first one replaces an earlier file; an error is raised on leaving."""
+    """Appends lines without a buffer. The first line replaces an earlier file. Errors are raised when the context ends."""
 
     def __init__(
         self, writer: OutputWriter, path: str, beginning: Callable[[], Iterable[str]] = tuple
@@ -241,8 +241,8 @@ class GrowingFile:
                 file.close()
 
 
-def told_too(listener: Listener, events: GrowingFile | None) -> Listener:
-    """A listener that first appends each event to the file of the trace, if any."""
+def traced_listener(listener: Listener, events: GrowingFile | None) -> Listener:
+    """Return a listener that writes each event to the trace file, if there is one, and then calls `listener`."""
     if events is None:
         return listener
 

@@ -14,7 +14,7 @@ import click
 from pydantic import Field
 
 from pearl.cli.commands.search import to_entry
-from pearl.cli.files import document_tasks, found_documents, open_index, searcher_opened
+from pearl.cli.files import document_tasks, expand_documents, open_index, searcher_opened
 from pearl.cli.options import (
     Command,
     limit_options,
@@ -233,7 +233,7 @@ class Tools:
 
     def _found(self, documents: Sequence[str]) -> list[str]:
         """The paths of documents; links are followed, and lead nowhere else."""
-        paths = found_documents([str(self._inside(name)) for name in documents])
+        paths = expand_documents([str(self._inside(name)) for name in documents])
         for path in paths:
             self._inside(path)
         if len(paths) > MAX_DOCUMENTS:

@@ -1,4 +1,4 @@
-"""Plans with parameters, kept with the replies → the plan of a question that differs from theirs in the values only."""
+"""Plans with parameters, stored with the replies; a question that differs only in the values finds its plan."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ class KeptPlans:
         await self._replies.keep(self._key, Completion(text, "plans"))
 
     async def find(self, question: str) -> tuple[CheckedPlan, dict[str, str]] | None:
-        """The newest plan whose question is this one with values in their places of no more words, numbers for numbers, and the values."""
+        """Find the newest plan whose question matches, and the values of its parameters.
+
+        A value may not have more words than the original one, and a number stands only for a number.
+        """
         value = rf"\w(?:.{{0,{MAX_NAME - 2}}}\w)?"
         for asked, kept, plan in await self._kept():
             pattern = re.escape(asked)

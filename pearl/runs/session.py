@@ -1,10 +1,9 @@
-"""Sessions: forecast, run and resume many tasks within limits; a row is stored before its outcome is yielded, and then skipped."""
+"""Sessions forecast, run and resume many tasks within limits. A row is stored before its outcome is yielded, and is not run again."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import re
 import sys
 from collections import deque
 from collections.abc import (
@@ -43,7 +42,7 @@ from pearl.runs.executors.local import each_kept
 from pearl.runs.executors.local import run as run_here
 from pearl.runs.identity import fingerprint
 from pearl.runs.sinks import RowStore
-from pearl.runs.store import Run, RunSpec, Status, Store, refuse_others
+from pearl.runs.store import Run, RunSpec, Status, Store, require_own_store
 from pearl.runs.tasks import DocumentTasks, read_tasks, tasks_to_json
 
 if TYPE_CHECKING:
@@ -82,12 +81,12 @@ class Shard:
 
 def parse_shard(text: str) -> Shard:
     """The shard that `i/n` names."""
-    said = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text, re.ASCII)
-    if said is None:
+    numbers = [number.strip() for number in text.split("/")]
+    if len(numbers) != 2 or not all(n.isascii() and n.isdecimal() and len(n) < 10 for n in numbers):
         raise UsageError(
             f"'{text[:40]}' is not a shard", help="use i/n with i from 1 to n, such as 1/8"
         )
-    return Shard(int(said[1]), int(said[2]))
+    return Shard(*map(int, numbers))
 
 
 RETRIED = ("undecided", "failed", "degraded")
@@ -184,18 +183,18 @@ async def run_recorded(
     on_known: Callable[[bytes], None] = lambda key: None,
     has: Callable[[bytes], bool] | None = None,
 ) -> AsyncGenerator[executors.Outcome[U], None]:
-    """Run the units without a row; each row is on disk when its outcome is yielded."""
+    """Run the units that have no row. When an outcome is yielded, its row is on the disk."""
     # By identity and not by order: an executor that stops gives no outcome for some units.
     taken: dict[Hashable, deque[tuple[int, bytes]]] = {}
 
     def todo() -> Iterator[U]:
         for place, unit, key in unrecorded(pearl, units, has or run.has, on_known):
-            taken.setdefault(_named(unit), deque()).append((place, key))
+            taken.setdefault(_identity(unit), deque()).append((place, key))
             yield unit
 
     async def keep(outcome: executors.Outcome[U]) -> None:
         unit = outcome.unit
-        name = _named(unit)
+        name = _identity(unit)
         place, key = taken[name].popleft()
         if not taken[name]:
             del taken[name]
@@ -218,7 +217,7 @@ def unrecorded(
     has: Callable[[bytes], bool] | None,
     on_known: Callable[[bytes], None] = lambda key: None,
 ) -> Iterator[tuple[int, U, bytes]]:
-    """The units without a row."""
+    """Yield the units that have no row, with their places and keys; report the keys of the others."""
     for place, unit, key in keyed(pearl, units):
         if has is not None and unit.source and has(key):
             on_known(key)
@@ -227,7 +226,7 @@ def unrecorded(
 
 
 def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U, bytes]]:
-    """Units of work with the keys of their rows."""
+    """Yield the units with their places and the keys of their rows."""
     # A key depends on everything that the row depends on (id, document, settings that decide results),
     # and not on the place of the unit.
     settings = digest(map(repr, sorted(fingerprint(pearl).items()))).hex()
@@ -241,7 +240,7 @@ def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U
         yield place, unit, key
 
 
-def _named(unit: executors.Unit) -> Hashable:
+def _identity(unit: executors.Unit) -> Hashable:
     """The identity of a unit; an executor may return an equal one."""
     return type(unit), unit.id, unit.source, *unit.depends_on
 
@@ -377,7 +376,7 @@ class Session:
         id: str | None = None,
         redo: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> Forecast:
-        """Estimate the tasks without a row, with arguments as in `run`; sends and writes nothing."""
+        """Estimate the cost of the tasks that have no row; the arguments are those of `run`. Nothing is sent or written."""
         from pearl.runs.forecast import Forecaster
 
         tasks = self._repeatable(tasks, asked)
@@ -393,7 +392,7 @@ class Session:
                     store = stack.enter_context(self._readable())
             if store is not None and id is None:
                 id = next((run.id for run in store.runs(self.spec(tasks, asked).key)), None)
-            has = _known(store, id, redo) if store is not None and id is not None else None
+            has = _has_row(store, id, redo) if store is not None and id is not None else None
             numbered = self._numbered(enumerate(tasks))
             for _, task, _ in unrecorded(self.pearl, numbered, has, known.append):
                 forecaster.add(task)
@@ -443,9 +442,9 @@ class Session:
         rows: Collection[str] = (),
         watcher: Watcher | None = None,
     ) -> SessionRun:
-        """Ask rows of a run again, and only them: those of some statuses, or of them those with the ids `rows`.
+        """Ask only some rows of a run again: those with one of the statuses and, if `rows` is given, one of these ids.
 
-        Their new rows replace them. All else is as of `resume`; an id that the run does not have is an error.
+        The new rows replace them. Otherwise this is `resume`; an id that the run does not have is an error.
         """
         with self._readable() as store:
             selected = retried(store, store.run(run_id).id, states, rows)
@@ -478,7 +477,7 @@ class Session:
         with self._readable() as store:
             info = store.run(run_id)
             if tasks is None:
-                refuse_others(store.folder)
+                require_own_store(store.folder)
                 tasks = read_tasks(info)
         settings = {"command": info.settings.get("command")}
         asked = RunSpec(info.command, settings, info.inputs, info.folder, info.work)
@@ -487,7 +486,7 @@ class Session:
         )
 
     def equipped(self) -> Pearl:
-        """The `Pearl` within the limits of the session, with the replies of its open store, for other work than tasks."""
+        """Return the `Pearl` with the limits of the session and the replies of its open store, for work that is no task."""
         if isinstance(self._store, Path):
             raise UsageError("the store is not open", help="with Store.open(FOLDER) as store: ...")
         equipped, _ = self._equipped(self._store, Watcher(), is_fresh=False)
@@ -504,7 +503,7 @@ class Session:
             yield from store.rows(store.run(run_id).id)
 
     def kept(self, units: Iterable[U], run_id: str) -> Iterator[tuple[U, dict[str, Any]]]:
-        """The units with a row in a run, and these rows, including failures, in order."""
+        """Yield the units that have a row in a run, each with this row; rows of failures are included."""
         with self._readable() as store:
             for _, unit, key in keyed(self.pearl, self._numbered(enumerate(units))):
                 row = store.outcome(run_id, key)
@@ -547,7 +546,7 @@ class Session:
                 run = store.begin(
                     self.spec(tasks, asked), fresh=self._is_fresh and id is None, id=id
                 )
-                stack.callback(_let_go, run)
+                stack.callback(_release, run)
                 summary.id = run.id
                 watcher.on_begun(run)
 
@@ -579,7 +578,7 @@ class Session:
             else:
                 options["on_known"] = on_known
                 if store is not None and run is not None and into is None:
-                    options["has"] = _known(store, run.id, redo, is_retry=is_retry)
+                    options["has"] = _has_row(store, run.id, redo, is_retry=is_retry)
                 outcomes = run_recorded(pearl, numbered, rows, execute=execute, **options)
             try:
                 async with aclosing(outcomes):
@@ -649,18 +648,18 @@ class Session:
         return self.pearl.asking(own), executors.run_with(self._plugin, **offered)
 
     def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:
-        """The tasks; as a list if they are an iterator and have to be iterated twice."""
+        """The tasks, copied to a list if they are an iterator that is needed twice."""
         is_twice = asked is None and self._keeps_rows
         return list(tasks) if is_twice and isinstance(tasks, Iterator) else tasks
 
     def _numbered(self, tasks: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U]]:
-        """The tasks to run, of all tasks with their places in the whole work."""
+        """Select the tasks of the shard from all tasks with their places."""
         return iter(tasks) if self._shard is None else self._shard.of(tasks)
 
     def _placed(
         self, tasks: Iterable[Any], asked: RunSpec | None, run: Run | None
     ) -> Iterable[tuple[int, Any]]:
-        """The tasks with their places, in the order in which a run does them."""
+        """Number the tasks in the order in which the run takes them; a large file is read from the stored position."""
         is_large = isinstance(tasks, DocumentTasks) and not isinstance(tasks, Sized)
         if not is_large or run is None or asked is None or is_encrypted():
             return enumerate(tasks)
@@ -699,14 +698,14 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
             on_notice(f"{n} stored replies were damaged and are requested again")
 
 
-def _known(
+def _has_row(
     store: Store,
     run_id: str,
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
     *,
     is_retry: bool = False,
 ) -> Callable[[bytes], bool]:
-    """A function that returns whether a run has a row with a key that need not be repeated."""
+    """Return a function: key of a row → whether the run has this row and need not repeat it."""
 
     def has(key: bytes) -> bool:
         is_kept = is_retry or store.is_done(run_id, key)
@@ -718,7 +717,7 @@ def _known(
 def retried(
     store: Store, run_id: str, states: Collection[str], rows: Collection[str]
 ) -> Callable[[Mapping[str, Any]], bool]:
-    """The rows of a run that are to be repeated: those of some statuses, or of them those with some ids."""
+    """Return a function that selects rows of a run by status and, if there are ids, by id."""
     wanted = frozenset(rows)
     if missing := wanted - {str(row.get("id")) for row in (store.rows(run_id) if wanted else ())}:
         raise StoreError(
@@ -731,7 +730,7 @@ def retried(
     return is_retried
 
 
-def _let_go(run: Run) -> None:
+def _release(run: Run) -> None:
     """Release an unfinished run; its errors were reported when a row was not stored."""
     with suppress(StoreError):
         run.finish("stopped")

@@ -1,4 +1,4 @@
-"""Files of tasks (`id`, a plan or question, a document, gold data), and samples → tasks, one by one; a bad row has a problem."""
+"""Files of tasks (`id`, a plan or question, a document, gold data) and samples → tasks, one by one. An invalid row becomes a task that fails."""
 
 from __future__ import annotations
 
@@ -268,13 +268,16 @@ class StreamedTasks:
             source = sample.source if sample.document is not None else ""
             yield self.change(Task(
                 sample.id, sample.loader or sample.load, plan=self.plan, source=source,
-                extra=_passed_on(sample.to_dict()), kind=kind_by_name(sample.document_name),
+                extra=_copied_fields(sample.to_dict()), kind=kind_by_name(sample.document_name),
                 parameters=self.values.of(sample),
             ))  # fmt: skip
 
 
 class DocumentTasks(StreamedTasks):
-    """One plan over each document of samples once for the same parameters, in order; read twice, as gold data is copied if no other sample has the document."""
+    """One plan over the documents of samples, each document once for the same parameters.
+
+    The samples are read twice: gold data is copied only if no other sample has the same document.
+    """
 
     n_failing = 0
 
@@ -282,7 +285,7 @@ class DocumentTasks(StreamedTasks):
         return self._tasks(self.read(), DigestTable())
 
     def after(self, position: Position, seen: DigestTable) -> Iterator[Task]:
-        """The tasks after a position; both arguments then say how far the data is read."""
+        """The tasks after a position; both arguments are updated as the data is read."""
         return self._tasks(self.read(position=position), seen)
 
     @cached_property
@@ -308,7 +311,7 @@ class DocumentTasks(StreamedTasks):
             key = _document_key(sample.document, values)
             if seen.add(key) > 1:
                 continue
-            extra = _passed_on(sample.to_dict())
+            extra = _copied_fields(sample.to_dict())
             if extra and self._n_samples[key] > 1:
                 extra = {}
             document, name = sample.document, sample.document_name
@@ -334,7 +337,7 @@ def _document_key(document: Document | Path | StoredFile, values: Mapping[str, o
     return os.fsencode(str(document)) + said
 
 
-def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _copied_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: fields[name] for name in PASSED_ON if fields.get(name) is not None}
 
 
@@ -342,7 +345,7 @@ def _tasks(
     source: Row, documents: tuple[str, ...], names: Names, library_sha256: str
 ) -> Iterator[Task]:
     """The tasks of a row, one per document; an invalid row gives one that fails."""
-    extra = _passed_on(source.fields)
+    extra = _copied_fields(source.fields)
     try:
         row = _TaskRow.model_validate(source.fields)
         id = str(source.line if row.id is None else row.id)
@@ -436,7 +439,7 @@ _MAGIC = b"pearl position 2"
 def from_position(tasks: DocumentTasks, path: Path, work: bytes) -> Iterator[tuple[int, Task]]:
     """The tasks with their places: those after the position in a file, then those before it."""
     new = path.with_suffix(".new")
-    start, position, seen = _kept(path, work) or (0, Position(), DigestTable())
+    start, position, seen = _read_position(path, work) or (0, Position(), DigestTable())
     place = saved = start
     for place, task in enumerate(tasks.after(position, seen), start):
         yield place, task
@@ -447,12 +450,14 @@ def from_position(tasks: DocumentTasks, path: Path, work: bytes) -> Iterator[tup
         if n_more > MARGIN and n_more > place // _SHARE and position.offset:
             saved = place + 1
             with suppress(OSError):
-                _write(new, work, saved, position, seen)
+                _write_position(new, work, saved, position, seen)
     del position, seen
     yield from zip(range(start), tasks, strict=False)
 
 
-def _write(path: Path, work: bytes, place: int, position: Position, seen: DigestTable) -> None:
+def _write_position(
+    path: Path, work: bytes, place: int, position: Position, seen: DigestTable
+) -> None:
     data = io.BytesIO()
     data.write(array("Q", (place,)).tobytes())
     position.write(data)
@@ -460,7 +465,7 @@ def _write(path: Path, work: bytes, place: int, position: Position, seen: Digest
     write_private(path, sealed(_MAGIC + work, data.getvalue()))
 
 
-def _kept(path: Path, work: bytes) -> tuple[int, Position, DigestTable] | None:
+def _read_position(path: Path, work: bytes) -> tuple[int, Position, DigestTable] | None:
     """Read the position from a file; None if the file is missing, damaged or belongs to other work."""
     place = array("Q")
     try:

@@ -270,7 +270,7 @@ class Chat:
                 raise
 
         reporter = Reporter(1, price=self.session.only_price)
-        tell = partial(writing.told_too(reporter, self.events), id)
+        tell = partial(writing.traced_listener(reporter, self.events), id)
         telemetry = self.session.telemetry
         tracing = exported(telemetry, id, tell) if telemetry else nullcontext(Trace(id, tell))
         try:

@@ -22,7 +22,7 @@ from pearl.cli.options import (
     task_options,
 )
 from pearl.cli.terminal import notice
-from pearl.cli.writing import directed, is_for_printing, keep_inputs, keep_json_lines
+from pearl.cli.writing import is_for_printing, keep_inputs, keep_json_lines, output_options
 from pearl.documents.document import ROW_SUFFIXES
 from pearl.errors import DataError, PlanError, StoreError, UsageError, suggest
 from pearl.errors.escaping import counted
@@ -88,7 +88,7 @@ def command(
          "--together needs a plan and documents", "pearl execute why.plan reports --together"),
         (tasks is not None and options["set"],
          "--set and --tasks cannot be combined", "give the rows a field 'parameters': {\"drug\": \"warfarin\"}"),
-        (tasks is not None and sources and _is_said("sources"),
+        (tasks is not None and sources and _is_set("sources"),
          "--source needs a plan", "pearl execute why.plan --source rules=rules/"),
     )  # fmt: skip
     files.check_data(options)
@@ -96,7 +96,7 @@ def command(
     outs = [out, options["trace"], options["rows_out"], options["page"]]
     keep_inputs(outs, [*plan_and_documents, *filter(None, (tasks, data))])
     if tasks is not None:
-        rest = tuple(files.found_documents(plan_and_documents))
+        rest = tuple(files.expand_documents(plan_and_documents))
         return _run(_tasks(tasks, rest, options), out, options)
     wrong = UsageError(
         "expected a plan and a document, a plan and --data FILE, or --tasks FILE",
@@ -107,15 +107,18 @@ def command(
         raise wrong
     plan, *named = plan_and_documents
     _refuse_other(plan, named)
-    text, names, declared = _checked(plan, options)
-    given, named_paths = files.named_values("--set", options["set"]), _sources(declared, sources)
+    text, names, declared = _checked_plan(plan, options)
+    given, named_paths = (
+        files.named_values("--set", options["set"]),
+        _declared_sources(declared, sources),
+    )
     values = Values(given, tuple(name for name in names if name not in given))
     if not named and not named_paths and data is None:
         raise wrong
     if data is not None and is_address(address_of(data)):
         read = partial(files.open_samples, options)
         return _run(
-            StreamedTasks(read, text, values, files.sourced(named_paths)), out, options, text
+            StreamedTasks(read, text, values, files.source_adder(named_paths)), out, options, text
         )
     if data is None:
         is_named = not is_printed or options["as_lines"]
@@ -127,10 +130,12 @@ def command(
     return _run(_data_tasks(text, values, options, named_paths), out, options, text)
 
 
-def _sources(declared: Sequence[str], said: tuple[str, ...]) -> tuple[files.NamedSource, ...]:
+def _declared_sources(
+    declared: Sequence[str], said: tuple[str, ...]
+) -> tuple[files.NamedSource, ...]:
     """The sources that a plan declares; others may stand in a settings file, for other plans."""
     named = files.named_sources(said)
-    for name, _, _ in named if _is_said("sources", ParameterSource.COMMANDLINE) else ():
+    for name, _, _ in named if _is_set("sources", ParameterSource.COMMANDLINE) else ():
         if name not in declared:
             raise UsageError(
                 f"the plan has no source '{name}'", help=suggest(name, declared, "sources")
@@ -172,7 +177,7 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
     first = file.first_plan
     planned, library = first or (None, None)
     if planned is not None:
-        said = {name: options[name] for name in ("domain", "library") if _is_said(name)}
+        said = {name: options[name] for name in ("domain", "library") if _is_set(name)}
         if said.get("domain", planned.domain) != planned.domain:
             raise UsageError(
                 f"the plans of {path} were written for domain '{planned.domain}', not '{said['domain']}'",
@@ -195,18 +200,18 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
         return file
     name = options["library"] or load_domain(options["domain"]).library
     file.library_sha256 = library_digest(load_library(name))
-    if first is not None and not (_is_said("domain") or _is_said("library")):
+    if first is not None and not (_is_set("domain") or _is_set("library")):
         notice(f"{path} does not say which library its plans were written for; '{name}' is used")
     return file
 
 
-def _is_said(name: str, by: ParameterSource | None = None) -> bool:
+def _is_set(name: str, by: ParameterSource | None = None) -> bool:
     """Whether the user set an option: by flag, variable or TOML file, or in one of these ways."""
     source = click.get_current_context().get_parameter_source(name)
     return source is by if by else source is not ParameterSource.DEFAULT
 
 
-def _checked(plan: str, options: dict[str, Any]) -> tuple[str, tuple[str, ...], list[str]]:
+def _checked_plan(plan: str, options: dict[str, Any]) -> tuple[str, tuple[str, ...], list[str]]:
     """The text of the plan, checked before any document is read, with the names of its parameters and sources."""
     from pearl.dsl.binding import bind
     from pearl.dsl.checker import compile_plan
@@ -239,7 +244,7 @@ def _data_tasks(
     is_whole = not (is_pipe or any(options[name] for name in _CHOOSE))
     is_large = is_whole and _estimated_rows(options["data"]) > _LARGE
     kind = DocumentTasks if is_large else CountedDocumentTasks
-    return kind(read, plan, values, files.sourced(sources))
+    return kind(read, plan, values, files.source_adder(sources))
 
 
 def _estimated_rows(name: str) -> int:
@@ -256,7 +261,7 @@ def _run(
     tasks: Iterable[Task], out: str | None, options: dict[str, Any], plan: str | None = None
 ) -> int:
     """Run the tasks: with `--out` their rows are kept and written at the end, else they are printed."""
-    from pearl.cli.work import Work, known_length, run_tasks, run_units, tasks_code, tell_kept
+    from pearl.cli.work import Work, known_length, report_rows, run_tasks, run_units, tasks_code
     from pearl.runs.sinks import is_sink
 
     if out is None or is_for_printing(out):
@@ -266,14 +271,14 @@ def _run(
     from pearl.runs.request import ExecuteRequest  # late: its checks take 30 ms to be built
 
     keep_json_lines(out, f"'pearl runs export RUN -o {out}' writes them as a table")
-    directed(out, None)  # refuses an unknown suffix
+    output_options(out, None)  # refuses an unknown suffix
     trace, rows_out = options["trace"], options["rows_out"]
     request = ExecuteRequest.of(click.get_current_context().params)
     inputs = request.worked_on | files.identities(request)
 
     def finish(ran: Finished[Task]) -> int:
         _write(ran, out, options)
-        tell_kept(ran.summary, out, options["max_errors"])
+        report_rows(ran.summary, out, options["max_errors"])
         if ran.interrupt:
             return ran.interrupt
         return tasks_code(ran.session, ran.summary, known_length(tasks), ran.summary.n_rows)
@@ -288,9 +293,9 @@ def _run_to_sink(tasks: Iterable[Task], plan: str, out: str, options: dict[str, 
         carry_out,
         known_length,
         opened_session,
+        report_rows,
         show_forecast,
         tasks_code,
-        tell_kept,
         unasked_session,
     )
     from pearl.data.storage import OutputFolder, address_of, is_address
@@ -323,7 +328,7 @@ def _run_to_sink(tasks: Iterable[Task], plan: str, out: str, options: dict[str, 
             click.echo(f"  rows written so far stay in {out}; the same command goes on", err=True)
             raise
         summary.statuses = dict(sink.statuses)
-        tell_kept(summary, out, options["max_errors"])
+        report_rows(summary, out, options["max_errors"])
         return interrupt or tasks_code(session, summary, known_length(tasks), summary.n_rows)
 
 

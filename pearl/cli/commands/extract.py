@@ -243,7 +243,14 @@ def _run(
     schema: Schema, tasks: Iterable[Task], outs: Sequence[str | None], options: dict[str, Any]
 ) -> int:
     """Run the tasks, and write the tables of all rows."""
-    from pearl.cli.work import Work, known_length, resume_command, run_units, tasks_code, tell_kept
+    from pearl.cli.work import (
+        Work,
+        known_length,
+        report_rows,
+        resume_command,
+        run_units,
+        tasks_code,
+    )
     from pearl.interpreter.answer import UNSURE
     from pearl.runs.decisions import reviewed
     from pearl.runs.extraction import AnsweredRows, is_filled_in, read_answers
@@ -286,7 +293,7 @@ def _run(
         evaluation = options["evaluation"]
         for row in rows() if evaluation is not None else ():
             evaluation.add(row)
-        tell_kept(ran.summary, ", ".join(filter(None, outs[:-2])), options["max_errors"])
+        report_rows(ran.summary, ", ".join(filter(None, outs[:-2])), options["max_errors"])
         if options["review"] is None and rows.statuses.keys() & {"degraded", "undecided"}:
             click.echo(
                 f"  pearl review {id} shows them to a person; --review FILE.csv lists them",

@@ -30,7 +30,13 @@ from pearl.cli.options import (
 )
 from pearl.cli.progress import Reporter
 from pearl.cli.work import kept_plan, reply_store, report_failures
-from pearl.cli.writing import GrowingFile, OutputWriter, keep_inputs, keep_json_lines, told_too
+from pearl.cli.writing import (
+    GrowingFile,
+    OutputWriter,
+    keep_inputs,
+    keep_json_lines,
+    traced_listener,
+)
 from pearl.errors import DataError, PearlError, PlanningError
 from pearl.errors.escaping import to_json
 
@@ -119,7 +125,7 @@ async def _one(
             kind: DocumentKind = options["kind"] or "document"
             async with open_pearl(options) as pearl:
                 with Reporter(1) as reporter:
-                    events = Trace("", partial(told_too(reporter, written), ""))
+                    events = Trace("", partial(traced_listener(reporter, written), ""))
                     checked = await pearl.plan(
                         question, kind=kind, parameters=values, sources=given, trace=events,
                     )  # fmt: skip
@@ -164,7 +170,7 @@ async def _many(options: dict[str, Any], replies: Replies, writer: OutputWriter)
             written = stack.enter_context(GrowingFile(writer, trace)) if trace else None
             file = stack.enter_context(writer.open(out))
             reporter = stack.enter_context(Reporter(len(rows)))
-            tell = told_too(reporter, written)
+            tell = traced_listener(reporter, written)
             planned_for = {"planned_for": _planned_for(pearl, options["library"], out)}
 
             async def one(row: Sample | DataError) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -261,7 +260,8 @@ def _write(folder: Path, bank: Sequence[Example], rows: Iterable[curator.Curatio
     for example in bank:
         if wording(example.question) in by_hand:
             continue
-        words = "-".join(re.findall(r"[a-z0-9]+", example.question.lower())[:6]) or "question"
+        letters = (c if c.isascii() and c.isalnum() else " " for c in example.question.lower())
+        words = "-".join("".join(letters).split()[:6]) or "question"
         number += 1
         while any(folder.glob(f"{number:03d}-*.plan")):
             number += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from pearl.runs.request import RunRequest
     from pearl.runs.store import RunInfo, Store
 
+_HEX = frozenset("0123456789abcdef")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 _WIDTH = 240  # Maximum characters of a command that are shown
@@ -55,7 +55,7 @@ def command() -> None:
 
 def _age(value: Any) -> float:
     number, unit = str(value)[:-1], str(value)[-1:]
-    if re.fullmatch(r"\d+(?:\.\d+)?", number) is None or unit not in _SECONDS:
+    if not number.replace(".", "", 1).isdecimal() or unit not in _SECONDS:
         raise ValueError(value)
     return float(number) * _SECONDS[unit]
 
@@ -114,7 +114,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
     for name, value in facts.items():
         if value not in (None, "", [], {}):
             text = value if isinstance(value, str) else json.dumps(value)
-            click.echo(f"{_short(name.replace('_', ' ')):<20} {_short(text)}")
+            click.echo(f"{_one_line(name.replace('_', ' ')):<20} {_one_line(text)}")
     if info.status != "done" and info.holder is None:
         where = f" --store {shlex.quote(store)}" if store else ""
         how = f"pearl runs resume {info.id}{where}"
@@ -134,7 +134,7 @@ def reply(keys: tuple[str, ...], store: str | None) -> int:
     n_lost = 0
     with _read(store) as opened:
         for key in keys:
-            refuse((re.fullmatch("[0-9a-f]{64}", key) is None, f"'{key:.80}' is no key of a reply",
+            refuse((len(key) != 64 or not set(key) <= _HEX, f"'{key:.80}' is no key of a reply",
                     "copy one of `calls` in a log of pearl eval"))  # fmt: skip
             found = asyncio.run(opened.reply(bytes.fromhex(key)))
             if found is None:
@@ -221,17 +221,17 @@ def _resumed(
 ) -> int:  # fmt: skip
     """Run the command of a run in its folder."""
     from pearl.runs.request import ExecuteRequest, request_of
-    from pearl.runs.store import refuse_others
+    from pearl.runs.store import require_own_store
 
     folder = opened_folder(store)
-    refuse_others(folder)
+    require_own_store(folder)
     with _read(store) as opened:
         info = opened.run(run)
     request = request_of(info)
     is_own = store is None
     params, said = _params_of(ctx, request, options, out, is_own=is_own)
     ctx.find_root().obj = info.command  # the store keeps the original command line
-    with _in(info):
+    with _in_folder_of(info):
         asked = type(request).of(params)
         was = info.settings.get("embeddings")
         if "embeddings" in params and was != params["embeddings"]:
@@ -265,14 +265,14 @@ def _resumed(
 
 
 @contextmanager
-def _in(info: RunInfo) -> Iterator[None]:
+def _in_folder_of(info: RunInfo) -> Iterator[None]:
     try:
         where = chdir(info.folder)
         where.__enter__()
     except (OSError, ValueError) as error:
         raise StoreError(
             f"the folder of run {info.id} does not exist: {getattr(error, 'strerror', error)}",
-            path=_short(info.folder),
+            path=_one_line(info.folder),
             help="restore it: the paths of the run are relative to it",
         ) from None
     try:
@@ -394,14 +394,14 @@ def _print_runs(runs: Sequence[RunInfo]) -> None:
             name, justify="right" if name == "results" else "left", no_wrap=name != "command"
         )
     for run in runs:
-        command = Text(_short(shlex.join(run.command)))
+        command = Text(_one_line(shlex.join(run.command)))
         failed = f", {run.n_failed:,} failed" if run.n_failed else ""
         results = f"{run.n_results:,}{failed}"
-        table.add_row(_short(run.id), run.state, _ago(run.updated), results, command)
+        table.add_row(_one_line(run.id), run.state, _ago(run.updated), results, command)
     new_console(soft_wrap=False).print(table)
 
 
-def _short(text: str) -> str:
+def _one_line(text: str) -> str:
     """One line without control characters; the middle of a long text is left out."""
     text = visible(" ".join(text.split("\n")))
     half = _WIDTH // 2
@@ -509,13 +509,13 @@ def _server(model: str, kept: str | None, said: click.Context, *, is_flag: bool)
         return mine
     if mine:
         raise UsageError(
-            f"the run was sent to {_place(model, kept)}, but your settings name {_place(model, mine)}",
+            f"the run was sent to {_server_name(model, kept)}, but your settings name {_server_name(model, mine)}",
             help="name the one you want: --base-url URL",
         )
     return kept
 
 
-def _place(model: str, url: str | None) -> str:
+def _server_name(model: str, url: str | None) -> str:
     """A server as shown in messages."""
     from pearl.llm.backends.openai.endpoint import Endpoint
 
@@ -538,13 +538,13 @@ def _show_work(
     model = server_notice(params).partition("\n")[0] or str(params["model"])
     click.echo(f"  model   {visible(model)}", err=True)
     warn_ignored_settings(params)
-    click.echo(f"  reads   {_listed(list(request.inputs))}", err=True)
-    click.echo(f"  writes  {_listed(list(request.outputs))}", err=True)
+    click.echo(f"  reads   {_path_list(list(request.inputs))}", err=True)
+    click.echo(f"  writes  {_path_list(list(request.outputs))}", err=True)
     for name in request.outputs:
         # The table of a list belongs to `out`.
         option = next((each for each in request.WRITES if params.get(each) == name), "out")
         if option not in said:
-            _keep_others(name, f"--{option.replace('_', '-')} {params.get(option)}")
+            _refuse_foreign_file(name, f"--{option.replace('_', '-')} {params.get(option)}")
     if not is_yes:
         raise UsageError(
             "another user may have written this store: resuming its run requires --yes",
@@ -552,7 +552,7 @@ def _show_work(
         )
 
 
-def _keep_others(name: str, said: str) -> None:
+def _refuse_foreign_file(name: str, said: str) -> None:
     """Refuse a file that a store names, unless it is missing or has results of a run."""
     path = Path(name)
     if path.exists() and not (path.is_file() and _is_of_a_run(path)):
@@ -577,7 +577,7 @@ def _is_of_a_run(path: Path) -> bool:
     )
 
 
-def _listed(names: list[str]) -> str:
+def _path_list(names: list[str]) -> str:
     """Paths as text; those outside this folder come first, and all of them are shown."""
     here = Path.cwd().resolve()
     whole = {name: Path(name).resolve() for name in dict.fromkeys(names)}

@@ -299,9 +299,11 @@ class Task(Unit):
             return {"id": self.id, **self.extra, **result.to_dict()}
         is_over = isinstance(error, errors.BudgetError | errors.PausedError)
         finished = error.finished if isinstance(error, errors.ExecutionError) else ()
+        # What is no text is why the task failed: the error names it.
+        texts = {name: text for name, text in self.parameters.items() if isinstance(text, str)}
         row = FailedRow(
             status="unfinished" if is_over else "failed", question=self.question,
-            parameters=dict(self.parameters), steps=[*map(StepData.of, finished)],
+            parameters=texts, steps=[*map(StepData.of, finished)],
             error=ErrorData() if error is None else ErrorData(**errors.error_to_dict(error)),
         )  # fmt: skip
         return {"id": self.id, **self.extra, **row.to_dict()}

@@ -87,7 +87,7 @@ MOST_BEING_KEPT = 256  # Maximum results that wait for `keep`: a bound for the m
 async def each_kept(
     results: AsyncGenerator[Result, None], keep: Callable[[Result], Awaitable[None]]
 ) -> AsyncGenerator[Result, None]:
-    """Yield every result, in order, once `keep` has returned; it runs for many results concurrently."""
+    """Yield the results in order, each after `keep` has stored it; many results are stored concurrently."""
     keeping: deque[tuple[Result, asyncio.Future[None]]] = deque()
     has_news = asyncio.Event()
     has_room = asyncio.Event()
@@ -148,7 +148,7 @@ async def run(
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Outcome[U], None]:
-    """Run the units, outcomes in their order; those over one document one after another, so that it is loaded once."""
+    """Run the units concurrently; outcomes come in the order of the units. Units over one document run together, so that it is loaded once."""
     resources = Resources(pearl)
     n = pearl.client.settings.concurrency
     n_readers: Counter[Hashable] = Counter()  # by document; of units taken and not finished

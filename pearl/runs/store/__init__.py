@@ -70,7 +70,7 @@ def default_folder() -> Path:
         raise StoreError("no home folder found", help="name a folder with --store") from None
 
 
-def refuse_others(folder: Path) -> None:
+def require_own_store(folder: Path) -> None:
     """Check that only the user can write to a store."""
     for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
         why = why_unsafe(path) if path.exists() else ""
@@ -305,7 +305,7 @@ class Store:
             yield from (database.unpacked_trace(trace) for (trace,) in page)
 
     def outcomes(self, run_id: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
-        """The rows of a run with their row ids, for `with_trace`; None for a damaged row."""
+        """Yield the rows of a run with their row ids, which `with_trace` takes; None for a damaged row."""
         for page in self._pages(run_id, "results.rowid, key, row"):
             yield from ((rowid, self._whole(key, data)) for rowid, key, data in page)
 

@@ -90,7 +90,7 @@ COLUMNS = (
 )
 """Columns that `info_of` reads."""
 
-_ID = lazy_pattern(r"\d{8}-[0-9a-f]{4,}")
+_ID = lazy_pattern(r"\d{8}-[0-9a-f]{4,}")  # 20261130-a3f9
 
 
 def is_id(text: str) -> bool:
