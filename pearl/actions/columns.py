@@ -24,7 +24,7 @@ from pearl.documents.comparisons import (
 )
 from pearl.documents.dates import DATE_PARTS, date_part, read_dates, read_period
 from pearl.documents.lexicon import singular
-from pearl.documents.numbers import UnclearNumberError
+from pearl.documents.numbers import UnclearNumberError, is_blank
 from pearl.documents.rows import TEXT_COLUMN, Rows, Stated
 from pearl.dsl.signatures import ValueType
 from pearl.errors.patterns import lazy_pattern
@@ -183,13 +183,13 @@ def judge(
     verdicts: dict[str | None, Verdict] = {None: None, **{each: meets(each) for each in different}}
     if kind:
         n_open = sum(counts[value] for value in different if verdicts[value] is None)
-        n_empty = sum(counts[value] for value in different if not value.strip())
+        n_empty = sum(counts[value] for value in different if is_blank(value))
         notes += [f"values of {column.name} that cannot be compared: {n_open:,}"] if n_open else []
         notes += [f"rows without {column.name}: {n_empty:,}"] if n_empty else []
     sure = [(value, verdicts[value]) for value in column.values[: len(rows)] if value is not None]
-    is_plain = kind or (rows.is_answered and column.name == rows.column)
+    is_plain = rows.is_answered and column.name == rows.column
     without = [is_met for value, is_met in sure
-               if not value.strip() or (not is_plain and is_no_key(value))]  # fmt: skip
+               if (is_blank(value) if kind else not value.strip() or (not is_plain and is_no_key(value)))]  # fmt: skip
     if operator in ("is not", "not in") and (n_kept := without.count(True)):
         notes.append(f"rows without a value of {column.name} among them: {n_kept:,}")
     stated: Stated | None = None

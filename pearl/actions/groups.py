@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import NamedTuple
 
 from pearl.actions.columns import MAX_SHOWN, Column, read_column
 from pearl.actions.values import MAY_CHANGE, Scalar
-from pearl.documents.comparisons import BLANK, is_no_key, sort_keys, spelling_of
+from pearl.documents.comparisons import (
+    BLANK,
+    are_mostly,
+    is_no_key,
+    plain_numbers,
+    sort_keys,
+    spelling_of,
+)
+from pearl.documents.numbers import is_blank
 from pearl.documents.rows import EMPTY, Row, Rows, Stated, shortened
 
 MAX_SPELLINGS = 3  # maximum pairs of spellings in a note
@@ -22,13 +31,17 @@ def group(rows: Rows, column: Column) -> Rows:
     name, size = column.name, size_field(column.name)
     n_without = 0
     is_reply = rows.is_answered and name == rows.column
+    are_numbers = not is_reply and are_mostly("number", column.values)
+    is_without = is_blank if are_numbers else str.isspace if is_reply else is_no_key
+    spelled = _one_spelling(column.values) if are_numbers else {}
     for i, (row, key) in enumerate(zip(rows.every, column.values, strict=True)):
         if key is None:
             unread.append(row)
-        elif is_no_key(key) if not is_reply else not key.strip():
+        elif not key or is_without(key):
             n_without += 1
         else:
-            (members if i < len(rows) else possible).setdefault(spelling_of(key), []).append(row)
+            key = spelled.get(key.strip(), spelling_of(key))
+            (members if i < len(rows) else possible).setdefault(key, []).append(row)
 
     def one(key: str) -> Row:
         own, others = members.get(key, ()), possible.get(key, ())
@@ -48,8 +61,28 @@ def group(rows: Rows, column: Column) -> Rows:
     return groups.noting(
         *column.notes,
         *without,
+        *_numbers_note(spelled, name),
         *spelling_note([*members, *possible], name, "are counted separately"),
     )
+
+
+def _one_spelling(values: Sequence[str | None]) -> dict[str, str]:
+    """The first spelling of each number that is written in several ways, as `100` and `100.0`; codes such as `007` are no numbers."""
+    different = [value.strip() for value in dict.fromkeys(values) if value]
+    if any(value[:1] == "0" and value[1:2].isdigit() for value in different):
+        return {}
+    first: dict[Decimal, str] = {}
+    numbers = plain_numbers(different)
+    for value, number in numbers.items():
+        first.setdefault(number, spelling_of(value))
+    return {value: first[number] for value, number in numbers.items()}
+
+
+def _numbers_note(spelled: Mapping[str, str], name: str) -> list[str]:
+    alike = [value for value, first in spelled.items() if spelling_of(value) != first]
+    more = ", ..." * (len(alike) > MAX_SPELLINGS)
+    pairs = ", ".join(f"{shortened(v)} is {shortened(spelled[v])}" for v in alike[:MAX_SPELLINGS])
+    return [f"{name}: one number in several spellings is one key: {pairs}{more}"] if alike else []
 
 
 def size_field(name: str) -> str:

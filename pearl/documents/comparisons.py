@@ -84,7 +84,7 @@ def is_no_key(value: str) -> bool:
 
 def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
     """Whether more than half of the distinct non-empty values are dates, or numbers."""
-    different = [v for v in dict.fromkeys(values) if v and v.strip()][:MAX_SAMPLED]
+    different = [v for v in dict.fromkeys(values) if v and not is_blank(v)][:MAX_SAMPLED]
     read = _numbers(different).values() if kind == "number" else read_dates(different).periods
     return 2 * sum(each is not None for each in read) > len(different)
 
@@ -234,12 +234,15 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
             if not are_texts:
                 why = "because most values are not clear numbers or dates"
                 notes.append(f"{name}: sorted as texts, {why}")
-    elif n_dates > n_numbers:  # years alone are both
-        pairs = zip(different, dates.periods, strict=True)
-        keys.update({value: period for value, period in pairs if period})
-        notes += filter(None, [dates.note])
     else:
-        keys.update(amounts)
+        if n_dates > n_numbers:  # years alone are both
+            pairs = zip(different, dates.periods, strict=True)
+            keys.update({value: period for value, period in pairs if period})
+            notes += filter(None, [dates.note])
+        else:
+            keys.update(amounts)
+        # Among numbers and dates, `none` and `NA` are no names.
+        keys.update({value: BLANK for value in different if is_blank(value)})
     unclear = [value for value in different if keys[value] is None]
     if unclear:
         kind = "dates" if n_dates > n_numbers else "numbers"
@@ -351,7 +354,7 @@ def _order(operator: str, text: str, values: Sequence[str]) -> tuple[Test, list[
     def meets(value: str) -> Verdict:
         one = read[value]
         if one is None or wanted is None:
-            return None if value.strip() else False
+            return False if is_blank(value) else None
         return placed(operator, one, wanted)
 
     return meets, notes

@@ -23,7 +23,7 @@ from pearl.documents.comparisons import (
     truth_words,
 )
 from pearl.documents.dates import read_period
-from pearl.documents.numbers import scale_of
+from pearl.documents.numbers import is_blank, scale_of
 from pearl.documents.rows import Row, Stated
 from pearl.documents.table import scale_word
 from pearl.documents.table.totals import names_total
@@ -151,7 +151,7 @@ def _stated(query: Query, table: QueryTable, verdicts: Sequence[Verdict]) -> Sta
     others = tuple(one for one in parts if one not in ordered)
     meets = _verdicts(AllOf(all=others) if others else None, table)
     cells = [cell for cell, verdict in zip(column.cells, meets, strict=True) if verdict]
-    n_empty = sum(cell is not None and not fold(cell) for cell in cells)
+    n_empty = sum(cell is not None and is_blank(cell) for cell in cells)
     return Stated(sum(map(bool, verdicts)), len(cells) - n_empty, n_empty, column.name)
 
 
@@ -201,7 +201,7 @@ def _verdicts(
                 is_ordered = where.op in ORDERED
                 verdicts = {
                     cell: False
-                    if is_ordered and cell is not None and not fold(cell)
+                    if is_ordered and cell is not None and is_blank(cell)
                     else negated(one)
                     for cell, one in verdicts.items()
                 }
@@ -219,7 +219,7 @@ def _test(one: Condition, column: TypedColumn) -> Test:
             meets = _test(one.model_copy(update={"op": _OPPOSITES[one.op]}), column)
             return lambda cell: negated(meets(cell))
         case "is empty":
-            return lambda cell: not fold(cell)
+            return is_no_key if column.kind == "text" else is_blank
         case "is" | "in":
             tests = [_equality(column, value) for value in one.value]
             return lambda cell: any_of(test(cell) for test in tests)
@@ -256,7 +256,7 @@ def _range(column: TypedColumn, value: str) -> Range | None:
 
 def _read(column: TypedColumn, cell: str, test: Callable[[Any, Any], Verdict]) -> Verdict:
     """Test the number, period or hours of a cell: an empty cell fails, an unreadable one is undecided."""
-    if not fold(cell):
+    if is_blank(cell):
         return False
     parsed = column.parsed.get(cell)
     if parsed is None:
@@ -353,7 +353,8 @@ def _figure(one: Aggregate, rows: Sequence[int], table: QueryTable) -> int | flo
     if one.column is None:
         return len(rows)
     column = table.known(one.column)
-    cells = [cell for row in rows if (cell := column.cells[row]) is not None and fold(cell)]
+    is_without = is_no_key if column.kind == "text" else is_blank
+    cells = [c for row in rows if (c := column.cells[row]) is not None and not is_without(c)]
     numbers: list[Any] = [column.parsed[cell] for cell in cells if cell in column.parsed]
     match one.function:
         case "count":

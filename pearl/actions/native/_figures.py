@@ -12,7 +12,7 @@ from pearl.actions.groups import NONE, group, place, size_field
 from pearl.actions.native import Family
 from pearl.actions.values import Value, as_text, written_out
 from pearl.documents.comparisons import amounts_of
-from pearl.documents.numbers import UnclearNumberError
+from pearl.documents.numbers import UnclearNumberError, is_blank
 from pearl.documents.rows import EMPTY, Row, Rows, shortened, unused_name
 from pearl.dsl.signatures import Parameter, ValueType
 
@@ -44,7 +44,7 @@ def aggregate(rows: Rows, key: str, figure: str, of: str) -> Value:
     of_any = tuple(row for each in groups.doubtful if each.value is None for row in each.possible)
     heading = unused_name(figure, (groups.column, size_field(groups.column)))
     value_of = dict(zip(map(id, rows.every), cells.values, strict=True))
-    n_blank = sum(value is not None and not value.strip() for value in cells.values)
+    n_blank = sum(value is not None and is_blank(value) for value in cells.values)
     notes = list(cells.notes)
     compute = (
         _mode(rows, cells, value_of) if figure == MODE else _number(figure, cells, value_of, notes)
@@ -80,7 +80,7 @@ def _number(
 ) -> Compute:
     figure = _FIGURES[name]
     amounts, unit = amounts_of(
-        [cell for cell in dict.fromkeys(cells.values) if cell and cell.strip()]
+        [cell for cell in dict.fromkeys(cells.values) if cell and not is_blank(cell)]
     )
     if amounts and not any(amount is not None for amount in amounts.values()):
         raise UnclearNumberError(f"no value of '{cells.name}' is a number that can be read")
@@ -88,7 +88,7 @@ def _number(
 
     def numbers(rows: Sequence[Row]) -> list[Fraction | None]:
         """The numbers of the rows with a value; None for one that is undecided."""
-        own = [value for row in rows if (value := value_of[id(row)]) is None or value.strip()]
+        own = [v for row in rows if (v := value_of[id(row)]) is None or not is_blank(v)]
         read = [None if value is None else amounts[value] for value in own]
         return [None if number is None else Fraction(number) for number in read]
 

@@ -98,6 +98,7 @@ class _Sums:
 
     def __init__(self, numbers: Sequence[Decimal | None]) -> None:
         self.numbers = numbers
+        self.are_running = all(n == (m or 0) + 1 for m, n in pairwise(numbers))  # as in 0, 1, 2, 3
         self.before = [Decimal(0)]
         self.n_before = [0]  # rows that are not zero
         self._starts: dict[Decimal, list[int]] = {Decimal(0): [0]}
@@ -213,9 +214,12 @@ class _Finder:
         """A row is a total if all its figures are sums of a block, one of them of two rows or more."""
         filled = [sums for sums in self._sums if sums.numbers[i] is not None]
         for start, end in blocks:
-            if any(sums.numbers[i] and sums.n_summed(start, end) > 1 for sums in filled) and all(
-                sums.numbers[i] == sums.total(start, end) for sums in filled
-            ):
+            # Of running numbers, 3 is the sum of 0, 1 and 2 by chance.
+            is_sum = any(
+                sums.numbers[i] and not sums.are_running and sums.n_summed(start, end) > 1
+                for sums in filled
+            )
+            if is_sum and all(sums.numbers[i] == sums.total(start, end) for sums in filled):
                 self._certain[i] = self._shown(i, start, end)
                 return
 
