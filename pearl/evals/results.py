@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from pearl.data.journal import reason as first_reason
 from pearl.data.samples import Sample
 from pearl.documents.digest import text_sha256
 from pearl.documents.document import Document
+from pearl.errors import DataError
 from pearl.evals.log import EvalRecord, Header
 from pearl.evals.runner import Evaluation, blank, calls_of, graded, reason, samples_digest
 from pearl.interpreter.bounds import Range, StepCosts
-from pearl.llm import Usage
+from pearl.interpreter.row import ResultRow, StepData, read_row
 from pearl.pipeline import Pearl
 from pearl.plugins.version import __version__
 from pearl.runs.executors import RecordUnit, Resources
@@ -58,53 +56,28 @@ def result_units(samples: Iterable[Sample], evaluation: Evaluation) -> Iterator[
         yield ResultUnit(sample.id, None, text_sha256(said), sample, evaluation)
 
 
-class _Lenient(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class _Step(_Lenient):
-    output: str = ""
-    calls: int = 0
-    why: str = ""
-
-
-class _Usage(_Lenient):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    written_tokens: int = 0
-    written_long_tokens: int = 0
-
-
-class _Result(_Lenient):
-    """The fields that `execute` adds to the row of the task."""
-
-    status: str | None = None
-    answer: str | None = None
-    plan: str | None = None
-    error: Any = None
-    steps: tuple[_Step, ...] = ()
-    coverage: float | None = None
-    usage: _Usage = _Usage()
-    duration_s: float = 0.0
-
-
 async def _record(resources: Resources, sample: Sample, trace: Trace) -> EvalRecord:
     began = time.monotonic()
     pearl = resources.once(ResultUnit, lambda: resources.pearl.unshared(scope="eval results"))
     # In a row of a result, `document` is the name of a document.
     document = sample.document.text if isinstance(sample.document, Document) else ""
     record = blank(sample, EXECUTED, 0, document)
+    problems: list[str] = []
     try:
-        result = _Result.model_validate(sample.extra)
-    except ValidationError as error:
-        return record.model_copy(update={"error": f"not a row of results: {first_reason(error)}"})
-    answer = result.answer or ""
-    usage = Usage(**{f"n_{name}": n for name, n in result.usage.model_dump().items()})
-    n_calls = sum(step.calls for step in result.steps)
-    update: dict[str, Any] = {"answer": answer, "plan": result.plan, "coverage": result.coverage}
-    if result.status not in ("answered", "degraded", "nothing_found"):
-        update["error"] = _why(result)
+        row = read_row(sample.extra, problems)
+    except DataError as error:
+        problems.append(error.message)
+    if problems:
+        return record.model_copy(
+            update={
+                "error": f"not a row of results: {problems[0].partition(' and is left out')[0]}"
+            }
+        )
+    answer, usage = row.answer, row.usage.restored()
+    n_calls = sum(step.calls for step in row.steps)
+    update: dict[str, Any] = {"answer": answer, "plan": row.plan or None, "coverage": row.coverage}
+    if row.status not in ("answered", "degraded", "nothing_found"):
+        update["error"] = _why(row)
     elif sample.options:
         try:
             choice = await pearl.choose(sample.question, sample.options, answer=answer, trace=trace)
@@ -121,18 +94,17 @@ async def _record(resources: Resources, sample: Sample, trace: Trace) -> EvalRec
         "calls": calls_of(trace),
         "n_calls": n_calls,
         "usage": usage,
-        "duration_s": round(result.duration_s + time.monotonic() - began, 4),
+        "duration_s": round(row.duration_s + time.monotonic() - began, 4),
     }
     return record.model_copy(update=update)
 
 
-def _why(result: _Result) -> str:
-    error = result.error
-    if result.status in ("undecided", "refused"):
-        step = next((step for step in result.steps if step.why), _Step())
-        return f"{result.status}: step '{step.output}': {step.why}".partition("\n")[0]
-    if isinstance(error, dict):
-        return f"{error.get('type', 'error')}: {error.get('message', '')}".partition("\n")[0]
+def _why(row: ResultRow) -> str:
+    if row.status in ("undecided", "refused"):
+        step = next((step for step in row.steps if step.why), StepData())
+        return f"{row.status}: step '{step.output}': {step.why}".partition("\n")[0]
+    if row.error is not None:
+        return f"{row.error.type or 'error'}: {row.error.message}".partition("\n")[0]
     return "the row has no answer"
 
 

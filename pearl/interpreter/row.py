@@ -64,6 +64,7 @@ class _Data(BaseModel):
 class Place(_Data):
     """A piece of a source, in characters of its text."""
 
+    text: str = ""
     start: Annotated[Count | None, IF_KNOWN] = None
     end: Annotated[Count | None, IF_KNOWN] = None
 
@@ -92,14 +93,11 @@ class Box(_Data):
 class OmittedText(Place):
     """What a quote leaves out of its passage."""
 
-    text: str = ""
-
 
 class CitedCell(Place):
     """A cell that steps used."""
 
     column: str = ""
-    text: str = ""
     page: Annotated[Ordinal | None, IF_KNOWN] = None
     boxes: Annotated[list[Box], IF_ANY] = []
 
@@ -107,7 +105,6 @@ class CitedCell(Place):
 class SourceText(Place):
     """A text of a document that a value derives from."""
 
-    text: str = ""
     source: Annotated[str, says("The name of the document.")] = ""
     page: Annotated[Ordinal | None, IF_KNOWN, says("The page that it begins on; absent if the source has no pages.")] = None  # fmt: skip
     ocr: Annotated[Share | None, IF_KNOWN, says("If it was read by OCR: the mean confidence of the words of its page; the least of several.")] = None  # fmt: skip
@@ -659,7 +656,7 @@ def read_as(
         except ValidationError as error:
             data, wrong = _mended(data, error)
         if problems is not None:
-            problems += (f"{at}{name} has the wrong type and is left out: {why}." for name, why in wrong.items())  # fmt: skip
+            problems += (f"{at}{name} has the wrong type ({why}) and is left out." for name, why in wrong.items())  # fmt: skip
     return kind()
 
 

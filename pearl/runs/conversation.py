@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from pearl.data.journal import Frozen, reason
 from pearl.data.samples import Turn
@@ -13,6 +13,7 @@ from pearl.documents.document import Document
 from pearl.errors import DataError, UsageError
 from pearl.errors.escaping import to_json
 from pearl.interpreter.answer import Answer
+from pearl.interpreter.row import ResultRow
 from pearl.pipeline import Pearl
 from pearl.planner.writer import one_line
 from pearl.retrieval.index import IndexedDocument
@@ -30,10 +31,8 @@ class _Header(Frozen):
     document_sha256: str = ""  # SHA-256 of its text; "" for a corpus, which may change
 
 
-class _Row(BaseModel):
-    """A turn; additional fields of its answer are kept unchanged."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
+class _Row(ResultRow):
+    """A turn: the row of its answer."""
 
     question: Annotated[str, Field(max_length=MAX_QUESTION)]
     answer: Annotated[str, Field(max_length=MAX_ANSWER)]
@@ -123,7 +122,8 @@ class Conversation:
     @property
     def lines(self) -> tuple[str, ...]:
         """The lines of the file: a header and the turns, one JSON object each."""
-        return tuple(to_json(each.model_dump(mode="json")) for each in (self._header, *self._rows))
+        rows = (row.model_dump(exclude_unset=True) for row in self._rows)
+        return tuple(map(to_json, (self._header.model_dump(), *rows)))
 
     def to_jsonl(self) -> str:
         """The text of the file, which `from_jsonl` reads."""

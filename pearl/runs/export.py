@@ -4,26 +4,66 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from itertools import islice
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
+
+from pydantic import BaseModel
 
 from pearl.errors.escaping import inert, to_json
+from pearl.interpreter.row import ResultRow, read_row
 from pearl.plugins.extras import require_extra
 from pearl.runs.workbook import Table, Workbook
 
 FORMATS = ("jsonl", "csv", "xlsx", "parquet")
 
-_FIRST = ("id", "document", "status", "question", "answer")
-_TEXTS = (
-    "method", "model", "plan", "error_type", "error", "why", "evidence", "unverified_quotes",
-    "notes", "provenance", "steps",
-)  # fmt: skip
-_NUMBERS = ("coverage", "duration_s")
-_TOKENS = ("input_tokens", "output_tokens", "cached_tokens")
 _BATCH = 1_000  # Rows per batch of a Parquet file
 _MAX_OUTPUTS = 200  # Maximum columns for outputs of plans; `steps` has all of them
-_TYPES: Mapping[str, type] = {**dict.fromkeys(_NUMBERS, float), **dict.fromkeys(_TOKENS, int)}
+
+
+class Column(NamedTuple):
+    """A column of a table of results: its type, and what reads its cell."""
+
+    kind: type
+    read: Callable[[ResultRow], Any]
+
+
+def _field(*path: str, kind: type = str) -> Column:
+    """The column of a field of rows; empty where a row does not have it."""
+
+    def read(row: ResultRow) -> Any:
+        whole: BaseModel | None = row
+        for name in path[:-1]:
+            whole = getattr(whole, name, None)
+        name = path[-1]
+        if whole is None or name not in whole.model_fields_set:
+            return None
+        # Not as an attribute: a field of the input may have the name of a method.
+        value = whole.model_dump(include={name}).get(name)
+        return _text(value) if kind is str else value
+
+    return Column(kind, read)
+
+
+FIRST = {name: _field(name) for name in ("id", "document", "status", "question", "answer")}
+LAST = {
+    "method": _field("method"),
+    "model": _field("model"),
+    "plan": _field("plan"),
+    "error_type": _field("error", "type"),
+    "error": _field("error", "message"),
+    "why": _field("why"),
+    "evidence": _field("evidence"),
+    "unverified_quotes": _field("unverified_quotes"),
+    "notes": _field("notes"),
+    "provenance": _field("provenance"),
+    "steps": _field("steps"),
+    "coverage": _field("coverage", kind=float),
+    "duration_s": _field("duration_s", kind=float),
+    "input_tokens": _field("usage", "input_tokens", kind=int),
+    "output_tokens": _field("usage", "output_tokens", kind=int),
+    "cached_tokens": _field("usage", "cached_tokens", kind=int),
+}
+"""The columns of every table, before and after those of the outputs; another one is a line here."""
 
 
 def write_table(
@@ -38,8 +78,11 @@ def write_table(
     if form == "jsonl":
         return write_rows(rows(), file)
     columns = _columns(rows())
-    cells = ({name: cell(row) for name, cell in columns.items()} for row in rows())
-    table = ("results", column_types(columns), cells)
+    cells = (
+        {name: column.read(row) for name, column in columns.items()}
+        for row in map(read_row, rows())
+    )
+    table = ("results", {name: column.kind for name, column in columns.items()}, cells)
     if form == "xlsx":
         return write_excel([table, _sources(rows())], file, facts)
     return write_sheet(table, file, form, raw_cells=raw_cells)
@@ -80,9 +123,8 @@ def write_evidence(
     """Write the rows behind answers as CSV or `.xlsx`: value, text and place of each, and a column per field."""
 
     def behind() -> Iterator[tuple[Any, Mapping[str, Any]]]:
-        for row in rows():
-            found = _mappings(row.get("evidence"))
-            yield from ((row.get("id"), each) for each in found if each.get("match") == "row")
+        for row in map(read_row, rows()):
+            yield from ((row.id, each.to_dict()) for each in row.document_rows)
 
     fields = list(dict.fromkeys(name for _, each in behind() for name in each["fields"]))
     named = [name if name not in _OF_ROW else f"{name} (field)" for name in fields]
@@ -115,11 +157,12 @@ def source_row(passage: Mapping[str, Any], **about: Any) -> dict[str, Any]:
 
 
 def _sources(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """The passages of answers."""
+    """The passages and rows of answers."""
     passages = (
-        source_row(each, document=row.get("id"), field=", ".join(each.get("steps", ())))
-        for row in rows if "answer" in row  # else it has fields of the input, of any type
-        for each in _mappings(row.get("evidence"))
+        source_row(each.to_dict(), document=row.id, field=", ".join(each.steps))
+        for row in map(read_row, rows)
+        if "answer" in row.model_fields_set  # else it has fields of the input
+        for each in row.evidence
     )  # fmt: skip
     return "Sources", {**SOURCES}, passages
 
@@ -180,25 +223,18 @@ def check_format(form: str) -> None:
         require_extra("data", "writing Parquet", "pyarrow")
 
 
-def column_types(names: Iterable[str]) -> dict[str, type]:
-    """The types of the columns of `columns_of`."""
-    return {name: _TYPES.get(name, str) for name in names}
-
-
-Cell = Callable[[Mapping[str, Any]], Any]  # Reads one column of a row
-
-
-def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Cell]:
+def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
     """The columns of a table of rows."""
-    known = {*_FIRST, *_TEXTS, *_NUMBERS, "usage", "markdown", "parts"}
+    fixed = {*FIRST, *LAST, "usage", "markdown", "parts", "v"}
     outputs: dict[str, None] = {}
     fields: dict[str, None] = {}
     counts: dict[str, None] = {}
-    for row in rows:
-        fields |= dict.fromkeys(name for name in row if name not in known)
+    for data in rows:
+        fields |= dict.fromkeys(name for name in data if name not in fixed)
+        row = read_row(data)
         if len(outputs) < _MAX_OUTPUTS:
-            outputs |= dict.fromkeys(_steps(row))
-        counts |= dict.fromkeys(p["output"] for p in _mappings(row.get("parts")) if "of" in p)
+            outputs |= dict.fromkeys(step.output for step in row.steps)
+        counts |= dict.fromkeys(part.output for part in row.parts if part.of is not None)
     return columns_of(outputs, fields, counts)
 
 
@@ -208,83 +244,58 @@ OF_COUNT = ("of", "not_stated", "undecided")
 
 def columns_of(
     outputs: Iterable[str], fields: Iterable[str], counts: Iterable[str] = ()
-) -> dict[str, Cell]:
+) -> dict[str, Column]:
     """The columns of a table: the answer, the outputs, of what their counts are, what else is kept, and the fields of the input."""
-    first: dict[str, Cell] = {name: partial(_text, name) for name in _FIRST}
-    last: dict[str, Cell] = {
-        **{name: partial(_text, name) for name in _TEXTS},
-        **{name: partial(_number, float, name) for name in _NUMBERS},
-        **{name: partial(_number, int, name, within="usage") for name in _TOKENS},
-        "error_type": partial(_text, "type", within="error"),
-        "error": partial(_text, "message", within="error"),
-    }
-    columns: dict[str, Cell] = {}
-    for cells in (
-        first,
-        {name: partial(_output, name) for name in islice(outputs, _MAX_OUTPUTS)},
-        {f"{name}_{key}": partial(_of_count, name, key) for name in counts for key in OF_COUNT},
-        last,
-        {name: partial(_text, name) for name in fields},
+    columns: dict[str, Column] = {}
+    for group in (
+        FIRST,
+        {name: _output(name) for name in islice(outputs, _MAX_OUTPUTS)},
+        {f"{name}_{key}": _of_count(name, key) for name in counts for key in OF_COUNT},
+        LAST,
+        {name: _field(name) for name in fields},
     ):
-        for name, cell in cells.items():
+        for name, column in group.items():
             # An output or a field of the input may have the name of a fixed column.
-            shown = name
-            while shown in columns or (shown in last and cells is not last):
-                shown += "_"
-            columns[shown] = cell
+            label = name
+            while label in columns or (label in LAST and group is not LAST):
+                label += "_"
+            columns[label] = column
     return columns
 
 
-def _steps(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The steps of a row by their outputs."""
-    steps = row.get("steps")
-    # A failed row may have a field of the input of this name.
-    return {e["output"]: e for e in _mappings(steps) if isinstance(e.get("output"), str)}
-
-
-def _mappings(value: Any) -> Iterator[Mapping[str, Any]]:
-    yield from (e for e in value if isinstance(e, Mapping)) if isinstance(value, list) else ()
-
-
-def _output(name: str, row: Mapping[str, Any]) -> Any:
+def _output(name: str) -> Column:
     """The value of an output; without one, what became of it."""
-    step = _steps(row).get(name)
-    if step is None:
-        return None
-    state, value = step.get("state", "found"), step.get("value")
-    if state not in ("found", "degraded"):
-        return "nothing found" if state == "nothing" else state
-    if isinstance(value, list):
-        named = _of_count(name, "value", row)
-        if isinstance(named, list) and all(isinstance(each, str) for each in named):
-            value = named  # rows by what they are called
-        value = "; ".join(map(str, value))
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+    def read(row: ResultRow) -> Any:
+        step = next((each for each in row.steps if each.output == name), None)
+        if step is None:
+            return None
+        if step.state != "found":
+            return "nothing found" if step.state == "nothing" else step.state
+        value: Any = step.value
+        if isinstance(value, list):
+            named = next((part.value for part in row.parts if part.output == name), None)
+            if isinstance(named, list) and all(isinstance(each, str) for each in named):
+                value = named  # rows by what they are called
+            value = "; ".join(map(str, value))
+        return _encodable(value) if isinstance(value, str) else value
+
+    return Column(str, read)
 
 
-def _of_count(name: str, key: str, row: Mapping[str, Any]) -> Any:
-    parts = _mappings(row.get("parts"))
-    return next((part.get(key) for part in parts if part.get("output") == name), None)
+def _of_count(name: str, key: str) -> Column:
+    return Column(
+        str, lambda row: next((getattr(p, key) for p in row.parts if p.output == name), None)
+    )
 
 
-def _value(row: Mapping[str, Any], name: str, within: str | None) -> Any:
-    whole = row if within is None else row.get(within)
-    return whole.get(name) if isinstance(whole, Mapping) else None
-
-
-def _number(
-    kind: type[int] | type[float], name: str, row: Mapping[str, Any], *, within: str | None = None
-) -> int | float | None:
-    """The number of a cell; None if it is not a number or exceeds the column type."""
-    value = _value(row, name, within)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return kind(value) if is_number and abs(value) < 2**63 else None
-
-
-def _text(name: str, row: Mapping[str, Any], *, within: str | None = None) -> str | None:
-    """Text unchanged, other values as JSON; lone surrogates are replaced."""
-    value = _value(row, name, within)
+def _text(value: Any) -> str | None:
+    """Text unchanged, other values as JSON."""
     if value is None:
         return None
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _encodable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _encodable(text: str) -> str:
+    """A text without lone surrogates."""
     return text.encode("utf-8", "replace").decode()

@@ -143,8 +143,8 @@ def test_failed_and_malformed_results_are_failures() -> None:
     assert [record.score for record in found] == [0.0] * 4
     assert found[0].error == "ExecutionError: step 'a' failed"
     assert found[1].error == "the row has no answer"
-    assert (found[2].error or "").startswith("not a row of results: steps: ")
-    assert "usage.input_tokens" in (found[3].error or "")
+    assert (found[2].error or "").startswith("not a row of results: steps ")
+    assert "usage: input_tokens" in (found[3].error or "")
     assert model.requests == []
 
 

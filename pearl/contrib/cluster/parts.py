@@ -18,7 +18,8 @@ from pearl.data.storage import OutputFolder, StoredFile
 from pearl.documents.digest import text_sha256
 from pearl.dsl.parser import parse
 from pearl.errors import UsageError
-from pearl.runs.export import Cell, arrow_type, check_format, column_types, columns_of
+from pearl.interpreter.row import read_row
+from pearl.runs.export import arrow_type, check_format, columns_of
 from pearl.runs.extraction import field_cells, field_columns, fields_of_plan, record_of
 from pearl.runs.tasks import PASSED_ON
 
@@ -50,13 +51,14 @@ class Parts:
         parsed = parse(plan)
         outputs = dict.fromkeys(step.output for step in parsed.steps)
         given = ["parameters"] if parsed.parameters else []
-        self._columns: dict[str, Cell] = columns_of(outputs, ("record", *given, *PASSED_ON))
+        self._columns = columns_of(outputs, ("record", *given, *PASSED_ON))
         work = json.dumps({**settings, "plan": text_sha256(plan)}, sort_keys=True)
         self._work = json.loads(work)
         self._fields = fields_of_plan(plan)
         self._types = types = dict[str, type](key=str)
         of_fields = (each for field in self._fields for each in field_columns(field, "parquet"))
-        for name, kind in (*column_types(self._columns).items(), *of_fields):
+        of_rows = ((name, column.kind) for name, column in self._columns.items())
+        for name, kind in (*of_rows, *of_fields):
             while name in types:  # an output may be called `key`, a field `status`
                 name += "_"
             types[name] = kind
@@ -125,10 +127,10 @@ class Parts:
         if status == "unfinished":  # it has no result; the next run begins it again
             return
         self.statuses[status] += 1
-        record = record_of(row)
+        record, read = record_of(row), read_row(row)
         cells = [
             key[: _KEY.itemsize].hex(),
-            *(cell(row) for cell in self._columns.values()),
+            *(column.read(read) for column in self._columns.values()),
             *(
                 cell
                 for f in self._fields

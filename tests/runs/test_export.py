@@ -1,0 +1,57 @@
+"""Tables of results: every column has what rows say, under any names and of any types."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+from io import StringIO
+from typing import Any
+
+from pearl import Document, Pearl
+from pearl.errors import DataError
+from pearl.llm.backends.scripted import Scripted
+from pearl.runs.executors import Outcome, Task
+from pearl.runs.export import FIRST, LAST, write_table
+from pearl.trace import Trace
+
+LATE = """\
+1. rows = SPLIT(CTX, "record") : One row each
+2. late = WHERE(rows, "Date", "after", "2023-01-01") : Those
+3. n = COUNT(late) : How many"""
+WHY = '1. why = FIND_REASON(CTX, "it leaked") : Find it'
+VISITS = Document("Date: 03/02/2023 || A: x\nDate: 04/05/2022 || A: y\n", "visits.txt")
+
+
+def table(*rows: dict[str, Any]) -> list[dict[str, str]]:
+    """The lines of the CSV of rows."""
+    file = StringIO(newline="")
+    write_table(lambda: rows, file, "csv")
+    return list(csv.DictReader(StringIO(file.getvalue(), newline="")))
+
+
+def run(plan: str, reply: str = "") -> dict[str, Any]:
+    answer = asyncio.run(Pearl(Scripted(lambda _: reply)).execute(plan, VISITS))
+    return {"id": "1", **answer.to_dict()}
+
+
+def test_no_column_is_empty_in_every_row_of_a_run_with_all_there_is() -> None:
+    failed = Outcome(Task("2", question="Who?"), None, DataError("no server"), Trace())
+    counted, quoted = (
+        run(LATE),
+        run(WHY, "It did.\n\n> Date: 03/02/2023\n\n> It leaked, it is said."),
+    )
+    lines = table(counted, {**quoted, "question": "Why?"}, dict(failed.to_dict()))
+    empty = [name for name in (*FIRST, *LAST) if not any(line[name] for line in lines)]
+    assert not empty
+    assert [line["n"] for line in lines] == ["1", "", ""]
+    assert lines[2]["error"] == "no server"
+
+
+def test_outputs_and_fields_of_the_input_keep_their_names_beside_fixed_columns() -> None:
+    steps = [{"output": "status", "value": ["a", "b"]}, {"output": "n", "state": "nothing"}]
+    (line,) = table(
+        {"id": 7, "status": "answered", "steps": steps, "name": "x", "copy": [1], "gold": "A", "usage": {"input_tokens": 2**70}}
+    )  # fmt: skip
+    assert (line["status"], line["status_"], line["n"]) == ("answered", "a; b", "nothing found")
+    assert (line["name"], line["copy"], line["gold"]) == ("x", "[1]", "A")
+    assert (line["id"], line["input_tokens"], "v" in line) == ("7", "", False)
