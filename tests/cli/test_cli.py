@@ -104,23 +104,6 @@ def test_plan_then_execute(pearl: Terminal) -> None:
     assert pearl("fmt", "--check", "mine.plan") == ""
 
 
-def test_tasks_take_plans_paths_and_questions(pearl: Terminal) -> None:
-    rows = [
-        {"id": 1, "plan": PLAN, "document": STORY},
-        {"id": 2, "plan_path": "why.plan", "document_path": "story.txt"},
-        {"id": 3, "question": "Why did Nils sell the boat?", "document": STORY},
-        {"id": 4, "plan": PLAN},
-        {"id": 5, "plan": "1. a = NOPE(CTX) : x", "document": STORY},
-    ]
-    Path("t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    out = pearl("execute", "--tasks", "t.jsonl", "--json", code=1)
-    got = [json.loads(line) for line in out.splitlines()]
-    assert [row["status"] for row in got] == ["answered"] * 3 + ["failed"] * 2
-    assert [row["id"] for row in got] == ["1", "2", "3", "4", "5"]
-    assert "t.jsonl:4" in got[3]["error"]["message"]
-    assert "unknown-action" in got[4]["error"]["message"]
-
-
 def test_a_private_file_is_private_while_it_is_replaced(tmp_path: Path) -> None:
     target = tmp_path / "o.jsonl"
     target.touch(mode=0o600)

@@ -28,25 +28,6 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_folder_is_asked_as_one_and_the_answer_names_file_place_and_rank(
-    pearl: Terminal, corpus: Path
-) -> None:
-    asked = ("ask", "Who sold the boat?", "reports", "--together", "--window", "2000")
-    answer = json.loads(pearl(*asked, "--max-output-tokens", "100", "--json"))
-    first = answer["evidence"][0]
-    text = Path("reports/a.txt").read_text()
-    assert first["source"] == "a.txt"
-    assert text[first["start"] : first["end"]] == "Nils sold the boat in June."
-    assert min(first["ranks"].values()) == 1
-    assert 0 < answer["coverage"] < 1
-
-
-def test_standard_input_is_a_document_of_it(pearl: Terminal, corpus: Path) -> None:
-    asked = ("ask", "Who moved to Bergen?", "reports/b.txt", "-", "--together", "--json")
-    answer = json.loads(pearl(*asked, stdin=b"He moved to Bergen."))
-    assert {each["source"] for each in answer["evidence"]} >= {"<stdin>"}
-
-
 PLAN = """\
 1. found = RETRIEVE(CTX, "sold the boat", 2) : Search for the sale
 2. n = COUNT(found) : Count the passages
@@ -115,24 +96,6 @@ def test_a_plan_is_run_over_a_corpus_once(pearl: Terminal, plan: str) -> None:
     events = [json.loads(line) for line in Path("t.jsonl").read_text().splitlines()]
     (retrieved,) = [event for event in events if event["event"] == "retrieved"]
     assert retrieved["passages"][0]["document"] == "a.txt"
-
-
-def test_rows_over_a_corpus_are_kept_and_it_is_one_document_when_they_are_made_again(
-    pearl: Terminal, plan: str
-) -> None:
-    asked = ("execute", plan, "reports", "--together", "-o", "out.jsonl")
-    pearl(*asked, "--trace", "t.jsonl")
-    (row,) = map(json.loads, Path("out.jsonl").read_text().splitlines())
-    assert (row["id"], row["answer"]) == ("reports", "2")
-    assert "retrieved" in Path("t.jsonl").read_text()
-    pearl(*asked)
-    assert "1 of them from earlier runs" in pearl.talk
-    (run,) = json.loads(pearl("runs", "list", "--json"))
-    Path("out.jsonl").unlink()
-    pearl("runs", "resume", run["id"], "--yes")
-    assert json.loads(Path("out.jsonl").read_text()) == row
-    pearl("execute", plan, "reports", "-o", "each.jsonl")
-    assert len(Path("each.jsonl").read_text().splitlines()) == 2
 
 
 def test_a_run_over_a_corpus_that_has_changed_is_not_gone_on_with(

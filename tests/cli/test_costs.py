@@ -89,16 +89,6 @@ def test_a_dry_run_is_of_what_is_left(pearl: Terminal, openai_server: Server) ->
     assert "Left out, because they have a row already: 1" in out
 
 
-def test_the_dry_run_beside_the_bill(pearl: Terminal, openai_server: Server) -> None:
-    openai_server.on("", "rotten hull")
-    args = ["execute", "why.plan", "story.txt", *on(openai_server), "--price", "input=2,output=8"]
-    dry = json.loads(pearl(*args, "--dry-run", "--json"))
-    assert openai_server.requests == []
-    pearl(*args)
-    assert dry["total"]["calls"] == {"least": 2, "most": 2}
-    assert pearl.talk.splitlines()[-1] == "spent 2 calls, 200 + 4 tokens (128 cached), $0.0004"
-
-
 def test_a_limit_ends_the_run_and_keeps_what_is_done(
     pearl: Terminal, openai_server: Server, tmp_path: Path
 ) -> None:
@@ -148,12 +138,6 @@ def test_a_bug_after_a_paid_call_tells_what_was_spent(
     assert bug.startswith("pearl: a bug in PEARL at test_costs.py:")
     assert bug.endswith(": IndexError: tuple index out of range")
     assert "PYTHONDEVMODE=1" in mend
-
-
-def test_time_is_up(pearl: Terminal, openai_server: Server) -> None:
-    openai_server.delay_s = 20
-    pearl("execute", "why.plan", "story.txt", *on(openai_server), "--max-time", "0.3", code=7)
-    assert "--max-time: the limit of 0.3 s is over" in pearl.talk
 
 
 def test_writes_to_the_cache_are_billed_and_kept(pearl: Terminal, openai_server: Server) -> None:
@@ -208,3 +192,13 @@ def test_what_a_server_refused_for_its_rate_is_told_once(
 
     pearl(*args)
     assert "(429)" not in pearl.talk
+
+
+def test_a_dry_run_tells_what_is_unknown_what_limits_end_and_what_cannot_be_run(
+    pearl: Terminal,
+) -> None:
+    assert "Tasks without a plan: 1" in pearl("ask", "Why?", "story.txt", "--dry-run")
+    args = ("execute", "why.plan", "story.txt", "--dry-run", "--max-output-tokens", "10")
+    assert "The limits may end the run early: --max-calls" in pearl(*args, "--max-calls", "1")
+    assert "The limits may" not in pearl(*args, "--max-calls", "2")
+    assert "1 cannot be run" in pearl(*args[:3], "absent.txt", "--dry-run", code=1)

@@ -94,14 +94,12 @@ def test_a_plan_over_the_documents_of_the_data(pearl: Terminal) -> None:
     assert (one["reference"], several.get("reference")) == ("It rotted.", None)
 
 
-def test_a_text_of_many_rows_is_taken_once(pearl: Terminal) -> None:
-    rows = [{"id": f"q{i}", "question": QUESTION, "document": STORY} for i in range(3)]
-    write("d.jsonl", *rows)
-    pearl("execute", "why.plan", "--data", "d.jsonl", "--out", "once.jsonl")
-    assert [(row["id"], row["document"]) for row in rows_of("once.jsonl")] == [("q0", "q0")]
-    write("t.jsonl", *rows, {**rows[0], "id": "other", "document": f"{STORY} More."})
-    pearl("execute", "--tasks", "t.jsonl", "--out", "each.jsonl")
-    assert [row["document"] for row in rows_of("each.jsonl")] == ["q0", "q0", "q0", "other"]
-
-
 # --- real data --------------------------------------------------------------------------------
+
+
+def test_a_question_without_a_plan_has_a_row_with_the_replies(pearl: Terminal) -> None:
+    write("q.jsonl", {"question": QUESTION}, {"question": "Who?"})
+    Path("rules.json").write_text('[{"match": ".", "reply": "I would rather not."}]', "utf-8")
+    args = ("--model", "scripted:rules.json", "--limit", "1")
+    (row,) = rows_in(pearl("plan", "--data", "q.jsonl", *args, code=1))
+    assert (row["status"], row["replies"][0]) == ("failed", "I would rather not.")

@@ -118,6 +118,33 @@ def test_pipes_empty_files_and_stdout_are_written_to(pearl: Terminal) -> None:
     assert QUESTION.encode() in reader.communicate()[0]
 
 
+# --- in Python --------------------------------------------------------------------------------
+
+
+# --- what is said where something else was meant -------------------------------------------------
+
+
+def test_a_wrong_value_is_told_with_the_place_that_says_it(
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("pearl.toml").write_text('concurrency = "many"\n', encoding="utf-8")
+    pearl("execute", "why.plan", "story.txt", code=2)
+    assert f"{Path('pearl.toml').resolve()}: Invalid value for 'concurrency': 'many'" in pearl.talk
+    monkeypatch.setenv("PEARL_CONCURRENCY", "few")
+    pearl("execute", "why.plan", "story.txt", code=2)
+    assert "pearl: Invalid value for PEARL_CONCURRENCY: 'few'" in pearl.talk
+    pearl("execute", "why.plan", "story.txt", "--concurrency", "no", code=2)
+    assert "pearl: Invalid value for '--concurrency': 'no'" in pearl.talk
+
+
+def test_rows_are_written_as_a_workbook(pearl: Terminal) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    Path("rows.plan").write_text('1. lines = SPLIT(CTX, "sentence") : Split\n')
+    pearl("execute", "rows.plan", "story.txt", "-o", "rows.xlsx")
+    sheet = openpyxl.load_workbook("rows.xlsx")["rows"]
+    assert any("rotten" in str(cell) for row in sheet.values for cell in row)
+
+
 def test_cells_are_not_computed(pearl: Terminal) -> None:
     texts = ["=HYPERLINK(1)", "+1+1", "-5", "-1+cmd", "@SUM(1)", "\tx", "plain", "1e5", "＝1"]
     write("t.jsonl", *(asked(f"{n}", reference=text) for n, text in enumerate(texts)))
@@ -135,42 +162,14 @@ def test_cells_are_not_computed(pearl: Terminal) -> None:
     assert references() == [text if text in inert else f"'{text}" for text in texts]
 
 
-# --- in Python --------------------------------------------------------------------------------
-
-
-# --- what is said where something else was meant -------------------------------------------------
-
-
-def test_many_failures_bring_the_help_of_the_first(pearl: Terminal) -> None:
-    write("q.jsonl", *[{"question": QUESTION, "document_path": "../secret.txt"}] * 2)
-    help = "  help: --allow-outside permits it, if you trust the data\n"
-    pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", code=1)
-    assert pearl.talk.endswith(help)
-    pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", "--allow-outside", "--force")
-    pearl("execute", "--tasks", "q.jsonl", "--out", "rows.jsonl", code=1)
-    assert pearl.talk.endswith(help)
-
-
-def test_answers_of_tasks_stand_below_their_questions_and_documents(pearl: Terminal) -> None:
-    Path("other.txt").write_text(STORY, encoding="utf-8")
-    write(
-        "q.jsonl",
-        {"question": QUESTION, "document_path": "story.txt"},
-        {"id": "second", "question": "Who rang?", "document_path": "other.txt"},
-    )
-    out = pearl("execute", "--tasks", "q.jsonl")
-    assert f"== 1: story.txt: {QUESTION}\n" in out
-    assert "== second: other.txt: Who rang?\n" in out
-
-
-def test_a_wrong_value_is_told_with_the_place_that_says_it(
-    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
+def test_tasks_are_run_over_the_documents_of_their_rows_else_over_those_that_are_named(
+    pearl: Terminal,
 ) -> None:
-    Path("pearl.toml").write_text('concurrency = "many"\n', encoding="utf-8")
-    pearl("execute", "why.plan", "story.txt", code=2)
-    assert f"{Path('pearl.toml').resolve()}: Invalid value for 'concurrency': 'many'" in pearl.talk
-    monkeypatch.setenv("PEARL_CONCURRENCY", "few")
-    pearl("execute", "why.plan", "story.txt", code=2)
-    assert "pearl: Invalid value for PEARL_CONCURRENCY: 'few'" in pearl.talk
-    pearl("execute", "why.plan", "story.txt", "--concurrency", "no", code=2)
-    assert "pearl: Invalid value for '--concurrency': 'no'" in pearl.talk
+    failed = {"id": "f", "status": "failed", "error": {"message": "no plan"}, "question": "Why?"}
+    write("q.jsonl", {"question": QUESTION}, failed)
+    pearl("execute", "--tasks", "q.jsonl", "--out", "rows.jsonl", code=1)
+    assert "  help: name them: pearl execute --tasks q.jsonl DOC..." in pearl.talk
+    (_, second) = rows_of("rows.jsonl")
+    assert second["error"]["message"].endswith("the plan of this row failed: no plan")
+    pearl("execute", "--tasks", "q.jsonl", "story.txt", "--out", "more.jsonl", code=1)
+    assert [row["status"] for row in rows_of("more.jsonl")] == ["answered", "failed"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pearl.actions.library import library_text, load_library
-from tests.cli.terminal import PLAN, QUESTION, STORY, Terminal, asked, rows_of, write
+from tests.cli.terminal import QUESTION, STORY, Terminal, asked, rows_of, write
 
 # --- what is read -----------------------------------------------------------------------------
 
@@ -111,14 +111,6 @@ def test_a_plan_for_another_library_fails_alone(pearl: Terminal) -> None:
     first, second = rows_of("rows.jsonl")
     assert (first["status"], second["status"]) == ("answered", "failed")
     assert "another library, 'medical'" in second["error"]["message"]
-
-
-def test_tasks_that_do_not_say_a_library_run_and_it_is_noted(pearl: Terminal) -> None:
-    write("t.jsonl", {"id": "a", "plan": PLAN, "document": STORY})
-    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl")
-    assert "t.jsonl does not say which library its plans were written for; 'seed'" in pearl.talk
-    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl", "--library", "seed")
-    assert "does not say" not in pearl.talk
 
 
 # --- what was meant ---------------------------------------------------------------------------

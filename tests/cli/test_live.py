@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -145,19 +144,6 @@ def test_ctrl_c_leaves_the_terminal_as_it_was(openai_server: Server, tmp_path: P
     assert child.terminal.has_cursor
     assert "1. reason" not in screen
     assert not any(word in screen for word in ("Traceback", "a bug in PEARL"))
-
-
-@pytest.mark.slow
-def test_what_programs_read_has_nothing_of_it(openai_server: Server, tmp_path: Path) -> None:
-    held = Held(openai_server, *[Canned(completion(LEAKED)) for _ in range(2)])
-    held.let_go()
-    held.let_go()
-    command = ("execute", "why.plan", "story.txt", "--json")
-    with on_a_terminal(openai_server, tmp_path, *command, width=200, height=100) as child:
-        screen = child.last()
-    data = json.loads(screen[screen.index("{\n") : screen.rindex("\n}") + 2])
-    assert data["status"] == "answered"
-    assert data["answer"] == "It leaked."
 
 
 # --- as drawn -------------------------------------------------------------------------------------

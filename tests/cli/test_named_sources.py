@@ -50,22 +50,6 @@ def test_a_plan_runs_over_sources_alone_and_all_forms_name_them(pearl: Terminal)
     assert costs["total"]["input_tokens"]["least"] > rules / 6
 
 
-def test_each_document_and_each_row_is_read_beside_the_sources(pearl: Terminal) -> None:
-    step = '4. said = FIND(CTX, "the dog ran away") : The letter\n'
-    Path("c.plan").write_text(PLAN + step)
-    Path("rows.csv").write_text(
-        'document\n"The dog ran away at noon."\n"Later the dog ran away."\n'
-    )
-    pearl("execute", "c.plan", "--data", "rows.csv", *GIVEN, "--out", "o.jsonl")
-    rows = [json.loads(line) for line in Path("o.jsonl").read_text().splitlines()]
-    said = [{e["text"] for e in row["evidence"]} for row in rows]
-    assert [SUBJECTS["refunds"] in each for each in said] == [True, True]
-    assert ["The dog ran away at noon." in said[0], "Later the dog ran away." in said[1]] == [
-        True,
-        True,
-    ]
-
-
 def test_a_settings_file_names_sources_for_many_plans(pearl: Terminal) -> None:
     table = '[sources.{0}]\npath = "{0}"\ndescription = "the {0}"\n'
     Path("own.toml").write_text("".join(map(table.format, ("rules", "reports", "cache"))))

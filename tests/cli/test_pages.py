@@ -64,18 +64,3 @@ def test_page_and_terminal_count_the_same_calls_and_tokens(
     assert len(openai_server.requests) == n_calls
     page, terminal = counts()  # both replies are cached
     assert page == terminal == ("0", "", "0", "0", "0")
-
-
-@pytest.mark.usefixtures("_no_waits")
-def test_calls_of_a_failed_plan_are_counted(pearl: Terminal, openai_server: Server) -> None:
-    openai_server.next(*["503"] * 9)
-    args = ["--model", "openai:test-model", "--page", "p.html", "--price", "input=2,output=8"]
-    pearl("ask", "Why?", "story.txt", *args, "--base-url", openai_server.url, code=5)
-    n = len(openai_server.requests)
-    assert f"spent {n} calls ({n} failed)" in pearl.talk
-    assert f"calls{n} ({n} failed)" in Page(Path("p.html").read_text("utf-8")).text
-    refused = ["--base-url", "http://127.0.0.1:9/v1", "--force"]
-    pearl("ask", "Why?", "story.txt", *args, *refused, code=5)
-    assert "spent 0 calls, 0 + 0 tokens" in pearl.talk
-    assert "billed" not in pearl.talk
-    assert "calls0" in Page(Path("p.html").read_text("utf-8")).text

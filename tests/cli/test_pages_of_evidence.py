@@ -45,6 +45,9 @@ def test_boxes_are_added_on_request(pearl: Terminal, report: Path) -> None:
     report.rename("reports/report.pdf")
     row = json.loads(pearl("ask", WHY, "reports", "--together", "--json", "--boxes"))
     assert passages(row)[0]["boxes"] == passage["boxes"]
+    pearl("execute", "why.plan", "reports/report.pdf", "--out", "rows.jsonl", "--boxes")
+    row = json.loads(Path("rows.jsonl").read_text("utf-8"))
+    assert [box["page"] for box in passages(row)[0]["boxes"]] == [2, 2]
 
 
 def test_a_stored_run_is_viewed_as_it_read_its_documents(pearl: Terminal, report: Path) -> None:

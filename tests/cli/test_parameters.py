@@ -91,16 +91,6 @@ def test_a_run_is_resumed_with_its_texts(pearl: Terminal) -> None:
     assert "rash" in Path("b.jsonl").read_text("utf-8")
 
 
-def test_rows_of_tasks_have_their_texts(pearl: Terminal) -> None:
-    task = {"plan": PLAN, "document": LETTER}
-    tasks = [{**task, "id": drug, "parameters": {"drug": drug}} for drug in ("warfarin", "aspirin")]
-    Path("t.jsonl").write_text("\n".join(map(json.dumps, tasks)), "utf-8")
-    out = pearl("execute", "--tasks", "t.jsonl", "--jsonl", *MODEL)
-    assert [json.loads(line)["parameters"]["drug"] for line in out.splitlines()] == ["warfarin", "aspirin"]  # fmt: skip
-    pearl("execute", "--tasks", "t.jsonl", "--set", "drug=a", code=2)
-    assert "--set and --tasks cannot be combined" in pearl.talk
-
-
 PLANNED = [
     {"match": r"Question: Why was \{drug\} stopped\?\n\nParameters, whose", "reply": PLAN.partition("1. ")[2].join(["1. ", ""])},
     *RULES,

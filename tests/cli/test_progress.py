@@ -18,7 +18,7 @@ from pearl.cli.progress import Reporter
 from pearl.llm import Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import Event, ModelProgressed, PlanAttempted, PlanFailed, StepFailed
-from tests.server import Canned, Seen, Server, completion, error
+from tests.server import Canned, Seen, Server, completion
 
 PLAN = 'New actions:\n- None\n\n1. reason = FIND_REASON(CTX, "the boat") : Find why it was sold\n'
 QUESTION = "Why did Ada sell the boat?"
@@ -99,25 +99,6 @@ def test_lines_say_what_is_done_and_the_plan_comes_before_its_steps(
     assert "".join(said).count("1. reason = ") == 1
 
 
-@pytest.mark.slow
-def test_a_plan_that_is_mended_and_a_wait_are_told(openai_server: Server, tmp_path: Path) -> None:
-    slow = Canned(error("slow down"), 429, {"retry-after": "1"})
-    held = Held(
-        openai_server, Canned(completion("1. a = FIND_TREASURE(CTX) : x")), slow,
-        Canned(completion(PLAN)), Canned(completion(LEAKED)),
-    )  # fmt: skip
-    said: list[str] = []
-    with asking(openai_server, tmp_path, "--json") as child:
-        assert child.stderr
-        assert child.stdout
-        for wanted in ("(attempt 1)", "(attempt 2)", "waits 1 s, retry 1 of ", "step 1 of 1"):
-            until(child.stderr.readline, wanted, said)
-            held.let_go()
-        assert b'"It leaked."' in child.stdout.read()
-        assert child.wait() == 0
-    assert "1. reason" not in "".join(said), "--json is for programs"
-
-
 def test_what_has_ended_is_not_said_to_go_on() -> None:
     def asked(reporter: progress.Reporter, id: str) -> None:
         reporter(id, ModelProgressed(purpose="plan", phase="asked"))
@@ -133,15 +114,6 @@ def test_what_has_ended_is_not_said_to_go_on() -> None:
     for ended in (PlanFailed(n_attempts=5), attempted):
         assert "writing" not in line(ended)
     assert "1 problem in attempt 1" in line(attempted.model_copy(update={"diagnostics": ("no",)}))
-
-
-def test_of_several_tasks_the_one_is_told_that_does_the_same_for_the_longest() -> None:
-    reporter = progress.Reporter(3)
-    for id in ("a", "b", "a"):
-        reporter(id, ModelProgressed(purpose="question", phase="asked"))
-    assert "a: reading the question" in reporter._line()
-    reporter("a", ModelProgressed(purpose="plan", phase="asked"))
-    assert "b: reading the question" in reporter._line()
 
 
 @pytest.mark.parametrize("total", [1, 2])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pearl.evals.log import read_log
 from tests.cli.terminal import Terminal
 
 PLAN = """\
@@ -51,15 +52,6 @@ def test_rows_say_what_they_are(pearl: Terminal, folder: Path) -> None:
     assert "  1 answer with nothing found\n" in pearl.talk
 
 
-def test_people_read_it(pearl: Terminal, folder: Path) -> None:
-    said = pearl("execute", "count.plan", "hedge.txt", "--model", "scripted:rules.json", code=1)
-    assert said.startswith("undecided: step 'animals': the reply cannot be read as a list: ")
-    said = pearl("execute", "count.plan", "empty.txt", "--model", "scripted:rules.json", "-v")
-    assert "\nNothing found.\n" in said
-    assert "\nAnswer\n0\n" in said
-    assert "\nEvidence: none; step 'animals' found nothing\n" in said
-
-
 def test_what_had_finished_when_a_step_failed_is_shown(pearl: Terminal, folder: Path) -> None:
     Path("two.plan").write_text(
         '1. a = FIND(CTX, "a dog") : One\n2. b = EVALUATE(CTX, "divide(1, 0)") : Two\n'
@@ -70,3 +62,31 @@ def test_what_had_finished_when_a_step_failed_is_shown(pearl: Terminal, folder: 
     assert "a = FIND" in said
     assert "finished steps:" in pearl.talk
     assert "step 'b'" in pearl.talk
+
+
+def test_an_evaluation_counts_them_as_what_they_are(pearl: Terminal, folder: Path) -> None:
+    """One that found nothing is an answer; one that is undecided is none, be it run before or now."""
+    said = {"three": "a dog", "hedge": "There is no mention of animals", "empty": "Nothing found."}
+    rows = [
+        {"id": name, "question": "Which?", "document_path": f"{name}.txt", "reference": reference}
+        for name, reference in said.items()
+    ]
+    plan = Path("list.plan").read_text("utf-8")
+    Path("tasks.jsonl").write_text(
+        "".join(json.dumps({**row, "plan": plan}) + "\n" for row in rows), encoding="utf-8"
+    )
+    Path("data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    planned = {"match": "New actions", "reply": plan}
+    Path("rules.json").write_text(json.dumps([planned, *RULES]), encoding="utf-8")
+    args = ("--model", "scripted:rules.json", "--scorer", "f1")
+    pearl("execute", "--tasks", "tasks.jsonl", *args[:2], "--out", "rows.jsonl", code=1)
+    pearl("eval", "--results", "rows.jsonl", *args, "-o", "results.log", code=1)
+    pearl("eval", "--data", "data.jsonl", *args, "--methods", "pearl", "-o", "data.log", code=1)
+    for log in ("results.log", "data.log"):
+        records = {record.sample: record for record in read_log(log).records}
+        assert {name: (r.status, r.score) for name, r in records.items()} == {
+            "three": ("answered", 1.0), "hedge": ("failed", 0.0), "empty": ("answered", 1.0),
+        }  # fmt: skip
+        why = records["hedge"].error or ""
+        assert why.startswith("undecided: step 'animals'")
+        assert "behind '- '" in why

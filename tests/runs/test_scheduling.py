@@ -145,17 +145,6 @@ def test_failure_comes_after_earlier_results() -> None:
 # --- in_order, in groups ----------------------------------------------------------------------
 
 
-def test_items_of_a_group_are_started_together() -> None:
-    work = Work()
-
-    async def main() -> list[int]:
-        found = in_order(range(12), work, 1, ahead=6, group=lambda i: i % 2)
-        return [result async for result in found]
-
-    assert asyncio.run(main()) == [2 * i for i in range(12)]
-    assert work.begun == [0, 2, 4, 6, 1, 3, 5, 7, 9, 11, 8, 10]
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=20),
     st.integers(1, 4),
@@ -192,18 +181,6 @@ def test_groups_neither_lose_nor_reorder_results(
 
     assert asyncio.run(main()) == list(range(len(items)))
     assert most <= n
-
-
-def test_slow_first_item_does_not_block_others() -> None:
-    work = Work({0: 0.05})
-
-    async def main() -> list[int]:
-        results = in_order(range(9), work, 2, ahead=9)
-        first = await anext(results)
-        assert len(work.begun) == 9
-        return [first, *[result async for result in results]]
-
-    assert asyncio.run(main()) == [2 * i for i in range(9)]
 
 
 def test_stopping_starts_nothing_and_keeps_results() -> None:

@@ -21,7 +21,6 @@ from pearl.data.domains import Source, read_samples
 from pearl.errors import BudgetError, DataError, StoreError, UsageError
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.prices import Price
-from pearl.runs import tasks as pearl_tasks
 from pearl.runs.executors import Resources, Task, Unit
 from pearl.runs.session import Watcher
 from pearl.runs.store import RunSpec, Store
@@ -251,15 +250,6 @@ def test_resume_with_other_settings_is_refused(folder: Path, asked: pearl.Pearl)
         pearl.Session(asked).resume(done.id)
 
 
-def test_tasks_that_cannot_be_stored_are_passed_again(folder: Path, asked: pearl.Pearl) -> None:
-    session = pearl.Session(asked, store="kept")
-    own = [Task("a", lambda: pearl.Document("She left. It rained."), plan=PLAN)]
-    done = pearl.run(session.run(own))
-    with pytest.raises(UsageError, match="has no tasks"):
-        session.resume(done.id)
-    assert pearl.run(session.resume(done.id, own)).status == "done"
-
-
 @pytest.mark.parametrize("row", [{}, {"id": 5}, "x", {"id": "a", "path": "x", "rm": "-rf"}])
 def test_invalid_tasks_of_a_store_are_refused(folder: Path, asked: pearl.Pearl, row: Any) -> None:
     spec = RunSpec((), {"command": "session"}, {}, work={"tasks": [row]})
@@ -271,24 +261,6 @@ def test_invalid_tasks_of_a_store_are_refused(folder: Path, asked: pearl.Pearl, 
     (folder / "kept").chmod(0o777)
     with pytest.raises(StoreError, match="other users may write to it"):
         session.resume(id)
-
-
-def test_document_of_several_tasks_is_read_once(
-    folder: Path, asked: pearl.Pearl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded: list[object] = []
-    load = pearl_tasks.load
-    monkeypatch.setattr(
-        pearl_tasks, "load", lambda *a, **b: loaded.append(a) or load(*a, **b)  # type: ignore[func-returns-value]
-    )  # fmt: skip
-    rows = [
-        {"id": i, "plan": PLAN.replace("she", f"she {i}"), "document_path": "d0.txt"}
-        for i in range(4)
-    ]
-    Path("tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    session = pearl.Session(asked, store="kept", price=PRICE)
-    assert pearl.run(session.run(pearl_tasks.TaskFile("tasks.jsonl"))).n_rows == 4
-    assert len(loaded) == 1
 
 
 @dataclass(frozen=True)
@@ -355,20 +327,6 @@ def test_limits_need_a_price_and_a_suitable_executor(
         pearl.run(pearl.Session(asked, max_calls=1, executor="batch").run([]))
     with pytest.raises(UsageError, match="does not exist"):
         pearl.Session(asked, shard="3/2")
-
-
-def test_session_without_a_store_uses_replies_of_its_client(
-    folder: Path, openai_server: Server
-) -> None:
-    openai_server.on("", "it rained")
-    with Store.open(folder / "replies") as store:
-        keeping = pearl.Pearl("openai:test-model", base_url=openai_server.url, replies=store)
-        pearl.run(pearl.Session(keeping).run(tasks()[:1]))
-        n_asked = len(openai_server.requests)
-        assert n_asked == 2
-        pearl.run(pearl.Session(keeping).run(tasks()[:1]))
-        assert len(openai_server.requests) == n_asked
-        pearl.run(keeping.aclose())
 
 
 def test_extra_that_is_not_json_is_refused_before_any_call(

@@ -34,11 +34,3 @@ def test_a_recorded_answer_is_labelled_and_its_quotes_are_in_the_story(pearl: Te
     assert answer["status"] == "answered"
     assert answer["evidence"]
     assert not answer["unverified_quotes"]
-
-
-def test_the_count_has_its_rows(pearl: Terminal) -> None:
-    pearl("demo", "--copy", ".", "--force")
-    pearl("execute", "crossings.plan", "crossings.csv", "--rows", "rows.csv")
-    rows = (pearl.folder / "rows.csv").read_text("utf-8").splitlines()[1:]
-    assert len(rows) == 4
-    assert all("rain" in row for row in rows)

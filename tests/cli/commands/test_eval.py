@@ -130,6 +130,8 @@ def test_prices_and_scorers_make_no_call(pearl: Terminal, served: Server) -> Non
     assert all(one.cost_usd for one in read_log("l").records)
     assert read_log("l").header.scorer == "f1"
     assert len(served.requests) == n_asked
+    pearl("eval", "--rescore", "l", "--scorer", "exact", "-o", "again")
+    assert read_log("again").header.scorer == "exact"
 
 
 def test_a_limit_ends_an_evaluation_and_fails_no_record(pearl: Terminal, served: Server) -> None:

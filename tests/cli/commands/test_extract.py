@@ -346,3 +346,13 @@ def test_a_question_is_answered_in_a_schema(pearl: Terminal, model: Server) -> N
     assert row["value"] == {"patient": "Maria Keller", "age": 54}
     jsonschema.validate({"id": "a", **row}, RESULTS)
     assert question in model.requests[0].prompt
+
+
+def test_the_plan_can_be_kept_and_run(pearl: Terminal, model: Server) -> None:
+    Path("fields.plan").write_text(pearl("extract", SCHEMA, "--show-plan"), encoding="utf-8")
+    assert not model.requests
+    pearl("check", "fields.plan")
+    pearl("execute", "fields.plan", "a.txt", "c.txt", "--out", "rows.jsonl", code=1)
+    [run] = json.loads(pearl("runs", "list", "--json"))
+    pearl("runs", "export", run["id"], "-o", "rows.csv")
+    assert [row["age"] for row in table("rows.csv")] == ["54", ""]

@@ -58,3 +58,21 @@ def test_what_had_no_reply_at_first_is_no_loss(pearl: Terminal) -> None:
     pearl("refine", "actions", "m.jsonl", code=1)
     assert "no question gave a draft, the library is the seeds" in pearl.talk
     assert "no server" in pearl.talk
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        ((*REFINE, "--max-actions", "1"), 1, "actions, more than --max-actions 1"),
+        ((*REFINE, "--max-tokens", "1"), 1, "tokens, more than --max-tokens 1"),
+    ],
+)
+def test_what_cannot_be_kept_or_given_is_told(
+    pearl: Terminal, args: tuple[str, ...], code: int, said: str
+) -> None:
+    text = "CONCAT(S1, S2, ...) : Join\nCOUNT(ITEMS) : Count\nFIND(CTX, X) : Find X\n"
+    Path("drafts.txt").write_text(text, "utf-8")
+    pearl(*args, code=code)
+    assert said in pearl.talk
+    assert ("no action is left that reads a text" in pearl.talk) == (code == 1)
+    assert Path("drafts.txt").read_text("utf-8") == text

@@ -37,12 +37,6 @@ def test_json_is_a_list_of_hits_in_order(pearl: Terminal) -> None:
     assert first["score"] > second["score"] > 0
 
 
-def test_no_match_is_an_empty_list_and_exit_code_1(pearl: Terminal) -> None:
-    assert search(pearl, "rows.jsonl", "zebra", code=1) == []
-    assert pearl.talk == "pearl: no passage matches the query\n"
-    assert pearl("search", "rows.jsonl", "zebra", code=1) == ""
-
-
 def test_people_are_shown_place_fields_and_passage_without_colours_in_a_pipe(
     pearl: Terminal,
 ) -> None:
