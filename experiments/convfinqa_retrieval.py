@@ -33,7 +33,7 @@ from retrieval.measures import (
     evaluate_retrieval,
 )
 
-from pearl.data.domains.finance import operands
+from pearl.contrib.finance.domain import operands
 from pearl.documents.document import Document
 from pearl.documents.numbers import read_quantity
 from pearl.documents.table import table_rows

@@ -40,8 +40,8 @@ from retrieval.tables import print_comparison, print_scores
 from pearl.actions.arithmetic.evaluation import PERCENT, POINTS, RATIO, Result, evaluate
 from pearl.actions.arithmetic.matching import Form, Rule, match
 from pearl.actions.arithmetic.program import ProgramError, parse
-from pearl.actions.native.evaluate import run as over
 from pearl.actions.values import Scalar
+from pearl.contrib.finance.evaluate import run as over
 from pearl.documents.numbers import read_quantity
 from pearl.documents.rows import Rows, document_rows
 

@@ -12,7 +12,7 @@ from pearl.dsl.nodes import print_action
 from pearl.dsl.parser import parse_action
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import DataError, Diagnostic, LibraryError, Span, suggest
-from pearl.plugins.files import find_data, read_data
+from pearl.plugins.files import all_data, find_data, read_data
 
 MAX_ACTIONS = 5_000  # maximum actions of a file; the largest published library has 143
 
@@ -20,13 +20,13 @@ _TOO_MANY = f"the file has more than {MAX_ACTIONS:,} actions"
 
 
 def library_names() -> tuple[str, ...]:
-    """Names of the shipped libraries."""
-    folder = find_data("actions")
-    return tuple(sorted(path.stem for path in folder.glob("*.actions"))) if folder else ()
+    """Names of the installed libraries."""
+    paths = (path for folder in all_data("actions") for path in folder.glob("*.actions"))
+    return tuple(sorted({path.stem for path in paths}))
 
 
 def load_library(name_or_path: str | Path | ActionLibrary) -> ActionLibrary:
-    """Load a shipped library by name (`seed`, `quality`, ...) or an action file by path; return a library unchanged.
+    """Load an installed library by name (`seed`, `quality`, ...) or an action file by path; return a library unchanged.
 
     Raises:
         DataError: The library or file does not exist, or is not text.
@@ -35,7 +35,7 @@ def load_library(name_or_path: str | Path | ActionLibrary) -> ActionLibrary:
     if isinstance(name_or_path, ActionLibrary):
         return name_or_path
     name = str(name_or_path)
-    if name in library_names():
+    if Path(name).name == name and find_data("actions", f"{name}.actions"):
         return read_library(read_data("actions", f"{name}.actions"), name)
     path = Path(name)
     if not path.is_file():

@@ -14,9 +14,11 @@ from __future__ import annotations
 import pkgutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache, reduce
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -66,6 +68,19 @@ def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
     if spelled in _registered(package):
         return _load_registered(package, spelled)
     raise UsageError(f"unknown {kind} '{name}'", help=suggest(name, names(package), f"{kind}s"))
+
+
+@cache
+def folders(package: str) -> tuple[Path, ...]:
+    """The folders of the modules that entry points register for a package; imports the packages around them."""
+    entries = chain.from_iterable(_registered(package).values())
+    places: dict[Path, None] = {}
+    for entry in entries:
+        with suppress(ImportError):
+            spec = find_spec(entry.value.partition(":")[0])
+            if spec is not None and spec.origin is not None:
+                places[Path(spec.origin).parent] = None
+    return tuple(places)
 
 
 @cache

@@ -1,12 +1,14 @@
-"""Paths of data files, in `$PEARL_HOME` before the installed wheel and the checkout, and of the cache."""
+"""Paths of data files, in `$PEARL_HOME` before the installed wheel, the checkout and the folders of domains, and of the cache."""
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from pearl import plugins
 from pearl.errors import DataError
 from pearl.errors.privacy import is_encrypted, is_private
 
@@ -15,12 +17,16 @@ _PACKAGE = Path(__file__).parents[1]
 
 def find_data(*parts: str) -> Path | None:
     """The first existing file or folder with that relative path, or None."""
+    return next(all_data(*parts), None)
+
+
+def all_data(*parts: str) -> Iterator[Path]:
+    """Every existing file or folder with that relative path; a domain of a plug-in brings its library and examples."""
     home = os.environ.get("PEARL_HOME")
-    for root in [*([Path(home)] if home else []), _PACKAGE / "_data", _PACKAGE.parent, _PACKAGE]:
-        path = root.joinpath(*parts)
-        if path.exists():
-            return path
-    return None
+    own = [*([Path(home)] if home else []), _PACKAGE / "_data", _PACKAGE.parent, _PACKAGE]
+    yield from filter(Path.exists, (root.joinpath(*parts) for root in own))
+    brought = plugins.folders("pearl.data.domains")  # late: most files are above
+    yield from filter(Path.exists, (root.joinpath(*parts) for root in brought))
 
 
 @cache

@@ -15,11 +15,9 @@ from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
 from pearl.planner.material import is_on_rows
-from pearl.plugins.files import find_data, read_data
+from pearl.plugins.files import all_data, read_data
 
-ROOT = find_data("fewshot")
-assert ROOT is not None
-PLANS = sorted(ROOT.glob("*/*.plan"))
+PLANS = sorted(path for folder in all_data("fewshot") for path in folder.glob("*/*.plan"))
 
 
 def library_of(bank: str) -> ActionLibrary:

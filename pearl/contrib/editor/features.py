@@ -222,10 +222,8 @@ class ActionSource:
 def known_actions(name_or_path: str) -> KnownActions:
     """Load a library by name or by path, with operators."""
     own = load_library(name_or_path)
-    if name_or_path in library_names():
-        path = find_data("actions", f"{name_or_path}.actions")
-    else:
-        path = Path(name_or_path)
+    is_named = name_or_path in library_names()
+    path = find_data("actions", f"{name_or_path}.actions") if is_named else Path(name_or_path)
     return KnownActions(with_operators(own), path and path.resolve(), frozenset(own))
 
 

@@ -14,10 +14,10 @@ from pearl.actions.arithmetic.program import (
     UnfitUnitsError,
     UnknownRowError,
 )
-from pearl.actions.calculators import CALCULATORS, load_calculator, program_of
 from pearl.actions.library import load_library
 from pearl.actions.operators import operators
 from pearl.actions.values import Scalar, Value
+from pearl.contrib.finance.calculators import CALCULATORS, load_calculator, program_of
 from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows, document_rows
 

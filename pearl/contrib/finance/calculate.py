@@ -11,8 +11,8 @@ from pearl.actions.arithmetic.program import (
     UnclearOperandError,
     UnfitUnitsError,
 )
-from pearl.actions.calculators import CALCULATORS, Operand, load_calculator, program_of
 from pearl.actions.values import Scalar, Value, as_text, behind
+from pearl.contrib.finance.calculators import CALCULATORS, Operand, load_calculator, program_of
 from pearl.documents.lexicon import CURRENCIES
 from pearl.documents.numbers import Quantity, UnclearNumberError, quantity, read_quantity, scale_of
 from pearl.documents.rows import Rows, shortened
