@@ -19,6 +19,7 @@ from pearl.llm import ActionTask, CheckTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import SourceGiven
 from pearl.view.sources import pdf_files
+from tests.figures import FIGURES
 from tests.models import Reading, verdicts
 from tests.service import ABOUT, SUBJECTS, YEARS, read, visits, write_service
 
@@ -272,7 +273,7 @@ def test_a_figure_is_checked_by_the_source_that_its_step_reads() -> None:
         for name in ("acme", "bolt")
     }
     whole = with_sources(None, [Source(*each) for each in sources.items()])
-    answer = asyncio.run(Pearl(Reading(reader), domain="finance").execute(text, whole))
+    answer = asyncio.run(Pearl(Reading(reader), library=FIGURES).execute(text, whole))
     assert [each.source for each in answer.evidence] == ["bolt: bolt.txt"]
     (claim,) = claims
     assert "Bolt Limited" in claim

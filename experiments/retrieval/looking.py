@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pearl import Pearl
+from pearl.actions.library import read_library
 from pearl.documents.tokens import Counter
 from pearl.interpreter.answer import Answer
 from pearl.llm import ActionTask, Request
@@ -184,13 +185,19 @@ class Outcome:
     """Of all prompts."""
 
 
+FIGURES = read_library(
+    "FIND_FIGURE(CTX, X, PERIOD) : Find the one figure that CTX gives for X in the period PERIOD, as it is written there",
+    "figures",
+)
+
+
 def run(case: Case, *, looks: int, is_careless: bool = False) -> Outcome:
     model = Reading(reader(is_careless=is_careless))
 
     async def work() -> Answer:
         async with Pearl(
             model,
-            library="finance",
+            library=FIGURES,
             looks=looks,
             check="off",
             window=WINDOW,

@@ -282,7 +282,7 @@ def test_no_text_of_a_document_reaches_planning(trial: Trial, tmp_path: Path) ->
                 n_words += CANARY in text
 
     async def main() -> None:
-        for (name, text), domain in itertools.product(FILES.items(), ("generic", "finance")):
+        for (name, text), domain in itertools.product(FILES.items(), ("generic", "medical")):
             path = tmp_path / CANARY / name
             path.write_text(text, encoding="utf-8")
             model = Scripted(in_turn)

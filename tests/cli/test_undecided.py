@@ -54,11 +54,11 @@ def test_rows_say_what_they_are(pearl: Terminal, folder: Path) -> None:
 
 def test_what_had_finished_when_a_step_failed_is_shown(pearl: Terminal, folder: Path) -> None:
     Path("two.plan").write_text(
-        '1. a = FIND(CTX, "a dog") : One\n2. b = EVALUATE(CTX, "divide(1, 0)") : Two\n'
-        "3. c = CONCAT(a, b) : Both",
+        '1. a = FIND(CTX, "a dog") : One\n2. rows = SPLIT(CTX, "line") : Lines\n3. b = FIELD(rows, "x") : Two\n'
+        "4. c = CONCAT(a, b) : Both",
         "utf-8",
     )
-    said = pearl("execute", "two.plan", "three.txt", "--library", "finance", code=6)
+    said = pearl("execute", "two.plan", "three.txt", code=6)
     assert "a = FIND" in said
     assert "finished steps:" in pearl.talk
     assert "step 'b'" in pearl.talk

@@ -21,6 +21,7 @@ from pearl.runs.forecast import Forecast, forecast
 from pearl.trace import Retrieved, Trace
 from pearl.view.answer_page import answer_page
 from tests.experiments.scripts import experiment
+from tests.figures import FIGURES
 from tests.models import MemoryReplies, Reading
 from tests.root import ROOT
 
@@ -40,9 +41,7 @@ def run(
     """The answer of a run, which stays within its forecast."""
 
     async def work() -> tuple[Answer, Forecast]:
-        async with Pearl(
-            model, library="finance", **{"check": "off", **WINDOW, **settings}
-        ) as pearl:
+        async with Pearl(model, library=FIGURES, **{"check": "off", **WINDOW, **settings}) as pearl:
             expected = await asyncio.to_thread(
                 forecast, pearl, [Task("1", plan=plan, document=lambda: document)]
             )
@@ -164,7 +163,7 @@ def test_nothing_is_tried_where_all_was_shown_or_it_is_switched_off() -> None:
 def test_a_budget_of_tokens_is_for_one_look() -> None:
     async def work() -> int:
         model = finding(SENTENCE)
-        async with Pearl(model, library="finance", check="off") as pearl:
+        async with Pearl(model, library=FIGURES, check="off") as pearl:
             await pearl.execute(ASKED, corpus(SENTENCE), token_budget=1_500)
         return len(model.requests)
 
@@ -226,7 +225,7 @@ def test_a_value_of_another_period_goes_into_no_computation() -> None:
             {"value": "31.5 million" if is_there else None, "quote": sentence if is_there else None}
         )
 
-    plan = f'{ASKED}\n2. twice = CALCULATE("product", ans, 2) : Double it'
+    plan = f"{ASKED}\n2. twice = SUM([ans, ans]) : Double it"
     answer, _ = run(plan, corpus(sentence), Reading(reply))
     assert answer.status == "undecided"
     assert "asked for 2014, found under 2013" in answer.why
@@ -261,7 +260,7 @@ def test_a_spent_budget_ends_the_looks_and_a_new_one_goes_on_there() -> None:
         model = finding(SENTENCE)
         budget = Budget(max_calls=max_calls)
         async with Pearl(
-            model, library="finance", check="off", replies=replies, budget=budget, **WINDOW
+            model, library=FIGURES, check="off", replies=replies, budget=budget, **WINDOW
         ) as pearl:
             try:
                 return await pearl.execute(ASKED, corpus(SENTENCE))
@@ -285,7 +284,7 @@ def test_a_step_looks_again_in_the_source_that_it_reads() -> None:
     model = finding(SENTENCE)
 
     async def work() -> Answer:
-        async with Pearl(model, library="finance", check="off", **WINDOW) as pearl:
+        async with Pearl(model, library=FIGURES, check="off", **WINDOW) as pearl:
             return await pearl.execute(plan, None, sources=sources)
 
     answer = asyncio.run(work())

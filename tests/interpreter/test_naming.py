@@ -13,7 +13,7 @@ from pearl import Answer, Document, Pearl
 from pearl.actions import native
 from pearl.actions.values import Scalar
 from pearl.documents.document import join
-from pearl.documents.rows import Row, Rows, Stated
+from pearl.documents.rows import Row, Rows
 from pearl.llm import CheckTask, ItemsTask, Request
 from pearl.runs.export import write_table
 from tests.models import Reading, item_lines, verdicts
@@ -278,14 +278,6 @@ def test_what_is_undecided_in_other_cells_leaves_a_count_as_it_is() -> None:
     count = native.compute(native.known()["COUNT"], [rows])
     assert isinstance(count, Scalar)
     assert (count.value, count.low, count.high, count.rows.undecided) == (2, 2, 2, ())
-
-
-def test_a_number_that_is_computed_from_a_count_has_its_bounds() -> None:
-    n = Scalar(4, Rows(()), low=4, high=4, stated=Stated(4, 6, 2))
-    found = native.compute(native.known()["CALCULATE"], ["share", n, 8])
-    assert isinstance(found, Scalar)
-    assert found.value == "50%"
-    assert found.rows.notes[-1] == "what rows do not state: 50% to 75%, with 4 to 6 of 8"
 
 
 NAMES = {

@@ -10,7 +10,6 @@ import pytest
 
 from pearl.actions.library import read_library
 from pearl.documents.document import Document
-from pearl.errors import ExecutionError
 from pearl.llm import ActionTask, Constrains, Message, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
@@ -30,8 +29,6 @@ FIRST(ITEMS) : The first
 MAX(NUMBERS) : The largest
 SUM(NUMBERS) : Add
 RELATION(A, B) : Compare
-CALCULATE(NAME, A1, A2, ...) : Compute
-EVALUATE(CTX, PROGRAM) : Compute
 """,
     "test",
 )
@@ -72,19 +69,7 @@ def by_output(replies: dict[str, str]) -> Callable[[Request], str]:
         (['a = FIND(CTX, "x")', "n = SUM(a)"], {"a": '{"entries": ["138.0", "$124.0"]}'}, "answered", "262"),
         (['a = FIND(CTX, "x")', "n = SUM(a)"], {"a": "- 30 mg\n- a few"}, "undecided", None),
         (['a = FIND(CTX, "x")', "n = SUM(a)"], {"a": "- $5\n- <20"}, "undecided", None),
-        (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', 'n = CALCULATE("difference", a, b)'],
-         {"a": "**$138.0 million**", "b": "USD 124 million."}, "answered", "$14 million"),
-        (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', 'n = CALCULATE("difference", a, b)'],
-         {"a": "- 138.0", "b": "124.0"}, "undecided", None),
-        (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', 'n = CALCULATE("difference", a, b)'],
-         {"a": "$138.0 million", "b": "124.0"}, "undecided", None),
-        (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', 'n = CALCULATE("difference", a, b)'],
-         {"a": "$138.0 million", "b": "Nothing found."}, "nothing_found", None),
         (['a = FIND(CTX, "x")', "n = RELATION(a, 3)"], {"a": "5"}, "answered", "more"),
-        (['a = FIND(CTX, "x")', "n = EVALUATE(CTX, a)"], {"a": "Nothing found."}, "nothing_found", None),
-        (['a = FIND(CTX, "x")', 'n = EVALUATE(a, "table_sum(x)")'], {"a": "Nothing found."}, "nothing_found", None),
-        (['a = FIND(CTX, "x")', "n = EVALUATE(CTX, a)"], {"a": "add(1, 2)"}, "answered", "3"),
-        (['a = FIND(CTX, "x")', "n = EVALUATE(CTX, a)"], {"a": "add them up"}, "undecided", None),
         (['a = DID(CTX, "x")'], {"a": "Yes."}, "answered", "yes"),
         (['a = DID(CTX, "x")'], {"a": "Perhaps."}, "undecided", None),
         (['a = FIND(CTX, "x")', "f = FIRST(a)"], {"a": "none"}, "nothing_found", "Nothing found."),
@@ -149,7 +134,6 @@ def test_a_text_that_is_put_together_keeps_what_is_decided() -> None:
         (['a = FIND(CTX, "x")', "n = COUNT(a)"], "- bees\n- cows", "'cows' may be a remark"),
         (['a = FIND(CTX, "x")', "n = SUM(a)"], '{"entries": ["30 mg", "a few"]}', "no number in 'a few'"),
         (['a = FIND(CTX, "x")', "n = SUM(a)"], '{"entries": ["30 mg", "$5"]}', "different units"),
-        (['a = FIND(CTX, "x")', 'n = CALCULATE("difference", a, 3)'], '{"value": "5", "unit": "mg"}', "has 'unit' beside 'value'"),
         (['a = DID(CTX, "x")'], "Yes, but\n\nlate" + "x" * 999, "nothing else in 'Yes, but late"),
         (['a = FIND(CTX, "x")'], '{"answer": "be', "its JSON is broken"),
     ],
@@ -167,12 +151,6 @@ def test_the_reason_is_sent_when_it_is_asked_again(
     assert f"<input>\n{told.splitlines()[2]}\n</input>" in told
     assert "late" not in told.splitlines()
     assert "x" * 81 not in told
-
-
-def test_a_division_by_0_fails_its_step() -> None:
-    pearl = Pearl(Scripted(by_output({"a": "0"})), library=LIBRARY)
-    with pytest.raises(ExecutionError, match="divides by 0"):
-        asyncio.run(pearl.execute(plan('a = FIND(CTX, "x")', 'n = CALCULATE("ratio", 1, a)'), FARM))
 
 
 def test_it_is_not_asked_again_where_that_does_not_fit() -> None:

@@ -15,6 +15,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index, IndexedDocument
 from pearl.trace import Retrieved, Trace
+from tests.figures import FIGURES
 from tests.models import Reading, item_lines, verdicts
 from tests.server import Canned, Seen, Server
 
@@ -180,7 +181,7 @@ def mill(n: int) -> CorpusDocument:
 def test_prose_of_a_document_is_shown_with_its_table_that_matches(plan: str) -> None:
     document = Index.build(map(mill, range(4))).document("mills")
     model = Scripted(lambda request: "Nothing found.")
-    run(plan, document, model, domain="finance", window=8_000, looks=0)
+    run(plan, document, model, library=FIGURES, window=8_000, looks=0)
     prompt = model.requests[-1].prompt
     for n in range(3):
         assert f"strike because of the pay in their mill {n}" in prompt
@@ -225,8 +226,8 @@ def test_the_checker_sees_the_company_of_a_figure(
 
     plan = f"""1. passages = RETRIEVE(CTX, "net sales 2012", 9) : Search
 2. sales = FIND_FIGURE({how}, "net sales of {company}", "2012") : Look up
-3. ans = CALCULATE("sum", sales, 1) : Add"""
-    answer, _ = run(plan, REPORTS, Reading(reply), domain="finance")
+3. ans = SUM([sales]) : Add"""
+    answer, _ = run(plan, REPORTS, Reading(reply), library=FIGURES)
     assert answer.status == status
     assert ("the checker" in answer.why) == (status == "undecided")
 

@@ -19,7 +19,7 @@ from pearl.actions.operators import operators
 from pearl.actions.values import Scalar, Value
 from pearl.contrib.finance.calculators import CALCULATORS, load_calculator, program_of
 from pearl.documents.document import Document
-from pearl.documents.rows import Row, Rows, document_rows
+from pearl.documents.rows import Row, Rows, Stated, document_rows
 
 REPORT = """We sold 1,234 boats, at $ 7.50 each.
 
@@ -252,3 +252,11 @@ def test_a_calculator_uses_its_operands_and_the_planner_is_told_of_them(name: st
     calculate = native.known()["CALCULATE"]
     assert f"{name} ({', '.join(operands)})" in calculate.definition
     assert name in calculate.parameters[0].choices
+
+
+def test_a_number_that_is_computed_from_a_count_has_its_bounds() -> None:
+    n = Scalar(4, Rows(()), low=4, high=4, stated=Stated(4, 6, 2))
+    found = native.compute(native.known()["CALCULATE"], ["share", n, 8])
+    assert isinstance(found, Scalar)
+    assert found.value == "50%"
+    assert found.rows.notes[-1] == "what rows do not state: 50% to 75%, with 4 to 6 of 8"

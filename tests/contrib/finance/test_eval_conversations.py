@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.cli.conftest import pearl
 from tests.cli.terminal import Terminal
 from tests.server import Server
+
+__all__ = ["pearl"]
 
 QUESTIONS = ["what was rent of mills in 2008?", "and what was it in 2007?", "what is the change?"]
 PROGRAMS = ["120", "100", "subtract(120, 100)"]
