@@ -26,8 +26,6 @@ from pearl.errors.patterns import lazy_pattern
 if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
 
-_MODEL = lazy_pattern(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:([^\W\d]\w*(?:\.[^\W\d]\w*)*)")
-
 _FILE = lazy_pattern(r"[^:,|?(){}\[\]']*\.[A-Za-z]+")
 """A name with a suffix; a field has a type: `address.city: str`."""
 
@@ -96,8 +94,9 @@ def load_schema(
     if isinstance(what, Schema):
         return what
     if isinstance(what, str):
-        match = _MODEL.fullmatch(what)
-        if match and match[1] not in TYPES:
+        module, _, path = what.partition(":")
+        is_named = all(each.isidentifier() for each in [*module.split("."), *path.split(".")])
+        if is_named and path not in TYPES:  # `package.module:Model`, no field `age:int`
             return _of_model(_imported(what), what)
         if _FILE.fullmatch(what) or os.path.exists(what):  # noqa: PTH110 - a long text is no path, and no error
             what = Path(what)

@@ -142,18 +142,21 @@ def _print_type(field: Field) -> str:
 
 
 def _printed(word: str, reserved: Container[str] = ()) -> str:
-    is_plain = _PLAIN.fullmatch(word) and word not in reserved and word.casefold() not in reserved
-    return word if is_plain else _quoted(word)
+    is_free = word not in reserved and word.casefold() not in reserved
+    return word if _is_plain(word) and is_free else _quoted(word)
+
+
+def _is_plain(word: str) -> bool:
+    """Whether a word stands without quotes."""
+    return word.replace("_", "a").isalnum()
 
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-_PLAIN = lazy_pattern(r"\w++")
 _WORD = lazy_pattern(r"'(?P<quoted>(?:[^']|'')*+)'|(?P<bare>[^\s,:?|.()\[\]{}']++)")
 _QUOTED_ABOUT = lazy_pattern(r"\(\s*+'((?:[^']|'')*+)'\s*+\)")
-_BRACKET = lazy_pattern(r"[()]")
 _JSON = json.JSONDecoder()
 RULES = frozenset({
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern",
@@ -168,10 +171,10 @@ _NO_LABELS = frozenset({*TYPES, "null", "none"})
 def _balanced(text: str, start: int) -> int:
     """The end of the parentheses that open at `start`; -1 if they do not close."""
     depth = 0
-    for bracket in _BRACKET.finditer(text, start):
-        depth += 1 if bracket[0] == "(" else -1
+    for at in range(start, len(text)):
+        depth += (text[at] == "(") - (text[at] == ")")
         if depth == 0:
-            return bracket.end()
+            return at + 1
     return -1
 
 
@@ -366,7 +369,7 @@ class _Reader:
         match = _WORD.match(self.text, self.at)
         if match is None:
             self.fail("a single quote is not closed" if is_open else missing)
-        if not (is_open or _PLAIN.fullmatch(match[0])):
+        if not (is_open or _is_plain(match[0])):
             message = f"'{short(match[0])}' has characters other than letters, digits and '_'"
             fix = Fix(Span(*match.span()), _quoted(match[0]))
             self.fail(message, help="write it in single quotes", fix=fix)

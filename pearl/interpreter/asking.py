@@ -10,11 +10,12 @@ from functools import partial
 
 from pearl.documents.dates import find_dates, readings, why_unstated
 from pearl.documents.evidence.finding import find_quotes, is_passage
+from pearl.documents.evidence.normal import words_in
+from pearl.documents.passages import sentences
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
-from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.context import ContextLimits, off_loop
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Completion, Model, Request, Usage
@@ -32,8 +33,6 @@ MIN_SENTENCE = 4  # Minimum words of a whole sentence of the instructions that i
 MIN_TIMES = 4
 MIN_COPIED = 60  # Minimum words of a reply that counts as a copy of the document's beginning
 UNQUOTED = "the reply quotes no passage"
-
-_WORD = lazy_pattern(r"\w+")
 
 
 def is_unproven(reply: Reply, wanted: ValueType) -> bool:
@@ -106,7 +105,7 @@ def _has(text: str, words: list[str]) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+    return words_in(text.casefold())
 
 
 CUT_SHORT = frozenset({"truncated", "repetition"})
@@ -139,15 +138,6 @@ def why_short(error: ModelError, text: str) -> str:
     return f"the reply {what}; {kept}"
 
 
-_END = lazy_pattern(r"""[.!?…。！？]["'”’»)\]]*(?=\s)""")
-"""The end of a sentence before more text: at the very end, a word may be cut off."""
-
-_ABBREVIATED = lazy_pattern(
-    r"(?:\b(?:[A-Za-z]|Dr|Mr|Mrs|Ms|Prof|St|vs|etc|No|Nos|approx|ca|cf|Inc|Ltd|Co|Corp)|\d)\.$"
-)
-"""A full stop within a sentence: of an abbreviation, an initial or a list number."""
-
-
 def kept_text(text: str) -> str:
     """The beginning of a cut-off text (of a loop, its first round), up to its last complete line or sentence; "" if none is complete."""
     loop = loop_in(text)
@@ -155,12 +145,10 @@ def kept_text(text: str) -> str:
         at = text.find(loop)
         text = text[: at + len(loop)] + "\n" if at >= 0 else text
     lines, _, last = text.rpartition("\n")
-    ends = [
-        match.end()
-        for match in _END.finditer(last)
-        if not _ABBREVIATED.search(last[: match.start() + 1])
-    ]
-    whole = last[: ends[-1]] if ends else ""
+    *whole_ones, _ = [span.end for span in sentences(last)] or [
+        0
+    ]  # in the last one, a word may be cut off
+    whole = last[: whole_ones[-1]] if whole_ones else ""
     return "\n".join(part for part in (lines, whole) if part.strip()).rstrip()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter as Counts
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from decimal import Decimal
 from pathlib import PurePath
 
 from pearl.documents.evidence import Evidence, normalise
+from pearl.documents.evidence.normal import has_name
 from pearl.documents.numbers import quantities
 from pearl.documents.rows import shortened
 from pearl.documents.tokens import Counter
@@ -235,8 +235,7 @@ def _called(file: str) -> list[str]:
 
 
 def _is_said(name: str, said: str) -> bool:
-    """Whether a text has a name, and not only as the beginning of another one."""
-    return bool(re.search(rf"(?<!\w){re.escape(normalise(name))}(?!\w)", said))
+    return has_name(said, normalise(name))
 
 
 def _pieces(

@@ -12,12 +12,12 @@ from typing import Literal
 from pearl.documents.evidence import Quote
 from pearl.documents.evidence.agreeing import Stated, n_standing, same_value
 from pearl.documents.evidence.collecting import passage_at
+from pearl.documents.evidence.finding import without_list_mark
 from pearl.documents.numbers import quoted
 from pearl.documents.record import PLAIN, Candidate, FieldResult, FieldScalar
 from pearl.dsl.fields import ENTRY, Field
 from pearl.dsl.literals import short
 from pearl.errors import Span
-from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.field_values import (
     MAX_PLACES,
     MAX_SHOWN,
@@ -415,7 +415,7 @@ class FieldReader:
         n_fields = sum(any(c.quotes for c in claims.values) for claims in stated)
         lines = {self._quotes.line(spans[0]) for spans in places}
         text = self._quotes.document.text
-        n_equal = Counts(_MARK.sub("", text[start:end]).strip() for start, end in lines)
+        n_equal = Counts(without_list_mark(text[start:end]).strip() for start, end in lines)
         return len(lines) > len(group) and (n_fields > 1 or max(n_equal.values()) > len(group))
 
     def _pair(self, entries: Sequence[_Entry]) -> None:
@@ -458,10 +458,6 @@ class FieldReader:
             results[field.name] = united(field, values, claims.why)
             near += [tuple(each.span for each in results[field.name].evidence)]
         return {field.name: results[field.name] for field in fields}
-
-
-_MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d{1,3}[.)])\s+")
-"""The mark of an item of a list, which is no part of an entry."""
 
 
 def _key(value: Stated | None) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,13 +12,13 @@ from typing import Any
 from pearl.actions.values import Scalar, as_text, marks, rows_text
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, normalise, placed, quoted_line
-from pearl.documents.evidence.normal import normal_text
+from pearl.documents.evidence.finding import without_list_mark
+from pearl.documents.evidence.normal import has_name, normal_text, words_in
 from pearl.documents.numbers import plain
 from pearl.documents.rows import Rows, Stated, shortened, table_cell
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
 from pearl.dsl.signatures import ValueType
-from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.naming import named_rows
 from pearl.interpreter.results import StepResult
 from pearl.replies.typed import State, read_reply
@@ -69,8 +68,6 @@ MIN_WORDS = 4  # Minimum words of a passage that is marked without quotation mar
 MAX_MARKS = 8  # Maximum evidence numbers after a text that quotes none of the evidence
 
 MAX_LABEL = 160
-_MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d+[.)])\s+")
-_WORD = lazy_pattern(r"\w+")
 _CLOSING = "\"'”’»«」』"
 _OPENING = "\"'“‘„‚«»「『"
 
@@ -298,7 +295,9 @@ def _plain(result: StepResult) -> PartValue:
 def _listed(text: str) -> list[str]:
     """The entries of a text that is a list; none for other texts."""
     lines = [line for line in text.splitlines() if line.strip() and quoted_line(line) is None]
-    if not any(map(_MARK.match, lines)) and not text.lstrip().startswith("["):
+    if not any(without_list_mark(line) != line for line in lines) and not text.lstrip().startswith(
+        "["
+    ):
         return []
     reply = read_reply(text, ValueType.LIST)
     return reply.value if reply.state == "found" and isinstance(reply.value, list) else []
@@ -316,14 +315,14 @@ def _entries(
     forms = {number: normalise(passage.text) for number, passage in passages.items()}
     for number, form in forms.items():
         by_form[form].add(number)
-        words = _WORD.findall(form)
+        words = words_in(form)
         for word in words[:1]:
             by_first[word].add(number)
         for word in words:
             by_word[word].add(number)
 
     def quoted_in(form: str) -> set[int]:
-        near = by_form.get(form) or set().union(*(by_word[w] for w in _WORD.findall(form)[:1]))
+        near = by_form.get(form) or set().union(*(by_word[w] for w in words_in(form)[:1]))
         return {n for n in near if form in forms[n] or forms[n] in form}
 
     index = {normalise(entry): i for i, entry in enumerate(entries)}
@@ -333,8 +332,10 @@ def _entries(
     for line in reply.splitlines():
         quote = quoted_line(line)
         if quote is None:
-            bare = normalise(plain(_MARK.sub("", line)).rstrip(";, "))
-            at = index.get(bare, None if _MARK.match(line) or not line.strip() else at)
+            bare = normalise(plain(without_list_mark(line)).rstrip(";, "))
+            at = index.get(
+                bare, None if without_list_mark(line) != line or not line.strip() else at
+            )
         elif at is not None and (form := normalise(quote)):
             below[at] |= quoted_in(form)
             is_below = True
@@ -344,13 +345,14 @@ def _entries(
         below = [set() for _ in entries]
     for i, entry in enumerate(entries):
         form = normalise(entry)
-        begin = set().union(*(by_first[word] for word in _WORD.findall(form)))
+        begin = set().union(*(by_first[word] for word in words_in(form)))
         below[i] |= {n for n in begin if forms[n] in form}
-        name = normalise(re.split(r"[:(–—]| - ", entry)[0])
+        # `Aspirin: 5 mg`, `Aspirin (5 mg)`, `Aspirin - daily`
+        ends = [at for mark in (":", "(", "–", "—", " - ") if (at := entry.find(mark)) >= 0]
+        name = normalise(entry[: min(ends, default=None)])
         if name and not below[i]:
-            whole_word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-            near = set().union(*(by_word[word] for word in _WORD.findall(name)[:1]))
-            below[i] = {n for n in near if whole_word.search(forms[n])}
+            near = set().union(*(by_word[word] for word in words_in(name)[:1]))
+            below[i] = {n for n in near if has_name(forms[n], name)}
     return tuple(
         ListEntry(entry, tuple(sorted(numbers)))
         for entry, numbers in zip(entries, below, strict=True)

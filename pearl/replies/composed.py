@@ -78,7 +78,9 @@ def read_composed(
         paragraph += not line.strip()
         for at, piece in enumerate(_sentences(line)):
             numbers = [
-                int(n) - 1 for marks in _MARKS.findall(piece) for n in re.split(r"\D+", marks)
+                int(n) - 1
+                for marks in _MARKS.findall(piece)
+                for n in marks.replace(";", ",").split(",")
             ]
             good = [n for n in numbers if 0 <= n < len(items)]
             n_bad += len(numbers) - len(good)
@@ -139,14 +141,11 @@ def _sentences(line: str) -> Iterator[str]:
     ends = [span.end for span in sentences(line)]
     at = 0
     for end in [*ends[:-1], len(line)]:
-        if end < len(line) and _DAY.search(line, at, end):
-            continue
+        last = line[at:end].rpartition(" ")[2].lstrip("(")
+        if end < len(line) and last.endswith(".") and len(last) <= 3 and last[:-1].isdigit():
+            continue  # the day of a date rather than the end of a sentence: `25. November`
         yield line[at:end]
         at = end
-
-
-_DAY = lazy_pattern(r"\b\d{1,2}\.\Z")
-"""The day of a date rather than the end of a sentence: `25. November`."""
 
 
 def _stranger(text: str, support: str) -> str:

@@ -29,7 +29,7 @@ from pearl.dsl.signatures import NOTHING
 from pearl.errors.patterns import lazy_pattern
 from pearl.replies.json_objects import unique_json
 from pearl.replies.not_stated import says_not_stated, says_nothing
-from pearl.replies.typed import FENCE
+from pearl.replies.typed import without_fences
 
 ItemKind = Literal["yes_no", "label", "line", "pick"]
 """The question about every item; `pick` chooses among them."""
@@ -37,7 +37,7 @@ ItemKind = Literal["yes_no", "label", "line", "pick"]
 MAX_QUOTE_WORDS = 6
 """Maximum words of an item that a reply is asked to copy as what decided about it."""
 _MAX_QUOTE = 96
-_QUOTE_KEY = lazy_pattern(r"q([0-9]{1,7})")
+_MAX_FIGURES = 7  # of the number of an item
 MAX_ITEM_TOKENS = 64  # Maximum tokens of a free line about one item
 _CHARACTERS_A_TOKEN = 4
 NOT_STATED = "not stated"  # The third verdict on a condition: the item does not decide it
@@ -45,15 +45,12 @@ NOT_STATED = "not stated"  # The third verdict on a condition: the item does not
 _OBJECT = lazy_pattern(r'\{\s*"')
 _START = lazy_pattern(r'^[ \t]*[0-9]{1,7}[ \t]*[:|]|\{\s*"', re.M)
 """The beginning of the first row of a reply; what is before it introduces it."""
-_LINE = lazy_pattern(r"[ \t]*([0-9]{1,7})[ \t]*(?:\|(.*))?:(.*)")
 _KEY = lazy_pattern(r"\s*([0-9]{1,7})(?:[\s|:.]+(.*))?", re.S)
-_PICKS = lazy_pattern(r"[0-9]{1,7}(?:[\s,]+[0-9]{1,7})*")
 _MAX_CUTS = 8
 """Maximum members at the end of an object that breaks off which are tried as its last one."""
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"  # Meaningless marks around a value
 MAX_WORDS = 12  # Maximum words of an item in a row of a reply
 _MAX_WORD = 16  # Maximum average characters of a word: some scripts have no blanks
-_MARKS = lazy_pattern(r"[\W_]+")
 _ODD = "<>{}[]|…\ufffd"
 """Marks of placeholders, tags, errors and lost characters, unless the item has them."""
 _NO_VALUE = lazy_pattern(
@@ -98,7 +95,7 @@ def read_items(
     is_cut: bool = False,
 ) -> ItemReplies:
     r"""Parse the reply about `n` items; `is_echoed` if their first words have to prove their numbers."""
-    body = "\n".join(line for line in text.splitlines() if line.strip() and not FENCE.match(line))
+    body = "\n".join(line for line in without_fences(text) if line.strip())
     try:
         if kind == "pick":
             return _picked(body, n, n_picks)
@@ -155,18 +152,26 @@ def _rows(
     if body.startswith("{"):
         # Words prove each row by itself, also in a reply that breaks off without notice.
         members = _members(body, is_cut=is_cut or is_echoed)
-        quoted = [(_QUOTE_KEY.fullmatch(k), v) for k, v in members]
-        said = [(_KEY.fullmatch(k), v) for k, v in members if not _QUOTE_KEY.fullmatch(k)]
-        if not all(key for key, _ in said):
-            raise _OutOfFormError("it has a key without a number")
-        quotes = {int(key[1]): v for key, v in quoted if key and isinstance(v, str) and v.strip()}
-        return [_Row(int(key[1]), key[2] or None, value) for key, value in said if key], quotes
-    rows: list[_Row] = []
+        quotes: dict[int, str] = {}
+        rows: list[_Row] = []
+        for key, value in members:
+            if key.startswith("q") and _is_number(key[1:]):
+                if isinstance(value, str) and value.strip():
+                    quotes[int(key[1:])] = value
+            elif match := _KEY.fullmatch(key):
+                rows.append(_Row(int(match[1]), match[2] or None, value))
+            else:
+                raise _OutOfFormError("it has a key without a number")
+        return rows, quotes
+    rows = []
     for line in body.split("\n"):
-        match = _LINE.fullmatch(line)
-        if match is None:
+        head, colon, value = line.partition(":")
+        if "|" in head and colon:  # the words may have a colon, too
+            head, _, value = line.rpartition(":")
+        number, bar, words = head.partition("|")
+        if not (colon and _is_number(number.strip(" \t"))):
             raise _OutOfFormError("there is a line in it that is no row")
-        rows.append(_Row(int(match[1]), match[2], match[3].strip()))
+        rows.append(_Row(int(number), words if bar else None, value.strip()))
     is_short = len({row.id for row in rows}) < n and rows[-1].id < n
     return rows[:-1] if is_cut or is_short else rows, {}  # the last line may be cut off
 
@@ -189,6 +194,10 @@ def _members(body: str, *, is_cut: bool) -> list[tuple[str, Any]]:
     raise _OutOfFormError("its JSON is broken")
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_FIGURES
+
+
 def _picked(body: str, n: int, n_picks: int) -> ItemReplies:
     """The places of the chosen items; all or none, because only their order ranks them."""
     said: Any = []
@@ -200,7 +209,8 @@ def _picked(body: str, n: int, n_picks: int) -> ItemReplies:
     else:  # lines without numbers introduce them
         lines = [line for line in body.split("\n") if any(c.isdecimal() for c in line)]
         text = "\n".join(lines).strip()
-        ids = [int(id) for id in re.findall("[0-9]+", text)] if _PICKS.fullmatch(text) else []
+        numbers = text.replace(",", " ").split()
+        ids = [int(id) for id in numbers] if all(map(_is_number, numbers)) else []
     is_known = all(type(id) is int and 1 <= id <= n for id in ids)
     if not is_known or not len(ids) == len(set(ids)) == n_picks:
         raise _OutOfFormError(f"it is not the numbers of {n_picks} different items")
@@ -276,7 +286,7 @@ def echoes(items: tuple[str, ...]) -> Echoes:
 
 def _key(text: str) -> str:
     """The letters and digits of a text."""
-    return _MARKS.sub("", unicodedata.normalize("NFKC", text).casefold())
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
 
 
 # ---------------------------------------------------------------------------------------------

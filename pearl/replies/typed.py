@@ -19,7 +19,6 @@ without a quote, which they are, is never taken as certain (`pearl.interpreter.a
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -189,12 +188,12 @@ def _of_json(text: str, wanted: ValueType) -> _Stated | None:
     try:
         objects = [{k.strip().casefold(): v for k, v in one.items()} for one in json_objects(text)]
     except (ValueError, RecursionError) as error:
-        if _BEGINS.match(text):
+        if _begins_as_json(text):
             raise _UnclearError(f"its JSON is broken: {error}") from None
         return None
     objects = [one for one in objects if key in one]
     if not objects:
-        if _BEGINS.match(text):
+        if _begins_as_json(text):
             raise _UnclearError(f"its JSON has no '{key}'")
         return None
     if len(objects) > 1:
@@ -217,8 +216,12 @@ def _of_json(text: str, wanted: ValueType) -> _Stated | None:
     return value, tuple(filter(None, quotes)), ()
 
 
-_BEGINS = lazy_pattern(r"\s*(?:```\w*\s*)?\{")
-"""The beginning of a reply that is JSON: the object may be broken or have other keys."""
+def _begins_as_json(text: str) -> bool:
+    """Whether a reply begins as JSON, perhaps in a fence: the object may be broken or have other keys."""
+    said = text.lstrip()
+    head, brace, _ = said.removeprefix(_FENCE).partition("{")
+    is_language = said.startswith(_FENCE) and head.strip().isalnum()  # ```json
+    return bool(brace) and (not head.strip() or is_language)
 
 
 def _as_list(value: Any, key: str) -> list[Any]:
@@ -280,7 +283,7 @@ def _in_plain_form(stated: _Stated) -> str:
 
 def begun(text: str, wanted: ValueType, kept: Callable[[str], str]) -> str:
     """The beginning of a reply that was cut off: its whole entries, or what `kept` keeps of its text; "" if none."""
-    if not _BEGINS.match(text):
+    if not _begins_as_json(text):
         return kept(text)
     if wanted is ValueType.LIST:
         # A list that was cut off, up to its last whole entry or quote, as JSON
@@ -316,15 +319,25 @@ _INNER = lazy_pattern(r'(?:[^"\\]|\\(?:u[0-9a-fA-F]{4}|[^u]))*')
 # The plain form
 
 
+def without_fences(text: str) -> list[str]:
+    """The lines of a reply without those that fence code."""
+    return [line for line in text.splitlines() if not line.lstrip().startswith(_FENCE)]
+
+
 def _of_text(text: str, wanted: ValueType) -> tuple[str | list[str] | None, tuple[str, ...]]:
     """The value and the quotes of a reply in plain text."""
-    lines = [(line, quoted_line(line)) for line in text.splitlines() if not FENCE.match(line)]
+    lines = [(line, quoted_line(line)) for line in without_fences(text)]
     quotes = tuple(quote.strip() for _, quote in lines if quote and quote.strip())
     said = dedent("\n".join(line for line, quote in lines if quote is None)).strip()
     if wanted not in _READERS:
         said = said or "\n\n".join(quotes) or text.strip()
-        wrapped = _WRAPPED.fullmatch(said)
-        return wrapped[2] if wrapped else said, quotes
+        for mark in _WRAPPERS:
+            start, end = f"<{mark}>", f"</{mark}>"
+            inner = said.removeprefix(start).removesuffix(end).strip()
+            is_around = said.startswith(start) and said.endswith(end)
+            if is_around and inner and not set(inner) & {"<", ">"}:
+                return inner, quotes
+        return said, quotes
     if says_nothing(said) or is_none(said):
         return None, quotes
     if not said:
@@ -336,8 +349,8 @@ def _of_text(text: str, wanted: ValueType) -> tuple[str | list[str] | None, tupl
     return said, quotes
 
 
-FENCE = lazy_pattern(r"\s*```")
-_WRAPPED = lazy_pattern(r"\s*<(text|input|answer)>\s*([^<>]+?)\s*</\1>\s*")
+_FENCE = "```"
+_WRAPPERS = ("text", "input", "answer")
 """The marks of a prompt around a whole reply: `<text>October 2024</text>`."""
 _BULLET = lazy_pattern(r"(?:[-*•–]|(?P<ordinal>\d{1,4})[.)])[ \t]+(?P<entry>\S.*)")
 
@@ -356,8 +369,9 @@ def _bulleted(said: str) -> list[str]:
 
 def _unquoted(entry: str) -> str:
     """An entry without the quotation marks around all of it."""
-    match = re.fullmatch(r"[\"“]([^\"“”]+)[\"”]", entry)
-    return match[1] if match else entry
+    inner = entry[1:-1]
+    is_around = entry[:1] in ('"', "“") and entry[-1:] in ('"', "”")
+    return inner if is_around and inner and not set(inner) & set('"“”') else entry
 
 
 def _short(text: str) -> str:
@@ -376,7 +390,8 @@ def _entries(value: Any, shown: str | None, given: str, is_plain: bool) -> Value
     names = set()
     for entry in value:
         name = one_line(entry).casefold()
-        if name in names and not re.match(r"\W*(?:[A-Z]{3}\W*)?\d", entry):
+        is_amount = next(find_figures(plain(entry).lstrip("( ")), (1, 1))[0] == 0
+        if name in names and not is_amount:
             raise _UnclearError(f"{_short(entry)} is named twice")
         names.add(name)
     if is_plain and shown is not None:

@@ -133,12 +133,12 @@ def _text(value: Stated) -> str:
 # Texts, labels, yes and no
 
 _normal = lru_cache(maxsize=1024)(NormalText)
-_COMMA = lazy_pattern(r",(?=\s)")  # `12 High Street, London` on two lines without it
 
 
 def _place(text: str, passage: str) -> tuple[int, int] | None:
     """Where the words of a text stand in a passage one after the other, in any case and typography."""
-    passage, text = (_COMMA.sub(" ", each) for each in (passage, text))
+    # `12 High Street, London` may stand on two lines without the comma
+    passage, text = (each.replace(", ", "  ").replace(",\n", " \n") for each in (passage, text))
     folded = passage.casefold()
     if len(folded) == len(passage):
         passage, text = folded, text.casefold()
@@ -174,19 +174,24 @@ def _words(text: str) -> list[str]:
     return [word.strip(".:;()") for word in text.casefold().replace(",", " ").split()]
 
 
-_GROUP_AFTER = lazy_pattern(r"[ ]\d"), lazy_pattern(r"\d[ ]\w*\d\w*\Z")
-_GROUP_BEFORE = lazy_pattern(r"\d[ ]\Z"), lazy_pattern(r"\w*\d\w*[ ]\d")
-"""Groups of an IBAN or a number beside a text, and in the text itself."""
-_MAIL_BEFORE, _MAIL_AFTER = lazy_pattern(r"[\w.+-]\Z"), lazy_pattern(r"[\w-]|\.\w")
-
-
 def _is_cut(lead: str, text: str, rest: str) -> bool:
-    """Whether a text is a part of a number or code in groups, or of an address of mail."""
-    if _GROUP_AFTER[0].match(rest) and _GROUP_AFTER[1].search(text):
+    """Whether a text is a part of a number or code in groups (`DE89 3704 0044`), or of an address of mail."""
+    before, _, last = text.rpartition(" ")
+    if rest[:1] == " " and rest[1:2].isdigit() and before[-1:].isdigit() and _is_group(last):
         return True
-    if _GROUP_BEFORE[0].search(lead) and _GROUP_BEFORE[1].match(text):
+    first, _, behind = text.partition(" ")
+    if lead[-1:] == " " and lead[-2:-1].isdigit() and _is_group(first) and behind[:1].isdigit():
         return True
-    return "@" in text and bool(_MAIL_BEFORE.search(lead) or _MAIL_AFTER.match(rest))
+    is_longer = _is_of_address(lead[-1:], ".+-") or _is_of_address(rest[:1], "-")
+    return "@" in text and (is_longer or (rest[:1] == "." and _is_of_address(rest[1:2], "")))
+
+
+def _is_group(text: str) -> bool:
+    return text.replace("_", "0").isalnum() and any(map(str.isdigit, text))
+
+
+def _is_of_address(character: str, signs: str) -> bool:
+    return character.isalnum() or (character != "" and character in f"_{signs}")
 
 
 def _summary(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
@@ -343,7 +348,6 @@ _NUMBER = lazy_pattern(
     re.I,
 )
 _DECIMAL_COMMA = lazy_pattern(r"\d{1,3}(?:[. ]\d{3})+,\d{1,2}|\d+,\d{1,2}")
-_PLAIN_NUMBER = lazy_pattern(r"\d{1,30}(?:\.\d{1,30})?")
 _BLANK_IN_NUMBER = lazy_pattern(r"(?<=\d)[ ](?=\d{3}(?!\d))")
 _UNIT = rf"(?P<unit>°\s?[CcFf]|[%‰{CURRENCIES}]|{UNIT_UNSPACED}|[^\W\d_]+(?:[23](?!\w))?)(?:\s?(?:/|\bper\s)\s?(?P<per>[^\W\d_]+))?"
 _AFTER = lazy_pattern(rf"(?P<gap>[ \t\u00a0\u2009\u202f]?-?){_UNIT}")
@@ -449,7 +453,9 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
     try:
         read = quantity(line, decimal="," if _DECIMAL_COMMA.fullmatch(shown) else "")
     except UnclearNumberError as error:
-        number = Decimal(digits) if _PLAIN_NUMBER.fullmatch(digits) else None
+        is_plain = digits[:1].isdigit() and digits[-1:].isdigit() and len(digits) <= 2 * MAX_DIGITS
+        is_plain &= digits.replace(".", "", 1).isdecimal()
+        number = Decimal(digits) if is_plain else None
         return _Amount(shown, start, number, flaw=flaw or f"{quoted(shown)} is unclear: {error}")
     is_scaled = read.scale > 0 or after.lstrip().startswith(tuple(SCALES_UNSPACED))
     behind = after[end:] if is_scaled else after
@@ -534,8 +540,8 @@ def _scales_beside(text: str, start: int, end: int, low: int) -> set[int]:
     return found
 
 
-_DEGREE = lazy_pattern(r"(?<=temp |ture )(?=[cf]\Z)")
-_CODE = lazy_pattern(r"\s[a-z]{3}\Z")
+_DEGREES = tuple(f"{word} {unit}" for word in ("temp", "ture") for unit in "cf")
+"""Ends of names such as `body_temperature_c`."""
 
 
 def words_of(name: str) -> str:
@@ -549,14 +555,17 @@ _BETWEEN = lazy_pattern(r"(?<=[a-z])(?=[A-Z])|[_.\W]+")
 @lru_cache(maxsize=1024)
 def _unit_of_field(field: Field) -> str:
     """The unit that the name or the description of a field states; "" for none."""
-    words = _DEGREE.sub("°", words_of(field.name).rstrip().casefold())
+    words = words_of(field.name).rstrip().casefold()
+    if words.endswith(_DEGREES):
+        words = f"{words[:-1]}°{words[-1]}"
     head, per, _ = words.partition(" per ")
     if per and not ((one := _unit(_LAST_UNIT.search(f" {head}"))) and one not in CURRENCY_UNITS):
         words = head  # `price_eur_per_kg`, `times_per_day`; a dose is in mg/kg
     last = words.rpartition(" ")[2]
     if last in MONEY_SCALES and scale_of(field.description):
         words = last = ""  # `revenue_m (in millions of EUR)`
-    if code := unit_named(last.upper()) if _CODE.search(words) else "":
+    is_code = last != words and len(last) == 3 and last.isascii() and last.isalpha()
+    if code := unit_named(last.upper()) if is_code else "":
         return code
     if last not in _CALENDAR and (unit := _unit(_LAST_UNIT.search(words))):
         return unit

@@ -47,10 +47,14 @@ _INLINE = lazy_pattern(
     "|".join(rf"{begin}((?:{_WITHIN}[^{marks}])+){end}" for begin, marks, end in _PAIRS)
     + f"|{_SINGLE}"
 )
-_MARK = lazy_pattern("""["“„‚«‹「『”»›‘']""")
+_MARKS = "\"“„‚«‹「『”»›‘'"
 """Characters that may begin an inline quotation: a fast test, since most paragraphs have none."""
-_KEY = lazy_pattern(r"[{,]\s*\Z"), lazy_pattern(r"\s*:")
-"""The text before and after a key of a JSON object: keys are not quotes."""
+_LIST_MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d+[.)])\s+")  # `- `, `2. `, `3) `
+
+
+def without_list_mark(line: str) -> str:
+    """A line without the mark of an item of a list before it."""
+    return _LIST_MARK.sub("", line)
 
 
 def quoted_line(line: str) -> str | None:
@@ -69,14 +73,12 @@ def find_quotes(reply: str) -> list[str]:
 
 
 def _inline(text: str) -> Iterator[str]:
-    if not _MARK.search(text):
+    if not any(mark in text for mark in _MARKS):
         return
-    before, after = _KEY
     for match in _INLINE.finditer(text):
-        if not (
-            after.match(text, match.end())
-            and before.search(text, max(match.start() - 20, 0), match.start())
-        ):
+        before = text[max(match.start() - 20, 0) : match.start()].rstrip()
+        is_key = before.endswith(("{", ",")) and text[match.end() :].lstrip().startswith(":")
+        if not is_key:  # of a JSON object
             yield match[match.lastindex or 0]
 
 
@@ -98,9 +100,6 @@ def _paragraphs(reply: str) -> list[tuple[bool, str]]:
         (is_block, "\n".join(line if quoted is None else quoted for quoted, line in run))
         for is_block, run in groupby(lines, lambda pair: pair[0] is not None)
     ]
-
-
-_NO_LETTERS = lazy_pattern(r"[\W_]+")
 
 
 class TableRowFinder:
@@ -155,7 +154,7 @@ class TableRowFinder:
 
 def _bare(cell: str) -> str:
     """The letters and digits of a cell, for a first comparison."""
-    return _NO_LETTERS.sub("", cell)
+    return "".join(filter(str.isalnum, cell))
 
 
 def _agree(cells: Sequence[str], quoted: Sequence[str], bare: Sequence[str]) -> bool:

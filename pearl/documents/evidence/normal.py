@@ -85,7 +85,6 @@ _UNIT = lazy_pattern(
     )(?!{_W}) | {_SPACE}(?:[%‰°]|{_CURRENCY})(?!{_SPACE}?\d)""",
     re.VERBOSE,
 )
-_CURRENCY_APART = lazy_pattern(rf"{_CURRENCY}{_SPACE}\Z")
 
 
 def is_inside_token(text: str, at: int) -> bool:
@@ -98,8 +97,9 @@ def is_inside_token(text: str, at: int) -> bool:
 def with_units(text: str, start: int, end: int) -> tuple[int, int]:
     """Extend a range by the currency before its first number and the unit after its last."""
     if text[start : start + 1].isdigit():
-        currency = _CURRENCY_APART.search(text, max(start - 2, 0), start)
-        start = start if currency is None else currency.start()
+        sign, blank = text[max(start - 2, 0) : start - 1], text[max(start - 1, 0) : start]
+        if sign and sign in _CURRENCY[1:-1] and blank in _SPACE[1:-1]:
+            start -= 2
     if text[max(end - 1, 0) : end].isdigit():
         unit = _UNIT.match(text, end)
         end = end if unit is None else unit.end()
@@ -342,7 +342,7 @@ class NormalText:
         span = self.original(start, end)
         return not self.is_inside(span.start) and (
             not self.is_inside(span.end)
-            or _PARTICLE.fullmatch(self._source, max(span.end - 1, 0), span.end + 1) is not None
+            or _is_korean(self._source[max(span.end - 1, 0) : span.end + 1])
         )
 
     def _widen(self, at: int, quote: NormalText) -> Range:
@@ -358,9 +358,30 @@ class NormalText:
         return bisect_right(self._normals, at) - 1
 
 
-_PARTICLE = lazy_pattern(
-    r"[\uac00-\ud7a3]{2}"
-)  # a Korean word, and what is written together with it
+def _is_korean(pair: str) -> bool:
+    """Whether two characters are the end of a Korean word and the particle that is written together with it."""
+    return len(pair) == 2 and all("\uac00" <= each <= "\ud7a3" for each in pair)
+
+
+def has_name(text: str, name: str) -> bool:
+    """Whether a text has a name, and not only as a part of a longer one."""
+    at = text.find(name)
+    while at >= 0:
+        beside = text[max(at - 1, 0) : at] + text[at + len(name) : at + len(name) + 1]
+        if not any(each.isalnum() or each == "_" for each in beside):
+            return True
+        at = text.find(name, at + 1)
+    return False
+
+
+_WORD = lazy_pattern(r"\w+")
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a text, numbers included, without what stands between them."""
+    return _WORD.findall(text)
+
+
 _of_short_text = lru_cache(256)(NormalText)
 
 

@@ -60,10 +60,9 @@ _ATTRIBUTION = lazy_pattern(
 )
 """What follows a whole sentence on its line, or on the next one, is not of the document: what is before it is
 looked up alone."""
-_PARAGRAPH_END = lazy_pattern(r"\n\s*\n")
 _BETWEEN = lazy_pattern(r"""(?<=[^\W\d_])[\s.,;:'"“”„‘’«»()\[\]*]++(?=[^\W\d_]|(?<=\s)\d)""")
 """What stands between two words, or a word and a number; not what may be a sign or a part of a number."""
-_NOTHING = lazy_pattern(r"""[\s.…,;:'"“”„‘’«»()\[\]*_–—-]*""")
+_PUNCTUATION = ".…,;:'\"“”„‘’«»()[]*_–—-"
 
 
 class Verifier:
@@ -183,7 +182,7 @@ class Verifier:
             spans = self._spans(places)
             gaps = [Span(one.end, other.start) for one, other in pairwise(spans)]
             left_out = [self._text[gap.start : gap.end] for gap in gaps]
-            if all(map(_NOTHING.fullmatch, left_out)):
+            if not any(map(_says_something, left_out)):
                 yield Quote(wording, (Span(spans[0].start, spans[-1].end),), "normalised")
                 continue
             if not self._is_one_passage(spans):
@@ -243,14 +242,22 @@ class Verifier:
         """Whether each omission is within one sentence, or ends at the beginning of one."""
         begin, end = spans[0].start, spans[-1].end
         passage = self._text[begin:end]
-        if any(_PARAGRAPH_END.search(self._text, a.end, b.start) for a, b in pairwise(spans)):
+        gaps = [self._text[a.end : b.start].split("\n") for a, b in pairwise(spans)]
+        if any(
+            not line.strip() for lines in gaps for line in lines[1:-1]
+        ):  # the end of a paragraph
             return False
         starts = [begin + sentence.start for sentence in sentences(passage)]
         for one, other in pairwise(spans):
             begun = [start for start in starts if one.end <= start <= other.start]
-            if begun and not _NOTHING.fullmatch(self._text, begun[-1], other.start):
+            if begun and _says_something(self._text[begun[-1] : other.start]):
                 return False
         return True
+
+
+def _says_something(text: str) -> bool:
+    """Whether a text is more than blanks and punctuation."""
+    return any(not (each.isspace() or each in _PUNCTUATION) for each in text)
 
 
 def _as_words(text: str) -> str:
