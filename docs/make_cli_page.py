@@ -14,7 +14,7 @@ from pearl.cli.settings import VARIABLES
 from pearl.settings import SETTINGS, schema
 
 PAGE = Path(__file__).with_name("cli.md")
-N_SHARED = 3
+N_SHARED = 2
 """An option that this many commands describe in the same words is described once, at the end."""
 HEAD = """\
 # Command line
