@@ -102,8 +102,8 @@ def injections(records: Iterable[Record]) -> list[list[str]]:
 
 def table(lines: Iterable[list[str]]) -> str:
     """Lines of cells as Markdown; the first are the heads."""
-    head, *rest = lines
-    return "\n".join(f"| {' | '.join(line)} |" for line in [head, ["---"] * len(head), *rest])
+    head, *rest = (f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join([head, "|---" * (head.count(" | ") + 1) + "|", *rest])
 
 
 def page() -> str:
