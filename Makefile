@@ -43,7 +43,7 @@ CORE := out/core
 test-core: setup
 	rm -rf $(CORE) && mkdir -p $(CORE)
 	git ls-files -z -- . ':!pearl/contrib' ':!tests/contrib' | xargs -0 cp --parents -t $(CORE)
-	cd $(CORE) && PYTHONPATH=$$PWD $(CURDIR)/$(BIN)/python -m pytest $(IN_PARALLEL)
+	cd $(CORE) && PYTHONPATH=$$PWD $(CURDIR)/$(BIN)/python -m pytest $(IN_PARALLEL) --ignore tests/docs
 
 # One-line changes of the modules that a change touches, BASE=COMMIT or what is not in origin/main: tests notice 85 % of 40 of them.
 mutants: setup

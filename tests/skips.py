@@ -27,11 +27,13 @@ NO_TESSERACT = "there is no Tesseract here; apt-get install tesseract-ocr"
 NO_LIBREOFFICE = "there is no LibreOffice here; apt-get install libreoffice-calc"
 NO_ROOT = "only root mounts file systems"
 NO_STRACE = "there is no strace here; apt-get install strace"
+NO_CONTRIB = "pearl/contrib is not here; make test runs this"
 BOUND = "root cannot give up its rights over files here"
 
 ALLOWED = {reason for name, reason in list(globals().items()) if name.isupper()}
 """Every reason above."""
 
+needs_contrib = pytest.mark.skipif(find_spec("pearl.contrib") is None, reason=NO_CONTRIB)
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason=NO_RAY)
 needs_fastapi = pytest.mark.skipif(find_spec("fastapi") is None, reason=NO_FASTAPI)
 needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason=NO_MKDOCS)

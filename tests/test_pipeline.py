@@ -14,7 +14,6 @@ import pytest
 import pearl
 from pearl import Answer, Document, Pearl, Trace, load
 from pearl.cli.commands.demo import FOLDER
-from pearl.contrib.cluster.columns import PlanColumn
 from pearl.documents.tokens import Counter
 from pearl.errors import DataError, ModelError, PearlError, PlanError, PlanningError, UsageError
 from pearl.errors.privacy import privacy_restored
@@ -365,8 +364,5 @@ def test_an_answer_from_a_server_that_cuts_prompts_is_degraded_and_not_cached(
 
 
 def test_a_text_of_lines_without_a_step_is_an_invalid_plan_and_names_no_file() -> None:
-    for read in (Pearl().checked, PlanColumn):
-        with pytest.raises(PlanError):
-            read("New actions:\n- None\n")
-    with pytest.raises(PearlError, match="no such file"):
-        PlanColumn("missing.plan")
+    with pytest.raises(PlanError):
+        Pearl().checked("New actions:\n- None\n")

@@ -21,8 +21,8 @@ from pearl.documents.document import from_text
 from pearl.errors import PearlError
 from pearl.runs.executors import Execute, Outcome, Task, load_executor
 from pearl.trace import Event
-from tests.contrib.cluster.clustered import PLAN, pearl_in
 from tests.root import ROOT
+from tests.runs.executors.scripted import PLAN, pearl_in
 from tests.skips import needs_ray
 
 NAMES = plugins.names("pearl.runs.executors")

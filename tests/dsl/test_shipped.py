@@ -16,6 +16,7 @@ from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
 from pearl.planner.material import is_on_rows
 from pearl.plugins.files import all_data, read_data
+from tests.skips import needs_contrib
 
 PLANS = sorted(path for folder in all_data("fewshot") for path in folder.glob("*/*.plan"))
 
@@ -44,6 +45,7 @@ def test_no_question_is_asked_twice() -> None:
     assert len(set(questions)) == len(questions)
 
 
+@needs_contrib  # some are in the examples of finance
 def test_every_action_on_rows_is_in_an_example() -> None:
     plans = [parse(path.read_text(encoding="utf-8")) for path in PLANS]
     called = {step.action for plan in plans for step in plan.steps}

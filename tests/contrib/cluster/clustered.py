@@ -40,15 +40,10 @@ from pearl.errors import UsageError
 from pearl.runs.executors import Execute, Task, local
 from pearl.runs.session import run_recorded
 from pearl.runs.store import RunSpec, Store
+from tests.runs.executors.scripted import PLAN, pearl_in
 
 ROOT = Path(__file__).parents[3]
 
-PLAN = '1. hero = FIND(CTX, "the hero of the story") : Who\n2. why = FIND(CTX, hero) : Why'
-RULES = [
-    {"match": r"the hero of the story.*This is (\w+),", "reply": r"The hero of \1"},
-    {"match": r"This is (\w+),", "reply": r'"It is short, says \1."'},
-]
-CONCURRENCY = 16
 STORE_BYTES = 80 * 2**20
 SOON = {  # a node that is gone is found to be gone within seconds
     "health_check_initial_delay_ms": 500,
@@ -88,18 +83,6 @@ def tasks_of(folder: Path, n: int, killing: frozenset[int] = frozenset()) -> lis
         )
         for i in range(n)
     ]
-
-
-def pearl_in(folder: Path, concurrency: int = CONCURRENCY) -> Pearl:
-    """A scripted one that can be built elsewhere, too."""
-    rules = folder / "rules.json"
-    if not rules.exists():  # one that is written again is another model
-        rules.write_text(json.dumps(RULES))
-    return with_settings(model=f"scripted:{rules}", concurrency=concurrency)
-
-
-def with_settings(**settings: Any) -> Pearl:
-    return Pearl(**settings)
 
 
 def in_bytes(rows: Iterable[Row]) -> bytes:
