@@ -79,7 +79,7 @@ class Reporter:
         self._hide()
         if self._live is not None and self._tells_plans and self._watched.steps:
             console = self._live.console
-            for line in Screen(self._watched, console).finished():
+            for line in Screen(self._watched, console).lines(is_over=True):
                 console.print(line)
             console.print()
 
@@ -102,7 +102,7 @@ class Reporter:
             )
             return self._bar
         with self._lock:
-            return Group(*Screen(self._watched, console).fitting())
+            return Group(*Screen(self._watched, console).lines())
 
     def _show(self) -> None:
         if self._live is not None:
@@ -474,7 +474,7 @@ _LOOKS: dict[State, tuple[str, str, str, str]] = {
 
 
 class Screen:
-    """Draws the state of a plan as a list of single terminal lines."""
+    """Draws the state of a plan as single terminal lines."""
 
     def __init__(self, section: PlanSection, console: Console) -> None:
         self._section = section
@@ -484,44 +484,38 @@ class Screen:
         self._is_rich = console.encoding.lower().startswith("utf")
         self._overflow: OverflowMethod = "ellipsis" if self._is_rich else "crop"
 
-    def fitting(self) -> list[RenderableType]:
-        """Lines that fit the height: all, else one line for the plan."""
-        room = max(1, self._console.height - 2)  # for the total, and the cursor
-        if self._console.height < 3:
-            return [self._total()]
-        body = self._body()
-        if len(body) > room:
-            rows = self._section.steps
-            running = [name for name, row in rows.items() if row.state == "running"]
-            done = sum(row.state not in {"waiting", "running"} for row in rows.values())
-            text = f"{done:,} of {counted(len(rows), 'step')}" if rows else "planning"
-            body = [self._line(f"{text}; running: {', '.join(running)}" if running else text)]
-        return [*body, self._total()]
+    def lines(self, *, is_over: bool = False) -> list[Text]:
+        """The lines of all steps, then the total. While the plan runs they fit the height: else one line for the plan."""
+        section, steps = self._section, self._section.steps
+        done = sum(row.state not in {"waiting", "running"} for row in steps.values())
+        n_done = f"{done:,} of {counted(len(steps), 'step')}" if steps else ""
+        usage = sum((row.usage for row in (*section.parts.values(), *steps.values())), Usage())
+        duration = duration_text(monotonic() - section.began)
+        total = self._line(
+            ", ".join(filter(None, [n_done, duration, *section.figures(usage)])), "dim"
+        )
+        parts = dict(section.parts)
+        after = [choice] if (choice := parts.pop("choose", None)) else []
+        rows = (*parts.values(), *steps.values(), *after)
+        body = [line for row in rows for line in self._row(row)]
+        if not is_over and self._console.height < 3:
+            return [total]
+        if not is_over and len(body) > max(
+            1, self._console.height - 2
+        ):  # for the total, and the cursor
+            running = ", ".join(name for name, row in steps.items() if row.state == "running")
+            text = n_done or "planning"
+            body = [self._line(f"{text}; running: {running}" if running else text)]
+        return [*body, total]
 
-    def finished(self) -> list[RenderableType]:
-        """The final lines: each step, and the total."""
-        return [*self._body(), self._total()]
-
-    def _body(self) -> list[RenderableType]:
-        """All lines except the total; the choice of an option follows the steps."""
-        parts, steps = self._section.parts, self._section.steps
-        before = [row for name, row in parts.items() if name != "choose"]
-        after = [row for name, row in parts.items() if name == "choose"]
-        return [line for row in (*before, *steps.values(), *after) for line in self._row(row)]
-
-    def _total(self) -> RenderableType:
-        """The last line: finished steps, time, tokens and cost."""
-        section = self._section
-        steps = section.steps.values()
-        done = sum(row.state not in {"waiting", "running"} for row in steps)
-        figures = [f"{done:,} of {counted(len(steps), 'step')}"] if steps else []
-        usage = sum((row.usage for row in (*section.parts.values(), *steps)), Usage())
-        figures += [duration_text(monotonic() - section.began), *section.figures(usage)]
-        return self._line(", ".join(figures), "dim")
-
-    def _row(self, row: Row) -> list[RenderableType]:
+    def _row(self, row: Row) -> list[Text]:
         """The line of a step, and lines with its activity and reply below."""
-        style, word = _LOOKS[row.state][2:]
+        from rich.text import Text
+
+        mark, ascii_mark, colour, word = _LOOKS[row.state]
+        if row.state == "running":
+            frames = _SPINNER if self._is_rich else _ASCII_SPINNER
+            mark = ascii_mark = frames[int(monotonic() * FRAMES_A_S) % len(frames)]
         figures = [word] if word else []
         if row.state == "waiting":
             needs = self._section.waits_for(row)
@@ -532,45 +526,27 @@ class Screen:
             figures += self._section.figures(row.usage)
             if row.n_kept and row.n_kept == row.n_calls:
                 figures.append("kept")
-        told = ", ".join(figures[:1] if self._width < NARROW else figures)
-        bold = {"waiting": "dim", "running": "bold"}.get(row.state, "")
-        lines: list[RenderableType] = [
-            self._marked(row.state, row.title, bold, told, style if word else "dim")
-        ]
+        shown = self._clean(", ".join(figures[:1] if self._width < NARROW else figures))
+        right = Text(shown, colour if word else "dim")
+        right.truncate(self._width // 2, overflow=self._overflow)
+        title = Text(
+            self._clean(row.title), {"waiting": "dim", "running": "bold"}.get(row.state, "")
+        )
+        title.truncate(max(0, self._width - 3 - right.cell_len), overflow=self._overflow, pad=True)
+        first = Text.assemble(
+            (mark if self._is_rich else ascii_mark, colour), " ", title, " ", right
+        )
+        first.truncate(self._width)
+        lines = [first]
         if doing := row.doing:
             is_bad = row.is_slow or row.state == "failed"
             lines.append(self._line(f"  {self._clean(doing)}", "yellow" if is_bad else "dim"))
         if row.tail:
-            from rich.text import Text
-
             tail = Text(self._clean(row.tail)).wrap(self._console, max(1, self._width - 2))
             lines += [
-                self._line(f"  {each.plain}", "italic dim") for each in tail[-MAX_TAIL_LINES:]
+                self._line(f"  {line.plain}", "italic dim") for line in tail[-MAX_TAIL_LINES:]
             ]
         return lines
-
-    def _marked(
-        self, state: State, title: str, style: str = "", figures: str = "", right: str = ""
-    ) -> RenderableType:
-        from rich.table import Table
-        from rich.text import Text
-
-        mark, ascii_mark, colour, _ = _LOOKS[state]
-        if state == "running":
-            frames = _SPINNER if self._is_rich else _ASCII_SPINNER
-            mark = ascii_mark = frames[int(monotonic() * FRAMES_A_S) % len(frames)]
-        line = Table.grid(padding=(0, 1), pad_edge=False)
-        line.width = self._width
-        line.add_column(width=1, no_wrap=True, overflow="crop")
-        line.add_column(ratio=1, no_wrap=True, overflow=self._overflow)
-        line.add_column(
-            justify="right", no_wrap=True, overflow=self._overflow, max_width=self._width // 2
-        )
-        line.add_row(
-            Text(mark if self._is_rich else ascii_mark, colour),
-            Text(self._clean(title), style), Text(self._clean(figures), right),
-        )  # fmt: skip
-        return line
 
     def _line(self, text: str, style: str = "") -> Text:
         from rich.text import Text

@@ -85,17 +85,15 @@ class TaskFile:
     @cached_property
     def first_plan(self) -> tuple[PlannedFor | None, Path | None] | None:
         """The library that the first plan was written for, and the file of that library if it has one."""
-        for source in self._rows():
-            row = None if isinstance(source, DataError) else _read(source)
-            if isinstance(source, DataError) or row is None or row.status == "failed":
+        for source, row in self._valid_rows():
+            if row.status == "failed":
                 continue
             if row.plan is None and row.plan_path is None:
                 return None
             planned = row.planned_for
             if planned is None or planned.library in library_names():
                 return planned, None
-            named = replace(source, fields={"library": planned.library})
-            library = named.file("library")
+            library = replace(source, fields={"library": planned.library}).file("library")
             assert library is None or isinstance(library, Path), "tasks are in a local file"
             return planned, library
         return None
@@ -103,15 +101,12 @@ class TaskFile:
     @property
     def names_documents(self) -> bool:
         """Whether the file has tasks, and each of them names its document."""
-        n_named = 0
-        for source in self._rows():
-            row = _read(source) if isinstance(source, Row) else None
-            if row is None:
-                continue
+        has_tasks = False
+        for _, row in self._valid_rows():
             if row.document is None and row.document_path is None:
                 return False
-            n_named += 1
-        return n_named > 0
+            has_tasks = True
+        return has_tasks
 
     def __iter__(self) -> Iterator[Task]:
         names = Names()
@@ -120,6 +115,13 @@ class TaskFile:
                 yield Task(str(row.line), problem=row)
             else:
                 yield from _tasks(row, self._documents, names, self.library_sha256)
+
+    def _valid_rows(self) -> Iterator[tuple[Row, _TaskRow]]:
+        """The rows that can be tasks; the tasks of the others report their errors."""
+        for source in self._rows():
+            if isinstance(source, Row):
+                with suppress(ValidationError):
+                    yield source, _TaskRow.model_validate(source.fields)
 
     def _rows(self) -> Iterable[Row | DataError]:
         return self._piped if self._path.is_fifo() else self._read_file()
@@ -130,13 +132,6 @@ class TaskFile:
     @cached_property
     def _piped(self) -> list[Row | DataError]:
         return list(self._read_file())
-
-
-def _read(source: Row) -> _TaskRow | None:
-    try:
-        return _TaskRow.model_validate(source.fields)
-    except ValidationError:  # its task reports the error
-        return None
 
 
 def over_files(
@@ -390,7 +385,8 @@ def _tasks(
 def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
     """The plan of a row; None if it has a question only."""
     if row.status == "failed":
-        raise source.error(f"the plan of this row failed: {_message(row.error)}")
+        error = row.error.get("message", row.error) if isinstance(row.error, dict) else row.error
+        raise source.error(f"the plan of this row failed: {str(error).partition(chr(10))[0]}")
     planned = row.planned_for
     if planned and library_sha256 not in ("", planned.library_sha256):
         raise source.error(
@@ -407,10 +403,6 @@ def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
     if row.plan is None and row.question is None:
         raise source.error("the row has no plan, plan_path or question")
     return row.plan
-
-
-def _message(error: Any) -> str:
-    return str(error.get("message", error) if isinstance(error, dict) else error).split("\n")[0]
 
 
 def corpus_files(named: Sequence[str], without: Collection[Path]) -> tuple[SourceFile, ...]:

@@ -187,7 +187,7 @@ def drawn(
     file = TextIOWrapper(BytesIO(), encoding=encoding)
     console = Console(file=file, width=width, height=height, highlight=False)
     screen = Screen(seen, console)
-    console.print(*(screen.finished() if ended else screen.fitting()), sep="\n")
+    console.print(*screen.lines(is_over=ended), sep="\n")
     file.seek(0)
     return "\n".join(line.rstrip() for line in file.read().rstrip("\n").split("\n"))
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pearl.errors.escaping import escaped, to_json
 from tests.cli.emulator import OnTerminal
+from tests.cli.terminal import Terminal
 
 EVIL = "\x1b]0;owned\x07\x1b[31mred\x9b1mbold\x9d0;c1\x9c\u202egnp.exe\u2066\x08\x7f\r"
 OBEYED = re.compile(
@@ -109,6 +110,12 @@ def test_no_command_lets_a_terminal_obey(folder: Path) -> None:
     for (args, shown), part in zip(COMMANDS, parts, strict=True):
         assert shown in part, args
         assert not any(word in part for word in ("Traceback", "a bug in PEARL"))
+
+
+def test_what_a_message_quotes_is_escaped(pearl: Terminal) -> None:
+    pearl("ask", f"--no{EVIL}", "x", code=2)
+    assert "No such option" in pearl.talk
+    assert not OBEYED.search(pearl.talk)
 
 
 MARKDOWN = f"""\

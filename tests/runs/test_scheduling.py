@@ -207,6 +207,7 @@ def test_results_are_kept_concurrently_and_yielded_in_order() -> None:
     async def results() -> AsyncGenerator[int, None]:
         for i in range(5):
             yield i
+            await asyncio.sleep(0.001)  # the caller looks while the first one is not kept yet
 
     async def keep(i: int) -> None:
         if i == 0:

@@ -108,6 +108,10 @@ def test_only_changed_documents_are_run_again(
     fresh = pearl.run(pearl.Session(asked, store="kept", is_fresh=True).run(tasks()))
     assert fresh.id not in (first.id, other.id)
     assert len(openai_server.requests) == 2 * (N + 1 + N)
+    unnamed = [Task("a", lambda: pearl.Document("She left. It rained."), plan=PLAN)]
+    assert [pearl.run(session.run(unnamed)).n_done for _ in range(2)] == [1, 1], (
+        "it may have changed"
+    )
 
 
 @pytest.mark.parametrize(
