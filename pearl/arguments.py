@@ -51,6 +51,7 @@ class SettingArguments(TypedDict, total=False):
     is_shared: bool
     seed: int | None
     temperature: float | None
+    top_p: float | None
     embeddings: str | None
     domain: str
     examples: str | Path | None

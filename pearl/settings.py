@@ -182,6 +182,10 @@ class Deciding:
         "Maximum tokens of one reply, hidden ones included [default: by kind, 8192 for a step].",
         _MODEL, "calling", metavar="TOKENS", least=1,
     )] = None
+    top_p: Annotated[float | None, Setting(
+        "Draw tokens from this share of the probability only [default: the server's].",
+        _MODEL, "calling", metavar="SHARE", above=0, most=1,
+    )] = None
     constrain: Annotated[Literal["auto", "grammar", "json", "off"], Setting(
         "Constrain plans, and replies of steps that have a form, by a grammar or a JSON schema.",
         _MODEL, "drafting",

@@ -188,14 +188,14 @@ def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def openai_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """An OpenAI-compatible server on loopback, known not to obey constraints unless it `sees_probes`."""
+    """An OpenAI-compatible server on loopback, known not to obey constraints unless it `takes_constraints`."""
     from pearl.llm.backends.openai.sessions import ServerMemory
 
     read = ServerMemory.read
 
     def known(memory: ServerMemory, name: str) -> Any:
         is_verdict = name.endswith((": json", ": grammar", ": line"))
-        if is_verdict and not server.sees_probes:
+        if is_verdict and not server.takes_constraints:
             return {"refused": "the server of the tests takes none"}
         return read(memory, name)
 

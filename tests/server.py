@@ -218,7 +218,7 @@ class Server:
         owned_by: Whose the listed models are; None where the listing does not say.
         listing: What to answer there in place of those names, also by the request; None for them.
         n_listings: How often `/models` was asked for.
-        sees_probes: Whether probes for constraints are requests like others; else it does not obey and does not keep them.
+        takes_constraints: Whether it may be asked for a form of replies; else it is known to refuse all.
         fingerprint: The `system_fingerprint` of replies by rules.
         answer: What to answer in place of the rules, once the answers given first are used up.
         n_at_once: The most requests that were open together.
@@ -235,7 +235,7 @@ class Server:
         self.owned_by: str | None = None
         self.listing: Canned | Callable[[Seen], Canned] | None = None
         self.n_listings = 0
-        self.sees_probes = False
+        self.takes_constraints = False
         self.answer: Callable[[Seen], Canned] | None = None
         self.fingerprint: str | None = None
         self.n_at_once = 0
@@ -320,9 +320,6 @@ class Server:
             of_names = FAULTS["404"] if names is None else Canned(listing)
             told = self.listing(seen) if callable(self.listing) else self.listing
             await send(told or of_names, writer)
-            return
-        if not self.sees_probes and b'"Please say hello."' in seen.data:
-            await send(Canned(completion("Hello!")), writer)
             return
         self.requests.append(seen)
         number = len(self.requests)

@@ -87,6 +87,7 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "context": (SMALL, [*SMALL, "--context", "retrieve"]),
     "window": ([], ["--window", "256"]),
     "max_output_tokens": ([], ["--max-output-tokens", "77"]),
+    "top_p": ([], ["--top-p", "0.5"]),
     "max_repairs": (["--model", "openai:bad"], ["--model", "openai:bad", "--max-repairs", "0"]),
     "max_steps": ([], ["--max-steps", "1"]),
     "fallback": (["--model", "openai:bad"], ["--model", "openai:bad", "--fallback", "none"]),
@@ -196,7 +197,7 @@ def test_every_setting_makes_a_difference(
     name: str, openai_server: Server, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     openai_server.answer, openai_server.n_together = answer, 2
-    openai_server.sees_probes = True
+    openai_server.takes_constraints = True
     offered = {option.name for option in COMMANDS[name].params} & set(SETTINGS)
     assert offered >= OF_EVERY_CALL
     flags = {flag for option in COMMANDS[name].params for flag in option.opts}

@@ -7,7 +7,7 @@ same request as data, for backends that compute a reply without a prompt.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -147,16 +147,58 @@ class Constrains:
     max_text: int | None = None
 
 
+WireForm = Literal["chat", "messages", "gemini"]
+"""An API: Chat Completions (also of llama.cpp, Ollama, ...), Anthropic's Messages, Gemini's generateContent."""
+
+
+def parameter(
+    *, chat: str | None, messages: str | None, gemini: str | None, default: Any = None
+) -> Any:
+    """Declare a parameter of requests, None if it is not set: its name in each wire form, None in a form without it.
+
+    All that is done with a parameter follows from the declaration: cache keys, the bodies of requests and of
+    batches, traces and spans. A parameter that a wire form lacks is named in `Completion.left_out`.
+    """
+    names = {"chat": chat, "messages": messages, "gemini": gemini}
+    return field(default=None, metadata={"wire": names, "default": default})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """The parameters of requests that settings of the same names can set.
+
+    Attributes:
+        temperature: None for 0, the most likely reply.
+        top_p: Share of the probability from which tokens are drawn.
+        seed: Sampling seed.
+    """
+
+    temperature: float | None = parameter(
+        chat="temperature", messages="temperature", gemini="temperature", default=0.0
+    )
+    top_p: float | None = parameter(chat="top_p", messages="top_p", gemini="topP")
+    seed: int | None = parameter(chat="seed", messages=None, gemini="seed")
+
+
+def declared(kind: type[Sampling]) -> Mapping[str, Mapping[str, Any]]:
+    """The parameters of a class of requests or settings: `wire`, the names in the wire forms, and the `default`."""
+    return {each.name: each.metadata for each in fields(kind) if "wire" in each.metadata}
+
+
+def parameters_of(holder: Sampling) -> dict[str, Any]:
+    """The parameters that are set, by name."""
+    values = ((name, getattr(holder, name)) for name in declared(type(holder)))
+    return {name: value for name, value in values if value is not None}
+
+
 @dataclass(frozen=True, slots=True)
-class Request:
+class Request(Sampling):
     """A request to a model.
 
     Attributes:
         messages: The prompt; a document comes first.
         task: The same as data.
         max_output_tokens: None for the backend's own limit.
-        temperature: 0 for the most likely reply; None for the backend's own.
-        seed: Sampling seed for servers that support one; None for the backend's default.
         constraint: Only for models that support it; the caller still validates the reply.
         constrain_by: Its form; a JSON reply is converted to a sentence of the language.
         n_later: Counts the later requests that are expected by now, with the same prefix
@@ -167,9 +209,9 @@ class Request:
 
     messages: tuple[Message, ...]
     task: Task
-    max_output_tokens: int | None = None
-    temperature: float | None = 0.0
-    seed: int | None = None
+    max_output_tokens: int | None = parameter(
+        chat="max_tokens", messages="max_tokens", gemini="maxOutputTokens"
+    )
     constraint: Constraint | None = None
     constrain_by: ConstrainBy = "grammar"
     # The reply depends on none of these.
@@ -177,6 +219,19 @@ class Request:
     n_between: int = field(default=0, compare=False)
     kept_s: float = field(default=0.0, compare=False)
     _digest: str = field(default="", init=False, repr=False, compare=False)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that it asks for, by name."""
+        defaults = {name: each["default"] for name, each in declared(type(self)).items()}
+        asked = defaults | parameters_of(self)
+        return {name: value for name, value in asked.items() if value is not None}
+
+    def named(self, form: WireForm) -> dict[str, Any]:
+        """Its parameters by their names in a wire form, which lacks some."""
+        names = declared(type(self))
+        wire = ((names[name]["wire"][form], value) for name, value in self.parameters.items())
+        return {name: value for name, value in wire if name is not None}
 
     @property
     def digest(self) -> str:
@@ -292,6 +347,8 @@ class Completion:
         cut_prompt: Why the server may have read only a part of the prompt; such a reply is not cached.
         fingerprint: The server's fingerprint of what generated it.
         temperature: The temperature that the server was sent; None for none.
+        left_out: Parameters of the request that the server was not sent: its API has no name for them, or it
+            rejects them.
         prompt: Where the reply is kept to be looked up: the prompt, without the texts of documents.
     """
 
@@ -306,6 +363,7 @@ class Completion:
     cut_prompt: str = ""
     fingerprint: str = ""
     temperature: float | None = None
+    left_out: tuple[str, ...] = ()
     prompt: str = ""
 
 

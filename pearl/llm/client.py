@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from inspect import isawaitable, iscoroutinefunction
@@ -13,7 +13,16 @@ from uuid import uuid4
 
 from pearl.documents.tokens import Counter
 from pearl.errors import ModelError, PearlError, UsageError
-from pearl.llm import Completion, Constrains, Model, ModelBase, PrefixCaching, Request
+from pearl.llm import (
+    Completion,
+    Constrains,
+    Model,
+    ModelBase,
+    PrefixCaching,
+    Request,
+    Sampling,
+    parameters_of,
+)
 from pearl.llm.backends import ModelSettings, create_model, own_key_variable
 from pearl.llm.fallback import ConstraintFallback, Mode
 from pearl.llm.middleware import wrappers
@@ -25,6 +34,7 @@ from pearl.llm.middleware.caching import (
     ItemCache,
     Measured,
     Replies,
+    parameters_key,
 )
 from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
 from pearl.llm.middleware.rate import Limited, LimitedBy
@@ -83,8 +93,8 @@ Layer = Callable[[Model], Model]  # Wraps the model that it is given
 
 
 @dataclass(frozen=True, slots=True)
-class ClientSettings:
-    """Settings of a client; picklable if the model is a name.
+class ClientSettings(Sampling):
+    """Settings of a client, with the parameters of all its requests (`Sampling`); picklable if the model is a name.
 
     Attributes:
         model: `extractive` (no network, quotes passages), `openai:NAME`, ..., a `Model`, a function
@@ -107,8 +117,6 @@ class ClientSettings:
         first_wait_s: Seconds before the second call if the server names none.
         deadline_s: Maximum seconds of all calls of one request; None for no limit.
         is_shared: Whether identical calls share one reply.
-        seed: Sampling seed; None for the server's default.
-        temperature: Temperature of all calls with a seed; None for that of each request.
         embeddings: Embedder of sentences for a model that ranks them (`extractive`), by its name in
             `pearl.llm.embedders`.
         model_name: Name of the model of an official client; an Azure client with a deployment
@@ -131,8 +139,6 @@ class ClientSettings:
     first_wait_s: float = 0.5
     deadline_s: float | None = DEADLINE_S
     is_shared: bool = True
-    seed: int | None = None
-    temperature: float | None = None
     embeddings: str | None = None
     model_name: str | None = None
 
@@ -219,16 +225,17 @@ class Client(wrappers.Wrapper):
         self.breaker = breaker or CircuitBreaker()
         self.replies = replies
         self.budget = budget or Budget()
-        # A model without prompts computes a reply faster than the cache finds it.
-        sampled = repr((settings.seed, settings.temperature))
         reads = model.reads_prompts  # otherwise equal messages may be different requests
+        # A model without prompts computes a reply faster than the cache finds it.
         is_kept = reads and settings.is_shared
-        self.items = ItemCache(f"{model.identity} {sampled}", replies) if is_kept else None
+        drawn = parameters_key(parameters_of(settings), "seed", "temperature")
+        self.items = ItemCache(f"{model.identity} {drawn}", replies) if is_kept else None
         constrains = model.constrains
         if collecting is not None and settings.constrain == "auto":  # only JSON can be collected
             constrains = Constrains(constrains.by & {"json"})
-        self.plan_fallback = ConstraintFallback(constrains, settings.constrain)
-        self.reply_fallback = ConstraintFallback(constrains, settings.constrain)
+        judged = {"judge": model.judge} if hasattr(model, "judge") else {}
+        self.plan_fallback = ConstraintFallback(constrains, settings.constrain, **judged)
+        self.reply_fallback = ConstraintFallback(constrains, settings.constrain, **judged)
         caching: PrefixCaching | None = getattr(model, "caching", None)
         warm_up = partial(
             PrefixWarmup,
@@ -238,12 +245,7 @@ class Client(wrappers.Wrapper):
             caching=caching,
         )
         order: tuple[Layer | None, ...] = (
-            wrappers.MarksRestored,
-            self._retrying,  # a call that waits for a retry does not occupy a slot
-            _sampling(settings.seed, settings.temperature),
-            # Cache hits use neither a slot nor tokens.
-            partial(DedupCache, replies=replies, claimed=claimed) if is_kept else None,
-            # Calls that wait for the server's cache, or for a batch, do not occupy a slot either.
+            # Calls that wait for the server's cache, or for a batch, do not occupy a slot.
             collecting or (warm_up if reads else None),
             partial(LimitedBy, limiter=limiter)
             if limiter is not None
@@ -268,12 +270,15 @@ class Client(wrappers.Wrapper):
             if model is settings.model or isinstance(model, FunctionModel)
             else None,
         )
-        layers: list[Model] = []
-        for layer in filter(None, reversed(order)):
-            layers.insert(0, layer(layers[0] if layers else model))
-        self.layers = tuple(layers)
-        self.limiter = limiter or next(layer for layer in layers if isinstance(layer, Limited))
-        super().__init__(layers[0])
+        # Cache hits use neither a slot nor tokens.
+        shared = partial(DedupCache, replies=replies, claimed=claimed) if is_kept else None
+        self._sending = _stack(model, order)
+        sending = self._sending[0]
+        self.layers = (*self._asking(sending, shared, {}), *self._sending)
+        self.limiter = limiter or next(
+            layer for layer in self._sending if isinstance(layer, Limited)
+        )
+        super().__init__(self.layers[0])
 
     @property
     def window(self) -> int | None:
@@ -284,24 +289,37 @@ class Client(wrappers.Wrapper):
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
     ) -> Model:
         """The model with the same limits and budget, without shared replies but those of the same work (`scope`), at their original cost."""
-        own = (wrappers.MarksRestored, Retrying, wrappers.Sampling, DedupCache)
-        model = next(layer for layer in self.layers if not isinstance(layer, own))
-        if scope and self.model.reads_prompts:
-            model = Measured(model, self.replies, scope)
-        sampling = _sampling(seed, temperature)
-        return wrappers.MarksRestored(
-            self._retrying(model if sampling is None else sampling(model))
-        )
+        drawn = {"seed": seed, "temperature": temperature}
+        measured = partial(Measured, replies=self.replies, scope=scope)
+        is_measured = scope and self.model.reads_prompts
+        return self._asking(self._sending[0], measured if is_measured else None, drawn)[0]
 
-    def _retrying(self, model: Model) -> Model:
-        return Retrying(
-            model,
-            self.settings.attempts,
-            first_wait_s=self.settings.first_wait_s,
-            deadline_s=self.settings.deadline_s,
+    def _asking(
+        self, model: Model, cache: Layer | None, drawn: Mapping[str, Any]
+    ) -> tuple[Model, ...]:
+        """The layers around those that send a call; all calls pass them, whether they share replies or not."""
+        settings = self.settings
+        given = {name: value for name, value in drawn.items() if value is not None}
+        parameters = parameters_of(settings) | given
+        retrying = partial(
+            Retrying,
+            attempts=settings.attempts,
+            first_wait_s=settings.first_wait_s,
+            deadline_s=settings.deadline_s,
             breaker=self.breaker,
             budget=self.budget,
         )
+        sampled = partial(wrappers.Sampled, parameters=parameters) if parameters else None
+        # A call that waits for a retry does not occupy a slot, so retries come before the limits.
+        return _stack(model, (wrappers.MarksRestored, retrying, sampled, cache))
+
+
+def _stack(model: Model, order: Sequence[Layer | None]) -> tuple[Model, ...]:
+    """The layers around a model, from outside to inside."""
+    layers: list[Model] = []
+    for layer in filter(None, reversed(order)):
+        layers.insert(0, layer(layers[0] if layers else model))
+    return tuple(layers)
 
 
 def as_client(
@@ -366,7 +384,3 @@ def role_settings(main: ClientSettings, model: str | Model | Function) -> Client
         return settings
     key = own_key_variable(model) if isinstance(model, str) else None
     return replace(settings, base_url=None, server=None, api_key_env=key)
-
-
-def _sampling(seed: int | None, temperature: float | None) -> Layer | None:
-    return None if seed is None else partial(wrappers.Sampling, seed=seed, temperature=temperature)

@@ -33,13 +33,19 @@ def _plan_flaw(text: str) -> str | None:
 class ConstraintFallback:
     """The constraint state of one model, shared by all requests for the same kind of text."""
 
-    def __init__(self, constrains: Constrains, mode: Mode = "auto") -> None:
+    def __init__(
+        self,
+        constrains: Constrains,
+        mode: Mode = "auto",
+        judge: Callable[[ConstrainBy, ModelError | None], None] = lambda by, violation: None,
+    ) -> None:
         if mode not in MODES:
             raise UsageError(
                 f"unknown constraint '{mode}'", help=suggest(mode, MODES, "constraints")
             )
         self._levels = [each for each in _LEVELS[mode] if each is None or each in constrains.by]
         self.max_text = constrains.max_text
+        self._judge = judge
         if not self._levels:
             raise UsageError(
                 f"the model does not support constraints (--constrain {mode})",
@@ -70,23 +76,33 @@ class ConstraintFallback:
         flaw: Callable[[str], str | None] = _plan_flaw,
     ) -> tuple[Completion, Level]:
         """Send a request at the strictest supported level; one whose replies are invalid, as its grammar is ignored, is not used again."""
+        before = list(self._levels)
+        verdicts: dict[ConstrainBy, ModelError | None] = {}
         while True:
             level = self.level
             try:
                 completion = await ask(level)
             except ModelError as error:
+                if error.kind == "bad_request":  # so the constraint was not why it was refused
+                    self._levels = before
                 if error.kind != "unconstrained":
                     raise
                 on_refused(level, error)
                 self.step_down(level, error)
+                if level is not None:
+                    verdicts[level] = error
                 continue
-            if level is not None and (broken := flaw(completion.text)):
-                ignored = ModelError(
-                    f"{completion.model} violates the grammar: {broken}",
-                    kind="unconstrained",
-                    help="use --constrain off",
-                    is_sent=False,  # its reply is counted already
-                )
-                on_refused(level, ignored)
-                self.step_down(level, ignored)
+            if level is not None:
+                verdicts[level] = None
+                if broken := flaw(completion.text):
+                    verdicts[level] = ignored = ModelError(
+                        f"{completion.model} violates the grammar: {broken}",
+                        kind="unconstrained",
+                        help="use --constrain off",
+                        is_sent=False,  # its reply is counted already
+                    )
+                    on_refused(level, ignored)
+                    self.step_down(level, ignored)
+            for by, violation in verdicts.items():
+                self._judge(by, violation)
             return completion, level

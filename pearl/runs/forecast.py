@@ -19,7 +19,6 @@ from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.execution import prepared
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import PlanTask, Usage
-from pearl.llm.backends.openai.constraining import MAX_PROBE_TOKENS
 from pearl.llm.client import Role
 from pearl.llm.prices import Price
 from pearl.llm.reply_limits import reply_limit
@@ -32,9 +31,7 @@ MAX_REMEMBERED = 50_000
 """Maximum documents and questions remembered: a bound for the memory; older ones count as new."""
 
 MAX_STEPS_SHOWN = 1_000  # Maximum rows of the forecast; further steps are added up in one row
-PROBE_INPUT_TOKENS = 64  # Maximum tokens of the prompt of a probe, with the frame of its message
 
-PROBING = "(probes)"
 PLANNING = "(plans)"
 OTHERS = "(other steps)"
 
@@ -209,7 +206,6 @@ class Forecaster:
         """The estimate of all tasks so far."""
         limits = self._pearl.limits
         total = self._new("total", self._price)
-        self._probe()
         steps = tuple(self._steps.values())
         for step in steps:
             total.add(step, step.n)
@@ -254,19 +250,6 @@ class Forecaster:
                     named = self._named(f"{step.output} = {step.action}{suffix}", by)
                     named.add(own)
                     named.marked_tokens += own.input_tokens.upper if is_again and not suffix else 0
-
-    def _probe(self) -> None:
-        """Add the calls that find out to which forms of a reply the servers can be held, once."""
-        if PROBING in self._steps or not any(s.calls.most != 0 for s in self._steps.values()):
-            return
-        for role, client in self._pearl.clients.items():
-            if client is self._pearl.client and role != "main":
-                continue
-            n = getattr(client.model, "n_probes", 0)
-            if n and client.settings.constrain != "off":
-                read, said = n * PROBE_INPUT_TOKENS, n * MAX_PROBE_TOKENS
-                costs = StepCosts(Range(0, n), Range(0, read), Range(0, said))
-                self._named(PROBING, role).add(costs)
 
     def _is_new(self, key: bytes) -> bool:
         """Whether a key is seen for the first time; the oldest keys are forgotten."""

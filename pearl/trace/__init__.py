@@ -188,9 +188,8 @@ class ModelAttempted(LiveEvent):
     finish_reason: str = ""  # `stop`, or "" if the server reports none
     messages: tuple[Message, ...]  # The prompt
     reply: str = ""  # The text received
-    temperature: float | None = None
-    seed: int | None = None
-    max_output_tokens: int | None = None
+    parameters: dict[str, float | int] = {}  # By their names in Chat Completions
+    left_out: tuple[str, ...] = ()  # Parameters that the server was not sent
     usage: Usage = Usage()
     duration_s: float
 
@@ -538,6 +537,8 @@ def _attempted(task: Task, news: CallAttempt) -> ModelAttempted:
         news,
         news.request,
         **_purpose(task),
+        parameters=news.request.named("chat"),
+        left_out=done.left_out if done else (),
         server=server.partition("?")[0] if server.startswith(("http://", "https://")) else "",
         replied_by=done.model if done else "",
         finish_reason=(done.finish_reason or "") if done else "",

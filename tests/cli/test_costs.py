@@ -46,10 +46,10 @@ def test_a_dry_run_asks_nobody_and_needs_no_key(pearl: Terminal) -> None:
     assert "Price: input=2.5,cached=1.25,output=10,batch=0.5 " in out
 
 
-def test_probes_count_in_every_limit_and_are_made_once_a_server(
+def test_a_server_that_ignores_forms_costs_no_call_beyond_the_limits(
     pearl: Terminal, openai_server: Server
 ) -> None:
-    openai_server.sees_probes = True
+    openai_server.takes_constraints = True
     openai_server.on("", "rotten hull")
     args = ["ask", "Why was the boat sold?", "story.txt", *on(openai_server)]
     for n in (1, 2, 3):

@@ -42,7 +42,7 @@ from pearl.dsl.signatures import ValueType
 from pearl.errors import DataError, ModelError, PearlError, PlanError, StoreError, UsageError
 from pearl.interpreter.chooser import read_choice
 from pearl.llm.backends.openai import endpoint
-from pearl.llm.backends.openai.replies import read_completion
+from pearl.llm.backends.openai.chat import read_completion
 from pearl.llm.embedders import EmbeddingCache
 from pearl.llm.middleware.batching import PendingBatches
 from pearl.pipeline import Pearl

@@ -11,7 +11,6 @@ import pytest
 
 import pearl
 from pearl import Answer, Document, Pearl
-from pearl.llm.backends.openai.constraining import SENTENCE
 from tests.models import written
 from tests.server import Canned, Seen, Server, completion, error
 
@@ -41,8 +40,6 @@ def ask(
     """Run the plan over `n` lines on a server whose constrained replies are made of the right ones by `held`."""
 
     def answer(seen: Seen) -> Canned:
-        if "Please say hello" in seen.prompt:
-            return Canned(completion(json.dumps({"sentence": SENTENCE})))
         texts = items_of(seen)
         values = [right(text) for text in texts]
         is_echoed = "words, as many as" in seen.prompt
@@ -52,7 +49,7 @@ def ask(
             said = held({str(i): value for i, value in enumerate(values, 1)})
         return said if isinstance(said, Canned) else Canned(completion(said))
 
-    server.sees_probes, server.answer = True, answer
+    server.takes_constraints, server.answer = True, answer
     asker = Pearl(
         "openai:test-model", base_url=server.url, api_key_env="", server="ollama", **settings
     )

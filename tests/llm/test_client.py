@@ -46,7 +46,7 @@ def test_the_order_of_the_stack() -> None:
     assert named(Client(settings, replies=MemoryReplies())) == FULL
     assert named(Client(settings)) == WITHOUT_STORE
     drawn = named(Client(replace(settings, seed=7, is_shared=False)))
-    assert drawn == ["MarksRestored", "Retrying", "Sampling", *WITHOUT_STORE[3:]]
+    assert drawn == ["MarksRestored", "Retrying", "Sampled", *WITHOUT_STORE[3:]]
     assert named(Client()) == ["MarksRestored", "Retrying", "Limited", "ReplyGuard", "Budgeted"]
 
 
@@ -93,7 +93,7 @@ def test_unshared_calls_count_towards_the_budget() -> None:
 
     asyncio.run(main())
     assert [(asked.seed, asked.temperature) for asked in model.requests[-2:]] == [
-        (None, 0.0),
+        (None, None),
         (7, 0.5),
     ]
     assert len(model.requests) == client.budget.spent.n_calls == 3

@@ -190,7 +190,7 @@ def test_search_with_plug_ins(mine: Mine) -> None:
 
 
 def test_command_and_server_plug_ins(mine: Mine, openai_server: Server) -> None:
-    openai_server.sees_probes = True
+    openai_server.takes_constraints = True
     assert mine("hello") == "hello\n"
     assert "Say hello." in mine("--help")
     told = mine(

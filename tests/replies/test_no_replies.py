@@ -184,15 +184,12 @@ def test_a_reply_held_to_json_is_read_behind_its_reasoning(openai_server: Server
     plan = '1. all = LIST_ALL(CTX, "animals") : List\n2. n = COUNT(all) : Count'
     reply = THOUGHTS + '{"entries": [{"entry": "a dog", "quote": ""}]}'
 
-    openai_server.sees_probes = True
+    openai_server.takes_constraints = True
 
     async def count() -> Answer:
         settings = {"base_url": openai_server.url, "server": "vllm", "constrain": "json"}
         async with Pearl("openai:test-model", library="seed", **settings) as pearl:  # type: ignore[arg-type]
             return await pearl.execute(plan, DOCUMENT)
 
-    openai_server.next(
-        Canned(completion('{"sentence": "Seven umbrellas hum in quartz"}')),
-        Canned(completion(reply)),
-    )
+    openai_server.next(Canned(completion(reply)))
     assert asyncio.run(count()).text == "1"

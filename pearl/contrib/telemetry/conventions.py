@@ -35,9 +35,6 @@ _NAMES: Mapping[str, str] = {
     "tool_arguments": "gen_ai.tool.call.arguments",
     "tool_result": "gen_ai.tool.call.result",
     "request_model": "gen_ai.request.model",
-    "temperature": "gen_ai.request.temperature",
-    "seed": "gen_ai.request.seed",
-    "max_tokens": "gen_ai.request.max_tokens",
     "response_model": "gen_ai.response.model",
     "finish_reasons": "gen_ai.response.finish_reasons",
     "input_tokens": "gen_ai.usage.input_tokens",
@@ -113,10 +110,8 @@ def call_attributes(model: str, replied_by: str, usage: Usage) -> tuple[str, dic
 def attempt_attributes(event: ModelAttempted, *, has_content: bool) -> dict[str, Any]:
     """Attributes of an attempt beyond the call: parameters, server, prompt and reply."""
     server = urlsplit(event.server)
-    told = named(
-        temperature=event.temperature,
-        seed=event.seed,
-        max_tokens=event.max_output_tokens,
+    parameters = {f"gen_ai.request.{name}": value for name, value in event.parameters.items()}
+    told = parameters | named(
         finish_reasons=[event.finish_reason] if event.finish_reason else None,
         resend_count=event.number or None,
         server_address=server.hostname,

@@ -139,24 +139,38 @@ def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A server with a short name: the backend `openai` at its address."""
+    """A server with a short name: the backend `openai` at its address.
+
+    Attributes:
+        server: The kind of the server; `hosted` if it has nothing of its own.
+        fields: What each request contains besides.
+        names: Its own names of parameters of requests, by those of the API.
+    """
 
     name: str
     about: str
     url: str
     key: str = ""
     server: str | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def create(self, name: str, settings: ModelSettings) -> Model:
         """Create the model `name` of this server; `settings` may have another address."""
+        from pearl.llm.backends.openai import servers
+
         url, key = self.address(settings), settings.api_key_env
-        settings = replace(
+        own_settings = replace(
             settings,
             base_url=url,
             api_key_env=self.key_variable(url) if key is None else key,
-            server=settings.server or self.server,
         )
-        model: Model = _backend("openai").create_named(self.name, name, settings)
+        server = None
+        if self.server is not None:
+            kind = servers.load(self.server)
+            title = self.about if self.server == "hosted" else kind.title
+            server = replace(kind, title=title, fields=self.fields, names=self.names)
+        model: Model = _backend("openai").create_named(self.name, name, own_settings, server)
         return model
 
     def address(self, settings: ModelSettings) -> str:

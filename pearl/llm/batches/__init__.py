@@ -19,13 +19,14 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict
 
+from pearl.dsl.decoding.constraint import Form
 from pearl.errors import ModelError
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Request, Usage
-from pearl.llm.backends.openai import faults, replies, servers
-from pearl.llm.backends.openai.constraining import Constraining
+from pearl.llm.backends.openai import chat, faults, servers
+from pearl.llm.backends.openai.api import Body
 from pearl.llm.backends.openai.faults import StatusError
-from pearl.llm.backends.openai.servers import Body, Server
+from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.flaws import trimmed, usable
 
@@ -90,14 +91,13 @@ class Batches(ABC):
         self._session = session
         self._endpoint = session.endpoint
         self._kind = server or servers.load(servers.UNKNOWN)
-        self._constraining = Constraining(session, server)
-        self.server = session.endpoint.shown  # for messages and records
+        self.server = self._endpoint.shown  # for messages and records
 
     # --- the interface of one vendor
 
     @abstractmethod
-    def _line(self, id: str, request: Request, body: Body) -> Row:
-        """A request with its id, as one line of a file."""
+    def _line(self, id: str, body: Body) -> Row:
+        """The body of a request with its id, as one line of a file."""
 
     @abstractmethod
     async def upload(self, lines: Sequence[bytes]) -> str:
@@ -167,12 +167,11 @@ class Batches(ABC):
 
     def line(self, key: bytes, request: Request) -> bytes:
         """A request with its key of 32 bytes, without a line end."""
-        body = self._session.parameters.body(request)
-        if request.constraint is not None:
-            body = self._kind.held(body, request.constraint, "json-schema")
-        elif self._kind.with_nothing is not None:
-            body = self._kind.with_nothing(body)
-        return json_bytes(self._line(key.hex(), request, body))
+        return json_bytes(self._line(key.hex(), self._body(request)))
+
+    def _body(self, request: Request) -> Body:
+        form: Form | None = None if request.constraint is None else "json-schema"
+        return self._kind.body(request, self._endpoint.model, self._session.accepted, form)
 
     async def results(
         self, batch: Batch, asked: Mapping[bytes, Request]
@@ -211,22 +210,18 @@ class Batches(ABC):
                 completion = self._reply(row, request)
                 if request is not None:
                     if request.constraint is not None:
-                        completion = self._constraining.sentence(completion, request.constraint)
-                    completion = replies.within(completion, request, self._endpoint)
+                        completion = chat.sentence(completion, request.constraint, self._endpoint)
+                    completion = chat.within(completion, request, self._endpoint)
                 results.append((key, usable(completion, request)))
             except ModelError as error:
                 if error.usage and request is not None:
-                    error.usage = replies.plausible(error.usage, request)
+                    error.usage = chat.plausible(error.usage, request)
                 results.append((key, trimmed(error, self._endpoint.model)))
         return results
 
-    def _read_body(self, body: Any, request: Request | None) -> Completion:
+    def _read_body(self, body: Any) -> Completion:
         """The completion in a body as of a direct call."""
-        data = json_bytes(body)
-        is_own = request is not None and request.constraint is not None
-        if is_own or self._kind.with_nothing is not None:
-            return self._kind.read(data, self._endpoint)
-        return replies.read_completion(data, self._endpoint)
+        return self._kind.api.read(json_bytes(body), self._endpoint)
 
     def _refused(self, status: int, said: object, request: Request | None) -> ModelError:
         """The error of one request that the server refused with a status."""
@@ -234,7 +229,7 @@ class Batches(ABC):
         # Other fields may quote the request.
         named, told = fields.get("param"), str(fields.get("message"))
         if status == 400 and (named == "temperature" or "temperature" in told):
-            self._session.parameters.takes_temperature = False
+            self._session.accepted.refused.add("temperature")
             return ModelError(
                 f"{self._endpoint.model} rejects a temperature; the request is repeated without it",
                 kind="transport",

@@ -15,8 +15,9 @@ from pydantic import AwareDatetime, BaseModel, Field
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request
-from pearl.llm.backends.openai import replies
-from pearl.llm.backends.openai.servers import Body, Server
+from pearl.llm.backends.openai import chat
+from pearl.llm.backends.openai.api import Body
+from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
 
@@ -55,10 +56,10 @@ class VendorBatches(Batches):
 
     def __init__(self, session: HttpSession, server: Server | None) -> None:
         super().__init__(session, server)
-        if _IS_WITHOUT_TEMPERATURE.match(session.endpoint.model):
-            session.parameters.takes_temperature = False
+        if _IS_WITHOUT_TEMPERATURE.match(self._endpoint.model):
+            self._session.accepted.refused.add("temperature")
 
-    def _line(self, id: str, request: Request, body: Body) -> Row:
+    def _line(self, id: str, body: Body) -> Row:
         return {"custom_id": id, "params": body}
 
     async def upload(self, lines: Sequence[bytes]) -> str:
@@ -72,10 +73,10 @@ class VendorBatches(Batches):
         return self._batch(body)
 
     def _batch(self, body: bytes) -> Batch:
-        return _described(replies.read_as(_Told, body, self._endpoint, "batch"))
+        return _described(chat.read_as(_Told, body, self._endpoint, "batch"))
 
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
-        page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
+        page = chat.read_as(_Page, body, self._endpoint, "listing of batches")
         same = [_described(told, is_sure=False) for told in page.data if _may_be(told, submission)]
         return same, {"after_id": page.last_id} if page.has_more and page.last_id else {}
 
@@ -86,7 +87,7 @@ class VendorBatches(Batches):
         result: Row = row["result"] if isinstance(row.get("result"), dict) else {}
         match result.get("type"):
             case "succeeded":
-                return self._read_body(result.get("message"), request)
+                return self._read_body(result.get("message"))
             case "errored":
                 said = result.get("error")
                 said = said.get("error", said) if isinstance(said, dict) else said

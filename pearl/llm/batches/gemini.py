@@ -10,9 +10,10 @@ from pydantic import AliasPath, BaseModel, Field
 
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Request, Usage
-from pearl.llm.backends.openai import replies
+from pearl.llm.backends.openai import chat
+from pearl.llm.backends.openai.api import Body
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.backends.openai.servers import Body, Server
+from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
 
@@ -36,7 +37,7 @@ class _File(BaseModel):
 
 class _Problem(BaseModel):
     code: int | None = None
-    message: replies.Text | None = None
+    message: chat.Text | None = None
 
 
 class _Told(BaseModel):
@@ -68,22 +69,22 @@ class _Page(BaseModel):
 
 
 class _Part(BaseModel):
-    text: replies.Text | None = None
+    text: chat.Text | None = None
     thought: bool = False
 
 
 class _Candidate(BaseModel):
     parts: list[_Part] = Field([], validation_alias=AliasPath("content", "parts"))
-    reason: replies.Text | None = Field(None, validation_alias="finishReason")
+    reason: chat.Text | None = Field(None, validation_alias="finishReason")
 
 
 class _Reply(BaseModel):
     candidates: list[_Candidate] = []
-    blocked: replies.Text | None = Field(
+    blocked: chat.Text | None = Field(
         None, validation_alias=AliasPath("promptFeedback", "blockReason")
     )
     usage: Any = Field(None, validation_alias="usageMetadata")
-    model: replies.Text | None = Field(None, validation_alias="modelVersion")
+    model: chat.Text | None = Field(None, validation_alias="modelVersion")
 
 
 class VendorBatches(Batches):
@@ -97,34 +98,34 @@ class VendorBatches(Batches):
 
     def __init__(self, session: HttpSession, server: Server | None) -> None:
         super().__init__(session, server)
-        endpoint = session.endpoint
+        endpoint = self._endpoint
         address = endpoint.url.partition(VERSION)[0]
         root = Endpoint(address, endpoint.model, endpoint.key, endpoint.key_variable)
-        own = replace(self._kind, key_headers=lambda key: {"x-goog-api-key": key})
-        self._own = HttpSession(root, session.timeout_s, server=own)
+        api = replace(self._kind.api, key_headers=lambda key: {"x-goog-api-key": key})
+        own = replace(self._kind, api=api)
+        self._own = HttpSession(root, self._session.timeout_s, server=own)
 
     def _wire(self) -> Wire:
         return self._own.connect()
 
-    def _line(self, id: str, request: Request, body: Body) -> Row:
-        told = [message.content for message in request.messages if message.role == "system"]
+    def _line(self, id: str, body: Body) -> Row:
+        return {"key": id, "request": body}
+
+    def _body(self, request: Request) -> Body:
+        system = [message.content for message in request.messages if message.role == "system"]
         turns = [
             {"role": "model" if each.role == "assistant" else "user", "parts": [{"text": each.content}]}
             for each in request.messages
             if each.role != "system"
         ]  # fmt: skip
-        names = {
-            "temperature": "temperature", "seed": "seed", "max_tokens": "maxOutputTokens",
-            "max_completion_tokens": "maxOutputTokens",
-        }  # fmt: skip
-        config = {names[name]: value for name, value in body.items() if name in names}
+        config = self._session.accepted.parameters(request, "gemini")
         form = None if request.constraint is None else request.constraint.json_form
         if form is not None:
             config |= {"responseMimeType": "application/json", "responseJsonSchema": form.schema}
         asked: Row = {"contents": turns, "generationConfig": config}
-        if told:
-            asked["systemInstruction"] = {"parts": [{"text": "\n\n".join(told)}]}
-        return {"key": id, "request": asked}
+        if system:
+            asked["systemInstruction"] = {"parts": [{"text": "\n\n".join(system)}]}
+        return asked
 
     async def upload(self, lines: Sequence[bytes]) -> str:
         """Upload a file of requests; returns the server's name of it."""
@@ -132,7 +133,7 @@ class VendorBatches(Batches):
         file = {"displayName": "requests.jsonl", "mimeType": KIND, "sizeBytes": len(data)}
         sent = self._wire().upload_resumably(f"/upload{VERSION}/files", file, data, KIND)
         body = await self._call(sent, TRANSFER_TIMEOUT_S)
-        return replies.read_as(_File, body, self._endpoint, "file").name
+        return chat.read_as(_File, body, self._endpoint, "file").name
 
     async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
         """Create a batch from a file, which starts billing."""
@@ -146,7 +147,7 @@ class VendorBatches(Batches):
         return f"{VERSION}/{id}"
 
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
-        page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
+        page = chat.read_as(_Page, body, self._endpoint, "listing of batches")
         same = [self._described(told) for told in page.operations if told.title == submission.id]
         return same, {"pageToken": page.next} if page.next else {}
 
@@ -160,7 +161,7 @@ class VendorBatches(Batches):
 
     def _batch(self, body: bytes) -> Batch:
         # A batch that has failed has an `error`, which `read_as` would take for that of the call.
-        told = replies.read_as(_Operation, b'{"told":%b}' % body, self._endpoint, "batch").told
+        told = chat.read_as(_Operation, b'{"told":%b}' % body, self._endpoint, "batch").told
         return self._described(told)
 
     def _described(self, told: _Told) -> Batch:
@@ -185,20 +186,20 @@ class VendorBatches(Batches):
                 raise self._cancelled()
             known = _STATUSES.get(code, 500) if isinstance(code, int) and code < 100 else code
             raise self._refused(known if isinstance(known, int) else 500, error, request)
-        reply = replies.read_as(_Reply, json_bytes(row.get("response")), self._endpoint, "reply")
+        reply = chat.read_as(_Reply, json_bytes(row.get("response")), self._endpoint, "reply")
         usage = _usage(reply.usage)
         choices = [_choice(candidate) for candidate in reply.candidates]
         if reply.blocked:
-            choices = [replies.ChatChoice(finish_reason="safety", message=replies.ChatMessage())]
-        chat = replies.ChatReply(choices=choices, model=reply.model)
-        return replies.completion_of(chat, usage, self._endpoint)
+            choices = [chat.ChatChoice(finish_reason="safety", message=chat.ChatMessage())]
+        whole = chat.ChatReply(choices=choices, model=reply.model)
+        return chat.completion_of(whole, usage, self._endpoint)
 
 
-def _choice(candidate: _Candidate) -> replies.ChatChoice:
+def _choice(candidate: _Candidate) -> chat.ChatChoice:
     said = "".join(part.text or "" for part in candidate.parts if not part.thought)
     thought = "".join(part.text or "" for part in candidate.parts if part.thought)
-    message = replies.ChatMessage(content=said, reasoning=thought or None)
-    return replies.ChatChoice(message=message, finish_reason=candidate.reason)
+    message = chat.ChatMessage(content=said, reasoning=thought or None)
+    return chat.ChatChoice(message=message, finish_reason=candidate.reason)
 
 
 def _usage(told: Any) -> Usage:
@@ -214,4 +215,4 @@ def _usage(told: Any) -> Usage:
         "output": n_output,
         "cache_read_input_tokens": told.get("cachedContentTokenCount"),
     }
-    return replies.read_usage(named, "input", "output")
+    return chat.read_usage(named, "input", "output")

@@ -1,4 +1,4 @@
-"""OpenAI's Batch API: upload a file of requests, download a file of replies."""
+"""OpenAI's Batch API: upload a file of requests, download a file of chat."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import AfterValidator, AliasPath, BaseModel, Field
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Request
-from pearl.llm.backends.openai import faults, replies
-from pearl.llm.backends.openai.servers import Body
+from pearl.llm.backends.openai import chat, faults
+from pearl.llm.backends.openai.api import Body
 from pearl.llm.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
 
 _STATES: dict[str, State] = {
@@ -27,8 +27,8 @@ class _File(BaseModel):
 
 
 class _Problem(BaseModel):
-    code: replies.Text | None = None
-    message: replies.Text | None = None
+    code: chat.Text | None = None
+    message: chat.Text | None = None
     line: int | None = None
 
 
@@ -54,7 +54,7 @@ class VendorBatches(Batches):
     max_requests = 50_000
     max_bytes = 200_000_000
 
-    def _line(self, id: str, request: Request, body: Body) -> Row:
+    def _line(self, id: str, body: Body) -> Row:
         return {"custom_id": id, "method": "POST", "url": PATH, "body": body}
 
     async def upload(self, lines: Sequence[bytes]) -> str:
@@ -62,7 +62,7 @@ class VendorBatches(Batches):
         data = b"\n".join([*lines, b""])
         sent = self._wire().upload("/files", "requests.jsonl", data, {"purpose": "batch"})
         body = await self._call(sent, TRANSFER_TIMEOUT_S)
-        return replies.read_as(_File, body, self._endpoint, "file").id
+        return chat.read_as(_File, body, self._endpoint, "file").id
 
     async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
         """Create a batch from a file, which starts billing."""
@@ -70,7 +70,7 @@ class VendorBatches(Batches):
         return self._batch(await self._call(self._wire().post(self.path, asked)))
 
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
-        page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
+        page = chat.read_as(_Page, body, self._endpoint, "listing of batches")
         same = [told for told in page.data if told.input_file_id == submission.file_id]
         following: Query = {"after": page.data[-1].id} if page.has_more and page.data else {}
         return list(map(self._described, same)), following
@@ -79,7 +79,7 @@ class VendorBatches(Batches):
         return await self._fetched(f"/files/{quote(place, safe='')}/content")
 
     def _batch(self, body: bytes) -> Batch:
-        return self._described(replies.read_as(_Told, body, self._endpoint, "batch"))
+        return self._described(chat.read_as(_Told, body, self._endpoint, "batch"))
 
     def _described(self, told: _Told) -> Batch:
         first = told.first_problem or _Problem()
@@ -110,7 +110,7 @@ class VendorBatches(Batches):
             raise ModelError(f"a line from {self.server} has no response", kind="malformed")
         body = response.get("body")
         if status in (200, "200"):
-            return self._read_body(body, request)
+            return self._read_body(body)
         if not is_refused:
             raise ModelError(f"a line from {self.server} has no status", kind="malformed")
         said: Any = body or error  # vLLM puts the error where OpenAI has none

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm.backends.openai import endpoint_of, faults
+from pearl.llm.backends.openai.chat import read_as
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import StatusError
-from pearl.llm.backends.openai.replies import read_as
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.concurrency import gather
 from pearl.llm.embedders import ADDRESS_VARIABLE, EmbedderSettings, address_in_environment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -339,18 +339,11 @@ class Budgeted(Wrapper):
         self._caching = caching
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request if the budget allows it, and before it the calls that it needs."""
-        request = self._budget.limited(request)
-        if request.constraint is not None:  # before a reservation, for which they would wait
-            await self.prepare(request, self._spend)
-        return await self._spend(request, lambda: self._model.complete(request))
-
-    async def _spend(
-        self, request: Request, send: Callable[[], Awaitable[Completion]]
-    ) -> Completion:
+        """Send one request if the budget allows it."""
         budget, price = self._budget, self._budget.price_of(self.name)
+        request = budget.limited(request)
         async with budget.spending(replace(budget.worst(request), price=price)) as call:
-            completion = await send()
+            completion = await self._model.complete(request)
             call.usage, call.reply = budget.usage_of(request, completion), completion.text
             call.is_told = bool(completion.usage.n_tokens)
             call.may_write = None if self._caching is None else request.kept_s > 0

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pearl.documents.digest import digest
 from pearl.dsl.signatures import NOTHING
@@ -40,14 +40,14 @@ Claimed = Callable[[bytes], AbstractAsyncContextManager[Completion | None]]
 
 
 def request_key(request: Request, identity: str) -> bytes:
-    """Cache key of a request: its digest with the model's identity, limit, temperature, seed and whole constraint, without `task`."""
+    """Cache key of a request: its digest with the model's identity, all parameters and the whole constraint, without `task`."""
     return digest(_parts(request, identity))
 
 
 def _parts(request: Request, identity: str) -> Iterator[str]:
     yield "pearl request 2"
     yield identity
-    yield repr((request.max_output_tokens, request.temperature, request.seed))
+    yield parameters_key(request.parameters, "max_output_tokens", "temperature", "seed")
     if request.constraint is None:
         yield ""
     else:
@@ -57,6 +57,12 @@ def _parts(request: Request, identity: str) -> Iterator[str]:
         is_json = request.constrain_by == "json" and request.constraint.json_form is not None
         yield request.constraint.rendered("json-schema") if is_json else ""
     yield request.digest
+
+
+def parameters_key(values: Mapping[str, Any], *first: str) -> str:
+    """Parameters as a part of a key; `first` are those of the keys of existing stores, which always had them."""
+    rest = (f" {name}={value!r}" for name, value in values.items() if name not in first)
+    return repr(tuple(values.get(name) for name in first)) + "".join(rest)
 
 
 @dataclass(slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from pearl.errors import ModelError
 from pearl.errors.callers import DEBUG, TEXTS, log
 from pearl.errors.privacy import is_private
-from pearl.llm import Completion, Constrains, Model, Request, Task, Usage
+from pearl.llm import Completion, Constrains, Model, Request, Task, Usage, parameters_of
 from pearl.llm.flaws import trimmed, usable
 from pearl.llm.messages import restored
 from pearl.llm.progress import (
@@ -75,11 +75,6 @@ class Wrapper:
         """Send one request."""
         return await self._model.complete(request)
 
-    async def prepare(self, request: Request, spend: Callable[..., Any]) -> None:
-        """Let the wrapped model make the calls, each through `spend`, that must precede a request."""
-        if (prepare := getattr(self._model, "prepare", None)) is not None:
-            await prepare(request, spend)
-
     async def aclose(self) -> None:
         """Close the wrapped model's connections."""
         await self._model.aclose()
@@ -114,21 +109,17 @@ class MarksRestored(Wrapper):
         return completion if text == completion.text else replace(completion, text=text)
 
 
-class Sampling(Wrapper):
-    """Sends every request with a seed, and with a temperature unless it is None."""
+class Sampled(Wrapper):
+    """Sends requests with parameters that settings set, unless the requests set them themselves."""
 
-    def __init__(self, model: Model, seed: int, temperature: float | None = None) -> None:
+    def __init__(self, model: Model, parameters: Mapping[str, Any]) -> None:
         super().__init__(model)
-        self._seed = seed
-        self._temperature = temperature
+        self._parameters = parameters
 
     async def complete(self, request: Request) -> Completion:
         """Send one request."""
-        if request.seed is not None:
-            return await self._model.complete(request)
-        temperature = request.temperature if self._temperature is None else self._temperature
         return await self._model.complete(
-            replace(request, seed=self._seed, temperature=temperature)
+            replace(request, **{**self._parameters, **parameters_of(request)})
         )
 
 

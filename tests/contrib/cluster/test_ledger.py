@@ -23,7 +23,7 @@ from tests.server import FAULTS, Canned, Server, completion
 
 
 def client_of(server: Server, budget: Budget | None = None, **settings: Any) -> Client:
-    server.sees_probes = True
+    server.takes_constraints = True
     settings = {
         "concurrency": 4,
         "attempts": 1,

@@ -137,8 +137,7 @@ def test_a_later_call_joins_the_batch_of_an_earlier_process(
 
 
 def test_a_constraint_goes_directly(server: BatchServer) -> None:
-    server.sees_probes = True
-    server.on("hello", "Seven umbrellas hum in quartz")
+    server.takes_constraints = True
     request = replace(asking("a?"), constraint=Constraint("yes", 'start: "ok"\n'))
 
     async def work(batched: Batched) -> None:

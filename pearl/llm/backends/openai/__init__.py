@@ -1,27 +1,45 @@
-"""Any server that speaks OpenAI's Chat Completions: OpenAI itself, vLLM, Ollama, llama.cpp, ...
+"""Any server that speaks OpenAI's Chat Completions: OpenAI itself, vLLM, Ollama, llama.cpp, ...; and Anthropic's Messages.
 
-Every call returns a `Completion` or raises a `ModelError`, whatever the server sends. `sessions` sends requests by
-`wire` (aiohttp: docs/decisions.md), or by `official` with a client of the caller.
+Every call returns a `Completion` or raises a `ModelError`, whatever the server sends. A request takes this way:
+
+- `servers.Server`: what the kind of the server adds to its API, `chat` or `anthropic`: request → body.
+- `sessions.HttpSession`: posts the body, again without a parameter that the server rejects (`api.Accepted`), by
+  `wire` (aiohttp: docs/decisions.md), or by `official` with a client of the caller.
+- `faults`: status other than 2xx, or a broken connection → `ModelError`; the API reads the other bodies.
+
+A constrained request is sent in the forms that the kind of server takes, the best first. A server that refuses all
+of them is not asked again; one that ignores them is found by its first reply (`OpenAIModel.judge`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pearl.documents.tokens import DEFAULT_WINDOW, known_window
+from pearl.dsl.decoding.constraint import Constraint, Form, validate
 from pearl.errors import ModelError, UsageError
+from pearl.errors.callers import WARNING, log
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import Completion, Constrains, Request
+from pearl.llm import Completion, ConstrainBy, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
-from pearl.llm.backends.openai import faults, replies, servers, sessions
-from pearl.llm.backends.openai.constraining import Constraining, Spend
-from pearl.llm.backends.openai.endpoint import KEY_VARIABLE, Endpoint, key_variable, read_key
+from pearl.llm.backends.openai import chat, faults, servers, sessions
+from pearl.llm.backends.openai.chat import Listed, plausible
+from pearl.llm.backends.openai.endpoint import (
+    KEY_VARIABLE,
+    Endpoint,
+    key_variable,
+    read_key,
+)
 from pearl.llm.backends.openai.faults import StatusError
-from pearl.llm.backends.openai.replies import Listed, plausible
 from pearl.llm.backends.openai.servers import Server
+from pearl.llm.flaws import is_blank
+from pearl.replies.json_objects import unique_json
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
@@ -32,7 +50,10 @@ DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of 
 ABILITIES = Abilities("NAME", None, key=KEY_VARIABLE, tokenizes=None)
 ADDRESS_VARIABLE = "OPENAI_BASE_URL"
 OWN_URL = "https://api.openai.com/v1"
+# Parts of a listed name that users leave out: "models/gemini-3", "llama3.2:latest", "claude-haiku-4-20260101"
 _SHORT = lazy_pattern(r"^models/|:latest$|-20\d{6}$")
+_OFF = "use --constrain off"
+_WANTED: dict[ConstrainBy, str] = {"grammar": "grammar", "json": "JSON Schema"}
 
 
 def create(name: str, settings: ModelSettings) -> OpenAIModel:
@@ -40,8 +61,10 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
     return create_named("openai", name, settings)
 
 
-def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIModel:
-    """As `create`, with the name of another backend."""
+def create_named(
+    backend: str, name: str, settings: ModelSettings, server: Server | None = None
+) -> OpenAIModel:
+    """As `create`, with the name of another backend, and perhaps the kind of its server."""
     if not name:
         help = (
             "for example openai:gpt-4o-mini"
@@ -51,10 +74,15 @@ def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIMode
         raise UsageError(f"{backend}: needs the name of a model", help=help)
     is_asked = settings.is_asked
     endpoint = endpoint_of(name, settings.base_url, settings.api_key_env, is_asked=is_asked)
-    kind = settings.server
-    server = servers.by_address(endpoint) if kind is None else servers.load(kind)
+    if settings.server is not None:
+        server = servers.load(settings.server)
     return OpenAIModel(
-        endpoint, settings.timeout_s, settings.window, server, backend=backend, is_asked=is_asked
+        endpoint,
+        settings.timeout_s,
+        settings.window,
+        server or servers.by_address(endpoint),
+        backend=backend,
+        is_asked=is_asked,
     )
 
 
@@ -102,21 +130,25 @@ class OpenAIModel:
         self.notice = f"{backend}: {endpoint.greeting}"
         # As far as known without a request: an unknown server may take both forms.
         self.constrains = Constrains((server or servers.load(servers.UNKNOWN)).by)
+        self.session = sessions.HttpSession(
+            endpoint, timeout_s, backend, wire, is_streamed=is_streamed, server=server
+        )
+        self.memory = self.session.memory
         may_tokenize = not endpoint.is_openai if server is None else bool(server.tokenizes)
         self.tokenizer = (
-            sessions.ServerTokenizer(endpoint, server) if is_asked and may_tokenize else None
+            sessions.ServerTokenizer(endpoint, server, self.memory)
+            if is_asked and may_tokenize
+            else None
         )
+        self.server = server
+        self.caching = self.session.accepted.caching
         self._is_asked = is_asked
         self._is_streamed = is_streamed
         self._window = window
-        self._server = server
         self._endpoint = endpoint
-        self._timeout_s = timeout_s
-        self._session = sessions.HttpSession(
-            endpoint, timeout_s, backend, wire, is_streamed=is_streamed, server=server
-        )
-        self.caching = self._session.caching
-        self._constraining = Constraining(self._session, server)
+        self._verdicts: dict[ConstrainBy, Form | ModelError] = {}
+        self._unproven: set[ConstrainBy] = set()  # No reader has seen a reply in the form yet
+        self._reported: set[str] = set()  # Parameters that the log names as left out
 
     @property
     def window(self) -> int:
@@ -127,7 +159,8 @@ class OpenAIModel:
             is_told = self._endpoint.is_local or (known is None and not self._endpoint.is_openai)
             told = None
             if is_told and self._is_asked:
-                told = sessions.aside(sessions.find_window(self._endpoint, self._server)).result()
+                finding = sessions.find_window(self._endpoint, self.server, self.memory)
+                told = sessions.aside(finding).result()
             self._window = told or known or DEFAULT_WINDOW
         return self._window
 
@@ -136,57 +169,176 @@ class OpenAIModel:
 
     async def complete(self, request: Request) -> Completion:
         """Send one request, repeated without a parameter that the server rejects."""
-        self._session.connect()  # the import must not count towards the timeout
+        self.session.connect()  # the import must not count towards the timeout
         from pearl.llm.backends.openai.wire import at_most, reply_bytes
 
+        timeout_s = self.session.timeout_s
         window = self._window or known_window(self._endpoint.model) or DEFAULT_WINDOW
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(timeout_s):
                 with at_most(reply_bytes(request, window, is_streamed=self._is_streamed)):
-                    completion = await self._reply(request)
+                    if request.constraint is None:
+                        completion = await self._ask(self.server, request)
+                    else:
+                        completion = await self._constrained(request, request.constraint)
         except TimeoutError:
-            raise faults.too_slow(self._timeout_s, self._endpoint) from None
+            raise faults.too_slow(timeout_s, self._endpoint) from None
         except ModelError as error:
             error.usage = error.usage and plausible(error.usage, request)
             raise
-        sent = request.temperature if self._session.parameters.takes_temperature else None
-        return replace(replies.within(completion, request, self._endpoint), temperature=sent)
+        return self._with_parameters(chat.within(completion, request, self._endpoint), request)
 
-    @property
-    def n_probes(self) -> int:
-        """The most probes of the server that constrained requests still need."""
-        return self._constraining.n_probes
+    def _with_parameters(self, completion: Completion, request: Request) -> Completion:
+        """The completion with what the server was sent of the parameters of its request."""
+        form = (self.server or servers.load(servers.UNKNOWN)).api.form
+        left_out = self.session.accepted.left_out(request, form)
+        if not self._reported.issuperset(left_out):
+            self._reported.update(left_out)
+            log(WARNING, "%s is asked without: %s", self.name, ", ".join(left_out))
+        temperature = request.parameters.get("temperature")
+        sent = None if "temperature" in left_out else temperature
+        return replace(completion, temperature=sent, left_out=left_out)
 
-    async def prepare(self, request: Request, spend: Spend) -> None:
-        """Probe the server for the constraint of a request, unless it was probed; each probe is a call."""
-        if request.constraint is not None:
-            self._session.connect()  # the import must not count towards the timeout
-            await self._constraining.ready(request, spend)
+    async def _ask(
+        self,
+        server: Server | None,
+        request: Request,
+        form: Form | None = None,
+        refuses_form: Callable[[StatusError], bool] = lambda error: False,
+    ) -> Completion:
+        """The reply to a request, with its constraint in a form; JSON is not read."""
+        server = server or servers.load(servers.UNKNOWN)
+        body = server.body(request, self._endpoint.model, self.session.accepted, form)
+        data = await self.session.post(server.api.path, body, refuses_form)
+        return server.api.read(data, self._endpoint)
 
-    async def _reply(self, request: Request) -> Completion:
-        if request.constraint is not None:
-            return await self._constraining.complete(request, request.constraint)
-        body = self._session.parameters.body(request)
-        if self._server is not None and self._server.with_nothing is not None:
-            data = await self._session.post(self._server.path, self._server.with_nothing(body))
-            return self._server.read(data, self._endpoint)
-        data = await self._session.post("/chat/completions", body)
-        return replies.read_completion(data, self._endpoint)
+    async def _constrained(self, request: Request, constraint: Constraint) -> Completion:
+        """Send a request with its constraint, in the best form that the server takes."""
+        by = request.constrain_by
+        server = await self._detected(by)
+        if by == "json" and constraint.json_form is None:
+            raise _unconstrained(f"the language '{constraint.name}' has no JSON form", _OFF)
+        if by == "grammar":
+            try:
+                _validate(constraint.lark)
+            except UsageError as error:
+                message = error.message.partition("\n")[0]
+                raise _unconstrained(
+                    f"the grammar of '{constraint.name}' is not sent: {message}", _OFF
+                ) from None
+        known = self._verdict(by, server)
+        if isinstance(known, ModelError):
+            raise known.copy()
+        refusals: list[ModelError] = []
+        for form in (known,) if known else server.forms(by):
+            try:
+                completion = await self._in_form(
+                    server, request, constraint, form, is_new=not known
+                )
+            except ModelError as error:
+                if error.kind != "unconstrained":
+                    raise
+                refusals.append(error)
+                continue
+            if not known:
+                self._verdicts[by] = form
+                self._unproven.add(by)
+            return completion
+        if known:  # the server may be another than it was
+            self.memory.keep(f"{server.title}: {by}", None)
+            self.memory.keep("listing", None)
+        raise refusals[0]
+
+    async def _in_form(
+        self, server: Server, request: Request, constraint: Constraint, form: Form, *, is_new: bool
+    ) -> Completion:
+        """The reply to a request in a form; an error of the kind `unconstrained` rules out the form if it `is_new`."""
+        # Some servers do not say that the constraint is why they refuse: `judge` is told if a request
+        # without it succeeds.
+        refuses = faults.may_refuse_constraint if is_new else faults.refuses_constraint
+        where = f"{server.title} takes no {_WANTED[request.constrain_by]}: " if is_new else ""
+        try:
+            completion = await self._ask(server, request, form, refuses)
+        except chat.BlankError as error:
+            texts = error.elsewhere.values() if form == "json-schema" else ()
+            formed = next((text for text in texts if _conforms(text, constraint)), None)
+            if formed is not None:
+                completion = replace(error.completion, text=formed, reasoning="")
+            elif is_new:
+                raise _unconstrained(f"{where}{error.message}", server.help, of=error) from None
+            else:
+                raise
+        except ModelError as error:
+            if error.kind == "unconstrained":
+                raise _unconstrained(f"{where}{error.message}", server.help, of=error) from None
+            raise
+        if form != "json-schema":
+            return completion
+        try:
+            return chat.sentence(completion, constraint, self._endpoint)
+        except ModelError as error:
+            if error.kind != "unconstrained" or not is_new:
+                raise
+            message = f"{server.title} ignores a JSON Schema: {error.message}"
+            raise _unconstrained(message, server.help, of=error) from None
+
+    async def _detected(self, by: ConstrainBy) -> Server:
+        """The kind of the server, which takes constraints of this form."""
+        if self.server is None:
+            with suppress(StatusError, TimeoutError):  # it may list its models later
+                listed = await self.session.known_listing()
+                kind = servers.by_listing(listed, self._endpoint.model)
+                self.server = kind or servers.load(servers.UNKNOWN)
+        if self.server is None:
+            raise _unconstrained(
+                f"{self._endpoint.shown} does not list its models at present, "
+                f"so the form of its {_WANTED[by]} is unknown",
+                f"name the kind of the server: --server vllm, or {', '.join(servers.names())}",
+            )
+        if not self.server.forms(by):
+            where = f"{self._endpoint.shown} is {self.server.title}, which"
+            raise _unconstrained(f"{where} takes no {_WANTED[by]}", self.server.help)
+        return self.server
+
+    def _verdict(self, by: ConstrainBy, server: Server) -> Form | ModelError | None:
+        """What is known of a kind of constraint by earlier requests, perhaps of an earlier command."""
+        if by not in self._verdicts:
+            match self.memory.read(f"{server.title}: {by}"):
+                case {"form": name}:
+                    forms = (form for form in server.forms(by) if form == name)
+                    if (form := next(forms, None)) is not None:
+                        self._verdicts[by] = form
+                case {"refused": str(message)}:
+                    self._verdicts[by] = _unconstrained(message, server.help)
+        return self._verdicts.get(by)
+
+    def judge(self, by: ConstrainBy, violation: ModelError | None) -> None:
+        """Learn from the first reply that is read: it is in its form, or the server ignores or refuses the form."""
+        verdict = violation or self._verdicts.get(by)
+        is_open = by in self._unproven or by not in self._verdicts
+        if self.server is None or verdict is None or not is_open:
+            return
+        self._unproven.discard(by)
+        self._verdicts[by] = verdict
+        kept = (
+            {"refused": verdict.message} if isinstance(verdict, ModelError) else {"form": verdict}
+        )
+        self.memory.keep(f"{self.server.title}: {by}", kept)
 
     def batches(self) -> Batches:
         """The same model through the Batch API of its server."""
         from pearl.llm import batches
 
-        return batches.create(self._session, self._server)
+        return batches.create(self.session, self.server)
 
     async def listing(self) -> list[Listed]:
         """The models that the server lists, free of charge; empty if it has no listing."""
         try:
-            return await self._session.listed()
+            return await self.session.listed()
         except StatusError as error:
             if error.status in (404, 405, 501):  # a server without a listing
                 return []
-            raise await self._session.refused(error) from None
+            raise await self.session.refused(error) from None
         except TimeoutError:
             raise faults.too_slow(sessions.TIMEOUT_S, self._endpoint) from None
         except ValueError:
@@ -204,6 +356,30 @@ class OpenAIModel:
 
     async def aclose(self) -> None:
         """Close connections."""
-        await self._session.aclose()
+        await self.session.aclose()
         if self.tokenizer is not None:
             await self.tokenizer.aclose()
+
+
+def _unconstrained(message: str, help: str, of: ModelError | None = None) -> ModelError:
+    """An error of a constraint, of a request that was sent if it is that `of` a reply."""
+    return ModelError(
+        message,
+        kind="unconstrained",
+        help=help,
+        usage=of and of.usage,
+        reply=of.reply if of else "",
+        is_sent=of is not None,
+    )
+
+
+def _conforms(text: str, constraint: Constraint) -> bool:
+    """Whether a text is JSON of a schema's form."""
+    assert constraint.json_form
+    try:
+        return not is_blank(constraint.json_form.text_of(unique_json(text)))
+    except (ValueError, RecursionError):
+        return False
+
+
+_validate = lru_cache(maxsize=64)(validate)

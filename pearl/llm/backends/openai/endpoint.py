@@ -1,10 +1,9 @@
-"""Address, model and key of a server, their form in messages, and the parameters of requests."""
+"""Address, model and key of a server, and their form in messages."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -13,9 +12,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 from pearl.documents.digest import digest
 from pearl.errors import ModelError, UsageError
 from pearl.errors.escaping import LEFT_OUT, redacted
-from pearl.errors.patterns import lazy_pattern
-from pearl.llm import PrefixCaching, Request
-from pearl.llm.messages import prefix_end
 
 # The variable of OpenAI's key, which other servers get only if the user names it
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -159,130 +155,3 @@ def _shown(url: str) -> str:
         )
     host = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"
-
-
-LEAST_TOKENS = 500  # Minimum to which the limit of a reply is halved
-# OpenAI's newer models reject the first name, other servers do not know the second.
-_LIMITS = ("max_tokens", "max_completion_tokens")
-
-_IS_OF_LIMIT = lazy_pattern(
-    r"max_(?:completion_|output_|new_)?tokens|(?:completion|output) tokens", re.IGNORECASE
-)
-_IS_TOO_LARGE = lazy_pattern(
-    r"too (?:large|high|long|big)|at most|exceed|maximum|less than|no more than|valid range",
-    re.IGNORECASE,
-)
-_IS_OF_WINDOW = lazy_pattern(r"context[ _](?:length|limit)|input tokens|prompt", re.IGNORECASE)
-# "System role not supported" (Gemma's template), "roles must alternate user/assistant" (Mistral's).
-_IS_OF_SYSTEM = lazy_pattern(r"system (?:role|message|prompt)|roles must alternate", re.IGNORECASE)
-
-
-def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A body without control of the prefix cache."""
-
-    def joined(turn: dict[str, Any]) -> dict[str, Any]:
-        parts = turn["content"]
-        text = parts if isinstance(parts, str) else "".join(part["text"] for part in parts)
-        return {**turn, "content": text}
-
-    return {
-        name: [*map(joined, value)] if name in ("messages", "input") else value
-        for name, value in body.items()
-        if not name.startswith("prompt_cache")
-    }
-
-
-def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages with the system text at the beginning of the first of the user."""
-    match messages:
-        case [{"role": "system", "content": str(system)}, {"role": "user"} as first, *rest]:
-            content = first["content"]
-            if isinstance(content, str):
-                joined: Any = f"{system}\n\n{content}"
-            else:
-                joined = [{"type": "text", "text": f"{system}\n\n"}, *content]
-            return [{**first, "content": joined}, *rest]
-    return messages
-
-
-KeyHeaders = Callable[[str], Mapping[str, str]]  # A key → the headers that carry it
-
-
-def bearer(key: str) -> Mapping[str, str]:
-    """The header of OpenAI's API and its relatives."""
-    return {"authorization": f"Bearer {key}"}
-
-
-class Parameters:
-    """The parameters that one model accepts, as learned from its refusals."""
-
-    def __init__(self, endpoint: Endpoint, caching: PrefixCaching | None = None) -> None:
-        self._caching = caching
-        self._model = endpoint.model
-        self._limit = _LIMITS[endpoint.is_openai]
-        self._most_tokens: int | None = None
-        self.takes_temperature = True
-        self.takes_system = True
-
-    def body(self, request: Request) -> dict[str, Any]:
-        """The body of a request."""
-        turns = [{"role": m.role, "content": scrubbed(m.content)} for m in request.messages]
-        body: dict[str, Any] = {"model": self._model, "messages": turns}
-        if not self.takes_system:
-            body["messages"] = _without_system(body["messages"])
-        if self._caching is not None:
-            body |= self._caching.fields
-            if request.kept_s and (end := prefix_end(request)) is not None:
-                content, turn = request.messages[1].content, body["messages"][1]
-                head, rest = scrubbed(content[:end]), scrubbed(content[end:])
-                mark = self._caching.mark(request.kept_s)
-                turn["content"] = [
-                    {"type": "text", "text": head, **mark},
-                    {"type": "text", "text": rest},
-                ]
-                if self._caching.has_key:
-                    first = body["messages"][0]["content"]
-                    body["prompt_cache_key"] = digest([first, head]).hex()[:32]
-        if request.max_output_tokens is not None:
-            most = self._most_tokens or request.max_output_tokens
-            body[self._limit] = min(most, request.max_output_tokens)
-        if request.seed is not None:
-            body["seed"] = request.seed
-        if request.temperature is not None and self.takes_temperature:
-            body["temperature"] = request.temperature
-        return body
-
-    def mended(
-        self, body: dict[str, Any], said: str, named: object = None
-    ) -> dict[str, Any] | None:
-        """A rejected body without the rejected parameter, a too large limit halved or fitted to the prompt; None if no parameter was the reason."""
-        if "temperature" in body and (named == "temperature" or "temperature" in said):
-            self.takes_temperature = False
-            return {key: body[key] for key in body if key != "temperature"}
-        messages = body.get("messages")
-        if self.takes_system and messages and _IS_OF_SYSTEM.search(said):
-            merged = _without_system(messages)
-            if merged is not messages:
-                self.takes_system = False
-                return {**body, "messages": merged}
-        if self._caching is not None and any(
-            name in said for name in ("prompt_cache", "cache_control")
-        ):
-            self._caching = None
-            return _unmarked(body)
-        limit = next((name for name in (*_LIMITS, "max_output_tokens") if name in body), None)
-        if limit is None or not (named == limit or _IS_OF_LIMIT.search(said)):
-            return None
-        other = next((name for name in _LIMITS if name != limit and name in said), None)
-        is_unknown = any(
-            word in said.lower() for word in ("unsupported", "not supported", "instead")
-        )
-        if other and limit in _LIMITS and is_unknown:
-            self._limit = other
-            return {other if key == limit else key: body[key] for key in body}
-        lowered = body[limit] // 2
-        if lowered < LEAST_TOKENS or not _IS_TOO_LARGE.search(said):
-            return None
-        if not _IS_OF_WINDOW.search(said):
-            self._most_tokens = lowered
-        return {**body, limit: lowered}

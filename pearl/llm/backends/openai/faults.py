@@ -7,7 +7,7 @@ import math
 import re
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -124,8 +124,6 @@ def _message(body: object) -> str:
     return "" if text.startswith("<") else text
 
 
-Refuses = Callable[[StatusError], bool]  # Whether an error rejects a constraint
-
 _OF_CONSTRAINTS = lazy_pattern(
     r"(?<![a-z])(?:grammar|schema|structured|[eg]bnf|lark|regex|tool|format|complex)", re.IGNORECASE
 )
@@ -135,11 +133,11 @@ _OF_CONSTRAINTS = lazy_pattern(
 def refuses_constraint(error: StatusError) -> bool:
     """Whether a constrained request was rejected because of its constraint."""
     said = f"{error.param or ''} {_message(error.body)}"
-    return refuses_probe(error) and bool(_OF_CONSTRAINTS.search(said))
+    return may_refuse_constraint(error) and bool(_OF_CONSTRAINTS.search(said))
 
 
-def refuses_probe(error: StatusError) -> bool:
-    """Whether a probe was rejected: only its constraint can be the reason."""
+def may_refuse_constraint(error: StatusError) -> bool:
+    """Whether its constraint may be the reason why a request was rejected, of which some servers say nothing."""
     if error.status == 500:  # of llama.cpp builds that cannot parse a grammar
         said = _message(error.body).lower()
         return "grammar" in said or "schema" in said

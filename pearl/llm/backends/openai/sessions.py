@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -17,10 +16,11 @@ from pearl.documents.digest import digest
 from pearl.documents.tokens import NoTokenizerError, TokenizerError
 from pearl.errors import ModelError
 from pearl.llm import Usage
-from pearl.llm.backends.openai import faults, replies, servers
-from pearl.llm.backends.openai.endpoint import Endpoint, Parameters, scrubbed
-from pearl.llm.backends.openai.faults import Refuses, StatusError
-from pearl.llm.backends.openai.replies import Listed
+from pearl.llm.backends.openai import chat, faults, servers
+from pearl.llm.backends.openai.api import Accepted
+from pearl.llm.backends.openai.chat import Listed
+from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
+from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.concurrency import background_loop
 from pearl.llm.flaws import Watch, repeats
@@ -129,36 +129,28 @@ KEPT_S = 86_400.0
 
 
 class ServerMemory:
-    """JSON values by name about one model of one server, in a file of the user's cache; none of private runs, none if it is damaged."""
+    """JSON values by name about one model of one server: of this process, and in a file of the user's cache, which is none in a private run and may be damaged."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._name = digest([endpoint.identity, endpoint.model]).hex()[:32]
+        self._of_process: dict[str, Any] = {}
 
     def read(self, name: str) -> Any:
         """The value of a name; None if it is unknown."""
-        return self._values().get(name)
+        return self._of_process.get(name, self._values().get(name))
 
-    def keep(self, name: str, value: Any) -> None:
+    def keep(self, name: str, value: Any, *, is_stored: bool = True) -> None:
         """Keep a value that JSON can represent."""
-        path = self._path()
-        if path is None:
+        self._of_process[name] = value
+        path = content_cache(f"servers/{self._name}.json")
+        if path is None or not is_stored:
             return
-        values = {**self._values(), name: value}
-        values.setdefault("at_s", time.time())
+        values = {"at_s": time.time(), **self._values(), name: value}
         with suppress(OSError):
             write_private(path, json.dumps(values).encode())
 
-    def forget(self) -> None:
-        """Forget the server, which has changed."""
-        if (path := self._path()) is not None:
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
-
-    def _path(self) -> Path | None:
-        return content_cache(f"servers/{self._name}.json")
-
     def _values(self) -> dict[str, Any]:
-        path = self._path()
+        path = content_cache(f"servers/{self._name}.json")
         try:
             values = json.loads(path.read_bytes()) if path else {}
         except (OSError, ValueError, RecursionError):
@@ -193,18 +185,17 @@ class HttpSession:
         *,
         is_streamed: bool = False,
         server: Server | None = None,
+        memory: ServerMemory | None = None,
     ) -> None:
         kind = server or servers.load(servers.UNKNOWN)
         self.endpoint = endpoint
         self.timeout_s = timeout_s
-        self.caching = kind.caching(endpoint.model)
-        self.parameters = Parameters(endpoint, self.caching)
+        self.memory = memory or ServerMemory(endpoint)
+        self.accepted = Accepted(endpoint, kind.caching(endpoint.model), kind.names)
+        self._api = kind.api
         self._backend = backend
         self._official = official
         self._is_streamed = is_streamed
-        self._key_headers = kind.key_headers
-        self._page = kind.page
-        self.memory = ServerMemory(endpoint)
         self._wire: Wire | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -217,7 +208,7 @@ class HttpSession:
         loop = asyncio.get_running_loop()
         if self._wire is None or self._loop is not loop:  # connections are bound to an event loop
             try:
-                self._wire = Wire(self.endpoint, self.timeout_s, self._key_headers)
+                self._wire = Wire(self.endpoint, self.timeout_s, self._api.key_headers)
             except ValueError as error:
                 raise ModelError(
                     f"cannot connect to {self.endpoint.shown}: {self.endpoint.quote(str(error))}",
@@ -234,9 +225,12 @@ class HttpSession:
             await wire.close()
 
     async def post(
-        self, path: str, body: Mapping[str, Any], is_of_constraint: Refuses | None = None
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        refuses_form: Callable[[StatusError], bool] = lambda error: False,
     ) -> bytes:
-        """Post a body, again without a parameter that the server rejects; returns that of the reply."""
+        """Post a body, again without a parameter that the server rejects; returns that of the reply. An error is `unconstrained` if it `refuses_form`."""
         wire = self.connect()
         body = dict(body)
         while True:
@@ -246,12 +240,12 @@ class HttpSession:
                 return await wire.post(path, body)
             except StatusError as error:
                 if error.status in (400, 422, 500):
-                    mended = self.parameters.mended(body, str(error.body), error.param)
+                    mended = self.accepted.mended(body, str(error.body), error.param)
                     if mended is not None:
                         body = mended
                         continue
                 refused = await self.refused(error)
-                if is_of_constraint is not None and is_of_constraint(error):
+                if refuses_form(error):
                     refused = ModelError(refused.message, kind="unconstrained")
                 raise refused from None
 
@@ -269,10 +263,10 @@ class HttpSession:
         """The models that the server lists."""
         wire = self.connect()  # its import of aiohttp must not count towards the timeout
         async with asyncio.timeout(TIMEOUT_S):
-            return replies.read_models(await wire.get("/models", self._page))
+            return chat.read_models(await wire.get("/models", self._api.page))
 
     async def known_listing(self) -> list[Listed]:
-        """The models that the server lists, now or for an earlier command; empty if it lists none."""
+        """The models that the server lists, asked for once a process, or known of an earlier command; empty if it lists none."""
         with suppress(ValidationError):
             if (kept := self.memory.read("listing")) is not None:
                 return _LISTING.validate_python(kept)
@@ -285,8 +279,8 @@ class HttpSession:
         except ValueError:
             listed = []
         own = [model for model in listed if model.id == self.endpoint.model] or listed
-        if len(own) <= 1:  # not those of a catalogue, to which the model may be added
-            self.memory.keep("listing", _LISTING.dump_python(own))
+        # A catalogue is not stored: the model may be added to it.
+        self.memory.keep("listing", _LISTING.dump_python(own), is_stored=len(own) <= 1)
         return own
 
 
@@ -308,9 +302,11 @@ def listed_window(model: Listed) -> int | None:
     return min((window for window in windows if window is not None), default=None)
 
 
-async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
+async def find_window(
+    endpoint: Endpoint, server: Server | None, memory: ServerMemory
+) -> int | None:
     """The window in tokens that a server reports for a model; None if unknown."""
-    session = HttpSession(endpoint, TIMEOUT_S, server=server)
+    session = HttpSession(endpoint, TIMEOUT_S, server=server, memory=memory)
     try:
         listed = await session.known_listing()
         entries = [model for model in listed if model.id == endpoint.model]
@@ -345,10 +341,12 @@ _MESSAGE = "Who?"
 class ServerTokenizer:
     """The tokenizer of one model of one server."""
 
-    def __init__(self, endpoint: Endpoint, server: Server | None = None) -> None:
+    def __init__(
+        self, endpoint: Endpoint, server: Server | None = None, memory: ServerMemory | None = None
+    ) -> None:
         self.name = f"the tokenizer of {endpoint.model} at {endpoint.shown}"
         self._server = server
-        self._session = HttpSession(endpoint, TIMEOUT_S)
+        self._session = HttpSession(endpoint, TIMEOUT_S, memory=memory)
 
     def count(self, text: str) -> int:
         """Count the tokens of a text."""
@@ -415,7 +413,7 @@ async def _prompt_tokens(text: str, session: HttpSession, server: Server) -> int
     body: dict[str, Any] = {"model": session.endpoint.model, "messages": messages}
     if server.tokenizes == "content":
         template = await session.post("/../apply-template", body)
-        prompt = replies.read_as(_Templated, template, session.endpoint, "prompt").prompt
+        prompt = chat.read_as(_Templated, template, session.endpoint, "prompt").prompt
         return await _tokens(
             {"content": prompt, "add_special": True, "parse_special": True}, session
         )
@@ -424,4 +422,4 @@ async def _prompt_tokens(text: str, session: HttpSession, server: Server) -> int
 
 async def _tokens(body: Mapping[str, Any], session: HttpSession) -> int:
     reply = await session.post("/../tokenize", body)
-    return len(replies.read_as(_Tokens, reply, session.endpoint, "list of tokens").tokens)
+    return len(chat.read_as(_Tokens, reply, session.endpoint, "list of tokens").tokens)

@@ -27,7 +27,8 @@ from pearl.errors import ModelError
 from pearl.errors.escaping import json_bytes, redacted
 from pearl.llm import Request
 from pearl.llm.backends.openai import faults
-from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, bearer
+from pearl.llm.backends.openai.api import KeyHeaders, bearer
+from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.plugins.version import __version__
 
 CONNECT_TIMEOUT_S = 10.0

@@ -14,11 +14,8 @@ from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from tests.llm.backends.asking import REQUEST
 from tests.server import Canned, Seen, completion, error
 
-SENTENCE = "Seven umbrellas hum in quartz"
-"""What the probe's grammar admits."""
-
 PLAN = '1. v1 = FIND_EVENT(CTX, "the boat") : find it'
-"""The sentence of every other grammar here."""
+"""The sentence of the grammar."""
 
 Body = Mapping[str, Any]
 
@@ -89,6 +86,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "ollama": Kind(lambda body: None, owned_by="library"),
     "gemini": Kind(lambda body: None),
+    "hosted": Kind(lambda body: None),
     "generic": Kind(lambda body: body.get("grammar"), takes=("root ::=",)),
 }
 
@@ -104,7 +102,7 @@ class Fake:
     Attributes:
         kind: Its name among `KINDS`.
         manner: What it does with constraints.
-        plan: Its reply to a constraint other than the probe's.
+        plan: Its reply to a grammar.
         json: The same as JSON.
     """
 
@@ -121,10 +119,8 @@ class Fake:
         if self.manner == "refuse":
             return TOO_COMPLEX
         if grammar is None:
-            is_probe = SENTENCE in str(schema)
-            return Canned(completion(f'{{"sentence": "{SENTENCE}"}}' if is_probe else self.json))
+            return Canned(completion(self.json))
         takes = [way for way in kind.takes if "start" not in way or self.manner == "obey"]
         if not grammar.startswith(tuple(takes)):
             return Canned(error("Failed to parse the grammar"), 400)
-        text = SENTENCE if "umbrellas" in grammar else self.plan
-        return Canned(completion(text))
+        return Canned(completion(self.plan))

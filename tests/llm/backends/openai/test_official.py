@@ -81,7 +81,7 @@ def test_our_requests_are_those_of_the_official_client(
     asyncio.run(theirs())
     complete(create_model("openai:m", ModelSettings(openai_server.url, window=1_000)), REQUEST)
     one, other = openai_server.requests
-    assert (one.path, one.data) == (other.path, other.data)
+    assert (one.path, one.body) == (other.path, other.body)
     assert meaningful(one) == meaningful(other)
 
 

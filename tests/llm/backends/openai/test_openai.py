@@ -50,11 +50,10 @@ def test_messages_are_sent_unchanged(openai_server: Server) -> None:
 
 
 def test_limits_are_sent_as_max_tokens(openai_server: Server) -> None:
-    request = replace(REQUEST, max_output_tokens=7, temperature=None)
+    request = replace(REQUEST, max_output_tokens=7)
     complete(model_of(openai_server), request)
     body = openai_server.requests[0].body
     assert body["max_tokens"] == 7
-    assert "temperature" not in body
     assert "max_completion_tokens" not in body
 
 

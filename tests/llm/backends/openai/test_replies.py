@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion, Message, Request, Usage
 from pearl.llm.backends.openai import OpenAIModel
+from pearl.llm.backends.openai.chat import read_completion, read_models, within
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.backends.openai.replies import read_completion, read_models, within
 from tests.models import answer_task
 from tests.server import completion, error
 

@@ -61,7 +61,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(autouse=True)
 def _probes(openai_server: Server) -> None:
-    openai_server.sees_probes = True
+    openai_server.takes_constraints = True
 
 
 def ask(server: Server, kind: str, request: Request = ASKED) -> Completion:

@@ -10,7 +10,7 @@ import pytest
 from pearl.documents.tokens import DEFAULT_WINDOW, Counter, estimate
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.openai import create, sessions
-from pearl.llm.backends.openai.replies import Listed
+from pearl.llm.backends.openai.chat import Listed
 from pearl.llm.backends.openai.sessions import listed_window
 from tests.llm.backends.asking import used
 from tests.server import FAULTS, Canned, Seen, Server

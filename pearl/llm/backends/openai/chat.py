@@ -1,4 +1,4 @@
-"""Body of a response with status 200 → `Completion` or `ModelError`."""
+"""Chat Completions, the API of OpenAI and of most servers: a request → its body; the body of a reply → `Completion` or `ModelError`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,58 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ValidationError, model_validator
 
+from pearl.documents.digest import digest
+from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import Completion, Request, Usage
+from pearl.llm import Completion, PrefixCaching, Request, Usage
+from pearl.llm.backends.openai.api import Accepted, Api, Body, Schema
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import reported
 from pearl.llm.flaws import REPETITION_HELP, is_blank
+from pearl.replies.json_objects import unique_json
+from pearl.replies.reasoning import without_reasoning
+
+# --- A request → its body
+
+
+def body(request: Request, model: str, accepted: Accepted) -> Body:
+    """The body of a request without its constraint."""
+    turns = accepted.turns(request)
+    data: Body = {"model": model, "messages": turns, **accepted.parameters(request, "chat")}
+    if (caching := accepted.caching) is not None:
+        data |= caching.fields
+        if caching.has_key and (head := accepted.kept_prefix(request)) is not None:
+            data["prompt_cache_key"] = digest([turns[0]["content"], head]).hex()[:32]
+    return data
+
+
+def response_format(body: Body, schema: Schema) -> Body:
+    """The body with the form of the reply, JSON of a schema."""
+    named = {"name": "reply", "strict": True, "schema": schema}
+    return {**body, "response_format": {"type": "json_schema", "json_schema": named}}
+
+
+_GPT = lazy_pattern(r"gpt-(\d+)(?:\.(\d+))?(?!\d)")  # "gpt-5.6-mini", "gpt-10"
+
+
+def openai_caching(model: str) -> PrefixCaching | None:
+    """OpenAI's control of its prefix cache, for models that write only what requests mark."""
+    # GPT-5.6 and later write the whole of each prompt, at a price, unless requests say what to write, and
+    # read only what ends at a mark. Older models cache without marks, and reject them.
+    version = _GPT.match(model)
+    if version is None or (int(version[1]), int(version[2] or 0)) < (5, 6):
+        return None
+    return PrefixCaching(
+        (1_800.0,),
+        min_tokens=1_024,
+        mark=lambda kept_s: {"prompt_cache_breakpoint": {"mode": "explicit"}},
+        fields={"prompt_cache_options": {"mode": "explicit"}},
+        has_key=True,
+    )
+
+
+# --- Why a reply ended
 
 Ending = Literal["whole", "truncated", "filtered", "refused", "repetition", "failed"]
 
@@ -51,6 +97,8 @@ def ending(reason: str) -> Ending:
     reason = reason.strip().casefold().replace("-", "_")
     return next((ending for ending, names in _REASONS.items() if reason in names), "failed")
 
+
+# --- Usage
 
 MOST_TOKENS = 100_000_000  # Maximum tokens of one call
 BYTES_A_CHARACTER = 4  # Maximum bytes, and so tokens, of a character
@@ -125,6 +173,8 @@ def _count(value: Any) -> int | None:
     is_count = isinstance(value, int) and not isinstance(value, bool)
     return value if is_count and 0 <= value <= MOST_TOKENS else None
 
+
+# --- The body of a reply
 
 Text = Annotated[
     str, BeforeValidator(lambda text: scrubbed(text) if isinstance(text, str) else text)
@@ -411,3 +461,30 @@ def billed(usage: Usage, said: str = "") -> Iterator[None]:
             error.usage = usage
         error.reply = said
         raise
+
+
+def sentence(completion: Completion, constraint: Constraint, endpoint: Endpoint) -> Completion:
+    """The completion with its JSON as a sentence of the language."""
+    split = without_reasoning(completion.text)
+    with billed(completion.usage, completion.text):
+        if split.is_unclosed:
+            raise truncated(completion.usage, endpoint)
+        text = scrubbed(split.text)
+        assert constraint.json_form
+        if not constraint.json_form.is_read_by_caller:
+            try:
+                # JSON escapes may encode lone surrogates.
+                text = scrubbed(constraint.json_form.text_of(unique_json(split.text)))
+            except (ValueError, RecursionError) as error:
+                reason = endpoint.quote(str(error))
+                raise ModelError(
+                    f"the reply of {endpoint.model} is not the JSON that '{constraint.name}' requires: {reason}",
+                    kind="unconstrained",
+                    help="use --constrain off",
+                ) from None
+            if is_blank(text):
+                raise blank(endpoint)
+    return replace(completion, text=text, reasoning=completion.reasoning or split.reasoning)
+
+
+API = Api("chat", "/chat/completions", body, read_completion)

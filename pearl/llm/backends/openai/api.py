@@ -1,0 +1,181 @@
+"""An API (`Api`): how requests are written and replies are read; and what one model accepts of requests in any API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pearl.errors.patterns import lazy_pattern
+from pearl.llm import Completion, PrefixCaching, Request, WireForm, declared
+from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
+from pearl.llm.messages import prefix_end
+
+Body = dict[str, Any]  # A request as JSON; never modified in place
+
+Schema = Mapping[str, Any]  # A JSON Schema
+KeyHeaders = Callable[[str], Mapping[str, str]]  # A key → the headers that carry it
+
+
+def bearer(key: str) -> Mapping[str, str]:
+    """The header of OpenAI's API and its relatives."""
+    return {"authorization": f"Bearer {key}"}
+
+
+@dataclass(frozen=True)
+class Api:
+    """An API.
+
+    Attributes:
+        form: Its names of the parameters of requests.
+        path: Path of requests, from the base URL.
+        body: Request and name of a model → body; `Accepted` knows what the model rejects.
+        read: Body of a reply with status 200 → its completion; raises `ModelError` for an unusable one.
+        key_headers: The headers that carry the key.
+        page: Query of a listing of models, for a server that otherwise lists only some.
+    """
+
+    form: WireForm
+    path: str
+    body: Callable[[Request, str, Accepted], Body]
+    read: Callable[[bytes, Endpoint], Completion]
+    key_headers: KeyHeaders = bearer
+    page: Mapping[str, int] | None = None
+
+
+LEAST_TOKENS = 500  # Minimum to which the limit of a reply is halved
+# Names of the limit of a reply: OpenAI's newer models reject the first, other servers do not know the second.
+_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
+
+_IS_OF_LIMIT = lazy_pattern(
+    # "max_output_tokens is too large", "at most 2048 completion tokens"
+    r"max_(?:completion_|output_|new_)?tokens|(?:completion|output) tokens",
+    re.IGNORECASE,
+)
+_IS_TOO_LARGE = lazy_pattern(
+    # "too large: 4000", "must be less than or equal to", "the valid range is [1, 2048]"
+    r"too (?:large|high|long|big)|at most|exceed|maximum|less than|no more than|valid range",
+    re.IGNORECASE,
+)
+# "maximum context length is 8192", "input tokens + max_tokens", "your prompt"
+_IS_OF_WINDOW = lazy_pattern(r"context[ _](?:length|limit)|input tokens|prompt", re.IGNORECASE)
+# "System role not supported" (Gemma's template), "roles must alternate user/assistant" (Mistral's).
+_IS_OF_SYSTEM = lazy_pattern(r"system (?:role|message|prompt)|roles must alternate", re.IGNORECASE)
+
+
+class Accepted:
+    """What one model accepts of requests, as learned from its refusals.
+
+    Attributes:
+        names: Names of parameters that differ from those of Chat Completions, by these.
+        refused: Parameters that the server rejects.
+        caching: Control of the prefix cache; None for none, or if the server rejects it.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        caching: PrefixCaching | None = None,
+        names: Mapping[str, str] = {},
+    ) -> None:
+        self.caching = caching
+        self.names = {**({_LIMIT: _NEW_LIMIT} if endpoint.is_openai else {}), **names}
+        self.refused: set[str] = set()
+        self.takes_system = True
+        self._most_tokens: int | None = None
+        self._sent: dict[
+            str, None
+        ] = {}  # Names in the wire form, in the order of their declarations
+
+    def parameters(self, request: Request, form: WireForm) -> Body:
+        """The parameters of a request that are sent, by their names in a wire form."""
+        values = request.named(form)
+        if self._most_tokens is not None and _LIMIT in values:
+            values[_LIMIT] = min(values[_LIMIT], self._most_tokens)
+        self._sent |= dict.fromkeys(values)
+        return {
+            self.names.get(name, name): value
+            for name, value in values.items()
+            if name not in self.refused
+        }
+
+    def left_out(self, request: Request, form: WireForm) -> tuple[str, ...]:
+        """The parameters of a request that are not sent, as the API has no name for them or the server rejects them."""
+        names = declared(type(request))
+        wire = {name: names[name]["wire"][form] for name in request.parameters}
+        return tuple(name for name, own in wire.items() if own is None or own in self.refused)
+
+    def turns(self, request: Request) -> list[dict[str, Any]]:
+        """The messages of a request; where it has its prefix kept, that is marked."""
+        turns: list[dict[str, Any]] = [
+            {"role": m.role, "content": scrubbed(m.content)} for m in request.messages
+        ]
+        if (head := self.kept_prefix(request)) is not None and self.caching is not None:
+            rest = scrubbed(request.messages[1].content)[len(head) :]
+            marked = {"type": "text", "text": head, **self.caching.mark(request.kept_s)}
+            turns[1]["content"] = [marked, {"type": "text", "text": rest}]
+        return turns if self.takes_system else _without_system(turns)
+
+    def kept_prefix(self, request: Request) -> str | None:
+        """The prefix in the second message that the server is asked to keep; None for none."""
+        is_kept = self.caching is not None and request.kept_s
+        end = prefix_end(request) if is_kept else None
+        return None if end is None else scrubbed(request.messages[1].content[:end])
+
+    def mended(self, body: Body, said: str, named: object = None) -> Body | None:
+        """A rejected body without the rejected parameter, a too large limit halved or fitted to the prompt; None if no parameter was the reason."""
+        for name in self._sent:
+            own = self.names.get(name, name)
+            is_named = named == own or re.search(rf"\b{re.escape(own)}\b", said)
+            if name != _LIMIT and own in body and is_named:
+                self.refused.add(name)
+                return {key: value for key, value in body.items() if key != own}
+        messages = body.get("messages")
+        if self.takes_system and messages and _IS_OF_SYSTEM.search(said):
+            merged = _without_system(messages)
+            if merged is not messages:
+                self.takes_system = False
+                return {**body, "messages": merged}
+        if self.caching is not None and any(n in said for n in ("prompt_cache", "cache_control")):
+            self.caching = None
+            return _unmarked(body)
+        limit = self.names.get(_LIMIT, _LIMIT)
+        if limit not in body or not (named == limit or _IS_OF_LIMIT.search(said)):
+            return None
+        other = _LIMIT if limit == _NEW_LIMIT else _NEW_LIMIT
+        is_unknown = any(w in said.lower() for w in ("unsupported", "not supported", "instead"))
+        if other in said and is_unknown:
+            self.names[_LIMIT] = other
+            return {other if key == limit else key: value for key, value in body.items()}
+        lowered = body[limit] // 2
+        if lowered < LEAST_TOKENS or not _IS_TOO_LARGE.search(said):
+            return None
+        if not _IS_OF_WINDOW.search(said):
+            self._most_tokens = lowered
+        return {**body, limit: lowered}
+
+
+def _unmarked(body: Body) -> Body:
+    """A body without control of the prefix cache."""
+
+    def joined(turn: dict[str, Any]) -> dict[str, Any]:
+        parts = turn["content"]
+        text = parts if isinstance(parts, str) else "".join(part["text"] for part in parts)
+        return {**turn, "content": text}
+
+    kept = {name: value for name, value in body.items() if not name.startswith("prompt_cache")}
+    return {**kept, "messages": [*map(joined, body["messages"])]}
+
+
+def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with the system text at the beginning of the first of the user."""
+    match messages:
+        case [{"role": "system", "content": str(system)}, {"role": "user"} as first, *rest]:
+            content = first["content"]
+            if isinstance(content, str):
+                joined: Any = f"{system}\n\n{content}"
+            else:
+                joined = [{"type": "text", "text": f"{system}\n\n"}, *content]
+            return [{**first, "content": joined}, *rest]
+    return messages
