@@ -13,8 +13,7 @@ import pytest
 from pearl import Pearl, Session, Trace
 from pearl.dsl.checker import CheckedPlan
 from pearl.llm import ActionTask, CheckTask, ItemsTask, Request
-from pearl.llm.backends import ModelSettings
-from pearl.llm.backends.llamacpp import create
+from pearl.llm.backends import ModelSettings, create_model
 from pearl.trace import ModelCalled, StepFinished, StepStarted
 from tests.attacks.generating import (
     CANARY,
@@ -188,7 +187,7 @@ def test_small_model(trial: Trial, tmp_path: Path) -> None:
     n = trial.n(ci=0, nightly=len(KINDS), release=2 * len(KINDS))
     if n == 0:  # minutes
         return
-    model = create(str(FILE), ModelSettings())
+    model = create_model(f"llamacpp:{FILE}", ModelSettings())
     watched, by_style = Watched(model), {}
 
     async def ask() -> None:

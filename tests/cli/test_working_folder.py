@@ -14,7 +14,7 @@ import pytest
 from pearl import plugins
 from pearl.cli import COMMANDS
 from tests.docs.conftest import FOLDER
-from tests.llm.backends.llamacpp.gguf_models import write_random_model
+from tests.gguf_models import write_random_model
 from tests.root import ROOT
 from tests.server import Canned, Server, completion
 from tests.skips import needs, needs_ray

@@ -19,7 +19,7 @@ from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.caching import DedupCache
 from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
-from tests.llm.backends.llamacpp.gguf_models import write_random_model
+from tests.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.server import Server
 from tests.skips import NO_LARGE

@@ -44,7 +44,6 @@ from pearl.interpreter.chooser import read_choice
 from pearl.llm.backends.openai import endpoint
 from pearl.llm.backends.openai.chat import read_completion
 from pearl.llm.embedders import EmbeddingCache
-from pearl.llm.middleware.batching import PendingBatches
 from pearl.pipeline import Pearl
 from pearl.planner import understanding
 from pearl.replies import composed, extracted, items, reasoning, typed
@@ -587,6 +586,8 @@ def review_files(data: bytes) -> None:
     StoreError,
 )
 def pending_batches(data: bytes) -> None:
+    from pearl.contrib.batches.batching import PendingBatches
+
     PendingBatches(file(data, "batches/a.json").parents[1], "s", "m").take([b"\0\xff"])
 
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.llm.batches.openai_server import BatchServer, serving_batches
+from tests.batch_server import BatchServer, serving_batches
 from tests.root import ROOT
 from tests.server import Seen, quotable
 
 FORKING = """
 import aiohttp, gc, importlib, json, openai, os, pkgutil, signal, sys, traceback
-import pearl.cli.commands, pearl.retrieval.search, pearl.runs.executors.batch, pearl.runs.session
+import pearl.cli.commands, pearl.retrieval.search, pearl.contrib.batches.executor, pearl.runs.session
 for module in pkgutil.iter_modules(pearl.cli.commands.__path__):
     importlib.import_module("pearl.cli.commands." + module.name)
 from pearl.cli import run
@@ -177,9 +177,9 @@ BATCHES = """
 import asyncio, sys
 from pathlib import Path
 from pearl import Pearl
-from pearl.runs.executors.batch import Pace, run
+from pearl.contrib.batches.executor import Pace, run
 from pearl.runs.store import Store
-from tests.runs.executors.batch_tasks import tasks_of
+from tests.batch_tasks import tasks_of
 async def main(url, folder):
     with Store.open(folder) as store:
         pace = Pace(quiet_s=0.02, poll_s=0.01, longest_poll_s=0.02, patience_s=5.0)

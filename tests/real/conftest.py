@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pearl.llm.backends import ModelSettings
-from pearl.llm.backends.llamacpp import create
+from pearl.llm.backends import ModelSettings, create_model
 from tests.real.smollm2 import FILE, IS_THERE, Watched, llama_server
 from tests.skips import NO_LARGE, NO_SMOLLM2
 
@@ -23,7 +22,7 @@ def _weights() -> None:
 @pytest.fixture(scope="session")
 def smollm2(_weights: None) -> Iterator[Watched]:
     """The model in a file, watched."""
-    model = create(str(FILE), ModelSettings())
+    model = create_model(f"llamacpp:{FILE}", ModelSettings())
     yield Watched(model)
     asyncio.run(model.aclose())
 

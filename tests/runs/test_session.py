@@ -326,9 +326,9 @@ def test_limits_need_a_price_and_a_suitable_executor(
 ) -> None:
     with pytest.raises(UsageError, match="the price of 'openai:test-model' is unknown"):
         pearl.Session(asked, max_cost_usd=1)
-    monkeypatch.setattr("pearl.runs.executors.batch.KEEPS_LIMITS", False)  # as one of a plug-in may
-    with pytest.raises(UsageError, match="does not enforce limits; local does"):
-        pearl.run(pearl.Session(asked, max_calls=1, executor="batch").run([]))
+    monkeypatch.setattr("pearl.runs.executors.local.KEEPS_LIMITS", False)  # as one of a plug-in may
+    with pytest.raises(UsageError, match="does not enforce limits"):
+        pearl.run(pearl.Session(asked, max_calls=1).run([]))
     with pytest.raises(UsageError, match="does not exist"):
         pearl.Session(asked, shard="3/2")
 

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pearl.documents.tokens import DEFAULT_WINDOW, known_window
 from pearl.dsl.decoding.constraint import Constraint, Form, validate
@@ -40,11 +39,6 @@ from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.flaws import is_blank
 from pearl.replies.json_objects import unique_json
-
-if TYPE_CHECKING:
-    from pearl.llm.backends.openai.wire import Wire
-    from pearl.llm.batches import Batches
-
 
 DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of your own"
 ABILITIES = Abilities("NAME", None, key=KEY_VARIABLE, tokenizes=None)
@@ -122,17 +116,14 @@ class OpenAIModel:
         *,
         backend: str = "openai",
         is_asked: bool = True,
-        is_streamed: bool = False,
-        wire: Wire | None = None,
+        new_wire: sessions.NewWire | None = None,
     ) -> None:
         self.name = f"{backend}:{endpoint.model}"
         self.identity = f"{self.name}@{endpoint.identity}"
         self.notice = f"{backend}: {endpoint.greeting}"
         # As far as known without a request: an unknown server may take both forms.
         self.constrains = Constrains((server or servers.load(servers.UNKNOWN)).by)
-        self.session = sessions.HttpSession(
-            endpoint, timeout_s, backend, wire, is_streamed=is_streamed, server=server
-        )
+        self.session = sessions.HttpSession(endpoint, timeout_s, backend, new_wire, server=server)
         self.memory = self.session.memory
         may_tokenize = not endpoint.is_openai if server is None else bool(server.tokenizes)
         self.tokenizer = (
@@ -143,7 +134,6 @@ class OpenAIModel:
         self.server = server
         self.caching = self.session.accepted.caching
         self._is_asked = is_asked
-        self._is_streamed = is_streamed
         self._window = window
         self._endpoint = endpoint
         self._verdicts: dict[ConstrainBy, Form | ModelError] = {}
@@ -169,14 +159,14 @@ class OpenAIModel:
 
     async def complete(self, request: Request) -> Completion:
         """Send one request, repeated without a parameter that the server rejects."""
-        self.session.connect()  # the import must not count towards the timeout
-        from pearl.llm.backends.openai.wire import at_most, reply_bytes
+        wire = self.session.connect()  # the import must not count towards the timeout
+        from pearl.llm.backends.openai.wire import at_most
 
         timeout_s = self.session.timeout_s
         window = self._window or known_window(self._endpoint.model) or DEFAULT_WINDOW
         try:
             async with asyncio.timeout(timeout_s):
-                with at_most(reply_bytes(request, window, is_streamed=self._is_streamed)):
+                with at_most(wire.reply_bytes(request, window)):
                     if request.constraint is None:
                         completion = await self._ask(self.server, request)
                     else:
@@ -324,12 +314,6 @@ class OpenAIModel:
             {"refused": verdict.message} if isinstance(verdict, ModelError) else {"form": verdict}
         )
         self.memory.keep(f"{self.server.title}: {by}", kept)
-
-    def batches(self) -> Batches:
-        """The same model through the Batch API of its server."""
-        from pearl.llm import batches
-
-        return batches.create(self.session, self.server)
 
     async def listing(self) -> list[Listed]:
         """The models that the server lists, free of charge; empty if it has no listing."""

@@ -37,7 +37,12 @@ def create(client: AsyncOpenAI, name: str | None, settings: ModelSettings) -> Op
     wire = OfficialWire(client, endpoint)
     # The official client has no paths for tokenizers and windows.
     return OpenAIModel(
-        endpoint, settings.timeout_s, settings.window, server, is_asked=False, wire=wire
+        endpoint,
+        settings.timeout_s,
+        settings.window,
+        server,
+        is_asked=False,
+        new_wire=lambda *_: wire,
     )
 
 

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -15,113 +15,18 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pearl.documents.digest import digest
 from pearl.documents.tokens import NoTokenizerError, TokenizerError
 from pearl.errors import ModelError
-from pearl.llm import Usage
 from pearl.llm.backends.openai import chat, faults, servers
-from pearl.llm.backends.openai.api import Accepted
+from pearl.llm.backends.openai.api import Accepted, KeyHeaders
 from pearl.llm.backends.openai.chat import Listed
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.concurrency import background_loop
-from pearl.llm.flaws import Watch, repeats
-from pearl.llm.progress import MAX_TAIL, CallProgress, report
 from pearl.plugins.files import content_cache
 from pearl.plugins.persistence import write_private
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
-
-
-class _Delta(BaseModel):
-    content: str | None = None
-    reasoning_content: str | None = None
-
-
-class _StreamedChoice(BaseModel):
-    delta: _Delta = _Delta()
-    finish_reason: str | None = None
-
-
-class _Prompt(BaseModel):
-    """Progress on the prompt, as reported by llama.cpp."""
-
-    total: int = 0
-    processed: int = 0
-    cache: int = 0
-
-
-class _Chunk(BaseModel):
-    choices: list[_StreamedChoice] = []
-    usage: dict[str, Any] | None = None
-    model: str | None = None
-    service_tier: str | None = None
-    system_fingerprint: str | None = None
-    prompt_progress: _Prompt | None = None
-
-
-async def streamed(wire: Wire, path: str, body: dict[str, Any], endpoint: Endpoint) -> bytes:
-    """Post a body with streaming; returns the body of the same reply without streaming."""
-    body = {
-        **body,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "return_progress": True,
-    }
-    reply = _StreamedReply(endpoint.model)
-    try:
-        async with aclosing(wire.stream(path, body)) as chunks:
-            async for chunk in chunks:
-                if isinstance(chunk, dict) and chunk.get("error"):
-                    raise faults.reported(chunk["error"], endpoint)
-                reply.add(_Chunk.model_validate(chunk))
-    except (ValidationError, ValueError, RecursionError):
-        reply.finish_reason = None
-    if reply.finish_reason is None:
-        raise ModelError(f"the stream of {endpoint.shown} ends early", kind="transport")
-    return reply.body()
-
-
-class _StreamedReply:
-    """An incomplete reply."""
-
-    def __init__(self, model: str) -> None:
-        self.finish_reason: str | None = None
-        self._requested_model = model
-        self._told: dict[str, Any] = {}  # the latest of each field beside the choices
-        self._texts: list[str] = []
-        self._reasoning: list[str] = []
-        self._tail = ""
-        self._prompt = _Prompt()
-        self._watch = Watch()
-
-    def add(self, chunk: _Chunk) -> None:
-        """Append a chunk; raises `ModelError` if the reply repeats itself."""
-        told = chunk.model_dump(exclude={"choices", "prompt_progress"})
-        self._told |= {name: value for name, value in told.items() if value}
-        if chunk.prompt_progress is not None:
-            self._prompt = prompt = chunk.prompt_progress
-            report(CallProgress("reading", prompt.processed, prompt.total))
-        for choice in chunk.choices[:1]:
-            self.finish_reason = choice.finish_reason or self.finish_reason
-            text, reasoning = choice.delta.content or "", choice.delta.reasoning_content or ""
-            if text or reasoning:
-                self._write(text, reasoning)
-
-    def _write(self, text: str, reasoning: str) -> None:
-        self._texts.append(text)
-        self._reasoning.append(reasoning)
-        n_tokens = len(self._texts)
-        self._tail = (self._tail + text)[-MAX_TAIL:]
-        report(CallProgress("writing", n_tokens, text=self._tail))
-        if (loop := self._watch.add(reasoning + text)) is not None:
-            usage = Usage(self._prompt.total, n_tokens, self._prompt.cache)
-            raise repeats(self._requested_model, loop, usage, "".join(self._texts))
-
-    def body(self) -> bytes:
-        """The body of the whole reply."""
-        message = {"content": "".join(self._texts), "reasoning_content": "".join(self._reasoning)}
-        choice = {"message": message, "finish_reason": self.finish_reason}
-        return json.dumps({**self._told, "choices": [choice]}).encode()
 
 
 KEPT_S = 86_400.0
@@ -173,6 +78,10 @@ def aside(call: Coroutine[Any, Any, Result]) -> Future[Result]:
     return asyncio.run_coroutine_threadsafe(call, background_loop("aside"))
 
 
+NewWire = Callable[[Endpoint, float, KeyHeaders], "Wire"]
+"""Server, seconds of a call, headers of the key → connections in the running event loop."""
+
+
 class HttpSession:
     """Requests about one model of one server; callers apply `timeout_s`."""
 
@@ -181,9 +90,8 @@ class HttpSession:
         endpoint: Endpoint,
         timeout_s: float,
         backend: str = "openai",
-        official: Wire | None = None,
+        new_wire: NewWire | None = None,
         *,
-        is_streamed: bool = False,
         server: Server | None = None,
         memory: ServerMemory | None = None,
     ) -> None:
@@ -194,21 +102,20 @@ class HttpSession:
         self.accepted = Accepted(endpoint, kind.caching(endpoint.model), kind.names)
         self._api = kind.api
         self._backend = backend
-        self._official = official
-        self._is_streamed = is_streamed
+        self._new_wire = new_wire
         self._wire: Wire | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def connect(self) -> Wire:
         """The connections of the running event loop."""
-        if self._official is not None:
-            return self._official
-        from pearl.llm.backends.openai.wire import Wire
-
         loop = asyncio.get_running_loop()
         if self._wire is None or self._loop is not loop:  # connections are bound to an event loop
+            # The import of aiohttp takes a tenth of a second.
+            from pearl.llm.backends.openai.wire import Wire
+
+            new_wire = self._new_wire or Wire
             try:
-                self._wire = Wire(self.endpoint, self.timeout_s, self._api.key_headers)
+                self._wire = new_wire(self.endpoint, self.timeout_s, self._api.key_headers)
             except ValueError as error:
                 raise ModelError(
                     f"cannot connect to {self.endpoint.shown}: {self.endpoint.quote(str(error))}",
@@ -235,8 +142,6 @@ class HttpSession:
         body = dict(body)
         while True:
             try:
-                if self._is_streamed and path == "/chat/completions":
-                    return await streamed(wire, path, body, self.endpoint)
                 return await wire.post(path, body)
             except StatusError as error:
                 if error.status in (400, 422, 500):

@@ -9,7 +9,7 @@ import select
 import ssl
 import sys
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -36,23 +36,15 @@ MAX_CONNECTIONS = 1_000
 KEEP_ALIVE_S = 4.0  # Less than uvicorn's 5 s
 MAX_HEADER_BYTES = 64 * 1024
 
-# Maximum bytes of a decompressed reply: a constant, and per requested token (a streamed reply has an
-# event for each token). Only the beginning of the body of an error status is read.
+# Maximum bytes of a decompressed reply, and `Wire.BYTES_A_TOKEN` for each requested token. Only the beginning
+# of the body of an error status is read.
 MAX_BYTES = 4 * 2**20
-BYTES_A_TOKEN = 64
-BYTES_A_STREAMED_TOKEN = 512
 MAX_ERROR_BYTES = 64 * 1024
 MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _WITH_BODY = frozenset({307, 308})  # Those that repeat the request; the others turn it into a GET
 
 _most: ContextVar[int] = ContextVar("most", default=MAX_BYTES)
-
-
-def reply_bytes(request: Request, window: int, *, is_streamed: bool = False) -> int:
-    """Maximum bytes of the reply to a request."""
-    a_token = BYTES_A_STREAMED_TOKEN if is_streamed else BYTES_A_TOKEN
-    return MAX_BYTES + a_token * (request.max_output_tokens or window)
 
 
 @contextmanager
@@ -67,6 +59,8 @@ def at_most(n_bytes: int) -> Iterator[None]:
 
 class Wire:
     """Connections to one server, in the running event loop."""
+
+    BYTES_A_TOKEN = 64
 
     def __init__(
         self, endpoint: Endpoint, timeout_s: float, key_headers: KeyHeaders = bearer
@@ -91,6 +85,10 @@ class Wire:
         # come too late where both are in one cycle and the session, which complains on stderr, is
         # collected first (test_a_caller_that_does_not_close_hears_nothing).
         weakref.finalize(self, _drop, self._session)
+
+    def reply_bytes(self, request: Request, window: int) -> int:
+        """Maximum bytes of the reply to a request."""
+        return MAX_BYTES + self.BYTES_A_TOKEN * (request.max_output_tokens or window)
 
     async def close(self) -> None:
         """End all connections."""
@@ -143,23 +141,6 @@ class Wire:
         raise ModelError(
             f"{self._endpoint.shown} names no address of its own for the upload", kind="malformed"
         )
-
-    async def stream(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """Post JSON data; the data of each event of the reply, as it is generated."""
-        async with self._sent("POST", path, json_bytes(body)) as pieces:
-            rest = bytearray()
-            async for piece in pieces:
-                rest += piece
-                if b"\n" not in piece:
-                    continue
-                *lines, rest = rest.split(b"\n")
-                for line in lines:
-                    if not line.startswith(b"data:"):
-                        continue
-                    data = line.removeprefix(b"data:").strip()
-                    if data == b"[DONE]":
-                        return
-                    yield json.loads(data)
 
     def _url(self, path: str) -> URL:
         """The address of a path; `/../` stands for the server without `/v1`."""

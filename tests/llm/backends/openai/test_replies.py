@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pearl.contrib.batches import batches_of
 from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion, Message, Request, Usage
 from pearl.llm.backends.openai import OpenAIModel
@@ -215,7 +216,7 @@ def test_a_body_that_is_not_json_is_malformed(body: bytes | str, outcome: Outcom
 def line(row: Mapping[str, Any]) -> Completion | ModelError:
     key = bytes(32)
     data = json.dumps({"custom_id": key.hex(), **row}).encode()
-    batches = OpenAIModel(ENDPOINT, 1.0, None).batches()
+    batches = batches_of(OpenAIModel(ENDPOINT, 1.0, None))
     (found,) = dict(batches._read(data, {key: REQUEST})).values()
     return found
 

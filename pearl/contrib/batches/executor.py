@@ -7,13 +7,12 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
+from pearl.contrib.batches import batches_of
+from pearl.contrib.batches.batching import DEFAULT_PACE, Batched, BatchProgress, OnTrouble, Pace
 from pearl.errors import ModelError, UsageError
-from pearl.llm import Model
-from pearl.llm.batches import Batches
+from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.client import Client, Role
-from pearl.llm.middleware.batching import DEFAULT_PACE, Batched, BatchProgress, OnTrouble, Pace
 from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.retry import CircuitBreaker
 from pearl.pipeline import Pearl
@@ -32,14 +31,6 @@ ATTEMPTS = 3  # Maximum rounds in which a request is tried: each takes hours
 LOOK_S = 0.2  # Polling interval of the stop flag in seconds
 
 
-@runtime_checkable
-class BatchModel(Model, Protocol):
-    """A model whose server may have a Batch API."""
-
-    def batches(self) -> Batches:
-        """The Batch API of the model."""
-
-
 async def run(
     pearl: Pearl,
     units: Iterable[Unit],
@@ -56,7 +47,7 @@ async def run(
 ) -> AsyncGenerator[Outcome[Task], None]:
     """Run tasks, outcomes in their order; batches that a stopped run submitted are found by the next one in the same folder."""
     model = pearl.client.model
-    if not isinstance(model, BatchModel):
+    if not isinstance(model, OpenAIModel):
         raise UsageError(
             f"the model '{model.name}' has no Batch API",
             help="use a model of OpenAI, Anthropic or Gemini, or --executor local",
@@ -72,13 +63,13 @@ async def run(
             clients[role] = clients[same]
             continue
         collecting = None
-        if isinstance(given.model, BatchModel):
+        if isinstance(given.model, OpenAIModel):
             collecting = partial(
                 Batched,
-                batches=given.model.batches(),
+                batches=batches_of(given.model),
                 budget=given.budget,
                 threshold=batch_threshold,
-                may_write=None if getattr(given.model, "caching", None) is None else False,
+                may_write=None if given.model.caching is None else False,
                 replies=replies,
                 folder=folder,
                 pace=pace,

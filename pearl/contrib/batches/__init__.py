@@ -23,7 +23,7 @@ from pearl.dsl.decoding.constraint import Form
 from pearl.errors import ModelError
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Request, Usage
-from pearl.llm.backends.openai import chat, faults, servers
+from pearl.llm.backends.openai import OpenAIModel, chat, faults, servers
 from pearl.llm.backends.openai.api import Body
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.servers import Server
@@ -303,8 +303,9 @@ class Batches(ABC):
             raise await self._session.refused(error) from None
 
 
-def create(session: HttpSession, server: Server | None) -> Batches:
-    """The batches of one model by the Batch API of its server."""
-    name = "openai" if server is None else server.batches
-    made: Batches = import_module(f"{__name__}.{name}").VendorBatches(session, server)
+def batches_of(model: OpenAIModel) -> Batches:
+    """The batches of a model by the Batch API of its server."""
+    name = "openai" if model.server is None else model.server.batches
+    vendor = import_module(f"{__name__}.{name}").VendorBatches
+    made: Batches = vendor(model.session, model.server)
     return made

@@ -21,9 +21,9 @@ from uuid import uuid4
 
 from pydantic import Field, ValidationError
 
+from pearl.contrib.batches import Batch, Batches, Submission
 from pearl.errors import BudgetError, ModelError, PausedError, PearlError, StoreError
 from pearl.llm import Completion, Model, Request, Usage
-from pearl.llm.batches import Batch, Batches, Submission
 from pearl.llm.middleware.budget import UNBILLED, Budget, Call
 from pearl.llm.middleware.caching import Replies, request_key
 from pearl.llm.middleware.retry import CircuitBreaker

@@ -27,11 +27,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from pearl.contrib.llamacpp.process import FileTokenizer, Worker
 from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
-from pearl.llm.backends.llamacpp.process import FileTokenizer, Worker
 from pearl.llm.backends.openai import OpenAIModel, servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.progress import CallProgress, report
@@ -346,7 +346,11 @@ class LlamaCppModel:
             endpoint = Endpoint(f"{address}/v1", self._path.stem, self._key)
             # This llama.cpp is built with llguidance, which emits whole characters only.
             server = servers.load("llguidance")
-            client = OpenAIModel(endpoint, self._timeout_s, self.window, server, is_streamed=True)
+            from pearl.contrib.llamacpp.streaming import StreamingWire  # late: it imports aiohttp
+
+            client = OpenAIModel(
+                endpoint, self._timeout_s, self.window, server, new_wire=StreamingWire
+            )
             self._client = address, client
         return self._client[1]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pearl.contrib.llamacpp.streaming import StreamingWire
 from pearl.errors import ModelErrorKind
 from pearl.llm import Usage
 from pearl.llm.backends.openai import OpenAIModel
@@ -37,7 +38,8 @@ def stream(*chunks: object, end: str = END, **how: Any) -> Canned:
 
 def model_of(server: Server, answer: Canned) -> OpenAIModel:
     server.next(answer)
-    return OpenAIModel(Endpoint(server.url, "test-model", ""), 10.0, 128_000, is_streamed=True)
+    endpoint = Endpoint(server.url, "test-model", "")
+    return OpenAIModel(endpoint, 10.0, 128_000, new_wire=StreamingWire)
 
 
 def test_a_stream_is_read_as_the_whole_reply(openai_server: Server) -> None:

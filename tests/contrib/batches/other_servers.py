@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from tests.llm.batches.openai_server import (
+from tests.batch_server import (
     ID,
     SCHEMA,
     TEXT,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from pearl import Document
+from pearl.contrib.batches.executor import Pace
 from pearl.runs.executors import Task
-from pearl.runs.executors.batch import Pace
 
 PACE = Pace(quiet_s=0.1, poll_s=0.01, longest_poll_s=0.02, patience_s=5.0)
 

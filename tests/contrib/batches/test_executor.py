@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from pearl import Pearl
+from pearl.contrib.batches.batching import FOLDER
+from pearl.contrib.batches.executor import BatchProgress, Pace, run
+from pearl.contrib.batches.openai import VendorBatches
 from pearl.errors import ModelError, PearlError, UsageError
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.batches.openai import VendorBatches
-from pearl.llm.middleware.batching import FOLDER
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.runs.executors import Outcome, Task, local
-from pearl.runs.executors.batch import BatchProgress, Pace, run
-from tests.llm.batches.openai_server import BatchServer, answered, serving_batches
-from tests.runs.executors.batch_tasks import PACE, tasks_of
+from tests.batch_server import BatchServer, answered, serving_batches
+from tests.batch_tasks import PACE, tasks_of
 from tests.server import Canned, Seen, completion, error
 
 

@@ -15,18 +15,19 @@ from typing import Any
 import pytest
 
 from pearl import Pearl
+from pearl.contrib.batches import batches_of
+from pearl.contrib.batches.batching import FOLDER
+from pearl.contrib.batches.executor import BatchProgress, run
 from pearl.errors import BudgetError, ModelError
 from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.middleware.batching import FOLDER
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.runs.executors import Outcome, Task
-from pearl.runs.executors.batch import BatchProgress, run
 from pearl.runs.store import Store
+from tests.batch_server import BatchServer, Job, answered
+from tests.batch_tasks import PACE, tasks_of
+from tests.contrib.batches.other_servers import VENDORS, settings_of
 from tests.llm.backends import asking
-from tests.llm.batches.openai_server import BatchServer, Job, answered
-from tests.llm.batches.other_servers import VENDORS, settings_of
-from tests.runs.executors.batch_tasks import PACE, tasks_of
 from tests.server import Canned, error
 
 LIST = '1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
@@ -146,7 +147,7 @@ def test_a_server_that_ignores_the_form_is_read_as_directly(
 def test_claude_since_opus_4_7_gets_no_temperature() -> None:
     def is_sent(name: str) -> bool:
         model: Any = create_model(f"anthropic:{name}", ModelSettings("http://127.0.0.1:9/v1"))
-        return b'"temperature"' in model.batches().line(bytes(32), asking.REQUEST)
+        return b'"temperature"' in batches_of(model).line(bytes(32), asking.REQUEST)
 
     before = ("claude-opus-4-6", "claude-opus-4-20250514", "claude-3-5-haiku-20241022")
     assert all(map(is_sent, before))
@@ -402,9 +403,9 @@ PROGRAM = """
 import asyncio, sys
 from pathlib import Path
 from pearl import Pearl
-from pearl.runs.executors.batch import run
+from pearl.contrib.batches.executor import run
 from pearl.runs.store import Store
-from tests.runs.executors.batch_tasks import PACE, tasks_of
+from tests.batch_tasks import PACE, tasks_of
 async def main(model, url, folder):
     with Store.open(folder) as store:
         async with Pearl(model, base_url=url) as pearl:

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from pearl.contrib.batches import batches_of
+from pearl.contrib.batches.batching import Batched, BatchProgress, Pace, PendingBatches
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import PausedError
 from pearl.llm import Message, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
-from pearl.llm.middleware.batching import Batched, BatchProgress, Pace, PendingBatches
-from tests.llm.batches.openai_server import BatchServer, serving_batches
+from tests.batch_server import BatchServer, serving_batches
 from tests.models import answer_task
 
 PACE = Pace(quiet_s=0.05, poll_s=0.01, longest_poll_s=0.02)
@@ -37,7 +38,7 @@ def asking(question: str) -> Request:
 def using(server: BatchServer, work: Callable[[Batched], Awaitable[Any]], **options: Any) -> None:
     async def main() -> None:
         model = create("test-model", ModelSettings(server.url, server="vllm"))
-        batched = Batched(model, model.batches(), **{"pace": PACE, **options})
+        batched = Batched(model, batches_of(model), **{"pace": PACE, **options})
         try:
             await work(batched)
         finally:

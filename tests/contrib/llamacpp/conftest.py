@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.llm.backends.llamacpp.gguf_models import write_random_model
+from tests.gguf_models import write_random_model
 from tests.skips import NO_LARGE
 
 

@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 import pytest
 
+from pearl.contrib.batches import Batch, Batches, Submission, batches_of
 from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
-from pearl.llm.batches import Batch, Batches, Submission
+from tests.batch_server import BatchServer, answered, serving_batches
 from tests.llm.backends import asking
-from tests.llm.batches.openai_server import BatchServer, answered, serving_batches
 from tests.server import completion, error
 
 Result = TypeVar("Result")
@@ -34,7 +34,7 @@ def using(
     server: BatchServer, work: Callable[[Batches], Awaitable[Result]], timeout_s: float = 30.0
 ) -> Result:
     model = create("test-model", ModelSettings(server.url, timeout_s=timeout_s))
-    return asking.used(model, lambda model: work(model.batches()))
+    return asking.used(model, lambda model: work(batches_of(model)))
 
 
 def submission(file_id: str) -> Submission:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from pearl.contrib.llamacpp import LlamaCppModel, create
 from pearl.documents.tokens import Counter, estimate
 from pearl.llm.backends import ModelSettings
-from pearl.llm.backends.llamacpp import LlamaCppModel, create
+from tests.contrib.llamacpp.test_llamacpp import TIMEOUT_S, asked
 from tests.llm.backends.asking import used
-from tests.llm.backends.llamacpp.test_llamacpp import TIMEOUT_S, asked
 
 TEXT = "the captain was in the harbour with his letter and the story of it " * 30
 

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, Field
 
+from pearl.contrib.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request
@@ -19,7 +20,6 @@ from pearl.llm.backends.openai import chat
 from pearl.llm.backends.openai.api import Body
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.sessions import HttpSession
-from pearl.llm.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
 
 CLOCKS_S = 3600.0  # Maximum difference between the clocks of this machine and of the server
 _STATES: dict[str, State] = {

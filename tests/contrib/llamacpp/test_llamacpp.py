@@ -23,17 +23,18 @@ from typing import Any, TypeVar
 import pytest
 
 from pearl.actions.library import load_library
+from pearl.contrib import llamacpp
+from pearl.contrib.llamacpp import LlamaCppModel, create, read_header
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
 from pearl.dsl.parser import parse
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Message, Request
-from pearl.llm.backends import ModelSettings, llamacpp
-from pearl.llm.backends.llamacpp import LlamaCppModel, create, read_header
+from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import servers
 from pearl.llm.progress import CallProgress, listening
+from tests.gguf_models import write_random_model
 from tests.llm.backends import asking
-from tests.llm.backends.llamacpp.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.root import ROOT
 from tests.skips import needs_proc
@@ -224,7 +225,7 @@ CALLER = """
 import asyncio, sys
 from pathlib import Path
 from pearl.llm.backends import ModelSettings
-from tests.llm.backends.llamacpp.test_llamacpp import asked, create, pid_of
+from tests.contrib.llamacpp.test_llamacpp import asked, create, pid_of
 
 async def main():
     model = create(sys.argv[1], ModelSettings())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AliasPath, BaseModel, Field
 
+from pearl.contrib.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Request, Usage
 from pearl.llm.backends.openai import chat
@@ -15,7 +16,6 @@ from pearl.llm.backends.openai.api import Body
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.sessions import HttpSession
-from pearl.llm.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire

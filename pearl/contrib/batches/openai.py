@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator, AliasPath, BaseModel, Field
 
+from pearl.contrib.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
 from pearl.errors import ModelError
 from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import chat, faults
 from pearl.llm.backends.openai.api import Body
-from pearl.llm.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
 
 _STATES: dict[str, State] = {
     "completed": "completed", "failed": "failed", "expired": "expired", "cancelled": "cancelled",

@@ -1,0 +1,139 @@
+"""A parameter of requests is declared once: cache keys, bodies of every API, batches, traces and settings follow from it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from pearl.llm import Completion, Request, Sampling, declared, parameter
+from pearl.llm.backends import ModelSettings, create_model, providers
+from pearl.llm.backends.openai import servers
+from pearl.llm.backends.openai.api import Accepted
+from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.client import Client, ClientSettings
+from pearl.llm.middleware.caching import parameters_key, request_key
+from pearl.trace import ModelAttempted, Trace
+from tests.llm.backends.asking import REQUEST, complete
+from tests.models import Acting, MemoryReplies
+from tests.server import Canned, Server, error
+
+
+@dataclass(frozen=True, slots=True)
+class Extended(Request):
+    """A request with one more parameter, declared as the others."""
+
+    min_p: float | None = parameter(chat="min_p", messages=None, gemini="minP")
+
+
+ASKED = Extended(REQUEST.messages, REQUEST.task, min_p=0.25)
+ENDPOINT = Endpoint("http://localhost/v1", "m", "")
+
+
+def test_a_new_parameter_is_in_every_body_and_in_the_cache_key_and_reported_where_it_has_no_name() -> (
+    None
+):
+    accepted = Accepted(ENDPOINT)
+    bodies = {name: servers.load(name).body(ASKED, "m", accepted) for name in servers.names()}
+    for name, body in bodies.items():
+        form = servers.load(name).api.form
+        assert (body.get("min_p"), "min_p" in accepted.left_out(ASKED, form)) == (
+            (None, True) if name == "anthropic" else (0.25, False)
+        )
+    assert ASKED.named("gemini")["minP"] == 0.25
+    assert len({request_key(replace(ASKED, min_p=p), "model") for p in (None, 0.25, 0.5)}) == 3
+
+
+def test_keys_of_existing_stores_hold() -> None:
+    """Of every parameter that is set, whatever its name; those of earlier versions as they were written then."""
+    assert (
+        parameters_key(REQUEST.parameters, "max_output_tokens", "temperature", "seed")
+        == "(None, 0.0, None)"
+    )
+    assert len(
+        {request_key(replace(REQUEST, **{name: 1}), "m") for name in declared(Request)}
+    ) == len(declared(Request))
+
+
+@pytest.mark.parametrize("name", sorted(declared(Sampling)))
+def test_a_setting_is_a_parameter_of_every_call_also_of_an_evaluation(name: str) -> None:
+    value = {"seed": 7}.get(name, 0.5)
+    asked: list[Request] = []
+
+    async def answer(request: Request) -> str:
+        asked.append(request)
+        return "ok"
+
+    client = Client(ClientSettings(Acting(answer), **{name: value}), replies=MemoryReplies())
+
+    async def main() -> None:
+        for model in (
+            client,
+            client.unshared(),
+            client.unshared(scope="eval"),
+            client.unshared(3, 0.25),
+        ):
+            await model.complete(REQUEST)
+        await client.complete(replace(REQUEST, **{name: 0}))
+
+    asyncio.run(main())
+    drawn = {"seed": 3, "temperature": 0.25}.get(name, value)
+    assert [getattr(request, name) for request in asked] == [value, value, value, drawn, 0]
+
+
+@pytest.mark.parametrize("name", sorted(declared(Sampling)))
+def test_a_parameter_that_a_server_rejects_is_left_out_from_then_on_and_reported(
+    name: str, openai_server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Seen in the body by its own name: a word of the message is no name."""
+    openai_server.next(Canned(error(f"Unsupported parameter: '{name}'", param=name), 400))
+    model = create_model("openai:m", ModelSettings(openai_server.url, 20.0))
+    request = replace(REQUEST, seed=1, top_p=0.5)
+    replies = [complete(model, request), complete(model, request)]
+    assert [name in seen.body for seen in openai_server.requests] == [True, False, False]
+    assert [reply.left_out for reply in replies] == [(name,), (name,)]
+    assert replies[0].temperature == (None if name == "temperature" else 0.0)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"openai:m is asked without: {name}"
+    ]
+
+
+def test_a_trace_tells_the_parameters_and_what_was_left_out(openai_server: Server) -> None:
+    client = Client(
+        ClientSettings("anthropic:m", base_url=openai_server.url, api_key_env="", seed=3, top_p=0.5)
+    )
+    openai_server.answer = lambda seen: Canned(
+        {"content": [{"type": "text", "text": "ok"}], "stop_reason": "end_turn"}
+    )
+    told: list[Any] = []
+
+    async def main() -> Completion:
+        from pearl.llm.middleware.wrappers import ProgressListener
+
+        trace = Trace(listener=told.append)
+        return await ProgressListener(client, trace.progressed).complete(
+            replace(REQUEST, max_output_tokens=9)
+        )
+
+    assert asyncio.run(main()).left_out == ("seed",)
+    (attempted,) = (event for event in told if isinstance(event, ModelAttempted))
+    assert attempted.parameters == {"temperature": 0.0, "top_p": 0.5, "seed": 3, "max_tokens": 9}
+    assert attempted.left_out == ("seed",)
+
+
+def test_a_provider_has_fields_and_names_of_its_own(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As lines of providers.toml, which is how Mistral's servers get a seed."""
+    odd = replace(providers()["groq"], fields={"safe_prompt": True}, names={"top_p": "nucleus"})
+    request = replace(REQUEST, seed=3, top_p=0.5)
+    settings = ModelSettings(openai_server.url, 20.0, api_key_env="")
+    complete(odd.create("m", settings), request)
+    complete(create_model("mistral:m", settings), request)
+    first, second = (seen.body for seen in openai_server.requests)
+    assert (first["safe_prompt"], first["nucleus"], first["seed"]) == (True, 0.5, 3)
+    assert (second["random_seed"], second["top_p"]) == (3, 0.5)
+    assert not {"top_p", "random_seed"} & first.keys()
+    assert "seed" not in second
