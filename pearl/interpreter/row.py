@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -612,6 +613,11 @@ class ResultRow(TaskRow):
         """It as JSON data; only a typed answer has a `value`."""
         return self.model_dump(exclude=None if "value" in self.model_fields_set else {"value"})
 
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """It as JSON data, made once."""
+        return self.to_dict()
+
     @property
     def passages(self) -> list[Passage]:
         """The passages that steps quote."""
@@ -625,7 +631,7 @@ class ResultRow(TaskRow):
 
 # --- reading ----------------------------------------------------------------------------------
 
-Kind = TypeVar("Kind", bound=_Data)
+Kind = TypeVar("Kind", bound=BaseModel)
 
 MAX_NAME = 60  # Maximum characters of a name in a problem
 MAX_ROUNDS = 50  # A mended row can have an error inside of what an earlier round had no look at

@@ -10,7 +10,7 @@ from typing import IO, Any, NamedTuple
 from pydantic import BaseModel
 
 from pearl.errors.escaping import inert, to_json
-from pearl.interpreter.row import ResultRow, read_row
+from pearl.interpreter.row import PartData, ResultRow, read_as, read_row
 from pearl.plugins.extras import require_extra
 from pearl.runs.workbook import Table, Workbook
 
@@ -31,14 +31,13 @@ def _field(*path: str, kind: type = str) -> Column:
     """The column of a field of rows; empty where a row does not have it."""
 
     def read(row: ResultRow) -> Any:
-        whole: BaseModel | None = row
-        for name in path[:-1]:
-            whole = getattr(whole, name, None)
-        name = path[-1]
-        if whole is None or name not in whole.model_fields_set:
-            return None
-        # Not as an attribute: a field of the input may have the name of a method.
-        value = whole.model_dump(include={name}).get(name)
+        value: Any = row.data
+        whole: Any = row
+        for name in path:
+            if whole is None or name not in whole.model_fields_set:
+                return None
+            # Not an attribute of the row: a field of the input may have the name of a method.
+            value, whole = value.get(name), getattr(whole, name, None)
         return _text(value) if kind is str else value
 
     return Column(kind, read)
@@ -223,6 +222,15 @@ def check_format(form: str) -> None:
         require_extra("data", "writing Parquet", "pyarrow")
 
 
+class _Output(BaseModel):
+    output: str = ""
+
+
+class _Outputs(BaseModel):
+    steps: list[_Output] = []
+    parts: list[PartData] = []
+
+
 def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
     """The columns of a table of rows."""
     fixed = {*FIRST, *LAST, "usage", "markdown", "parts", "v"}
@@ -231,7 +239,7 @@ def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
     counts: dict[str, None] = {}
     for data in rows:
         fields |= dict.fromkeys(name for name in data if name not in fixed)
-        row = read_row(data)
+        row = read_as(_Outputs, data)  # of each row only what names columns
         if len(outputs) < _MAX_OUTPUTS:
             outputs |= dict.fromkeys(step.output for step in row.steps)
         counts |= dict.fromkeys(part.output for part in row.parts if part.of is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar, Unpack, overload
@@ -34,27 +34,50 @@ class Extraction(Generic[T]):
 
     Attributes:
         document: Its name.
-        status: That of the answer, or `failed`. `answered` means that nothing is missing from the value: without a
-            value it is `undecided`, with a part of it `degraded` (or `nothing_found`, where nothing is stated).
-        value: The instance of the model, or the data; None if a required part has no value. Optional parts without a
-            value are None, entries of lists without one are left out.
-        reasons: Why the value, or a part of it, is missing.
-        fields: Every field by its path: `age`, `drugs[0].dose_mg`.
         answer: The answer with its evidence; None if the document failed.
         error: Why the document failed; None if it has an answer.
-        partial: What is found, nested as the schema says, and None for what has no value.
-        undecided: The places of what is undecided, in the names of the schema: `drugs[0].dose`.
     """
 
     document: str
-    status: str
-    value: T | None = None
-    reasons: tuple[str, ...] = ()
-    fields: Mapping[str, FieldResult] = field(default_factory=dict)
     answer: Answer[T] | None = None
     error: Exception | None = None
-    partial: Any = None
-    undecided: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """That of the answer, or `failed`.
+
+        `answered` means that nothing is missing from the value: without a value it is `undecided`, with a part of it
+        `degraded` (or `nothing_found`, where nothing is stated).
+        """
+        return "failed" if self.answer is None else self.answer.status
+
+    @property
+    def value(self) -> T | None:
+        """The instance of the model, or the data; None if a required part has no value.
+
+        Optional parts without a value are None, entries of lists without one are left out.
+        """
+        return None if self.answer is None else self.answer.value
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the value, or a part of it, is missing."""
+        return (str(self.error),) if self.answer is None else self.answer.reasons
+
+    @property
+    def fields(self) -> Mapping[str, FieldResult]:
+        """Every field by its path: `age`, `drugs[0].dose_mg`."""
+        return {} if self.answer is None else self.answer.fields
+
+    @property
+    def partial(self) -> Any:
+        """What is found, nested as the schema says, and None for what has no value."""
+        return None if self.answer is None else self.answer.partial
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """The places of what is undecided, in the names of the schema: `drugs[0].dose`."""
+        return () if self.answer is None else self.answer.undecided
 
     @property
     def rows(self) -> list[dict[str, Cell]]:
@@ -99,10 +122,10 @@ class Extraction(Generic[T]):
         try:
             name, error, answer = data["document"], data["error"], data["answer"]
             if answer is None:
-                return _failed(name, PearlError.from_dict(error))
+                return Extraction(name, error=PearlError.from_dict(error))
         except (KeyError, TypeError) as wrong:
             raise DataError(f"not an extraction: {wrong!r:.200}") from None
-        return _answered(name, Answer.from_json(json.dumps(answer), schema=schema))
+        return Extraction(name, Answer.from_json(json.dumps(answer), schema=schema))
 
 
 @overload
@@ -190,20 +213,9 @@ def _extraction(
 ) -> Extraction[Any]:  # fmt: skip
     name = document.name if isinstance(document, Document) else str(document)
     if outcome is not None and outcome.result is not None:
-        return _answered(name, replace(outcome.result, schema=schema))
+        return Extraction(name, replace(outcome.result, schema=schema))
     error = stopped if outcome is None else outcome.error
-    return _failed(name, error or PearlError("the document was not read"))
-
-
-def _answered(name: str, answer: Answer[T]) -> Extraction[T]:
-    return Extraction(
-        name, answer.status, answer.value, answer.reasons, answer.fields, answer,
-        partial=answer.partial, undecided=answer.undecided,
-    )  # fmt: skip
-
-
-def _failed(name: str, error: Exception) -> Extraction[Any]:
-    return Extraction(name, "failed", reasons=(str(error),), error=error)
+    return Extraction(name, error=error or PearlError("the document was not read"))
 
 
 def _loaded(document: str | Path | Document) -> Document:

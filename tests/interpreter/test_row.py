@@ -124,7 +124,7 @@ VALIDATOR = jsonschema.Draft202012Validator(json.loads(schema()[1]))
 def test_any_answer_comes_back_from_its_row_and_fits_the_schema(answer: Answer) -> None:
     assert Answer.from_json(answer.to_json()) == answer
     VALIDATOR.validate(json.loads(json.dumps(answer.to_dict())))
-    found = Extraction("a.txt", answer.status, answer=answer)
+    found = Extraction("a.txt", answer)
     assert Extraction.from_json(found.to_json()) == found
     problems: list[str] = []
     assert read_row(answer.to_dict(), problems) == answer.row
@@ -133,11 +133,11 @@ def test_any_answer_comes_back_from_its_row_and_fits_the_schema(answer: Answer) 
 
 def test_a_failed_extraction_comes_back() -> None:
     found: Extraction[Any] = Extraction(
-        "a", "failed", error=DataError("no such file", path="a", help="name it")
+        "a", error=DataError("no such file", path="a", help="name it")
     )
     again = Extraction.from_json(found.to_json())
     assert (again, type(again.error)) == (found, DataError)
-    assert again != Extraction("a", "failed", error=PearlError("no such file"))
+    assert again != Extraction("a", error=PearlError("no such file"))
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None, True, 10**400])
