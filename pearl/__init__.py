@@ -13,8 +13,7 @@ from importlib import import_module
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from pearl.errors.callers import AS_ARGUMENTS
-from pearl.notebooks import SHOWN_BY
+from pearl.errors.callers import AS_ARGUMENTS, SHOWN_BY
 
 if TYPE_CHECKING:
     from pearl.actions.library import load_library

@@ -26,7 +26,7 @@ from pearl import plugins
 from pearl.documents.digest import text_sha256
 from pearl.documents.readers import reading
 from pearl.errors import DataError, Span, UsageError
-from pearl.notebooks import ShownInNotebooks
+from pearl.errors.callers import ShownInNotebooks
 
 if TYPE_CHECKING:
     from zipfile import ZipFile

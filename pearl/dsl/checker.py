@@ -47,9 +47,9 @@ from pearl.errors import (
     did_you_mean,
     suggest,
 )
+from pearl.errors.callers import ShownInNotebooks
 from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
 from pearl.errors.patterns import lazy_pattern
-from pearl.notebooks import ShownInNotebooks
 
 if TYPE_CHECKING:
     from pearl.dsl.scanner import NamedCall

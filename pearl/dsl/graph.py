@@ -12,7 +12,7 @@ from pearl.dsl.binding import bound
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.nodes import ListLiteral, Number, Reference, Step, String, is_data, items_of
 from pearl.dsl.signatures import Trait, ValueType
-from pearl.notebooks import ShownInNotebooks
+from pearl.errors.callers import ShownInNotebooks
 
 _READ = frozenset({ValueType.LIST, ValueType.NUMBER, ValueType.BOOL, ValueType.DATE})
 """Types that the text of an output is parsed into; other types stay text."""

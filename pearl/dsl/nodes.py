@@ -9,7 +9,7 @@ from decimal import Decimal
 from pearl.dsl.literals import UNTYPED, quote
 from pearl.dsl.signatures import CTX, Action, ValueType
 from pearl.errors import Span
-from pearl.notebooks import ShownInNotebooks
+from pearl.errors.callers import ShownInNotebooks
 
 NOWHERE = Span(0, 0)
 

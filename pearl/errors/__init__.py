@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pearl.errors.callers import for_caller
+from pearl.errors.callers import ShownInNotebooks, for_caller
 from pearl.errors.diagnostics import Diagnostic as Diagnostic
 from pearl.errors.diagnostics import Fix as Fix
 from pearl.errors.diagnostics import Span as Span
@@ -36,7 +36,6 @@ from pearl.errors.diagnostics import render_diagnostics as render_diagnostics
 from pearl.errors.diagnostics import suggest as suggest
 from pearl.errors.escaping import redacted
 from pearl.errors.privacy import HIDDEN, is_private
-from pearl.notebooks import ShownInNotebooks
 
 
 class PearlError(ShownInNotebooks, Exception):

@@ -1,9 +1,10 @@
-"""Who is told: commands name options and show what goes on; callers in Python get arguments, and the logger `pearl`."""
+"""Who is told: commands name options and show what goes on; callers in Python get arguments, the logger `pearl`, and texts in notebooks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 TEXTS, DEBUG, WARNING = 5, 10, 30  # Levels of `logging`, which is imported on use
 
@@ -38,3 +39,21 @@ def log(level: int, message: str, *values: object) -> None:
         if not logger.handlers:  # or Python prints warnings of a program that sets up no logging
             logger.addHandler(logging.NullHandler())
         logger.log(level, message, *values)
+
+
+SHOWN_BY: list[Callable[[object], str]] = []
+"""The function that gives their text; `pearl/__init__.py` adds it, so that this module imports nothing."""
+
+
+class ShownInNotebooks:
+    """An object that notebooks show as text."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        # IPython prefers the `__repr__` that a dataclass has of its own to what it inherits.
+        super().__init_subclass__(**options)
+        cls._repr_pretty_ = ShownInNotebooks._repr_pretty_  # type: ignore[method-assign]
+
+    def _repr_pretty_(self, printer: Any, is_cycle: bool) -> None:
+        printer.text(SHOWN_BY[0](self))

@@ -9,8 +9,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Literal
 
+from pearl.errors.callers import ShownInNotebooks
 from pearl.errors.patterns import lazy_pattern
-from pearl.notebooks import ShownInNotebooks
 
 MAX_SUGGESTED_LENGTH = 80
 """Longer names get no suggestion: edit distance is quadratic in the length of a name."""

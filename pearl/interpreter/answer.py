@@ -28,7 +28,7 @@ from pearl.documents.rows import shortened
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
 from pearl.errors import DataError
-from pearl.errors.callers import for_caller
+from pearl.errors.callers import ShownInNotebooks, for_caller
 from pearl.errors.escaping import to_json
 from pearl.interpreter.parts import (
     AnswerPart,
@@ -58,7 +58,6 @@ from pearl.interpreter.row import (
 )
 from pearl.interpreter.row_evidence import Cell, RowEvidence, ranks_at, row_evidence
 from pearl.llm import Usage
-from pearl.notebooks import ShownInNotebooks
 from pearl.planner.understanding import Understood
 from pearl.trace import AnswerStatus, Trace
 

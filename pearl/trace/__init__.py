@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from pearl.actions.values import Fetched
 from pearl.errors import DataError, ModelError, ModelErrorKind
+from pearl.errors.callers import ShownInNotebooks
 from pearl.errors.escaping import json_bytes
 from pearl.llm import (
     ActionTask,
@@ -32,7 +33,6 @@ from pearl.llm import (
 )
 from pearl.llm.fallback import Level
 from pearl.llm.progress import AttemptError, CallAttempt, CallReplied, CallWait, News, Phase
-from pearl.notebooks import ShownInNotebooks
 from pearl.replies.typed import State
 
 AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided", "refused"]

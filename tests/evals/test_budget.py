@@ -97,21 +97,6 @@ def test_methods_use_most_of_the_budget(name: str) -> None:
     assert least < spent(model) <= budget
 
 
-@pytest.mark.parametrize("max_output_tokens", [None, 1_000])
-@pytest.mark.parametrize("window", [None, 100_000])
-@pytest.mark.parametrize("budget", [1_000, 2_000, 12_000])
-def test_a_reply_takes_nothing_of_the_budget(
-    budget: int, window: int | None, max_output_tokens: int | None
-) -> None:
-    effort = Effort(budget)
-    for name, least in (("direct", 0.6), ("mcq", 0.7), ("pearl", 0.6), ("map-reduce", 0.6)):
-        record, model = asked(
-            name, LONG, effort, window=window, max_output_tokens=max_output_tokens
-        )
-        assert record.status == "answered"
-        assert least <= spent(model) / budget <= 1, name
-
-
 @pytest.mark.parametrize("name", READING)
 def test_a_budget_without_room_is_a_failure_that_says_so(name: str) -> None:
     record, model = asked(name, LONG, Effort(100, 2_000))

@@ -105,19 +105,6 @@ def test_seeds_of_a_sample_are_no_further_samples() -> None:
     assert three.accuracy.high == pytest.approx(one.accuracy.high, abs=0.03)
 
 
-def test_intervals_by_document_are_wider_where_documents_agree() -> None:
-    made = log(
-        *(
-            (right if i // 10 in (0, 3) else wrong)(f"q{i}", document=f"story {i // 10}")
-            for i in range(60)
-        )
-    )
-    (samples,), (documents,) = report.scores(made), report.scores(made, cluster="document")
-    assert samples.accuracy.estimate == documents.accuracy.estimate == pytest.approx(1 / 3)
-    width = samples.accuracy.high - samples.accuracy.low
-    assert documents.accuracy.high - documents.accuracy.low > 2 * width
-
-
 def test_comparisons_pair_by_sample_and_seed() -> None:
     made = log(
         right("q1"), wrong("q2"), right("q3"), right("only a"),
@@ -148,14 +135,6 @@ def test_p_values_of_several_pairs_are_those_of_holm() -> None:
     two = evallogs.log(40, methods=("direct", "pearl"))
     (alone,) = (one for one in report.comparisons(two) if one.subset == "all")
     assert (alone.n_tests, alone.bootstrap_p_holm) == (1, alone.bootstrap_p)
-
-
-def test_mcnemar_is_for_one_seed_only() -> None:
-    made = evallogs.log(12, seeds=(0, 1))
-    for found in report.comparisons(made):
-        assert found.mcnemar is None
-        assert found.n in (24, 12)
-    assert all(found.mcnemar for found in report.comparisons(evallogs.log(12)))
 
 
 def test_logs_are_compared_on_their_common_samples() -> None:

@@ -150,6 +150,21 @@ def test_a_row_of_another_version_is_an_error_of_three_lines_at_most(version: ob
     assert read_row({name: row[name] for name in row if name != "v"}).answer == "So."
 
 
+@pytest.mark.parametrize(("row", "places"), [
+    ({"answer": 3, "usage": 7, "evidence": {"text": "x"}}, ["answer", "usage", "evidence"]),
+    ({"duration_s": float("nan"), "coverage": True}, ["duration_s", "coverage"]),
+    ({"steps": [{"value": {"a": 1}, "calls": -1}]}, ["steps 1: value", "steps 1: calls"]),
+    ({"parts": [{"evidence": [1, "2"]}, {"entries": [[]]}]}, ["parts 1: evidence", "parts 2: entries 1"]),
+    ({"record": {"a": {"entries": [{"b": {"state": "x"}}, 5]}}}, ["record: a: entries 1: b: state", "record: a: entries 2"]),
+    ({"answer": None, "steps": None, "error": None, "a passage": 1}, []),
+])  # fmt: skip
+def test_what_has_a_wrong_type_is_named_once(row: dict[str, Any], places: list[str]) -> None:
+    problems: list[str] = []
+    read = read_row({"question": "Why?", **row}, problems)
+    assert sorted(problem.partition(" has ")[0] for problem in problems) == sorted(places)
+    assert read.question == "Why?"
+
+
 def test_objects_of_wrong_types_leave_the_numbers_of_the_others() -> None:
     problems: list[str] = []
     passages = [

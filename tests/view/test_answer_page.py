@@ -16,13 +16,11 @@ from hypothesis import strategies as st
 
 from pearl import Pearl
 from pearl.documents.document import Document, join, load
-from pearl.dsl.parser import parse
 from pearl.errors import Span
 from pearl.interpreter.answer import Answer
 from pearl.llm.backends.scripted import Scripted
 from pearl.view.answer_page import answer_page, result_page
-from pearl.view.page import HEIGHT, draw_plan
-from pearl.view.panel import AROUND, Gap, Piece, blocks, highlighted
+from pearl.view.panel import AROUND, Gap, Piece, highlighted
 from pearl.view.review_page import picked
 from pearl.view.sources import ResultRecord
 
@@ -258,20 +256,6 @@ def test_the_first_lines_say_of_what_the_flaw_once_and_how_often_a_short_quote_s
     assert "The answer quotes nothing" in page_of_row(document, answer="It is so.", evidence=[])
 
 
-def test_a_number_stands_at_the_line_below_which_the_reply_quotes() -> None:
-    reply = (
-        "Ada got it:\n\n- He sold it\n\n> He sold the boat because the hull was rotten.\n\n"
-        "1. She bought it\n\n> Ada bought the boat from Nils.\n\nSo it is."
-    )
-    plan = '1. ans = FIND(CTX, "the sale") : Find it'
-    answer = asyncio.run(
-        Pearl(Scripted(lambda request: reply), library="seed").execute(plan, Document(STORY))
-    )
-    entries = re.findall(r"<li>(.*?)</li>", answer_page(answer, Document(STORY)), re.S)
-    told = [re.sub("<[^>]*>", "", entry).strip() for entry in entries[:2]]
-    assert told == ["He sold it1", "She bought it2"]
-
-
 def test_of_a_row_in_a_text_the_cited_cells_are_lit_and_not_the_row() -> None:
     def place(text: str) -> dict[str, object]:
         return {"text": text, "start": STORY.index(text), "end": STORY.index(text) + len(text)}
@@ -442,42 +426,6 @@ def test_of_a_long_text_what_is_around_the_marks_is_shown(
     for number, span in marks:
         shown = [p.text for p in pieces if isinstance(p, Piece) and number in p.marks]
         assert "".join(shown) == text[span.start : span.end]
-
-
-@given(marked_texts(), st.integers(1, 40))
-def test_blocks_end_with_a_line_and_leave_no_piece_out(
-    given: tuple[str, list[tuple[int, Span]]], size: int
-) -> None:
-    text, marks = given
-    pieces = highlighted(text, marks)
-    found = blocks(pieces, size=size)
-    assert all(block for block in found)
-    texts = ["".join(p.text for p in block if isinstance(p, Piece)) for block in found]
-    assert "".join(texts) == text
-    assert all(each.endswith("\n") and len(each) >= size for each in texts[:-1])
-    marked = [
-        piece for block in found for piece in block if isinstance(piece, Piece) and piece.marks
-    ]
-    assert marked == [piece for piece in pieces if isinstance(piece, Piece) and piece.marks]
-    if not marks:  # as soon as it may
-        assert all("\n" not in each[size:-1] for each in texts)
-
-
-PLAN = parse("""\
-1. one = FIND(CTX, "one") : First
-2. two = FIND(CTX, one) : Second
-3. three = FIND(CTX, "three") : Third
-4. ans = CONCAT(two, three, one) : All""")
-
-
-def test_steps_stand_below_what_they_take() -> None:
-    drawn = draw_plan(PLAN)
-    y = {box.output: box.y for box in drawn.boxes}
-    assert y["one"] == y["three"] < y["two"] < y["ans"]
-    assert len(drawn.lines) == 4  # one-two, and three to ans
-    assert drawn.height == y["ans"] + HEIGHT
-    assert drawn.text.endswith("Step 4, ans, CONCAT, uses one, two, three.")
-    assert "Step 2, two, FIND, uses the document and one." in drawn.text
 
 
 def test_a_marked_passage_is_the_one_nearest_to_its_mark() -> None:

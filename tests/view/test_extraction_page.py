@@ -139,16 +139,6 @@ def test_counts_are_of_one_kind_and_add_up() -> None:
     assert told in page.text
 
 
-def test_names_of_any_length_folder_and_direction_are_apart() -> None:
-    names = ["a/x.txt", "b/x.txt", "n" * 300, "عقد/الإيجار 2024.pdf"]
-    rows = [{"id": name, "record": {"age": {"state": "found", "value": name}}} for name in names]
-    text = extraction_page(rows, FIELDS, lambda name: None)
-    page = Page(text)
-    assert all(page.text.count(name) >= 3 for name in names)
-    heads = [attributes for tag, attributes in page.tags if tag == "th" and attributes.get("scope") == "row"]  # fmt: skip
-    assert [head["dir"] for head in heads] == ["auto"] * 4
-
-
 def test_lists_in_lists_are_tables_up_to_two_levels_and_an_outline_below() -> None:
     text = extraction_page([NESTED_ROW], NESTED, lambda name: None)
     page = Page(text)
@@ -182,12 +172,3 @@ def test_lists_in_lists_of_many_entries_are_shown_in_part_and_told(
     text = page_of_nested(fields, ["a", "b", "c", "d"], 12)
     assert Page(text).text.count("7 more") == 2 * (10 + 10 * 5)
     assert text.count("</span> x") == 2 * 10 * 5 * 5
-
-
-def test_a_page_of_many_fields_has_fewer_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pearl.view.extraction_page.MAX_CELLS", 100)
-    fields = parse_fields(", ".join(f"f{i}: str" for i in range(30)))
-    rows = [{"id": f"{i}.txt", "record": {"f7": {"state": "found", "value": i}}} for i in range(5)]
-    page = Page(extraction_page(rows, fields, lambda name: None))
-    assert "3 documents" in page.text
-    assert "2 more documents are not shown" in page.text

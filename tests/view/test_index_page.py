@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pearl.view.comparison_page import aligned, comparison_page, differences
-from pearl.view.listing import MAX_STATIC, index_page, plain
-from pearl.view.sources import ResultsFile, id_of
+from pearl.view.listing import index_page, plain
+from pearl.view.sources import ResultsFile
 
 HOSTILE = "</script></style><script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -67,14 +67,6 @@ def test_every_row_is_listed_with_its_numbers_and_unknown_cost_is_not_zero(tmp_p
     assert "<dt>unverified quotes</dt><dd>3</dd>" in page
 
 
-def test_without_scripts_the_first_rows_stand_in_the_page(tmp_path: Path) -> None:
-    rows = [row(f"id{n}") for n in range(MAX_STATIC + 5)]
-    page = index_page(kept(tmp_path / "r.jsonl", *rows))
-    assert page.count('<tr><th scope="row" data-column="id">') == MAX_STATIC
-    assert f"these are the first {MAX_STATIC} rows of {MAX_STATIC + 5}" in page
-    assert len(data_of(page)["lines"]) == MAX_STATIC + 5
-
-
 @pytest.mark.parametrize(
     "odd", [HOSTILE, [], {}, True, -1, float("nan"), 10**400, None, [[HOSTILE]]]
 )
@@ -121,8 +113,3 @@ def test_both_texts_can_be_had_from_their_differences(text: str) -> None:
 
 def test_signs_of_markdown_are_left_out_of_a_line_and_those_of_a_sum_are_not() -> None:
     assert plain("# Who\n**Ada** (2 ** 3)") == "Who\nAda (2 ** 3)"
-
-
-def test_a_row_without_an_id_has_the_name_of_its_sample() -> None:
-    rows = [{"id": "a.txt"}, {"sample": "q1", "method": "mcq", "seed": 2}, {}]
-    assert list(map(id_of, rows)) == ["a.txt", "q1 mcq 2", ""]

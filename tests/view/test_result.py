@@ -65,31 +65,6 @@ def test_a_row_says_the_same_as_its_answer() -> None:
     assert result.problems == ()
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "told"),
-    [
-        ("answer", 3, "answer has the wrong type"),
-        ("duration_s", "long", "duration_s has the wrong type"),
-        ("duration_s", float("nan"), "duration_s has the wrong type"),
-        ("evidence", {"text": "x"}, "evidence has the wrong type"),
-        ("evidence", ["x"], "evidence 1 has the wrong type"),
-        ("evidence", [{"text": 1}], "evidence 1: text has the wrong type"),
-        ("steps", [{"value": {"a": 1}}], "steps 1: value has the wrong type"),
-        ("parts", [{"evidence": ["1"]}], "parts 1: evidence has the wrong type"),
-        (
-            "evidence",
-            [{"match": "row", "fields": {"a": [1]}}],
-            "evidence 1: fields: a has the wrong type",
-        ),
-        ("usage", 7, "usage has the wrong type"),
-        ("status", "fine", "Its status is unknown"),
-    ],
-)
-def test_what_has_another_type_is_told(field: str, value: object, told: str) -> None:
-    result = read_result(ResultRecord("a", {"status": "answered", field: value}), max_rows=1)
-    assert any(problem.startswith(told) for problem in result.problems), result.problems
-
-
 def test_what_a_quote_leaves_out_is_marked_and_rows_beyond_the_most_are_counted() -> None:
     passage = {
         "match": "elided", "text": "He did not sell", "start": 10, "end": 25, "source": "a.txt",
