@@ -31,7 +31,7 @@ from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
-    from pearl.data.columns import Position
+    from pearl.data.rows import Position
     from pearl.data.samples import Sample
     from pearl.documents.passages import Stem
     from pearl.retrieval import SearchSettings

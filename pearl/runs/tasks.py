@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.actions.library import library_names
-from pearl.data.columns import Names, Position
 from pearl.data.journal import reason
-from pearl.data.rows import Row, read_file
+from pearl.data.rows import Names, Position, Row, read_file
 from pearl.data.samples import Sample
 from pearl.data.storage import StoredFile
 from pearl.documents.digest import DigestTable, digest, sealed, text_sha256, unsealed

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from pearl.data.columns import rename
 from pearl.data.journal import read_journal, write_journal
-from pearl.data.rows import Row, read_rows
+from pearl.data.rows import Row, read_rows, rename
 from pearl.errors import DataError, UsageError
 from tests.skips import needs
 

@@ -24,8 +24,7 @@ from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:  # the modules that read data are imported when data is read
-    from pearl.data.columns import Names
-    from pearl.data.rows import Row
+    from pearl.data.rows import Names, Row
     from pearl.data.samples import Sample
     from pearl.documents.document import Document
 
@@ -54,9 +53,8 @@ _FEATURES = {
 
 def read(source: Source) -> Iterator[Sample | DataError]:
     """The samples of a file or a dataset."""
-    from pearl.data.columns import Names, rename
     from pearl.data.domains.generic import FIELDS
-    from pearl.data.rows import from_rows
+    from pearl.data.rows import Names, from_rows, rename
 
     names = Names()
     own = frozenset[str]().union(*DOMAIN.formats)

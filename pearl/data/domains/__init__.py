@@ -16,8 +16,7 @@ from pearl import plugins
 from pearl.errors import DataError
 
 if TYPE_CHECKING:  # most uses of a domain need its library and examples only
-    from pearl.data.columns import Position
-    from pearl.data.rows import Row
+    from pearl.data.rows import Position, Row
     from pearl.data.samples import Sample
 
 

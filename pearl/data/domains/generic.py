@@ -26,8 +26,7 @@ from pearl.data.domains import Domain, Source, load_domain
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:  # the modules that read data are imported when data is read
-    from pearl.data.columns import Names
-    from pearl.data.rows import Row
+    from pearl.data.rows import Names, Row
     from pearl.data.samples import Sample, Turn
     from pearl.data.storage import StoredFile
     from pearl.documents.document import Document
@@ -47,8 +46,7 @@ def read(source: Source) -> Iterator[Sample | DataError]:
 
 def read_as(source: Source, make: Callable[[Row, Names], Sample]) -> Iterator[Sample | DataError]:
     """Read a source with `make` as the constructor of samples."""
-    from pearl.data.columns import Position, rename
-    from pearl.data.rows import from_rows
+    from pearl.data.rows import Position, from_rows, rename
 
     position = source.position or Position()
     rows = rename(source.rows(position), source.columns, FIELDS)

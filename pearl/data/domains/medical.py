@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pearl.data.columns import Names
 from pearl.data.domains import Domain, Source
 from pearl.data.domains.generic import inline, make_sample, read_as
-from pearl.data.rows import Row
+from pearl.data.rows import Names, Row
 from pearl.data.samples import Sample
 from pearl.errors import DataError
 

@@ -19,9 +19,8 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from pearl.data.columns import Names, rename
 from pearl.data.domains import Domain, Source, generic
-from pearl.data.rows import Row, from_rows, kind
+from pearl.data.rows import Names, Row, from_rows, kind, rename
 from pearl.data.samples import Sample
 from pearl.documents.document import Document, read_as
 from pearl.errors import DataError
