@@ -42,14 +42,16 @@ Kind = Literal["date", "number"]
 
 MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
 
-_WORD = lazy_pattern(r"[^\W_]*[^\W\d_][^\W_]*")
-_LETTERS = lazy_pattern(r"[^\W\d_]+")
+_WORD = lazy_pattern(
+    r"[^\W_]*[^\W\d_][^\W_]*"
+)  # mg or B12: letters and digits, at least one letter
+_LETTERS = lazy_pattern(r"[^\W\d_]+")  # h and km of 5 km/h
 _NO_UNITS = frozenset((*SCALE_WORDS, *FOREIGN_SCALES, *STOP_WORDS))  # "about 5", "5 (in millions)"
-_FOOTNOTE_MARK = lazy_pattern(rf"(?<=\d)[{RAISED}]+")
-_RATE = lazy_pattern(r"/\s*[^\W\d_]|\bper\b", re.I)
-_BEGINS_WITH_DIGIT = lazy_pattern(r"\W*\d")
+_FOOTNOTE_MARK = lazy_pattern(rf"(?<=\d)[{RAISED}]+")  # 310²
+_RATE = lazy_pattern(r"/\s*[^\W\d_]|\bper\b", re.I)  # 5 km/h, 3 per day
+_BEGINS_WITH_DIGIT = lazy_pattern(r"\W*\d")  # $5, "9:15"
 _DIGITS = lazy_pattern(r"([0-9]+)")
-_BROKEN_DIGITS = lazy_pattern(r"[0-9][.,'’ ][0-9]")
+_BROKEN_DIGITS = lazy_pattern(r"[0-9][.,'’ ][0-9]")  # 1.10, 1 250
 """Digits that may be those of one number, in a notation that is not clear."""
 
 

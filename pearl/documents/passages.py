@@ -26,29 +26,33 @@ _MIN_WIDTH = 30  # minimum characters of a wrapped line
 
 _LINE = lazy_pattern(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 ENDED = lazy_pattern(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")  # ... was paid.”
-_ITEM = lazy_pattern(r"\s*(?:[-*•‣▪–—>|+]\s|>|\(?\d{1,3}[.)]\s|\(?[a-zA-Z][.)]\s|#{1,6}\s)")
-_TURN = lazy_pattern(
+_ITEM = lazy_pattern(  # - an item, > a quote, 1) or (2) a number, a. or (b) a letter, ## a heading
+    r"\s*(?:[-*•‣▪–—>|+]\s|>|\(?\d{1,3}[.)]\s|\(?[a-zA-Z][.)]\s|#{1,6}\s)"
+)
+_TURN = lazy_pattern(  # [doctor] or Dr. Noor:
     r"\s*(?:\[[^\]\n]{1,30}\]|[A-Z][\w.'’-]{0,24}(?:[ \t][A-Z][\w.'’-]{0,24}){0,3}:)(?:\s|\Z)"
 )
 _HEADING = lazy_pattern(r"\s*#{1,6}\s")
-_LEADS_ON = lazy_pattern(
+_LEADS_ON = lazy_pattern(  # what no sentence ends with: a comma, "of", "which", Dr.
     r"(?:[,(–—-]|\b(?:a|an|the|of|in|on|at|to|by|for|with|from|and|or|but|as|that|which|who|his|her"
     r"|its|their|our|my|your|is|was|are|were|Mr|Mrs|Ms|Dr|St)\.?)\s*\Z",
     re.I,
 )
-_FLATTENED = lazy_pattern(r"(?<=[.:;?!)]),(?=[A-Z0-9])")
+LOST_BREAK = lazy_pattern(
+    r"(?<=[.:;?!)]),(?=[A-Z0-9])"
+)  # a comma in place of a line break: `1. Tear.,2. Pain.`
 _CUT = lazy_pattern(
     r"(?<=[.,;:?!)])\s+(?=[A-Z][A-Z /&-]{3,40}:)"  # a label in capitals: `IMPRESSION: ...`
-    r"|(?<=[a-z]{2}[.!?])\s+(?=[\"“][A-Z])"
+    r"|(?<=[a-z]{2}[.!?])\s+(?=[\"“][A-Z])"  # a quotation after a sentence: `He left. "Why?"`
     # Words that the splitter mistakes for abbreviations of states, months and titles.
     r"|\b(?:art|etc|fed|id|ill|[Mm]ay|me|miss|mm|no)\.\s+(?=[\"“]?(?:[A-Z][a-z]|I\b|A\b))"
 )
-_NUMBER = lazy_pattern(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")
+_NUMBER = lazy_pattern(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")  # 3. or (b), without its item
 _TITLE = lazy_pattern(r"\bMs\.\s*\Z")
 """Titles that the splitter does not know, unlike Mr., Mrs. and Dr."""
-_STOP = lazy_pattern(r"[.!?…][\"'”’»)\]]{0,4}\s|[。！？।]")
-_GAP = lazy_pattern(r"\s|[。！？।]")
-_OPENING = lazy_pattern(r"\s([\"'“‘«(\[]+)\s*\Z")
+_STOP = lazy_pattern(r"[.!?…][\"'”’»)\]]{0,4}\s|[。！？।]")  # `paid.” ` or 。
+_GAP = lazy_pattern(r"\s|[。！？।]")  # where a long text without full stops may be cut
+_OPENING = lazy_pattern(r"\s([\"'“‘«(\[]+)\s*\Z")  # ` “` at the end
 _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', " "))
 
 _LANGUAGES = {
@@ -157,7 +161,7 @@ def _breaks(line: str, following: str, width: int) -> bool:
 
 def _pieces(text: str, block: Span) -> Iterator[Span]:
     """Split a block where line breaks were lost and where it is too long for the splitter."""
-    cuts = [m.start() for m in _FLATTENED.finditer(text, block.start, block.end)]
+    cuts = [m.start() for m in LOST_BREAK.finditer(text, block.start, block.end)]
     cuts += [m.end() for m in _CUT.finditer(text, block.start, block.end)]
     at = block.start
     for cut in [*sorted(cuts), block.end]:
@@ -280,7 +284,7 @@ WORD = lazy_pattern(rf"\d+(?:[.,]\d+)+|[{_UNSPACED}]+|{_LETTER}+(?:['’]{_LETTE
 """A word, in any case; of scripts written without blanks, a run of letters."""
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200c\u200d\u2060\u0640"))
 _IS_UNSPACED = lazy_pattern(f"[{_UNSPACED}]")
-_CLITIC = lazy_pattern(r"(?:n['’]t|['’](?:s|d|ll|re|ve|m|t))\Z")
+_CLITIC = lazy_pattern(r"(?:n['’]t|['’](?:s|d|ll|re|ve|m|t))\Z")  # didn't, Nora’s
 
 
 Stem = Literal["english", "porter", "none"]

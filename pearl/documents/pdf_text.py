@@ -45,13 +45,14 @@ _SKIPPED = BLANKS | {"\0"}
 
 _PAIR = lazy_pattern("[\ud800-\udbff][\udc00-\udfff]")
 _LONE = lazy_pattern("[\ud800-\udfff]")
-_NO_LINE = lazy_pattern(r"(?:^|(?<=\n))[\0 ]*\0[\0 ]*\r\n")
+_NO_LINE = lazy_pattern(r"(?:^|(?<=\n))[\0 ]*\0[\0 ]*\r\n")  # a line of hidden characters only
 _WORD = lazy_pattern(r"[^\s\0\2]{2,}")
 _LINE = lazy_pattern(r"[^\r\n\2]+")
-_BREAK = lazy_pattern("\2")
-_MARK = lazy_pattern(r"\n[-0-9()+*,\u2212]{1,8}(?!\S)")  # perhaps
-_SPACED = lazy_pattern(r" [0-9()*,]{1,3}(?!\S)")
-_FEW = lazy_pattern(r"\n\S{1,3}(?=\r\n|$)")
+_MARK = lazy_pattern(r"\n[-0-9()+*,\u2212]{1,8}(?!\S)")  # a line that may be a superscript: -3, (2)
+_SPACED = lazy_pattern(r" [0-9()*,]{1,3}(?!\S)")  # a word that may be one: 3
+_FEW = lazy_pattern(
+    r"\n\S{1,3}(?=\r\n|$)"
+)  # a line of a few characters, which may belong to its neighbours
 
 _LEAST_EM = 0.7  # of the height of a font, which is 1.2 ems or so
 # All in ems of the larger character.
@@ -245,8 +246,7 @@ def _edits(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> list
     """Return replacements in the text: blanks between words, superscripts, removed line breaks, values of fields."""
     places = _Places(layer)
     edits: list[_Edit] = [
-        (found.start(), found.end(), [("-", found.start()), ("\n", -1)])
-        for found in _BREAK.finditer(characters)
+        (at, at + 1, [("-", at), ("\n", -1)]) for at, c in enumerate(characters) if c == _HYPHEN
     ]
     # the direction of lines on the page as it is shown
     across, up = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}[layer.page.get_rotation()]
@@ -471,12 +471,14 @@ def _filled(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> Ite
 HIDDEN: ContextVar[frozenset[bytes]] = ContextVar("HIDDEN", default=frozenset())
 """The names of the hidden layers of the PDF that is read."""
 
-_PROPERTIES = lazy_pattern(rb"/OCProperties(?:<<| (\d+) 0 R)")
+_PROPERTIES = lazy_pattern(rb"/OCProperties(?:<<| (\d+) 0 R)")  # a dictionary, or the number of one
 _DEFAULT = lazy_pattern(rb"/D(?:<<| (\d+) 0 R)")
-_OBJECT = lazy_pattern(rb"\s(\d+) 0 obj\s")
-_LIST = r"/%s\[([^\]]*)\]"
+_OBJECT = lazy_pattern(rb"\s(\d+) 0 obj\s")  # 7 0 obj
+_LIST = r"/%s\[([^\]]*)\]"  # /OFF[6 0 R 7 0 R]
 _REFERENCE = lazy_pattern(rb"(\d+) 0 R")
-_NAME = lazy_pattern(rb"/Name(?:\(((?:\\.|[^\\)])*)\)|<([0-9A-Fa-f]*)>)", re.DOTALL)
+_NAME = lazy_pattern(  # /Name(A \(draft\)) or /Name<FEFF00DC>
+    rb"/Name(?:\(((?:\\.|[^\\)])*)\)|<([0-9A-Fa-f]*)>)", re.DOTALL
+)
 _ESCAPED = lazy_pattern(rb"\\(.)", re.DOTALL)
 
 

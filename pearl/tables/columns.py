@@ -75,16 +75,16 @@ _DAYS = [day[:3].lower() for day in WEEKDAYS]
 _DAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?\.?"
 _TIME = r"(?:[01]?\d|2[0-4])(?!\d)(?:[:.][0-5]\d(?!\d))?\s*(?:[ap]\.?m\b\.?)?"
 _TO = r"\s*(?:-|–|to|until|till)\s*"
-_days = lazy_pattern(rf"({_DAY})(?:{_TO}({_DAY}))?", re.I)
-_range = lazy_pattern(rf"({_TIME}){_TO}({_TIME})", re.I)
+_days = lazy_pattern(rf"({_DAY})(?:{_TO}({_DAY}))?", re.I)  # Mon, Sun-Thu
+_range = lazy_pattern(rf"({_TIME}){_TO}({_TIME})", re.I)  # 8-12:30, 9 am to 5 pm
 _EVERY = r"(?:daily|every ?day|all week|mon(?:day)?-sun(?:day)?)"
-_part = lazy_pattern(
+_part = lazy_pattern(  # Mon-Wed, Fri: 8-12 and 14-18, daily 24h, Sat closed
     rf"(?P<days>{_EVERY}|{_DAY}(?:{_TO}{_DAY})?(?:(?:\s*[,&+/]\s*|\s+and\s+){_DAY}(?:{_TO}{_DAY})?)*)\s*:?\s*"
     rf"(?P<hours>closed|24 ?h(?:ours)?|{_TIME}{_TO}{_TIME}(?:(?:\s*[,&+/]\s*|\s+and\s+){_TIME}{_TO}{_TIME})*)",
     re.I,
 )
 _time = lazy_pattern(r"(\d{1,2})(?:[:.](\d\d))?\s*(?:([ap])\.?m\b\.?)?", re.I)
-_moment = lazy_pattern(
+_moment = lazy_pattern(  # Friday, on Friday at 10:00, Fri 10-12
     rf"(?:on\s+)?(?P<day>{_DAY})(?:\s*,?\s*(?:at\s+|from\s+)?(?P<start>{_TIME})(?:{_TO}(?P<end>{_TIME}))?)?",
     re.I,
 )

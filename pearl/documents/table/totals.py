@@ -25,7 +25,7 @@ TOTAL_WORD = (
 _NAMES_TOTAL = lazy_pattern(rf"\b{TOTAL_WORD}\b", re.I)
 _IS_TOTAL = lazy_pattern(rf"[\W_]*{TOTAL_WORD}[\W_]*", re.I)
 
-_BEGINS_WITH_DIGIT = lazy_pattern(r"\W*[0-9]")
+_BEGINS_WITH_DIGIT = lazy_pattern(r"\W*[0-9]")  # $5, (12)
 _SWAPPED = str.maketrans(",.", ".,")
 
 _SAMPLE = 30  # filled cells that show whether a column has figures or dates

@@ -17,7 +17,9 @@ _LEAST_OF_ITEMS = 0.9
 
 _MAX_LINES = 10  # maximum mean number of lines of a paragraph that is an entry
 
-_ITEM = lazy_pattern(r"^([ \t]*+)(?:[-*•‣▪–]|\(?\d{1,9}[.)]|\(?[a-zA-Z][.)])[ \t]+(?=\S)", re.M)
+_ITEM = lazy_pattern(  # - salt, 3. salt, (b) salt
+    r"^([ \t]*+)(?:[-*•‣▪–]|\(?\d{1,9}[.)]|\(?[a-zA-Z][.)])[ \t]+(?=\S)", re.M
+)
 
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:

@@ -73,8 +73,10 @@ def columns(header: Sequence[str]) -> tuple[str, ...]:
 
 _MAX_VAIN = 4  # failed parses may scan the text this many times: time is linear
 
-_CANDIDATE = lazy_pattern(r"^[ \t]*+(?:\[\s*+)?(?=\{)", re.M)
-_AFTER = lazy_pattern(r"\s*+(?:,\s*+(?=\{)|\])|[ \t]*+,?[ \t]*+(?=\n|\Z)")
+_CANDIDATE = lazy_pattern(r"^[ \t]*+(?:\[\s*+)?(?=\{)", re.M)  # {, or [{ at the beginning of a line
+_AFTER = lazy_pattern(  # behind an object: `, {`, `]`, or the end of its line
+    r"\s*+(?:,\s*+(?=\{)|\])|[ \t]*+,?[ \t]*+(?=\n|\Z)"
+)
 _BLANKS = lazy_pattern(r"[ \t\n\r]*")
 _SURROGATES = lazy_pattern(r"[\ud800-\udfff]")
 
@@ -193,7 +195,7 @@ def _skip_blanks(text: str, at: int) -> int:
 
 # Tables in Markdown: a header, a line of dashes, and rows up to a line without bars.
 
-_BAR = lazy_pattern(r"(?<!\\)\|")
+_BAR = lazy_pattern(r"(?<!\\)\|")  # not one that is escaped
 OF_RULES = frozenset("|:- \t")
 
 
@@ -237,7 +239,7 @@ def row_cells(row: str, most: int = 0) -> list[str]:
 # Lines of pairs: `Date: Feb 02, 2023 || User: 76153 || Text: ...`.
 
 _SEPARATORS = ("||", " | ", "\t")
-_BULLET = lazy_pattern(r"\s*(?:[-*•]|\(?\d{1,9}[.)])\s+")
+_BULLET = lazy_pattern(r"\s*(?:[-*•]|\(?\d{1,9}[.)])\s+")  # - or 12) before the first pair
 
 
 def find_pairs(text: str) -> list[Piece]:
@@ -293,7 +295,7 @@ def _pairs_in(line: str, separator: str) -> tuple[list[str], list[str]] | None:
 
 # Blocks of `Key: value` lines with blank lines between them.
 
-_KEYED = lazy_pattern(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)
+_KEYED = lazy_pattern(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)  # Date of birth: May 1
 
 
 def find_blocks(text: str) -> list[Piece]:
@@ -334,9 +336,9 @@ _UNQUOTED = frozenset("\t|")  # delimiters of files in which quote marks are oft
 _MAX_CELL = 2**31 - 1  # characters; Python's own limit is 131,072
 
 
-_GROUPED = lazy_pattern(r"[-$€£¥(]*[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?[%)]*")
-_NUMERIC = lazy_pattern(r"[-+$€£¥(]*[0-9][0-9.,]*[%)]*")
-_SPACED = lazy_pattern(r"[,;] +[a-z]")
+_GROUPED = lazy_pattern(r"[-$€£¥(]*[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?[%)]*")  # ($2,345.50)
+_NUMERIC = lazy_pattern(r"[-+$€£¥(]*[0-9][0-9.,]*[%)]*")  # -12.5%
+_SPACED = lazy_pattern(r"[,;] +[a-z]")  # a comma as in a sentence: `salt, iron`
 
 
 class _Row(NamedTuple):
@@ -394,18 +396,20 @@ def _header(line: str, delimiter: str, *, is_first: bool) -> list[str]:
     others = [name for name in names if not is_year(name)]
     is_named = bool(others) or not cells[0].strip()
     are_names = all(map(_is_name, others))
-    if is_first and not are_names and all(map(_STARTS_NAME, others)):
+    if is_first and not are_names and all(map(_starts_name, others)):
         as_written = next(csv.reader([line], delimiter=delimiter))
         are_names = not any(cell.startswith(" ") for cell in as_written)
     return cells if is_named and are_names else []
 
 
-_STARTS_NAME = lazy_pattern(r"[^\W\d]|#").match
+def _starts_name(cell: str) -> bool:
+    """Whether a text begins with a letter, `_` or `#`: a digit begins no name."""
+    return cell[:1] in ("_", "#") or (cell[:1].isalnum() and not cell[0].isdecimal())
 
 
 def _is_name(cell: str) -> bool:
     return (
-        _STARTS_NAME(cell) is not None
+        _starts_name(cell)
         and len(cell) <= MAX_LENGTH
         and cell.count(" ") < MAX_WORDS
         and cell[-1] not in ".!?:;,"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
-from pearl.documents.passages import ENDED, PARAGRAPH_BREAK, paragraphs
+from pearl.documents.passages import ENDED, LOST_BREAK, PARAGRAPH_BREAK, paragraphs
 from pearl.documents.units import Piece, lines, trimmed
 from pearl.errors.patterns import lazy_pattern
 
@@ -21,26 +21,25 @@ _INNERMOST = 9  # level of lines that stand alone
 
 _MAX_ALONE = 60  # maximum characters of a heading that only its place shows
 
-_MARKDOWN = lazy_pattern(r"[ ]{0,3}(#{1,6})[ \t]++(?=\S)(.+)")
-_RULE = lazy_pattern(r"[ ]{0,3}(={3,}|-{3,})[ \t]*")
-_LABEL = lazy_pattern(
+_MARKDOWN = lazy_pattern(r"[ ]{0,3}(#{1,6})[ \t]++(?=\S)(.+)")  # ## Findings
+_RULE = lazy_pattern(r"[ ]{0,3}(={3,}|-{3,})[ \t]*")  # === or --- below a title
+_LABEL = lazy_pattern(  # ARTICLE IX, Schedule A, Section 4.2:, §7
     r"[ \t]*((?:(?P<outer>article|part|chapter|title|schedule|appendix|annex|exhibit)|section|clause|§§?)[ ]?"
     r"(?:[\dIVXLC]{1,6}|[A-Z])(?:\.\d{1,3}){0,4}\b(?:[ ]?[.:)–—-]+(?=\s|\Z))?)[ \t]*",
     re.I,
 )
-_NUMBER = lazy_pattern(r"[ \t]*(\d{1,3}((?:\.\d{1,3}){0,5})[.)]?)(?:[ \t]+|\Z)")
-_CAPITALS = lazy_pattern(
+_NUMBER = lazy_pattern(r"[ \t]*(\d{1,3}((?:\.\d{1,3}){0,5})[.)]?)(?:[ \t]+|\Z)")  # 1.2 or 3)
+_CAPITALS = lazy_pattern(  # IMPRESSION: normal, or a line PAYMENT TERMS
     r"[ \t]*([^\Wa-z\d_][^\na-z]{1,60}?)(?:[ \t]*(?P<colon>:)(?=[\s,]|\Z)|[ \t]*\Z)"
 )
 _LETTER = lazy_pattern(r"[ \t]*(([A-Z])[.)])[ \t]+(?=\S)")  # D. Statement of facts
 _FIELD = lazy_pattern(r"[^\W\d_][^:\n]{0,40}:[ \t]+\S")  # VAT ID: DE 12
 _LISTED = lazy_pattern(r"[^\w\s(\[\"'“„«]|\d{1,3}[.)]\s")  # - an entry, 3) an entry
-_LOST_BREAK = lazy_pattern(r"(?<=[.:;?!)]),(?=[A-Z0-9])")  # a comma in place of a line break
 _PART = lazy_pattern(
     r"(?:[^,]|,(?=\s)|(?<=\d),(?=\d))+"
 )  # between such breaks; not at `a, b` or `1,250`
-_RUN_IN = lazy_pattern(r"([^.:\n]{2,60}?)[.:](?=\s|\Z)")
-_SMALL = lazy_pattern(
+_RUN_IN = lazy_pattern(r"([^.:\n]{2,60}?)[.:](?=\s|\Z)")  # Term. The term is five years.
+_SMALL = lazy_pattern(  # words that titles have in capitals, unlike "of"
     r"(?!of\b|and\b|the\b|to\b|in\b|for\b|on\b|by\b|or\b|a\b|an\b|with\b)[a-z]\w*"
 )
 
@@ -148,7 +147,7 @@ def _filled(text: str, start: int) -> Iterator[tuple[int, str, bool]]:
         if not line or line.isspace():
             begins = True
             continue
-        is_flat = _LOST_BREAK.search(line)
+        is_flat = LOST_BREAK.search(line)
         for a, b in map(re.Match.span, _PART.finditer(line)) if is_flat else [(0, len(line))]:
             yield at + a, line[a:b], begins
             begins = bool(ENDED.search(line[max(a, b - 9) : b])) and line[b - 1] != ":"

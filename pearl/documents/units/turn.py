@@ -22,9 +22,9 @@ _COLON = r"(?::(?=\s|\*|\Z)|：)"
 _STYLES = tuple(
     lazy_pattern(pattern, re.M)
     for pattern in (
-        rf"{_BEFORE}\[(?P<name>[^\W\d_][^\]\[\n]{{0,39}})\]:?(?=\s|\Z)",
-        rf"{_BEFORE}(?:\*\*)?(?P<name>{_NAME}){_BEHIND}(?:\*\*)?{_COLON}",
-        rf"{_BEFORE}(?P<name>{_NAME}){_BEHIND}[ \t]+[-–—][ \t]+(?=\S)",
+        rf"{_BEFORE}\[(?P<name>[^\W\d_][^\]\[\n]{{0,39}})\]:?(?=\s|\Z)",  # [doctor] Hello.
+        rf"{_BEFORE}(?:\*\*)?(?P<name>{_NAME}){_BEHIND}(?:\*\*)?{_COLON}",  # **Ann** (10:30): Hello.
+        rf"{_BEFORE}(?P<name>{_NAME}){_BEHIND}[ \t]+[-–—][ \t]+(?=\S)",  # ANN - Hello.
     )
 )
 
