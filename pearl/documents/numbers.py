@@ -32,11 +32,11 @@ from pearl.documents.lexicon import (
 )
 from pearl.errors.patterns import lazy_pattern
 
-_UNIT_AFTER = lazy_pattern(
+_UNIT_AFTER = lazy_pattern(  # TEUR, €, %, °C, mg, m2, 公斤
     rf"\s?({SCALED}|{MONEY}|[%‰¢]|°[CF]|[^\W\d_{UNSPACED}]+(?:[23](?!\w))?|{UNIT_UNSPACED})"
 )
 _SCALED_BEHIND = lazy_pattern(rf"\s?({SCALED})")  # 5 TEUR, 5k€
-_CURRENCY_BEFORE = lazy_pattern(rf"({MONEY})\s?\Z")
+_CURRENCY_BEFORE = lazy_pattern(rf"({MONEY})\s?\Z")  # US$ before 5
 
 
 def unit_of(text: str, start: int, end: int) -> str:
@@ -52,19 +52,19 @@ def unit_of(text: str, start: int, end: int) -> str:
 _DIGITS = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
 _VULGAR = "¼½¾⅐-⅞"
 FRACTION = rf"\s?[{_VULGAR}]|[ ][1-9][0-9]?[/⁄][1-9][0-9]?(?![0-9/⁄.,])"
-"""A fraction behind a whole number."""
+"""A fraction behind a whole number: 2½, 1 1/2."""
 RAISED = "⁰¹²³⁴-⁹"  # Raised digits, for a class of a pattern
 _FOOTNOTE_MARK = lazy_pattern(
     rf"(?<=[0-9],[0-9]{{3}})(?<![0-9]{{4}})[{RAISED}]{{1,2}}(?![{RAISED}⁻])"
 )
-"""The mark of a footnote: no power has a base with groups of thousands."""
-_BETWEEN_DIGITS = lazy_pattern(r"(?<=[0-9])[.,](?=[0-9])")
+"""The mark of a footnote, 1,250¹: no power has a base with groups of thousands."""
+_BETWEEN_DIGITS = lazy_pattern(r"(?<=[0-9])[.,](?=[0-9])")  # not at the end of a sentence
 _GROUPED_BY_POINTS = lazy_pattern(
     r"(?<![0-9.,])[1-9][0-9]{0,2}(?:(?:\.[0-9]{3})++,[0-9]++|(?:\.[0-9]{3}){2,}+)(?![.,]?[0-9])"
 )
 """Digits that have one reading: `1.234,56`, `1.234.567`."""
 _SWAPPED = {".": ",", ",": "."}
-_FIGURE = lazy_pattern(
+_FIGURE = lazy_pattern(  # -$5, CHF -1,234.50, 1.5e3, 2½, ¾
     rf"""
       (?P<sign>(?:(?<![\w)])[-+−]|(?<=[{UNSPACED}])−)(?=[{CURRENCIES}A-Z]|\.?[0-9]))?
       (?:(?P<currency>{APART}{SCALED}|{MONEY})\s?(?P<late>[-−])?|{APART})
@@ -80,8 +80,8 @@ _FIGURE = lazy_pattern(
 IN_BRACKETS = lazy_pattern(
     rf"((?:{MONEY})?)\s*\(\s*((?:{MONEY})?\s*(?:{_DIGITS})\s*(?:%|(?:thousand|[mbtr]+illion)s?)?)\s*\)(\s*[^()]*)"
 )
-"""A negative number in accounting notation."""
-_WORD = lazy_pattern(
+"""A negative number in accounting notation: (1,315), $ (5), (2.5%), (5.3 million)."""
+_WORD = lazy_pattern(  # million, Mio., 億
     rf"\s?(?P<word>[^\W\d_{UNSPACED}]+|{'|'.join(SCALES_UNSPACED)})(?![千百十兆천백십])\.?"
 )
 _CAPTION = lazy_pattern(
@@ -93,7 +93,7 @@ _CAPTION = lazy_pattern(
 _COMMA = lazy_pattern(
     rf"(?<=[0-9]),(?=[0-9]{{1,2}}\s?(?:(?:{'|'.join(FOREIGN_SCALES)})(?!\w)|{SCALED}))", re.I
 )
-"""A decimal comma."""
+"""A decimal comma: 2,5 Mio., 2,5 TEUR."""
 
 _OTHER_NUMBER = lazy_pattern(
     r"\s?+(?:(?:[kKM]|MM|cr|hundred|dozen|lakh|crore|quarter)s?\b"
@@ -102,28 +102,30 @@ _OTHER_NUMBER = lazy_pattern(
     r"|[만억천백십千百十兆万萬億亿])"
     r"|[ _^]?[²³]|_\d|[eExX][-+]?\d|\s?+(?i:bps|basis points?)\b|\s?[%‰]?[?+]|[xX×](?![^\W\d_])|(?i:st|nd|rd|th)\b"
 )
-"""Suffixes that change the value of the preceding digits or make it ambiguous."""
-_IN_WORDS = lazy_pattern(
+"""What changes the value of the digits before it or makes it ambiguous: 5k, 3 dozen, 5 bilhões, 2万5千, 10^5, 3x, 50 bps, 50+, 1st."""
+_IN_WORDS = lazy_pattern(  # five, drei, cinq, cinco
     rf"\b(?:{NUMBER_WORD}|"
     r"halb\w?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|deux|trois|quatre|cinq|huit|dix|"
     r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez)\b",
     re.I,
 )
-_BOUND = lazy_pattern(
+_BOUND = lazy_pattern(  # < 5, more than 5, up to $5, 60 or more
     r"[<>≤≥]|\b(?:(?:more|less|fewer|greater|higher|lower|larger|smaller|other)\s+than|at\s+(?:least|most)|up\s+to"
     r"|over|under|above|below|exceed(?:s|ed|ing)?|nearly|almost)\s+[$€£¥]?\s?[-−]?\d"
     r"|\d\s(?:[^\W\d]++\s)?or\s(?:more|less|fewer)\b",
     re.I,
 )
 _NEGATIVE = lazy_pattern(r"\b(?:minus|negative)\s\Z", re.I)
-_MAY_BE_NEGATIVE = lazy_pattern(r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I)
+_MAY_BE_NEGATIVE = lazy_pattern(  # `- ` or `(` or "moins" before 5
+    r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I
+)
 _MINUSES = ("-", "−")  # Behind a number, as in accounts: `5.50-`
 _NO_AMOUNT = lazy_pattern(rf"(?:[~≈≃±]\s?|#DIV/|[^\W\d_{UNSPACED}](?=\Z)|[0-9][.,])\Z")
 """Signs before a number that is approximate, an error of a spreadsheet, letters of another dollar: `A$5`, and the digits of a name: `v1.10`."""
 _NUMERAL = lazy_pattern(
     rf"[¼-¾⅐-↋①-⓿〇一二三四五六七八九十百千万萬億亿兆]|(?<![^\W\d_])[{RAISED}⁻₀-₉]"
 )
-"""What is numeric without being a digit; a raised digit behind a letter belongs to it: `H₂O`, `m³`."""
+"""What is numeric without being a digit: ½, ③, 三; a raised digit behind a letter belongs to it: `H₂O`, `m³`."""
 _MAY_BE_GROUPED = lazy_pattern(r"[1-9][0-9]{0,2}\.[0-9]{3}")  # 1.250 is 1250 in most of Europe
 _BLANK_GROUPS = lazy_pattern(
     r"(?<![\d.,])\d{1,3}(?:(?:[\u00a0\u2007\u2009\u202f'’]\d{3})++(?P<comma>(?=,(?:\d{1,2}|\d{4,})(?![\d.,])))?"
@@ -159,6 +161,7 @@ class Quantity:
         return self.value if self.unit in SHARES else self.amount
 
 
+# **5**, __5__ and `5`, but not names such as __init__
 _EMPHASIS = lazy_pattern(r"(\*\*|__(?![a-z0-9_]{1,60}__(?!\w))|`)(?=\S)(.{1,200}?)(?<=\S)\1")
 
 
@@ -405,15 +408,14 @@ def quoted(text: str) -> str:
 # ambiguous: two digits behind a point show that `1.250` has decimals, a number without brackets that `(15)` is negative.
 
 MAX_LENGTH = 60  # maximum characters of a numeric cell
-_CODE = lazy_pattern(r"\W*0[0-9]+\W*")  # A code or a telephone number, not a quantity
-
+_CODE = lazy_pattern(r"\W*0[0-9]+\W*")  # 0048: a code or a telephone number, not a quantity
 _ASIDE = lazy_pattern(r"[^(]*[^\W_%][^(]*\((?!.*(?:thousand|[mbtr]illion)s\b)", re.I)
-"""Brackets after a number that do not hold its scale: a footnote or an earlier value."""
-
+"""Brackets after a number that do not hold its scale: 12 (1), 5 (2019: 4)."""
 _SMALL_IN_BRACKETS = lazy_pattern(r"\(\s*([0-9]{1,2})\s*\)")
 """A negative number in a cell; `read_quantities` decides whether it may be the number of a footnote."""
 
 _RESTATED = lazy_pattern(r"(?P<first>[^()]+?)\s*\(\s*(?P<again>[^()]+?)\s*\)\s*(?P<percent>%?)")
+# 1,234 (a), 1,234*, 1,234 [2]
 _CELL_NOTE = lazy_pattern(r"\s*(?:\(\s*[a-z]\s*\)|[*†‡]+|\[[0-9a-z]{1,2}\])\s*\Z")
 _BLANKS = frozenset({
     "", "-", "--", "—", "–", "―", "−", "n/a", "na", "n.a.", "nm", "n/m", "none", "nil", "null", "nan",
@@ -494,7 +496,9 @@ _CERTAIN_COMMA = lazy_pattern(
     r"(?<![0-9.,])(?:[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]++|0,[0-9]++)(?![0-9.,])"
     rf"|{_COMMA_DIGITS}\s?(?:%|{MONEY})|(?:{MONEY})\s?{_COMMA_DIGITS}"
 )
+# 310², but not 10²
 _RAISED_MARK = lazy_pattern(rf"(?<=[0-9]{{2}})(?<!\b10)[{RAISED}]{{1,2}}(?=[^0-9{RAISED}⁻]*\Z)")
+# $ (5) %
 _BRACKETS = lazy_pattern(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
 
 
