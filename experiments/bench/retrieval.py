@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pearl.documents.passages import analyzer
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, find_method
 from pearl.retrieval.postings import Postings, flat
-from pearl.retrieval.queries import analyzer
 
 N_WORDS, N_COMMON, VOCABULARY = 80, 100, 120_000
 K = 60

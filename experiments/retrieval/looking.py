@@ -22,13 +22,13 @@ from dataclasses import dataclass
 
 from pearl import Pearl
 from pearl.actions.library import read_library
+from pearl.documents.dates import years_in
 from pearl.documents.tokens import Counter
 from pearl.interpreter.answer import Answer
 from pearl.llm import ActionTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index, IndexedDocument
-from pearl.retrieval.queries import years_in
 
 NAMES = {
     "net sales": ("turnover", "revenue from customers"),

@@ -151,7 +151,7 @@ def _documents(name: str, written: frozenset[Path]) -> Iterator[str]:
 
 def _expanded(name: str, written: frozenset[Path], *, is_folder: bool) -> list[str]:
     """The files of a pattern, or the documents of a folder."""
-    from pearl.retrieval.corpus.sources import find_files
+    from pearl.retrieval.corpus import find_files
 
     found = find_files([name], written)
     files = [file.path for file in found.files]

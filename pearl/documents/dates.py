@@ -346,3 +346,34 @@ def date_part(when: date | Period, part: str) -> str | None:
         return None
     key = name(when.first)
     return key if key == name(when.last) else None
+
+
+MAX_YEARS = 30
+"""Years from the first to the last of a range that includes all years between; a longer range counts as its ends."""
+
+_YEAR_OF_FOUR = r"(?:1[89]|20)\d\d"
+_YEARS = lazy_pattern(  # 2008 to 2010, FY2008-09, 2008/09
+    rf"(?<![\w.,$€£¥])(?:FY\s?)?(?P<first>{_YEAR_OF_FOUR})\s*(?P<mark>[-–—/]|to|through|until|and)\s*"
+    rf"(?:FY\s?)?(?P<last>{_YEAR_OF_FOUR}|(?<=[-–—/])\d\d)(?!\w|\s?%|[-.,]\d)",
+    re.IGNORECASE,
+)
+_ONE_YEAR = lazy_pattern(  # FY2008, fy '09
+    rf"(?<![\w.,$€£¥])(?:FY\s?)?(?P<year>{_YEAR_OF_FOUR})(?!\w|\s?%|[.,]\d)|\bFY\s?['’]?(?P<short>\d\d)\b",
+    re.IGNORECASE,
+)
+_BETWEEN = lazy_pattern(r"\bbetween\s*\Z", re.IGNORECASE)
+
+
+def years_in(text: str) -> tuple[int, ...]:
+    """The years from 1800 that a text names, ascending, with those within ranges; amounts and percentages are none."""
+    found: set[int] = set()
+    for match in _YEARS.finditer(text):
+        first, last = int(match["first"]), int(match["last"])
+        if last < 100:
+            last += first - first % 100
+        is_range = match["mark"].lower() != "and" or _BETWEEN.search(text, 0, match.start())
+        if is_range and first < last <= first + MAX_YEARS:
+            found.update(range(first, last + 1))
+    for match in _ONE_YEAR.finditer(text):
+        found.add(int(match["year"] or f"20{match['short']}"))
+    return tuple(sorted(found))

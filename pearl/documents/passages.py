@@ -334,3 +334,26 @@ def _base_forms() -> dict[str, str]:
     rows = Path(__file__).with_name("irregular_forms.txt").read_text(encoding="utf-8").splitlines()
     pairs = [row.split(":") for row in rows if row and not row.startswith("#")]
     return {form: base for base, forms in pairs for form in forms.split()}
+
+
+@cache
+def analyzer(stem: Stem) -> Callable[[str], list[str]]:
+    """The function that splits a query into terms, in order, with repeats."""
+
+    def analyse(query: str) -> list[str]:
+        return terms(query, drop_stop_words=True, stem=stem) or terms(query, stem=stem)
+
+    return analyse
+
+
+@cache
+def read_synonyms(path: Path) -> dict[tuple[str, ...], dict[str, None]]:
+    """Stems of a phrase → the other phrases of its groups; a line of a list is a group, of words or between commas."""
+    others: dict[tuple[str, ...], dict[str, None]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        phrases = [] if line.startswith("#") else line.split("," if "," in line else None)
+        stems = {phrase.strip(): tuple(terms(phrase)) for phrase in phrases}
+        for own in filter(None, stems.values()):
+            different = (phrase for phrase in stems if stems[phrase] != own)
+            others.setdefault(own, {}).update(dict.fromkeys(different))
+    return others

@@ -21,13 +21,12 @@ from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
 from pearl.documents.lexicon import MONTH, NUMBER_WORD, WEEKDAY, YEAR
-from pearl.documents.passages import sentences, terms
+from pearl.documents.passages import read_synonyms, sentences, terms
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.progress import CallProgress, report
 from pearl.retrieval import Embedder
-from pearl.retrieval.queries import read_synonyms
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 
+from pearl.documents.dates import years_in
 from pearl.documents.lexicon import SCALES
 from pearl.documents.passages import terms
 from pearl.dsl.nodes import Step
@@ -13,7 +14,6 @@ from pearl.errors import ModelError
 from pearl.interpreter.asking import CUT_SHORT, Asker, TextReply
 from pearl.interpreter.results import Look
 from pearl.llm import ActionTask
-from pearl.retrieval.queries import years_in
 
 OTHER_WORDS = Action(
     "OTHER_WORDS",

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pearl.data.samples import Turn
+from pearl.documents.dates import years_in
 from pearl.documents.passages import terms
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import CheckedPlan
@@ -17,7 +18,6 @@ from pearl.errors import UNUSABLE_KINDS, ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Message, Model, Request, StandaloneTask, Usage
 from pearl.llm.reply_limits import reply_limit
-from pearl.retrieval.queries import years_in
 from pearl.trace import QuestionUnderstood, Trace
 
 PLACEHOLDER = lazy_pattern(r"\bANSWER_[1-9]\d{0,4}\b")

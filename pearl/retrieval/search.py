@@ -13,13 +13,13 @@ from weakref import WeakKeyDictionary
 from pearl.documents.comparisons import Verdict, Wanted, all_of, any_of, comparison
 from pearl.documents.dates import read_period
 from pearl.documents.numbers import find_quantity
+from pearl.documents.passages import analyzer
 from pearl.errors import ModelError, UsageError, did_you_mean
 from pearl.errors.patterns import lazy_pattern
 from pearl.errors.privacy import is_private
 from pearl.retrieval import Embedder, Hit, SearchSettings
 from pearl.retrieval.index import DOCUMENT, Index
 from pearl.retrieval.methods import Query, Ranking, depth_for, find_method, first, rank_fusion
-from pearl.retrieval.queries import analyzer
 
 if TYPE_CHECKING:
     import numpy as np

@@ -34,7 +34,7 @@ from pearl.runs.executors import Task, Unit
 from pearl.runs.store import RunInfo
 
 if TYPE_CHECKING:
-    from pearl.retrieval.corpus.sources import SourceFile
+    from pearl.retrieval.corpus import SourceFile
 
 PASSED_ON = ("options", "gold", "reference", "subsets")
 
@@ -406,7 +406,7 @@ def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
 
 def corpus_files(named: Sequence[str], without: Collection[Path]) -> tuple[SourceFile, ...]:
     """The files of a corpus, in its order, without standard input; `without` as in `find_files`."""
-    from pearl.retrieval.corpus.sources import find_files  # late: for corpora only
+    from pearl.retrieval.corpus import find_files  # late: for corpora only
 
     paths = [name for name in named if name != "-"]
     return find_files(paths, without).files if paths else ()

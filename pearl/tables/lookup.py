@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pearl.documents.document import Document
 from pearl.documents.numbers import scale_of
-from pearl.documents.passages import terms
+from pearl.documents.passages import analyzer, read_synonyms, terms
 from pearl.documents.rows import DOCUMENT, TABLE, Row, Rows, shortened
 from pearl.documents.table import (
     TableRows,
@@ -34,7 +34,6 @@ from pearl.plugins.extras import install_hint
 from pearl.replies.json_objects import json_objects
 from pearl.retrieval.methods.bm25 import TermRanker
 from pearl.retrieval.postings import Postings
-from pearl.retrieval.queries import analyzer, read_synonyms
 from pearl.tables.columns import QueryTable, TypedColumn, fold, word_form
 from pearl.tables.running import Answer, run, unit_with_scale, why_empty
 from pearl.tables.specification import (

@@ -372,7 +372,7 @@ def _loaded(path: Path, name: str) -> tuple[Document, dict[str, Path]]:
     """A file, or the files of a folder as they are asked together, and their paths by name."""
     if not path.is_dir():
         return load(path, name=name), {name: path}
-    from pearl.retrieval.corpus.sources import find_files  # late: for corpora only
+    from pearl.retrieval.corpus import find_files  # late: for corpora only
 
     without = files_of_runs(default_folder())
     files = {file.label: Path(file.path) for file in find_files([path], without).files}

@@ -222,31 +222,6 @@ def test_questions(tmp_path: Path) -> None:
     assert sample == Sample("3", "Does it hurt?")
 
 
-def counted(path: Path) -> tuple[list[Sample], int]:
-    found = read_medical(path)
-    samples = [sample for sample in found if isinstance(sample, Sample)]
-    assert len({sample.id for sample in samples}) == len(samples)
-    return samples, len(found)
-
-
-def test_the_real_reports() -> None:
-    samples, n_rows = counted(shared("medical/mtsamples.csv"))
-    assert (len(samples), n_rows) == (238, 241)  # three have no text
-    assert {"Surgery", "Urology"} < frozenset().union(*(sample.subsets for sample in samples))
-
-
-def test_the_real_consultations() -> None:
-    samples, n_rows = counted(shared("medical/aci_bench_train.json"))
-    assert len(samples) == n_rows == 67
-    assert all(sample.reference for sample in samples)
-
-
-def test_the_real_questions() -> None:
-    samples, n_rows = counted(shared("medical/mediqa_questions.jsonl"))
-    assert len(samples) == n_rows == 100
-    assert all(sample.document is None for sample in samples)
-
-
 ARTICLE = "<html><body><p>Nils sold\nthe boat.</p><p>It was 1 &lt; 2.</p></body></html>"
 FOUR = ["a", "b", "c", "d"]
 

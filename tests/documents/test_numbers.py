@@ -116,6 +116,7 @@ def test_columns_of_two_conventions_are_joined_by_their_numbers(
         ("rate", ["27 ( 27 % )", "3%"], ["27", "3"]),
         ("n", ["1", "x", "3"], ["1", None, "3"]),
         ("year", ["2008", "2007"], [None, None]),
+        ("year", ["1899", "1850"], ["1899", "1850"]),
         ("when", ["2008-01-02", "2008-02-03"], [None, None]),
         ("who", ["Ann", "Bob", "7"], [None, None, "7"]),
         ("", [], []),

@@ -236,6 +236,7 @@ def test_every_form(text: str, expected: list[dict[str, str]]) -> None:
         "1,2\n3,4",
         "one, two, three, four",
         "[1, 2, 3]",
+        "| a | b |\n| :: | -- |\n| 1 | 2 |",
         '{"a": 1} is an object.',
         "{" * 5000,
         '{"a":' * 5000,
@@ -348,13 +349,6 @@ def test_real_reports_are_read_as_python_reads_them() -> None:
     pieces: list[Piece] = split(document.text)
     assert [piece.fields for piece in pieces] == expected
     assert left_out(document.text, pieces) == ()
-
-
-def test_real_questions_in_json_lines() -> None:
-    path = shared("medical/mediqa_questions.jsonl")
-    with path.open(encoding="utf-8") as file:
-        expected = [json.loads(line) for line in file]
-    assert fields(load(path).text) == expected
 
 
 def sections(text: str) -> list[tuple[str, str]]:

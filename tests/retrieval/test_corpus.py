@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from pearl.errors import DataError, UsageError
-from pearl.retrieval.corpus import CorpusDocument
-from pearl.retrieval.corpus.sources import New, find_files, read_source
+from pearl.retrieval.corpus import CorpusDocument, New, find_files, read_source
 from tests.skips import NO_LARGE
 
 

@@ -24,8 +24,9 @@ from pearl.documents.passages import terms
 from pearl.documents.rows import document_rows
 from pearl.errors import DataError, Span, StoreError, UsageError
 from pearl.plugins import version
+from pearl.retrieval import corpus as sources
 from pearl.retrieval import postings
-from pearl.retrieval.corpus import CorpusDocument, Cutting, sources
+from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index, updating
 from pearl.retrieval.index.updating import Changes
 from pearl.retrieval.postings import Postings, flat, merge
@@ -363,7 +364,7 @@ def test_a_known_row_is_not_parsed_again(tmp_path: Path, monkeypatch: pytest.Mon
         made.append(line.decode())
         return parsed(path, number, line)
 
-    monkeypatch.setattr("pearl.retrieval.corpus.sources.parse_line", noted)
+    monkeypatch.setattr("pearl.retrieval.corpus.parse_line", noted)
     path.write_text(rows(("a", "salt"), ("c", "lake"), (None, "sea"), ("b", "iron")))
     index = Index.open(path)
     assert [p.document for p in index.passages] == ["a", "c", "3", "b"]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import bm25s
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from pearl.documents.dates import years_in
+from pearl.documents.passages import Stem, analyzer
 from pearl.errors import UsageError
 from pearl.retrieval import Hit, SearchSettings, TextKind
 from pearl.retrieval.corpus import CorpusDocument, Cutting
@@ -24,7 +24,6 @@ from pearl.retrieval.methods import Query, Ranking, dense, rank_fusion
 from pearl.retrieval.methods import bm25 as method
 from pearl.retrieval.methods.bm25 import TermRanker
 from pearl.retrieval.postings import Postings
-from pearl.retrieval.queries import Stem, analyzer, years_in
 from pearl.retrieval.search import Searcher
 
 Passages = Sequence[Sequence[str]]
@@ -117,37 +116,6 @@ def test_stop_words_are_searched_for_if_the_query_has_nothing_else() -> None:
     texts = ["to be is to do", "a cat", "the key is to be here"]
     assert sorted(searched(texts, "to be or not to be")) == [0, 2]
     assert searched(texts, "the cat") == [1]
-
-
-def test_a_mask_hides_passages_and_changes_no_score() -> None:
-    mask = np.array([True, True, False, True, True])
-    terms = {"key": 1.0, "oar": 1.0}
-    every = scores(ranked(ROWS, Query(terms)))
-    del every[2]
-    assert scores(ranked(ROWS, Query(terms, mask=mask))) == every
-
-
-def test_a_heavier_term_counts_for_more() -> None:
-    light = ranked(ROWS, Query({"lamp": 1.0, "tide": 0.1}))
-    heavy = ranked(ROWS, Query({"lamp": 0.1, "tide": 1.0}))
-    assert (light.passages[0], heavy.passages[0]) == (0, 3)
-
-
-@pytest.mark.parametrize("query", ["w1 w9 w30", "w2", "w50 w44 w3 w0"])
-def test_scores_are_those_of_bm25s(query: str) -> None:
-    rng = random.Random(14)
-    rows = [
-        [f"w{min(int(rng.expovariate(0.08)), 60)}" for _ in range(rng.randint(3, 60))]
-        for _ in range(300)
-    ]
-    theirs = bm25s.BM25(
-        method="atire", idf_method="lucene", k1=1.2, b=0.75, dtype="float64", int_dtype="int64"
-    )
-    theirs.index(rows, show_progress=False)
-    expected = theirs.get_scores(query.split())
-    found = ranked(rows, query)
-    assert found.scores.tolist() == pytest.approx(expected[found.passages].tolist(), rel=1e-12)
-    assert {int(n) for n in found.passages} == {i for i, s in enumerate(expected) if s > 0}
 
 
 TEXTS = [["key", "lamp"], ["key", "key", "boat", "oar"], ["tide"], [], ["key", "lamp"]]
@@ -330,21 +298,6 @@ def test_rank_fusion_is_the_sum_of_reciprocal_ranks(
 )
 def test_stemming(stem: Stem, expected: list[str]) -> None:
     assert analyzer(stem)("Why the children's Ran, relational?") == expected
-
-
-@pytest.mark.parametrize(
-    ("word", "stemmed"),
-    [
-        ("caresses", "caress"),
-        ("ponies", "poni"),
-        ("motoring", "motor"),
-        ("generalizations", "gener"),
-        ("keys", "kei"),
-    ],
-)
-def test_porter_is_porters(word: str, stemmed: str) -> None:
-    """Examples of Porter 1980, and one word where Snowball's English stemmer differs."""
-    assert analyzer("porter")(word) == [stemmed]
 
 
 @pytest.mark.parametrize(

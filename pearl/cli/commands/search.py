@@ -12,10 +12,9 @@ import click
 from pearl.cli.files import corpus_options, is_file, open_index, searcher_opened
 from pearl.cli.options import Command, as_json, option, private_option, refuse, setting_options
 from pearl.cli.terminal import data_stdout, new_console, notice
-from pearl.documents.passages import WORD, Stem
+from pearl.documents.passages import WORD, Stem, analyzer
 from pearl.errors.escaping import to_json
 from pearl.retrieval import DEFAULT_METHOD, SearchSettings
-from pearl.retrieval.queries import analyzer
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -61,7 +61,7 @@ class Index:
         stem: Stem = "english",
     ) -> Index:
         """Index documents in memory."""
-        from pearl.retrieval.corpus.sources import DIGEST
+        from pearl.retrieval.corpus import DIGEST
         from pearl.retrieval.index.contents import ContentsBuilder
 
         cutting, builder = cutting or Cutting(), ContentsBuilder()

@@ -18,8 +18,7 @@ from pearl.documents.passages import Stem
 from pearl.documents.units import Piece
 from pearl.errors import Span
 from pearl.retrieval import Passage
-from pearl.retrieval.corpus import CorpusDocument
-from pearl.retrieval.corpus.sources import DIGEST
+from pearl.retrieval.corpus import DIGEST, CorpusDocument
 from pearl.retrieval.postings import Postings, Texts, TextsBuilder, merge, nested
 
 Arrays = dict[str, NDArray[Any]]

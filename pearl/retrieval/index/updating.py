@@ -25,18 +25,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pearl.documents.digest import digest
-from pearl.documents.passages import Stem
+from pearl.documents.passages import Stem, analyzer
 from pearl.documents.readers import OPTIONS
 from pearl.errors import DataError, StoreError
 from pearl.errors.privacy import is_private
 from pearl.plugins.files import content_cache, make_private
 from pearl.plugins.persistence import WriteLock, sync_folder
 from pearl.plugins.version import __version__
-from pearl.retrieval.corpus import Cutting, cut, sources
-from pearl.retrieval.corpus.sources import DIGEST
+from pearl.retrieval.corpus import (
+    DIGEST,
+    CorpusFiles,
+    Cutting,
+    Entry,
+    New,
+    SourceFile,
+    cut,
+    find_files,
+    read_source,
+)
 from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder, arranged
 from pearl.retrieval.postings import flat
-from pearl.retrieval.queries import analyzer
 
 FORMAT = 4  # Version of the file; an index of another version is rebuilt
 
@@ -306,7 +314,7 @@ def open_state(
 ) -> Opened:
     """The index of a corpus; arguments and errors as of `pearl.retrieval.index.Index.open`."""
     began = time.monotonic()
-    found = sources.find_files(named, without)
+    found = find_files(named, without)
     notes = list(found.notes)
     folder = _place(named, cutting, stem, at)
     state = None if is_fresh or folder is None else _read(folder, notes)
@@ -400,7 +408,7 @@ def stamp_of(path: str | Path) -> Stamp:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _stamp(file: sources.SourceFile) -> Stamp:
+def _stamp(file: SourceFile) -> Stamp:
     try:
         stamp = stamp_of(file.path)
     except OSError:
@@ -412,7 +420,7 @@ def _is_same(before: Stamp | None, now: Stamp) -> bool:
     return before == now != _UNSURE
 
 
-def _n_changed_files(state: State, found: sources.CorpusFiles) -> int:
+def _n_changed_files(state: State, found: CorpusFiles) -> int:
     """The number of files that are new, gone or may have changed, by their stamps."""
     before = {record.label: record.stamp for record in state.records}
     now = {file.label: _stamp(file) for file in found.files}
@@ -439,9 +447,7 @@ class _Update:
         self.documents = array("q")
         self.records: list[Record] = []
 
-    def run(
-        self, found: sources.CorpusFiles, progress: IndexProgress | None
-    ) -> tuple[State, Changes]:
+    def run(self, found: CorpusFiles, progress: IndexProgress | None) -> tuple[State, Changes]:
         """Bring the index up to date."""
         for n_files, file in enumerate(found.files):
 
@@ -468,7 +474,7 @@ class _Update:
         # Vectors of unchanged passages come from the cache of the embedder, by content.
         return self._folder.write(State(arranged(self._parts, documents), records)), changes
 
-    def _add_file(self, file: sources.SourceFile, report: Callable[[], None]) -> None:
+    def _add_file(self, file: SourceFile, report: Callable[[], None]) -> None:
         """Take the documents of an unchanged file from the index, and read any other file."""
         stamp = _stamp(file)
         before, documents = self._before.get(file.label, (None, range(0)))
@@ -480,7 +486,7 @@ class _Update:
         problems: list[str] = []
         try:
             for entry in _entries(file, self._known):
-                if isinstance(entry, sources.New):
+                if isinstance(entry, New):
                     self.documents.append(self._add(entry))
                     if len(self.documents) % _REPORTED_EVERY == 0:
                         report()
@@ -498,7 +504,7 @@ class _Update:
         n = len(self.documents) - n_before
         self.records.append(Record(file.label, stamp, n, n_left_out, tuple(problems)))
 
-    def _add(self, new: sources.New) -> int:
+    def _add(self, new: New) -> int:
         self._builder.add(new.document, cut(new.document, self._cutting), new.digest)
         self._n += 1
         if self._builder.n_bytes >= MAX_BYTES:
@@ -507,10 +513,10 @@ class _Update:
         return self._n - 1
 
 
-def _entries(file: sources.SourceFile, known: Mapping[bytes, int]) -> Iterator[sources.Entry]:
+def _entries(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
     """The entries of a file; an error of the system is an error of the file."""
     try:
-        yield from sources.read_source(file, known)
+        yield from read_source(file, known)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=file.label) from None
 

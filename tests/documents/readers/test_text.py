@@ -156,6 +156,7 @@ def test_the_rows_of_a_table_are_records() -> None:
     page = f"<h1>Orders</h1><table><tr><th>User</th><th>Item</th></tr>{cells}</table>"
     pieces = record.split(read(page.encode(), "a.html"))
     assert [tuple(piece.fields.values()) for piece in pieces] == rows
+    assert "\nBob\t\n" in read(page.encode(), "a.html")  # not padded to the width of the column
 
 
 @pytest.mark.parametrize("name", ["a.html", "a.HTM", "a.xhtml", "a.txt", "a"])

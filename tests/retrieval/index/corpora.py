@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pearl.documents.passages import analyzer
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.index import Index
 from pearl.retrieval.methods import Query, find_method
-from pearl.retrieval.queries import analyzer
 
 _TIMES = count(1_000_000_000)
 

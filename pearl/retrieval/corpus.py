@@ -1,4 +1,4 @@
-"""Files → the documents in them: folders, patterns and files → the files of a corpus, and what they hold.
+"""Files, folders and rows → the documents that are searched, each with its metadata, and their passages.
 
 Reading is lazy, and documents that are already in an index are not created again: a document is
 created only if the digest of its material is not in the index.
@@ -16,7 +16,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,72 @@ from pearl.data.rows import Row, parse_line, raw_lines, read_file
 from pearl.documents.digest import digest, digest_after
 from pearl.documents.document import from_bytes, from_text, read_bytes
 from pearl.documents.readers.image import SUFFIXES as PICTURES
+from pearl.documents.units import Piece, window
 from pearl.errors import DataError, UsageError
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import is_inside
-from pearl.retrieval.corpus import CorpusDocument
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusDocument:
+    """One document of a corpus."""
+
+    name: str
+    text: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    pages: tuple[tuple[str, int], ...] = ()
+    is_row: bool = False
+    ocr: tuple[tuple[int, int, float], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """How documents are cut into passages."""
+
+    unit: str = ""
+    size: int = window.SIZE
+    overlap: int = window.OVERLAP
+
+    def __post_init__(self) -> None:
+        if self.unit:
+            plugins.load("pearl.documents.units", self.unit, "unit")
+        if self.unit != "window" and (self.size, self.overlap) != (window.SIZE, window.OVERLAP):
+            raise UsageError(
+                f"size and overlap do not apply to passages by {self.unit or 'paragraph'}",
+                help="they apply to the unit 'window'",
+            )
+        if not 0 <= self.overlap < self.size:
+            raise UsageError(
+                f"windows of {self.size} characters cannot share {self.overlap}",
+                help="give an overlap below the size",
+            )
+
+    @property
+    def name(self) -> str:
+        """A name that differs for each way of cutting and can be part of a file name."""
+        if self.unit == "window":
+            return f"window-{self.size}-{self.overlap}"
+        return self.unit or "default"
+
+
+def cut(document: CorpusDocument, cutting: Cutting) -> Sequence[Piece]:
+    """The passages of a document, in order; the whole text if the unit does not occur in it."""
+    unit = cutting.unit or ("document" if document.is_row else "paragraph")
+    try:
+        if unit == "window":
+            return window.split(document.text, (), cutting.size, cutting.overlap)
+        parts = document.pages if unit == "page" else ()
+        pieces: list[Piece] = plugins.load("pearl.documents.units", unit).split(
+            document.text, parts
+        )
+    except ValueError:
+        return [Piece(0, len(document.text), {})]
+    if unit == "record":  # for the filter `unit=record`: tables only
+        return [piece._replace(fields={"unit": unit, **piece.fields}) for piece in pieces]
+    return pieces
+
 
 DIGEST = 16  # Bytes of a digest
 
