@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pearl.data import columns, rows, storage
+from pearl.data import rows, storage
 from pearl.data.samples import letter
 from pearl.data.schemas import load_schema
 from pearl.documents import comparisons, marks, numbers, table
@@ -166,10 +166,10 @@ def test_replies_in_both_forms() -> None:
 def test_columns_and_names_of_data() -> None:
     row = rows.Row({"text": "Who?", "a": "I", "b": "you"}, "q.csv", 2)
     mapping = {"question": "text", "options": "a,b"}
-    (named,) = columns.rename([row], mapping, ["question", "options"])
+    (named,) = rows.rename([row], mapping, ["question", "options"])
     assert isinstance(named, rows.Row)
     assert named.fields == {"question": "Who?", "options": ["I", "you"]}
-    names, claims = columns.Names(), [("0a", "a", 1), ("0a", "b", 2), ("0b", "a", 3)]
+    names, claims = rows.Names(), [("0a", "a", 1), ("0a", "b", 2), ("0b", "a", 3)]
     assert [names.claim(*claim) for claim in claims] == ["a", "a", "a, line 3"]
     fields = load_schema("patient, address: {city: str}").fields
     assert [field.name for field in fields] == ["patient", "address.city"]
