@@ -12,6 +12,7 @@ from pearl.actions.operators import EXTRACT, EXTRACT_ALL, LOOKUP, SUBQUERIES, wi
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.parser import read
 from tests.root import ROOT
+from tests.skips import needs_contrib
 
 PAGE = (ROOT / "docs/language.md").read_text(encoding="utf-8")
 LIBRARY = with_operators(load_library("seed"))
@@ -44,6 +45,7 @@ def test_what_people_ask_for_is_written_so(asked: str, steps: str) -> None:
     assert {note.code for note in compile_plan(plan.text, LIBRARY).notes} <= {"joins-answer"}
 
 
+@needs_contrib  # the page has the actions of finance
 def test_every_action_has_its_line_and_there_is_no_other() -> None:
     lines = re.findall(r"^\| (`[A-Z_]+\(.*?`) \|", PAGE, re.M)
     named = [name for line in lines for name in re.findall(r"`(.*?)`", line)]
