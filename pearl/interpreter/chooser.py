@@ -42,23 +42,23 @@ _ANOTHER = lazy_pattern(  # another option after a letter: "A) or B)", "(A) (B)"
 
 
 def read_choice(reply: str, options: Sequence[str]) -> int | None:
-    """The index of the option that a reply, its answer or its first or last line names alone, from 0; None for none or several."""
+    """The index (from 0) of the only option that a reply names: as a whole, after "Answer:", or in its first or last line; else None."""
     text = unicodedata.normalize("NFKC", reply).strip()
     whole = _named(text, options)
     if whole is not None:
         return whole
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(">")]  # a quote from the document
-    said: deque[str] = deque(maxlen=_MAX_SAID)
+    statements: deque[str] = deque(maxlen=_MAX_SAID)
     for line in lines:
         bare = _MARKS.sub("", line)
-        said.extend(bare[match.start("rest") :] for match in _SAYS.finditer(bare))
-    for rest in reversed(said):
+        statements.extend(bare[match.start("rest") :] for match in _SAYS.finditer(bare))
+    for rest in reversed(statements):
         if re.match(r"(?:not|neither)\b", rest, re.IGNORECASE):
             return None
         if (declared := _declared(rest, options)) is not None:
             return declared
-    if said:
+    if statements:
         return None
     ends = {_named(line, options) for line in (lines[:1] + lines[-1:])} - {None}
     named = {_named(line, options) for line in lines} - {None}
@@ -95,13 +95,13 @@ def _declared(text: str, options: Sequence[str]) -> int | None:
 def _lettered(text: str) -> tuple[int | None, str]:
     """The index of the letter that a text begins with, and the words that follow."""
     bare = _MARKS.sub("", text).strip(_QUOTES + " \t")
-    found = _LETTER.fullmatch(bare)
-    if found is None:
+    match = _LETTER.fullmatch(bare)
+    if match is None:
         return None, ""
-    words = found["text"] or ""
+    words = match["text"] or ""
     if words.startswith("(") and words.endswith(")"):
         words = words[1:-1]
-    return ord(found["letter"].upper()) - ord("A"), _folded(words)
+    return ord(match["letter"].upper()) - ord("A"), _folded(words)
 
 
 def _folded(text: str) -> str:
@@ -160,10 +160,10 @@ async def choose(
         raise UsageError("choose by an answer or by a document, not by both")
     began = time.monotonic()
     task = ChooseTask(question, tuple(options), None, answer, is_reasoned)
-    shown: Context | None = None
+    context: Context | None = None
     if document is not None:
-        shown = await _fit(task, document, limits, searcher or Searcher())
-        task = replace(task, document=shown.texts[0])
+        context = await _fit(task, document, limits, searcher or Searcher())
+        task = replace(task, document=context.texts[0])
     index = None if answer is None else read_answer(answer, options)
     if answer is not None and (index is not None or not answer.strip()):
         choice = Choice(index, answer, n_calls=0)
@@ -182,8 +182,8 @@ async def choose(
     if trace is not None:
         by: Literal["document", "question", "answer"] = "question" if answer is None else "answer"
         event = OptionChosen(
-            by="document" if shown else by, reply=choice.reply, choice=choice.index,
-            coverage=shown.coverage if shown else None, n_calls=choice.n_calls,
+            by="document" if context else by, reply=choice.reply, choice=choice.index,
+            coverage=context.coverage if context else None, n_calls=choice.n_calls,
             n_cached=choice.n_cached, usage=choice.usage, duration_s=time.monotonic() - began,
         )  # fmt: skip
         trace.append(event)
@@ -193,7 +193,7 @@ async def choose(
 async def _fit(
     task: ChooseTask, document: Document, limits: ContextLimits, searcher: Searcher
 ) -> Context:
-    """Select what to show of a document so that the whole prompt fits."""
+    """Select passages of a document so that the whole prompt fits."""
     count = limits.counter.count
     text = document.text
     searched = SearchedDocument(document)

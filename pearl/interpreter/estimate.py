@@ -60,7 +60,7 @@ class Placeholders:
         return any(self._marks.search(text) for text in texts)
 
     def tokens(self, text: str, part: str = "") -> Range:
-        """Bounds of the tokens of a text with a counted part; without placeholders, exact except at seams."""
+        """Count a text, of which `part` may be counted already; exact if it has no placeholders."""
         pieces = self._marks.split(text)
         if len(pieces) == 1:
             return Range(*self._counter.bounds_with(text, part))
@@ -208,15 +208,15 @@ class CostEstimator:
     def _search(self, step: Step, action: Action) -> None:
         """Keep the rows of a search, or their bounds if the search cannot run now."""
         values = self._calls.values(step, self._values)
-        known = [value for value in values if not isinstance(value, SearchedDocument | Rows)]
-        is_known = not self._unknown.are_in(*map(as_text, known))
+        queries = [value for value in values if not isinstance(value, SearchedDocument | Rows)]
+        is_known = not self._unknown.are_in(*map(as_text, queries))
         if is_known and not self._calls.may_wait:
-            found = awaited(by_search.search(action, self._calls.searcher, values))
-            self._values[step.output] = self._texts[step.output] = found.rows
+            search = awaited(by_search.search(action, self._calls.searcher, values))
+            self._values[step.output] = self._texts[step.output] = search.rows
             return
         n: int | None = None
         with suppress(ValueError):  # the value depends on an earlier step
-            n = whole_number(number_of(known[-1]), "K", least=1)
+            n = whole_number(number_of(queries[-1]), "K", least=1)
         first = values[0]
         if isinstance(first, SearchedDocument):
             # Any `n` passages of a document; None for all
@@ -233,8 +233,8 @@ class CostEstimator:
         """Keep the value of a native action, or its bounds if it depends on an earlier step."""
         values = self._calls.values(step, self._values)
         # Known rows have no placeholders, and their text may be long.
-        shown = ["" if isinstance(value, Rows) else as_text(value) for value in values]
-        if not self._unknown.are_in(*shown):
+        texts = ["" if isinstance(value, Rows) else as_text(value) for value in values]
+        if not self._unknown.are_in(*texts):
             try:
                 value = native.compute(action, values)
             except EmptyListError:
@@ -255,7 +255,7 @@ class CostEstimator:
                 for i, (argument, value) in enumerate(zip(step.arguments, values, strict=True))
                 if tries or takes_rows[i] or action.parameter(i).type is ValueType.LIST
             ]
-            is_open = self._unknown.are_in(*shown[1:])
+            is_open = self._unknown.are_in(*texts[1:])
             self._hold(step.output, self._selected(action, given, values, is_open=is_open))
             return
         n: float = sum(self._unknown.widest(as_text(value)) + SEAM_TOKENS for value in values)
@@ -269,7 +269,7 @@ class CostEstimator:
     def _selected(
         self, action: Action, given: Sequence[PossibleRows], values: Sequence[Value], *, is_open: bool
     ) -> PossibleRows:  # fmt: skip
-        """The rows that a native action over possible rows may return; `is_open`: an argument besides the rows is unknown."""
+        """Bound the rows that a native action returns; `is_open` if an argument other than the rows is unknown."""
         first, traits = given[0], action.traits
         if "tries" in traits:
             return PossibleRows(max(each.n for each in given), max(each.tokens for each in given))
@@ -286,8 +286,8 @@ class CostEstimator:
         if "selects" in traits:
             if "first" in traits and not is_open and first.rows is not None:
                 n = min(first.n, whole_number(number_of(values[1]), "N", least=1))
-                each = (self._tokens(replace(first.rows, rows=(row,))) for row in first.rows)
-                tokens = sum(nlargest(n, each)) + n * (first.answer_tokens + 4 * self._seam)
+                of_rows = (self._tokens(replace(first.rows, rows=(row,))) for row in first.rows)
+                tokens = sum(nlargest(n, of_rows)) + n * (first.answer_tokens + 4 * self._seam)
                 return PossibleRows(n, tokens, answer_tokens=first.answer_tokens)
             return replace(first, is_certain=False)
         n, tokens = sum(each.n for each in given), sum(each.tokens for each in given)
@@ -299,7 +299,7 @@ class CostEstimator:
         return PossibleRows(n, tokens + (4 * self._seam + first.answer_tokens) * n)
 
     def _computed(self, action: Action, first: PossibleRows, result: Rows) -> PossibleRows:
-        """The result of an action over all possible rows, of which it reads known columns only."""
+        """Bound the result of an action that reads known columns only, computed over all possible rows."""
         tokens, unknown = self._tokens(result), first.unknown
         if result.column in unknown:  # a model will write these values
             tokens += len(result) * (first.answer_tokens + 4 * self._seam)
@@ -311,7 +311,7 @@ class CostEstimator:
     # Composed answers, and what the checker is asked
 
     def _of_composer(self, step: Step) -> StepCosts:
-        """Costs of the last step: no call if fewer than two results are decided."""
+        """Costs of composing the answer: at most one call, none if fewer than two results are decided."""
         if self._limits.compose == "off" or len({each.name for each in step.references()}) < 2:
             return StepCosts()
         from pearl.interpreter.composing import max_prompt_tokens
@@ -371,16 +371,16 @@ class CostEstimator:
 
         given, question = self._calls.values(step, self._values)
         question = as_text(question)
-        known = None if self._unknown.are_in(question) else question
+        literal = None if self._unknown.are_in(question) else question
         n_rows = 0
         if isinstance(given, str):  # the value depends on an earlier step
             n_rows = self._possible_rows(step.arguments[0], as_rows(given)).n
-        costs, most = query_costs(step.output, action, known, given, n_rows, self._limits)
+        costs, most = query_costs(step.output, action, literal, given, n_rows, self._limits)
         self._hold(step.output, PossibleRows(most, inf if most else 0))
         return costs
 
     def _of_reduction(self, step: Step) -> StepCosts:
-        """Costs of reducing rows: close if they are known, else by the number of their tokens."""
+        """Costs of reducing rows: exact but for merging if the rows are known, else bounded by their tokens."""
         # imported on use: few plans reduce rows
         from pearl.interpreter.reducing import Reducer, is_grouped
 
@@ -391,8 +391,8 @@ class CostEstimator:
         actions = map(self._calls.graph.checked.action, self._calls.graph.steps)
         are_groups = is_grouped(rows) if rows else any("groups" in each.traits for each in actions)
         n_groups, n = given.n if are_groups else min(1, given.n), given.n if are_groups else most
-        said = n_groups * (most + SEAM_TOKENS) + (given.tokens if are_groups else 0)
-        self._hold(step.output, PossibleRows(n, said))
+        written = n_groups * (most + SEAM_TOKENS) + (given.tokens if are_groups else 0)
+        self._hold(step.output, PossibleRows(n, written))
         is_known = given.is_certain and not (given.unknown or self._unknown.are_in(reducer.x))
         if rows is not None and is_known:
             reducer.rows = rows
@@ -430,8 +430,8 @@ class CostEstimator:
         if self._unknown.are_in(*task.labels, *(value for _, value in task.arguments)):
             given = replace(given, is_certain=False)
         texts = given.texts(row_step)
-        known = None if texts is None else given.rows
-        row_step = self._row_requests.quoted(row_step, known, is_certain=given.is_certain)
+        known_rows = None if texts is None else given.rows
+        row_step = self._row_requests.quoted(row_step, known_rows, is_certain=given.is_certain)
         n, tokens = given.n, given.tokens
         costs, long = self._row_requests.costs(
             row_step, texts, n, tokens, is_certain=given.is_certain
@@ -449,7 +449,7 @@ class CostEstimator:
         return costs
 
     def _over(self, row_step: RowStep, given: PossibleRows) -> tuple[RowStep, PossibleRows, float]:
-        """The step over the pairs of names that it may make of rows, these, and the maximum tokens of a name."""
+        """Replace the rows of RESOLVE by the pairs of names that it may judge; also return the maximum tokens of a name."""
         n, tokens = given.n, given.tokens + given.n * given.answer_tokens
         widest, (field,) = tokens, (value for _, value in row_step.task.arguments)
         if given.rows is not None and not self._unknown.are_in(field):
@@ -507,7 +507,7 @@ class CostEstimator:
         return costs + self._of_looks(step, task)
 
     def _of_looks(self, step: Step, task: ActionTask) -> StepCosts:
-        """Costs of looking again, if the step may find nothing in passages: a prompt for each look, and one for queries."""
+        """Costs of further searches of a step that may find nothing: a prompt for each search, and one for other queries."""
         # imported on use: few plans read passages
         from pearl.interpreter.looking import NEAR_TOKENS, words_task
 
@@ -538,7 +538,7 @@ class CostEstimator:
         return StepCosts(calls, tokens, Range(calls.least, calls.upper * self._reply_tokens))
 
     def _prompt(self, task: ActionTask) -> Range:
-        """Tokens of a prompt, capped at the limit: a longer one is never sent."""
+        """Tokens of a prompt, at most the limit, as a longer prompt is never sent."""
         tokens = self._unknown.tokens(self._calls.request(task).prompt, task.document or "")
         return tokens.up_to(self._limits.prompt_tokens)
 
@@ -577,7 +577,7 @@ class CostEstimator:
         return self._costs(Range(costs.calls.least, n + 1), Range(costs.input_tokens.least, most))
 
     def _ask(self, task: ActionTask) -> StepCosts:
-        """Costs of a task without a repetition."""
+        """Costs of a task if its reply is not asked for again."""
         texts, document = [value for _, value in task.arguments], task.document
         is_open = self._unknown.are_in(document or "", *texts)
         if document is None:
@@ -613,7 +613,7 @@ class CostEstimator:
         return self._costs(parts, Range(min(least, most), most)) + self._merging(task, parts)
 
     def _room(self, task: ActionTask, frame: Range) -> Range:
-        """Bounds of the prompt budget for the document, for any inputs."""
+        """Bounds of the tokens that a prompt has left for the document, for any inputs."""
         cap = self._limits.prompt_tokens
         if cap is None:
             return ANY
@@ -645,7 +645,7 @@ class CostEstimator:
         return Range(min(counts) if length.least > room.upper else 1, max(counts))
 
     def _retrieved(self, document: str | None, room: Range) -> int:
-        """Maximum tokens of the passages that a step is shown of a document, or None, of any."""
+        """Maximum tokens of the passages in a prompt, of one document or (None) of any."""
         limit, whole = self._limits.max_retrieved, context.PASSAGE_TOKENS + context.GAP_TOKENS
         gap = self._counter.bounds(context.GAP)[1] + 2 * self._seam
         # Each passage has at least one token, and `context.GAP_TOKENS` for the gap before it.
@@ -683,7 +683,7 @@ class CostEstimator:
 
 
 def _most_merges(n: int, sure: int) -> int:
-    """Maximum calls that merge results until one is left; a group of `sure` results certainly fits one call."""
+    """Maximum calls that merge `n` results into one, if any `sure` of them fit one call."""
     half, n_calls, left = (sure + 1) // 2, 1, n  # a group that turns out too long is halved
     if half < 2:
         return n - 1

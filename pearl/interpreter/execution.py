@@ -122,7 +122,7 @@ class _Interpreter:
         )
 
     def _begun(self, i: int) -> asyncio.Task[StepResult]:
-        """The task of a step; it begins, behind those of the steps that it needs, when it is first asked for."""
+        """The task of a step, started on first use, after the tasks of the steps that it needs."""
         if i not in self._tasks:
             for needed in sorted(self._graph.needs[i]):
                 self._begun(needed)
@@ -130,7 +130,7 @@ class _Interpreter:
         return self._tasks[i]
 
     def _not_needed(self, step: Step) -> StepResult:
-        """The result of a step that no other step has asked for."""
+        """The result of a step that no other step needed."""
         result = StepResult(
             step.output, step.action, "", self._graph.checked.action(step).is_native,
             state="not_needed", is_used=False,
@@ -276,7 +276,7 @@ class _Interpreter:
         self, step: Step, task: ActionTask, view: SearchedDocument, first: StepResult, queries: Sequence[str],
         shown: Sequence[errors.Span],
     ) -> StepResult:  # fmt: skip
-        """The result of a step that found nothing in the passages `shown`, after further searches."""
+        """Search further for a step that found nothing in the passages `shown`; return its final result."""
         seen, read = [*merged(view.text, shown)], list[TextReply]()
         tried, result = list[Look](), first
         async for look, asked in looks(
@@ -284,17 +284,18 @@ class _Interpreter:
         ):  # fmt: skip
             if first.fetched is not None and not tried:
                 self._trace.append(retrieved(step.output, first.fetched))
-            known = () if look.by == PERIODS else seen  # asked for another figure, in any passage
-            found = await self._calls.further(asked, view, look.queries or queries, known)
-            if found.fetched is not None:
-                self._trace.append(retrieved(step.output, found.fetched, look.by))
-            if not found.texts:
+            # Another figure may stand in any passage.
+            excluded = () if look.by == PERIODS else seen
+            context = await self._calls.further(asked, view, look.queries or queries, excluded)
+            if context.fetched is not None:
+                self._trace.append(retrieved(step.output, context.fetched, look.by))
+            if not context.texts:
                 tried.append(look)
                 continue
-            piece = replace(asked, document=found.texts[0])
+            piece = replace(asked, document=context.texts[0])
             read.append(await self._asker.read(step, "look", piece))
             other = await self._of_reply(step, asked, read[-1])
-            spans = found.spans or ()
+            spans = context.spans or ()
             seen[:] = merged(view.text, (*seen, *spans))
             tried.append(look._replace(passages=len(spans), state=other.state))
             if other.state == "found":
@@ -302,19 +303,19 @@ class _Interpreter:
                 break
             if result.state == "nothing":  # what is undecided might be the value
                 result = replace(other, truncated=result.truncated or other.truncated)
-        told = f"step '{step.output}' found nothing and looked again: {'; '.join(map(str, tried))}"
+        note = f"step '{step.output}' found nothing and looked again: {'; '.join(map(str, tried))}"
         n_seen = sum(span.end - span.start for span in seen)
         return replace(
             result, n_calls=first.n_calls + sum(each.n_calls for each in read), shown=first.shown,
             usage=sum((each.usage for each in read), first.usage), looks=tuple(tried), fetched=first.fetched,
-            notes=(told,) if tried else (), sources=Sources(tuple(seen)), context=first.context,
+            notes=(note,) if tried else (), sources=Sources(tuple(seen)), context=first.context,
             coverage=first.coverage and min(1.0, n_seen / len(view.document.text)),
         )  # fmt: skip
 
     def _in_period(
         self, step: Step, task: ActionTask, asked: ActionTask, result: StepResult
     ) -> StepResult:
-        """A value that a further search found; one of another period says so, and no other step takes it."""
+        """Mark a value that belongs to another period than the one asked for; other steps cannot use it."""
         text, headings = self._calls.document.text, list[str]()
         passages, _ = collect([self._quoting(step, result.reply)], self._calls.document)
         amount = (quantity := find_quantity(result.text)) and quantity.value
@@ -329,18 +330,18 @@ class _Interpreter:
         if not (other := of_other_period(task, asked, around)):
             return result
         wanted = dict(task.arguments).get(PERIOD) or " ".join(value for _, value in task.arguments)
-        told = f"asked for {shortened(wanted)}, found under {other}"
+        reason = f"asked for {shortened(wanted)}, found under {other}"
         if not self._calls.is_last(step):
-            return replace(result, state="undecided", why=told, value=f"undecided: {told}")
-        value = f"{result.value} ({told})" if isinstance(result.value, str) else result.value
-        return replace(result, value=value, truncated=told)
+            return replace(result, state="undecided", why=reason, value=f"undecided: {reason}")
+        value = f"{result.value} ({reason})" if isinstance(result.value, str) else result.value
+        return replace(result, value=value, truncated=reason)
 
     def _quoting(self, step: Step, reply: str, *given: str) -> StepReply:
-        """A reply, whose quotes are looked up in the sources that its step reads, and in texts that it was given."""
+        """A reply with the sources and texts in which its quotes are looked up."""
         return StepReply(step.output, reply, given, sources=self._graph.read_by[step.output])
 
     def _heads(self, passages: Sequence[Evidence]) -> list[str]:
-        """The name, the metadata and the beginning of each document of passages, which name its company and its period."""
+        """The name, metadata and beginning of the document of each passage, as these name its company and period."""
         searched = self._calls.searched
         names = dict.fromkeys(each.source for each in passages if each.source in searched.names)
         return [" | ".join([name, *searched.head_of(name, N_HEAD)]) for name in names]
@@ -410,7 +411,7 @@ class _Interpreter:
     async def _with_checked_figure(
         self, step: Step, task: ActionTask, read: TextReply, result: StepResult
     ) -> StepResult:
-        """A number that its quotes have, or that the checker finds in them, else undecided; one that the action counts is marked."""
+        """Keep a number that is in its quotes or that the checker finds there, else mark it undecided; note a number that the model counted."""
         document = self._calls.document
         quoting = self._quoting(step, read.text, task.document or "")
         passages, others = collect([quoting], document)
@@ -420,13 +421,13 @@ class _Interpreter:
             given = [each.text for each in others if each.reason == "given"]
             doubt = unstated_number(result.text, [each.text for each in passages] + given, asked)
         if doubt and "counts" in task.action.traits:
-            told = f"the number is counted by the model, {doubt}"
-            return replace(result, truncated=result.truncated or told)
+            reason = f"the number is counted by the model, {doubt}"
+            return replace(result, truncated=result.truncated or reason)
         why = doubt
         if passages and (doubt or "claims" in task.action.traits):
-            said = " ".join(value for _, value in task.arguments if value)
+            asked = " ".join(value for _, value in task.arguments if value)
             heads = [*self._heads(passages), passage_of(document, passages)]
-            claim = Claim(f"{said}: {result.text}", "\n...\n".join(heads))
+            claim = Claim(f"{asked}: {result.text}", "\n...\n".join(heads))
             checked = await check_claims(self._asker, [claim], step=step)
             result = with_checks(result, checked)
             (verdict,) = checked.verdicts
@@ -445,8 +446,8 @@ class _Interpreter:
         if n_characters := self._calls.length(step):
             for view in self._calls.read_by(step):
                 await off_loop(n_characters, view.prepare)
-        found = await by_search.search(action, self._calls.searcher, values)
-        return replace(computed(step, action, found.rows), fetched=found.fetched)
+        search = await by_search.search(action, self._calls.searcher, values)
+        return replace(computed(step, action, search.rows), fetched=search.fetched)
 
     def _compute(
         self,
@@ -456,7 +457,7 @@ class _Interpreter:
         given: Mapping[str, Value],
         why: str,
     ) -> StepResult:
-        """The result of a native action; `why` is the reason of an undecided input among the joined ones."""
+        """Compute a native action; `why` is the reason if one of the joined inputs is undecided."""
         inputs = _inputs(step, before)
         missing = _missing(step, action, before, self._calls.graph.gives)
         values = self._calls.values(step, given)
@@ -489,19 +490,19 @@ class _Interpreter:
 
 
 def _taken(step: Step, action: Action, tried: Sequence[StepResult]) -> StepResult:
-    """The last of the results that were tried, if it found something; else the first that may have."""
+    """The result of FIRST_FOUND: the last result tried if it found something, else the first that may have."""
     unsure = [result for result in tried[:-1] if result.state != "nothing"]
     chosen = tried[-1]
-    told = ""
+    note = ""
     if chosen.has_found and unsure:
-        told = f"taken is '{chosen.output}', because of {'; '.join(map(_traced, unsure))}"
+        note = f"taken is '{chosen.output}', because of {'; '.join(map(_traced, unsure))}"
     elif not chosen.has_found:
         chosen = (*unsure, chosen)[0]
     uses = any(result.sources and result.sources.uses_document for result in tried)
     names = [chosen] if chosen.has_found else tried
     return StepResult(
         step.output, action.name, chosen.value, action.is_native, reply=chosen.reply, record=chosen.record,
-        state=chosen.state, why=_traced(chosen) if chosen.why else "", truncated=told,
+        state=chosen.state, why=_traced(chosen) if chosen.why else "", truncated=note,
         sources=replace(chosen.sources or Sources(), uses_document=uses),
         took=tuple(name for result in names for name in result.took or (result.output,)),
     )  # fmt: skip
@@ -524,7 +525,7 @@ def _may_take(action: Action, unsure: StepResult) -> bool:
 def _missing(
     step: Step, action: Action, before: Mapping[str, StepResult], gives: Mapping[str, ValueType]
 ) -> str:
-    """The text that replaces the value of an input that found nothing; "" if no value is missing."""
+    """The result of a step whose input found nothing; "" if no input lacks a value."""
     for i, argument in enumerate(step.arguments):
         if isinstance(argument, ListLiteral) and action.parameter(i).name == "NUMBERS":
             items = [before[one.name] for one in argument.items if isinstance(one, Reference)]
@@ -655,7 +656,7 @@ def check_document(document: object) -> None:
 
 
 class _Same:
-    """A plan as a cache key, by identity: comparing two plans takes as long as preparing one."""
+    """A plan as a cache key by identity, because comparing two plans takes as long as preparing one."""
 
     def __init__(self, checked: CheckedPlan) -> None:
         self.checked = checked

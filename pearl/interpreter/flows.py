@@ -1,4 +1,4 @@
-"""What of documents enters the prompt of each step of a plan, and the form in which results enter later prompts.
+"""Which text of documents enters the prompt of each step, and the form in which results enter later prompts.
 
 A number, a yes or no, a date, a label of a list in the plan, and a record of these carry no instruction:
 in prompts they have a fixed form (`as_input`), whatever the reply was.
@@ -32,7 +32,7 @@ Kind = Literal["number", "bool", "label", "date", "record", "plan", "document", 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a result consists of; `labels`: what the values of its rows are among, () if unknown."""
+    """What a result consists of; `labels` are all values that its rows may have, () if unknown."""
 
     kind: Kind
     labels: tuple[str, ...] = ()
@@ -61,22 +61,22 @@ _TYPES: Mapping[ValueType, Kind] = {
 
 def contents(graph: PlanGraph) -> dict[str, Content]:
     """The content of every output."""
-    known: dict[str, Content] = {}
+    by_output: dict[str, Content] = {}
     for step in graph.steps:
-        known[step.output] = _content(graph, step, known)
-    return known
+        by_output[step.output] = _content(graph, step, by_output)
+    return by_output
 
 
-def _content(graph: PlanGraph, step: Step, known: Mapping[str, Content]) -> Content:
+def _content(graph: PlanGraph, step: Step, by_output: Mapping[str, Content]) -> Content:
     action = graph.checked.action(step)
-    kind = _kind(step, action, known)
+    kind = _kind(step, action, by_output)
     if action.searches:
         return Content(kind, is_list=True)
     if action.is_native or "by_field" in action.traits:
-        return _computed(step, action, kind, known)
+        return _computed(step, action, kind, by_output)
     how = by_row(action) if action.reads_rows else None
     if how is not None and how.KIND != "line":
-        return Content(kind, _labels(step, how, known), is_list=True)
+        return Content(kind, _labels(step, how, by_output), is_list=True)
     if action.extracts and not (action.extracts_all or action.reads_rows):
         literal = step.arguments[-1]
         fields = tuple(parse_fields(literal.value)) if isinstance(literal, String) else ()
@@ -88,15 +88,15 @@ def _content(graph: PlanGraph, step: Step, known: Mapping[str, Content]) -> Cont
     return Content("plan" if kind == "plan" else "text", is_list=given is ValueType.LIST)
 
 
-def _computed(step: Step, action: Action, kind: Kind, known: Mapping[str, Content]) -> Content:
+def _computed(step: Step, action: Action, kind: Kind, by_output: Mapping[str, Content]) -> Content:
     """The content of what is computed without a model."""
     if "tries" in action.traits:
-        first, *others = (known[each.name] for each in step.references())
+        first, *others = (by_output[each.name] for each in step.references())
         return first if all(each == first for each in others) else Content(kind)
     traits = action.traits
     is_list = action.returns is ValueType.LIST
     if "figures" in traits:  # of dates, one for each row
-        is_list |= any(known[r.name].is_list for r in step.references() if not r.is_context)
+        is_list |= any(by_output[r.name].is_list for r in step.references() if not r.is_context)
     is_number = not traits.isdisjoint(("counts", "figures"))
     if not is_list and (action.returns in _TYPES or is_number):
         return Content(_TYPES.get(action.returns, "number"))
@@ -105,16 +105,16 @@ def _computed(step: Step, action: Action, kind: Kind, known: Mapping[str, Conten
     # By their own value, rows are ranked under their text.
     by_own = isinstance(rows, Reference) and String(rows.name) in step.arguments
     if "selects" in traits or ("picks" in traits and not by_own):
-        labels = _labels(step, None, known)
+        labels = _labels(step, None, by_output)
     if labels and action.returns is ValueType.TEXT:
         return Content("label", labels)
     if "by_field" in traits and isinstance(name := step.arguments[1], String):
-        labels = known.get(name.value, Content(kind)).labels  # a column is called as its step
+        labels = by_output.get(name.value, Content(kind)).labels  # a column is called as its step
     return Content(kind, labels, is_list=is_list)
 
 
-def _labels(step: Step, how: ByRow | None, known: Mapping[str, Content]) -> tuple[str, ...]:
-    """The labels that the values of rows are among, after a model judged them or without."""
+def _labels(step: Step, how: ByRow | None, by_output: Mapping[str, Content]) -> tuple[str, ...]:
+    """All values that rows may have: the labels of CLASSIFY, or those of the rows that a step selects from."""
     if how is not None and how.KIND == "label":
         items = items_of(step.arguments[1])
         written = [
@@ -124,19 +124,23 @@ def _labels(step: Step, how: ByRow | None, known: Mapping[str, Content]) -> tupl
         is_closed = len(written) == len(items) and not any(c.isdigit() for c in "".join(written))
         return tuple(written) if is_closed else ()
     rows = step.arguments[0]
-    return known[rows.name].labels if isinstance(rows, Reference) and rows.name in known else ()
+    return (
+        by_output[rows.name].labels
+        if isinstance(rows, Reference) and rows.name in by_output
+        else ()
+    )
 
 
-def _kind(step: Step, action: Action, known: Mapping[str, Content]) -> Kind:
-    """Whose text the arguments of a step have."""
+def _kind(step: Step, action: Action, by_output: Mapping[str, Content]) -> Kind:
+    """The origin of the text that the arguments of a step may contain."""
     kinds: set[Kind] = set()
     for i, argument in enumerate(step.arguments):
         # Actions on numbers and values compare with them; others may copy the reply that has one.
         copies = action.is_native and action.parameter(i).reads not in ("number", "value", "date")
         for item in items_of(argument):
             if isinstance(item, Reference) and not item.is_context:
-                has_reply = copies and (known[item.name].is_typed or is_joining(action))
-                kinds.add("text" if has_reply else known[item.name].kind)
+                has_reply = copies and (by_output[item.name].is_typed or is_joining(action))
+                kinds.add("text" if has_reply else by_output[item.name].kind)
             elif is_data(item):
                 kinds.add("document" if isinstance(item, Reference) else "text")
     return "text" if "text" in kinds else "document" if "document" in kinds else "plan"
@@ -151,7 +155,7 @@ _SCALES = {0: "", **{power: f" {word}" for word, power in SCALES.items()}}
 
 
 def as_input(content: Content, result: StepResult, *, is_reply: bool) -> Value:
-    """A result in later prompts: a model's full reply, because its quotes may matter; but no text if typed."""
+    """A result as later prompts show it: a model's full reply, because its quotes may matter, but only the value if it is typed."""
     value: Any = result.value
     is_of_rows = isinstance(value, Rows | Scalar)
     if content.kind == "text" or (content.kind == "plan" and result.reply):
@@ -161,8 +165,8 @@ def as_input(content: Content, result: StepResult, *, is_reply: bool) -> Value:
     if result.state == "nothing" and not is_of_rows:
         return NOTHING
     if isinstance(value, Scalar) and content.is_typed:
-        shown = _in_type(content, value.value)
-        return replace(value, value=shown, rows=replace(value.rows, notes=()))
+        text = _in_type(content, value.value)
+        return replace(value, value=text, rows=replace(value.rows, notes=()))
     return _in_type(content, value, result) if content.is_typed else value
 
 
@@ -172,10 +176,10 @@ def _in_type(content: Content, value: Any, result: StepResult | None = None) -> 
         case "record", _ if result is not None and result.record is not None:
             lines = []
             for each in content.fields:
-                one = result.record.fields[each.name]
-                typed = _in_type(Content(_FIELDS[each.type], each.labels), one.value)
-                shown = "not stated" if one.state == "not_stated" else as_text(typed)
-                lines.append(f"{each.name}: {shown}")
+                field = result.record.fields[each.name]
+                typed = _in_type(Content(_FIELDS[each.type], each.labels), field.value)
+                text = "not stated" if field.state == "not_stated" else as_text(typed)
+                lines.append(f"{each.name}: {text}")
             return "\n".join(lines)
         case ("bool", bool()) | ("number", int() | float()):
             return value  # type: ignore[no-any-return]
@@ -203,8 +207,8 @@ def _in_type(content: Content, value: Any, result: StepResult | None = None) -> 
 
 
 def flows(graph: PlanGraph) -> dict[str, Any]:
-    """What enters the prompt of each step, besides the plan, as JSON data; with a verdict in one line."""
-    known = contents(graph)
+    """List what enters the prompt of each step besides the plan, as JSON data, with a summary in one line."""
+    by_output = contents(graph)
     numbers = {step.output: i for i, step in enumerate(graph.steps, start=1)}
     steps: list[dict[str, Any]] = []
     reading: list[str] = []
@@ -214,7 +218,7 @@ def flows(graph: PlanGraph) -> dict[str, Any]:
         action = graph.checked.action(step)
         has_prompt = action.cost in ("rows", "text")
         names = dict.fromkeys(each.name for each in step.references() if has_prompt)
-        given = {name: known.get(name, Content("document")) for name in names}
+        given = {name: by_output.get(name, Content("document")) for name in names}
         if action.composes:  # it gets their quotes, too
             given = dict.fromkeys(names, Content("text"))
         reads = action.composes or any(each.kind == "document" for each in given.values())
@@ -223,8 +227,8 @@ def flows(graph: PlanGraph) -> dict[str, Any]:
         for name, content in given.items():
             if not (content.is_typed or content.kind == "text"):
                 continue
-            one = {"step": numbers[name], "output": name, "type": content.type}
-            crossings.append({**one, "is_typed": content.is_typed})
+            crossing = {"step": numbers[name], "output": name, "type": content.type}
+            crossings.append({**crossing, "is_typed": content.is_typed})
             types[content.type] = None
             if not content.is_typed:
                 texts.append(f"step {numbers[name]} -> step {number} ({content.type})")
@@ -233,10 +237,10 @@ def flows(graph: PlanGraph) -> dict[str, Any]:
         items = [item for argument in step.arguments for item in items_of(argument)]
         has_value = any(isinstance(item, String) and is_data(item) for item in items)
         parts += ["values of parameters"] * (has_prompt and has_value)
-        told = "; ".join(parts) or ("nothing but the plan" if has_prompt else "no prompt")
+        summary = "; ".join(parts) or ("nothing but the plan" if has_prompt else "no prompt")
         steps.append({
             "step": number, "output": step.output, "action": step.action, "has_prompt": has_prompt,
-            "reads_document": reads, "crossings": crossings, "told": told,
+            "reads_document": reads, "crossings": crossings, "told": summary,
         })  # fmt: skip
     where = f"step{'s' * (len(reading) > 1)} {', '.join(reading)}" if reading else "no step"
     how = "no result enters a later prompt"

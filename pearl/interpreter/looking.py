@@ -32,7 +32,7 @@ async def looks(
     step: Step, task: ActionTask, queries: Sequence[str], asker: Asker, read: list[TextReply],
     has_more: Callable[[], bool],
 ) -> AsyncIterator[tuple[Look, ActionTask]]:  # fmt: skip
-    """The searches that follow one by `queries`, each with the task that is read; replies with queries go to `read`."""
+    """Yield the searches after one by `queries`, each with the task to read; append replies that give queries to `read`."""
     n, words, period = asker.calls.n_looks, list[str](), dict(task.arguments).get(PERIOD, "")
     # Without the period of a figure, and without what the step is for.
     bare = " ".join(value for name, value in task.arguments if name != PERIOD)
@@ -55,7 +55,7 @@ async def looks(
 
 
 def words_task(task: ActionTask) -> ActionTask:
-    """The task of writing other queries, which is shown no document."""
+    """The task of writing other queries; it is shown no document."""
     query = " ".join(value for _, value in task.arguments)
     return replace(
         task, action=OTHER_WORDS, arguments=(("QUERY", query),), document=None, is_of_numbers=False,
@@ -78,7 +78,7 @@ async def _by_model(step: Step, task: ActionTask, asker: Asker, read: list[TextR
 
 
 def _different(queries: Iterable[str], before: Sequence[str]) -> list[str]:
-    """Queries with terms, without those that have the terms of another or of one before."""
+    """Drop queries without terms and those with the same terms as another or as one of `before`."""
     first = {frozenset[str](): ""}
     for query in [*before, *queries]:
         first.setdefault(frozenset(terms(query, drop_stop_words=True)), query)
@@ -86,13 +86,13 @@ def _different(queries: Iterable[str], before: Sequence[str]) -> list[str]:
 
 
 def of_other_period(asked: ActionTask, shown: ActionTask, texts: Iterable[str]) -> str:
-    """The period of a value in a reply to `shown`, by the nearest of the texts around it; "" if it is the one asked for."""
+    """The period of a value, read from the texts around it (nearest first), if it is not the one that `asked` names; else ""."""
     wanted, read = (years_in(" ".join(v for _, v in task.arguments)) for task in (asked, shown))
-    found = next(filter(None, map(years_in, texts)), ())
+    nearest = next(filter(None, map(years_in, texts)), ())
     others = {*read} - {*wanted}
-    if near := others & {*found}:
+    if near := others & {*nearest}:
         return " or ".join(map(str, sorted(near)))
-    if not wanted or {*wanted} & {*found}:
+    if not wanted or {*wanted} & {*nearest}:
         return ""
     unknown = "no period that its passage names" * (PERIOD in dict(asked.arguments))
-    return ", ".join(map(str, found)) or " or ".join(map(str, sorted(others))) or unknown
+    return ", ".join(map(str, nearest)) or " or ".join(map(str, sorted(others))) or unknown

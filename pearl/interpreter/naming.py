@@ -1,4 +1,4 @@
-"""Rows as a reader finds them: by what they are called, with their value or the passage that decided them."""
+"""Names of rows in answers, with the value of each row or the passage that decided it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Deciding = Mapping[object, Sequence[Evidence]]  # The passages that decided rows
 
 
 class Named(NamedTuple):
-    """A row or an entry of a list: the name by which a reader finds it, and its text."""
+    """A row or an entry of a list: its name in the answer, and its text."""
 
     name: str
     text: str
@@ -31,14 +31,14 @@ class Named(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Both on one line of a list."""
+        """Name and text as a line of a list."""
         return f"- {': '.join(filter(None, [self.name, self.text]))}"
 
 
 def named_rows(
     rows: Rows, document: Document, deciding: Deciding, *, is_brief: bool
 ) -> list[Named]:
-    """Each row by its name: its file, or the first fields that tell it from others."""
+    """Name each row by its file, or by the first fields that distinguish it from other rows."""
     if rows.columns or rows.shows_possible or not all(row.spans for row in rows):
         own: Iterable[tuple[Evidence, ...]] = repeat(())
         if rows.is_answered and not rows.columns and deciding:
@@ -49,7 +49,7 @@ def named_rows(
         return [Named("", line, passages) for line, passages in zip(lines, own, strict=False)]
     files = _files(document)
     calls = [_call(row, _whole(row, files, document.text)) for row in rows]
-    found = []
+    names = []
     for row, name, call in zip(rows, _told_apart(calls), calls, strict=True):
         passages = tuple(deciding.get(row.key, ()))
         text = "undecided" if row.value is None else " ".join(row.value.split())
@@ -61,19 +61,19 @@ def named_rows(
             name = "" if is_brief or text == name else name
         elif passages:
             # Passages with their pages
-            said = []
+            quotes = []
             for passage in passages:
                 page = f" (page {passage.page:,})" if passage.page else ""
-                said.append(f'"{shortened(passage.marked, MAX_PASSAGE)}"{page}')
-            text = " ".join(dict.fromkeys(said))
+                quotes.append(f'"{shortened(passage.marked, MAX_PASSAGE)}"{page}')
+            text = " ".join(dict.fromkeys(quotes))
         elif is_brief and call.is_known:
             text = ""
-        found.append(Named(name, text, passages))
-    return found
+        names.append(Named(name, text, passages))
+    return names
 
 
 class _Call(NamedTuple):
-    """What a row can be called by: its file and its fields; `is_known` if these are all that it is called."""
+    """What may name a row: its file and its fields; `is_known` if it covers its file or has fields."""
 
     file: str
     fields: tuple[str, ...]
@@ -91,7 +91,7 @@ def _files(document: Document) -> list[tuple[str, Span]]:
 
 
 def _whole(row: Row, files: Sequence[tuple[str, Span]], text: str) -> str:
-    """The name of the file that a row is all of, but for blanks around it; "" for a part of one."""
+    """The name of the file that a row covers except for blanks around it; "" if it covers a part only."""
     start, end = row.spans[0].start, row.spans[-1].end
     at = bisect_right(files, start, key=lambda file: file[1].start) - 1
     name, span = files[at] if at >= 0 else ("", Span(start, start))
@@ -110,7 +110,7 @@ def _call(row: Row, whole: str) -> _Call:
 
 
 def _told_apart(calls: Sequence[_Call]) -> list[str]:
-    """The shortest names that tell rows apart; rows that nothing tells apart are numbered."""
+    """The shortest names that distinguish the rows; rows with equal names are numbered."""
     has_files = len({call.file for call in calls}) > 1
     names: list[str] = []
     for n in range(max([1, *(len(call.fields) for call in calls)]), 0, -1):

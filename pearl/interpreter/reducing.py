@@ -32,7 +32,7 @@ Group = tuple[Row | None, Sequence[Row]]
 
 
 def is_grouped(rows: Rows) -> bool:
-    """Whether rows are groups; pairs have members, too, but no key."""
+    """Whether rows are groups. Pairs have members, too, but no key."""
     has_members = any(row.members or row.possible for row in rows.every)
     return has_members and rows.column in rows.names
 
@@ -63,23 +63,23 @@ class Reducer:
         return [(None, own)] if own else []
 
     def _shown(self, group: Group) -> dict[str, list[Row]]:
-        """The different texts of the rows of a group and the rows that have each, in the order of the document."""
-        found: dict[str, list[Row]] = {}
+        """Map each different text of a group to its rows, in the order of the document."""
+        by_text: dict[str, list[Row]] = {}
         for row in sorted(group[1], key=_place):
             is_whole = bool(row.text) and (group[0] is not None or self.rows.is_answered)
             text = self._line(row.valued(row.text) if is_whole else row)
             if is_whole and row.value and row.value not in row.text:
                 text = f"{text}: {' '.join(row.value.split())}"
-            found.setdefault(text, []).append(row)
-        return found
+            by_text.setdefault(text, []).append(row)
+        return by_text
 
     def _line(self, row: Row) -> str:
-        """The text of a row on one line, of a record with the names of its fields."""
+        """The text of a row on one line; a record has the names of its fields."""
         text = shown_text(row, self.x) or ""
         return " ".join((text if text == row.value else text.replace("\n", "; ")).split())
 
     def parts(self, group: Group) -> list[ActionTask]:
-        """The requests about a group: its rows are in one as far as they fit, and a longer row is cut."""
+        """Divide the rows of a group into requests that fit; a row that is too long is cut."""
         available, count = self._calls.available_tokens(self.task), self._calls.limits.counter.count
         room = inf if available is None else available - ITEM_TOKENS
         if room <= ITEM_TOKENS:
@@ -110,8 +110,8 @@ class Reducer:
         if is_grouped(rows):
             made = (row._replace(text=row.text or row.value or EMPTY, possible=()) for row in rows)
             named = replace(rows, rows=tuple(made), columns=(), stated=None)
-            told = [NOTHING if text == "" else text for text in texts]
-            value = with_column(named, told, output)
+            of_groups = [NOTHING if text == "" else text for text in texts]
+            value = with_column(named, of_groups, output)
         n_open = rows_undecided(rows)
         flaw = f"{n_open} and not in it" if n_open else min(self._flaws, default="")
         is_open = None in texts or (isinstance(value, Rows) and bool(value.doubtful))
@@ -152,16 +152,16 @@ class Reducer:
             return row, Quote(quote, (whole,), "normalised")
 
         async def kept(read: TextReply) -> TextReply:
-            """A reply with those of its quotes that stand in the rows."""
+            """The reply with only the quotes that are in the rows."""
             # What stands before a row is not of it.
-            said = dict.fromkeys(quote.rpartition(" times) ")[2] for quote in read.reply.quotes)
-            places = await off_loop(len(document.text), lambda: list(map(place_of, said)))
-            for quote, place in zip(said, places, strict=True):
+            quoted = dict.fromkeys(quote.rpartition(" times) ")[2] for quote in read.reply.quotes)
+            places = await off_loop(len(document.text), lambda: list(map(place_of, quoted)))
+            for quote, place in zip(quoted, places, strict=True):
                 if place is None:
                     self._misquoted.add(Unverified(output, quote, "missing"))
                 else:
                     proofs[quote] = place[0], passage_at(place[1], output, document)
-            quotes = tuple(quote for quote in said if quote in proofs)
+            quotes = tuple(quote for quote in quoted if quote in proofs)
             text = str(read.reply.value) if read.reply.state != "undecided" else ""
             plain = "\n".join([text, *(f"> {quote}" for quote in quotes)])
             return replace(read, reply=replace(read.reply, quotes=quotes, plain=plain))
@@ -182,7 +182,7 @@ class Reducer:
         return str(read.reply.value) if state == "found" else "" if state == "nothing" else None
 
     def _check_budget(self, parted: Sequence[Sequence[ActionTask]]) -> None:
-        """Refuse rows whose requests, and those that merge the replies, exceed a budget."""
+        """Raise an error if the requests about rows and those that merge the replies exceed the token budget."""
         limits = self._calls.limits
         if limits.max_prompt_tokens is None:
             return

@@ -84,7 +84,7 @@ class RowStep:
         return [text for text in dict.fromkeys(self.shown(rows)) if text and text.strip()]
 
     def over(self, rows: Rows) -> RowStep:
-        """The step over what its action makes of its rows."""
+        """The step over the pairs that its action makes of the rows, if it judges pairs."""
         if not self.is_over:
             return self
         how = getattr(self.how, "Over")(rows, *(value for _, value in self.task.arguments))  # noqa: B009
@@ -92,7 +92,7 @@ class RowStep:
 
 
 def check_numbers(step: Step, action: Action) -> None:
-    """Check the numbers that a step takes as texts, before any call is made; the checker has seen the others."""
+    """Check numbers that a plan gives as texts, before any call; the plan checker checks only number literals."""
     for i, argument in enumerate(step.arguments):
         parameter = action.parameter(i)
         if parameter.reads == "number" and isinstance(argument, String):
@@ -103,7 +103,7 @@ def check_numbers(step: Step, action: Action) -> None:
 
 
 def _verdicts(replies: Sequence[str], name: str, operator: str, x: Value) -> list[Verdict]:
-    """Whether a WHERE takes the rows with these replies."""
+    """Whether a WHERE keeps the row of each reply."""
     rows = Rows(tuple(Row(reply, {name: reply}) for reply in replies), name, is_answered=True)
     return judge(rows, name, operator, x)[0]
 
@@ -113,13 +113,13 @@ MAX_SENTENCE = 300
 
 
 def passage_in(document: Document, row: Row, quote: str, output: str) -> Evidence | Unverified:
-    """The sentence of a row in which words stand; these alone, if it is long."""
+    """The sentence of a row that contains a quote; the quote alone if the sentence is long."""
     start, end = row.spans[0].start, row.spans[-1].end
-    found = Verifier(document.text[start:end]).verify(quote)
-    if not found.is_verified:
-        reason: Any = found.result
+    match = Verifier(document.text[start:end]).verify(quote)
+    if not match.is_verified:
+        reason: Any = match.result
         return Unverified(output, quote, reason)
-    first, last = start + found.spans[0].start, start + found.spans[-1].end
+    first, last = start + match.spans[0].start, start + match.spans[-1].end
     around = checking.sentences_around(document, Span(first, last), (0, 0))
     around = Span(max(start, around.start), min(end, around.end))
     if around.end - around.start > MAX_SENTENCE:
@@ -139,7 +139,7 @@ def claimed_kinds(check: str) -> tuple[str, ...]:
 def check_costs(
     row_step: RowStep, texts: Sequence[str] | None, n: int, tokens: float, asked: float, limits: ContextLimits
 ) -> tuple[float, float, float]:  # fmt: skip
-    """Maximum requests about what passages of rows decided, and the tokens of their prompts and of their replies; a passage is a part of its row."""
+    """Maximum requests that check whether passages support the decisions on their rows, and the tokens of prompts and replies."""
     is_asked = row_step.task.is_quoted or limits.check == "all"
     is_asked &= row_step.task.kind in claimed_kinds(limits.check) and not row_step.is_each
     if limits.check == "off" or not (is_asked and n):
@@ -192,20 +192,20 @@ class RowRequests:
         )  # fmt: skip
         is_each = each_of(action, library) is not None
         rows = as_rows(first)
-        said = [value for name, value in arguments if name not in inputs]
+        instructions = [value for name, value in arguments if name not in inputs]
         if action != how.ACTION:  # built-in definitions mention only rows and labels
-            said.append(action.definition)
+            instructions.append(action.definition)
         is_over = hasattr(how, "Over")
         taken = frozenset[str]() if is_over else self._taken(step, task)
         needed = self._builder.graph.needed_rows.get(step.output)
         row_step = RowStep(
-            rows, task, how, reading(action, library), is_each, " ".join(said),
+            rows, task, how, reading(action, library), is_each, " ".join(instructions),
             is_over, needed.n if needed and taken else None, taken,
         )  # fmt: skip
         return self.quoted(row_step, rows)
 
     def quoted(self, row_step: RowStep, rows: Rows | None, *, is_certain: bool = True) -> RowStep:
-        """The step with its replies to have the words that decide about rows, if these may be long; None is any rows."""
+        """Ask for a quote with each reply if there are long rows, but not too many; `rows` is None if they are unknown."""
         most = self._limits.row_quotes
         is_asked = most > 0 and not row_step.is_over
         if rows is not None:
@@ -215,7 +215,7 @@ class RowRequests:
         return replace(row_step, task=replace(row_step.task, is_quoted=is_asked))
 
     def _taken(self, step: Step, task: ItemsTask) -> frozenset[str]:
-        """The replies whose rows a LIMIT takes; none if it has to know all replies to tell."""
+        """The replies whose rows count for a later LIMIT; empty if one reply alone does not tell."""
         needed = self._builder.graph.needed_rows.get(step.output)
         if needed is None or task.kind not in NOT_BLANK:
             return frozenset()
@@ -239,7 +239,7 @@ class RowRequests:
     def batches(
         self, row_step: RowStep, texts: Sequence[str], size: int | None = None
     ) -> tuple[list[ItemsTask], list[str]]:
-        """Texts in batches that fit a request, and the texts that are too long for any."""
+        """Divide texts into batches that fit a request; also return the texts that are too long for any batch."""
         if row_step.is_each:
             return [], list(texts)
         most = self._limits.prompt_tokens
@@ -291,7 +291,7 @@ class RowRequests:
     def costs(
         self, row_step: RowStep, texts: Sequence[str] | None, n: int, tokens: float, *, is_certain: bool
     ) -> tuple[StepCosts, Sequence[str]]:  # fmt: skip
-        """Bounds of the costs of batches over at most `n` rows with at most these tokens, and the texts that no batch takes; `texts` are theirs if they are known."""
+        """Bound the costs of batches over at most `n` rows with at most `tokens`; also return known texts that are too long for a batch."""
         if row_step.task.kind == "pick":
             costs, long = self._picking_costs(row_step, texts, n, tokens, is_certain=is_certain), ()
         elif texts is not None:
@@ -341,7 +341,7 @@ class RowRequests:
     def _picking_costs(
         self, row_step: RowStep, texts: Sequence[str] | None, n: int, tokens: float, *, is_certain: bool
     ) -> StepCosts:  # fmt: skip
-        """Costs of selecting the best rows in rounds, as `RowReader` does: each call selects the best rows of one group."""
+        """Costs of a tournament as `RowReader` carries it out: each call selects the best rows of one group."""
         k, cap, count = (
             row_step.task.n_picks,
             self._limits.prompt_tokens,
@@ -426,13 +426,13 @@ class RowReader:
     async def run(self) -> StepResult:
         """Request a reply about every row."""
         task = self._row_step.task
-        found = await (self._pick() if task.kind == "pick" else self._decided(self._texts))
-        is_open = not any(value is not None for value in found.values())
+        by_text = await (self._pick() if task.kind == "pick" else self._decided(self._texts))
+        is_open = not any(value is not None for value in by_text.values())
         if self._failure is not None and is_open and not self._row_step.is_over:
             raise self._failure
-        checked, unchecked = await self._with_meaning(found)
-        rows = self._read_rows(found)
-        replies = [None if text is None else found.get(text, "") for text in self._shown]
+        checked, unchecked = await self._with_meaning(by_text)
+        rows = self._read_rows(by_text)
+        replies = [None if text is None else by_text.get(text, "") for text in self._shown]
         # a blank row contains no value of these kinds
         if task.kind in NOT_BLANK:
             replies = [reply or None for reply in replies]
@@ -475,14 +475,14 @@ class RowReader:
         is_asked = checked.verdicts or unchecked
         return checking.with_checks(done, checked, unchecked) if is_asked else done
 
-    async def _with_meaning(self, found: dict[str, str | None]) -> tuple[checking.Checked, str]:
-        """Ask the checker whether passages, except for "no", say what was decided by them, else it is undecided; and a note on the others."""
+    async def _with_meaning(self, by_text: dict[str, str | None]) -> tuple[checking.Checked, str]:
+        """Ask the checker whether the quoted passages support the replies other than "no"; mark the others undecided. Also return a note on rows that are not checked."""
         kind, limits, rows = self._row_step.task.kind, self._limits, self._row_step.rows
         is_own = self._row_step.is_each or self._row_step.is_over
         if is_own or kind not in claimed_kinds(limits.check):
             return checking.Checked([]), ""
         taken = [
-            text for text, reply in found.items()
+            text for text, reply in by_text.items()
             if (reply == "yes" if kind == "yes_no" else reply)
             and (self.quotes.get(text) or limits.check == "all")
         ]  # fmt: skip
@@ -504,7 +504,7 @@ class RowReader:
             for text in taken:
                 row, name = own[text]
                 of = f"of {name or 'the passage'}"
-                is_said = f"is true {of}" if kind == "yes_no" else f"{of} is {found[text]}"
+                is_said = f"is true {of}" if kind == "yes_no" else f"{of} is {by_text[text]}"
                 if passage := self._passage(row, text, beside):
                     made[text] = checking.Claim(f'"{asked}" {is_said}', passage)
             return made
@@ -517,8 +517,8 @@ class RowReader:
             if is_few := checking.length_of(made.values()) <= checking.room_of(n_characters):
                 break
         if not (is_few or limits.check == "all"):
-            told = f"{counted(len(made), 'row')} not checked, which --check all does"
-            return checking.Checked([]), f"{self._step.output}: {told}"
+            note = f"{counted(len(made), 'row')} not checked, which --check all does"
+            return checking.Checked([]), f"{self._step.output}: {note}"
         most, left = limits.max_prompt_tokens, self._left
         n_spent = 0 if most is None or left is None else most - left
         checked = await checking.check_claims(
@@ -526,11 +526,11 @@ class RowReader:
         )
         for text, verdict in zip(made, checked.verdicts, strict=True):
             if why := checking.REFUSED.get(verdict):
-                found[text], self._why = None, why
+                by_text[text], self._why = None, why
         return checked, ""
 
     def _passage(self, row: Row, text: str, beside: tuple[int, int]) -> str:
-        """The passage that decided a row, with the sentences beside it within the row; a short row is its own."""
+        """The passage that decided a row, with neighbouring sentences of the row; the whole text of a short row."""
         document, quote = self._asker.calls.document, self.quotes.get(text, "")
         if not (quote and row.spans):
             return text if len(text) <= LONG_ROW else ""
@@ -544,7 +544,7 @@ class RowReader:
     async def _deciding(
         self, result: Rows
     ) -> tuple[dict[object, Evidence], tuple[Unverified, ...]]:
-        """The passages that decided the rows of a result, and words that do not stand in their rows."""
+        """Locate the quotes that decided the rows of a result; also return quotes that are not in their rows."""
         of_result = {row.key for row in result}
         pairs = [
             (row, quote)
@@ -554,20 +554,20 @@ class RowReader:
         document, output = self._asker.calls.document, self._step.output
 
         def find() -> tuple[dict[object, Evidence], tuple[Unverified, ...]]:
-            found, misquoted = {}, []
+            passages, misquoted = {}, []
             for row, quote in pairs:
                 passage = passage_in(document, row, quote, output)
                 if isinstance(passage, Unverified):
                     misquoted.append(passage)
                 else:
-                    found[row.key] = passage
-            return found, tuple(misquoted)
+                    passages[row.key] = passage
+            return passages, tuple(misquoted)
 
         return await off_loop(sum(len(row.text) for row, _ in pairs), find)
 
     @property
     def _is_strict(self) -> bool:
-        """Whether rows are undecided that do not state what is asked."""
+        """Whether the reply "not stated" leaves a row undecided."""
         is_strict = self._limits.is_strict or self._limits.is_strict_rows
         return is_strict and self._row_step.task.kind == "yes_no"
 
@@ -578,7 +578,7 @@ class RowReader:
 
     @asynccontextmanager
     async def _escalating(self) -> AsyncIterator[RowReader | None]:
-        """The reader by the escalation model, if any; what it spends belongs to this step."""
+        """Yield a reader by the escalation model, if there is one; its calls and tokens count for this step."""
         asker = self._asker.escalation
         if asker is None:
             yield None
@@ -600,52 +600,52 @@ class RowReader:
             self._flaw = self._flaw or reader._flaw
 
     async def _decided(self, texts: Sequence[str]) -> dict[str, str | None]:
-        """The reply about each of some values, by the escalation model where this one is undecided."""
+        """Read texts; the escalation model reads those that stay undecided."""
         # The replies, with those of the escalation model about undecided values
-        found = await self.read(texts)
-        left = [text for text, reply in found.items() if self._is_open(reply)]
+        by_text = await self.read(texts)
+        left = [text for text, reply in by_text.items() if self._is_open(reply)]
         async with self._escalating() as reader:
             if reader is not None and left:
                 for text, reply in (await reader.read(left)).items():
                     if not self._is_open(reply):
-                        found[text] = reply
+                        by_text[text] = reply
                         self._by_other.add(text)
                         self.quotes[text] = reader.quotes.get(text, "")
-        return found
+        return by_text
 
     async def read(self, texts: Sequence[str]) -> dict[str, str | None]:
-        """The reply about each of some values; None if it is undecided."""
+        """The reply about each text; None if it is undecided."""
         if texts:
             self._asker.outputs.add(self._step.output)
-        found: dict[str, str | None] = {}
+        by_text: dict[str, str | None] = {}
         if self._cache is not None:
             kept = await self._cache.find(self._row_step.task, texts, self._document)
-            found.update(self._without_quotes(kept))
-        left = [text for text in texts if text not in found]
+            by_text.update(self._without_quotes(kept))
+        left = [text for text in texts if text not in by_text]
         batches, long = self._requests.batches(self._row_step, left)
         self._reserve(batches, len(long))
         calls: list[ItemsTask | str] = [*batches, *long]
         places = {text: i for i, text in enumerate(left)}
         calls.sort(key=lambda call: places[call if isinstance(call, str) else call.items[0]])
         n_sent = 0
-        while n_sent < len(calls) and (n := self._n_next(found, n_sent, len(calls))):
+        while n_sent < len(calls) and (n := self._n_next(by_text, n_sent, len(calls))):
             sent = calls[n_sent : n_sent + n]
             n_sent += n
             self._n_batches = sum(isinstance(each, ItemsTask) for each in sent)
             for replies in await gather(
                 [self._alone(each) if isinstance(each, str) else self._batch(each) for each in sent]
             ):
-                found.update(replies)
-        return found
+                by_text.update(replies)
+        return by_text
 
-    def _n_next(self, found: Mapping[str, str | None], n_sent: int, n_calls: int) -> int:
-        """The number of calls to send now: all, or as many as the rows that a LIMIT needs probably take."""
+    def _n_next(self, by_text: Mapping[str, str | None], n_sent: int, n_calls: int) -> int:
+        """The number of calls to send now: all, or the estimated number that a LIMIT still needs."""
         n_needed = self._row_step.n_needed
         if n_needed is None:
             return n_calls
         taken = self._row_step.taken
-        read = self._shown[: self._n_read(found)]
-        n_taken = sum(found.get(text) in taken for text in read if text)
+        read = self._shown[: self._n_read(by_text)]
+        n_taken = sum(by_text.get(text) in taken for text in read if text)
         if n_taken >= n_needed:
             return 0
         n_probable = (
@@ -653,16 +653,16 @@ class RowReader:
         )
         return min(n_probable, max(1, n_sent))
 
-    def _n_read(self, found: Mapping[str, str | None]) -> int:
+    def _n_read(self, by_text: Mapping[str, str | None]) -> int:
         """The number of rows before the first one that the model was not asked about."""
         unread = (
-            i for i, text in enumerate(self._shown) if text and text.strip() and text not in found
+            i for i, text in enumerate(self._shown) if text and text.strip() and text not in by_text
         )
         return next(unread, len(self._shown))
 
-    def _read_rows(self, found: Mapping[str, str | None]) -> Rows:
-        """The rows that the model was asked about, with a note if a LIMIT needed no more."""
-        rows, n = self._row_step.rows, self._n_read(found)
+    def _read_rows(self, by_text: Mapping[str, str | None]) -> Rows:
+        """The rows that were read, with a note if a LIMIT needed no more."""
+        rows, n = self._row_step.rows, self._n_read(by_text)
         if n == len(rows):
             return rows
         self._shown = self._shown[:n]
@@ -693,10 +693,10 @@ class RowReader:
 
     async def _batch(self, task: ItemsTask) -> dict[str, str | None]:
         """The replies about the items of one batch."""
-        found: dict[str, str | None] = dict.fromkeys(task.items)
+        by_text: dict[str, str | None] = dict.fromkeys(task.items)
         if self._cache is not None:
-            found.update(self._without_quotes(self._cache.of_batch(task)))
-        missing = tuple(text for text, value in found.items() if value is None)
+            by_text.update(self._without_quotes(self._cache.of_batch(task)))
+        missing = tuple(text for text, value in by_text.items() if value is None)
         idle, round, why, is_free = 0, 0, "", False
         while missing and idle <= self._limits.max_reasks and round < MAX_ROUNDS:
             asked = replace(task, items=missing, round=round, why=why)
@@ -712,16 +712,16 @@ class RowReader:
                 for text, value in zip(missing, replies.values, strict=True)
                 if value is not None
             }
-            found.update(read)
+            by_text.update(read)
             missing = tuple(text for text in missing if text not in read)
             idle += not read
             round += 1
         self._why = why if missing else self._why
         self._n_batches -= 1
-        return found
+        return by_text
 
     async def _replies_to(self, task: ItemsTask, *, is_free: bool = False) -> items.ItemReplies:
-        """Send one request, `is_free` of a constraint; the reply to each item, None for a missing one."""
+        """Send one request, without a constraint if `is_free`; the reply to an item is None if it is missing."""
         n, kind, labels = len(task.items), task.kind, task.labels
         fallback = self._asker.fallback
         max_text = fallback.max_text
@@ -779,7 +779,7 @@ class RowReader:
         return replace(replies, values=values)
 
     def _without_quotes(self, kept: Mapping[str, str]) -> dict[str, str]:
-        """Kept replies by text; their quotes are noted."""
+        """Split cached replies into replies by text and their quotes, which are recorded."""
         replies = {}
         for text, reply in kept.items():
             replies[text], _, quote = reply.partition(_QUOTE)
@@ -801,7 +801,7 @@ class RowReader:
         return {text: self._value(read.reply)}
 
     def _value(self, reply: Reply) -> str | None:
-        """The reply to a text that was read on its own, in the form of a reply to an item."""
+        """Convert the reply about a text that was read alone to the form of a reply about an item."""
         task = self._row_step.task
         if reply.state == "undecided":
             return None
@@ -815,7 +815,7 @@ class RowReader:
         return items.read_items(json.dumps({"1": value}), 1, task.kind, task.labels).values[0]
 
     async def _pick(self) -> dict[str, str | None]:
-        """The positions of the best values: groups are reduced to their best values until one group is left."""
+        """Rank the best texts by a tournament: the best of each group go on until one group is left. Returns the rank of each text."""
         k = self._row_step.task.n_picks
         size = max(self._limits.items_per_call, k + 1)  # a group of k values would not shrink
         left, undecided = self._texts, set[str]()
@@ -854,7 +854,7 @@ class RowReader:
         return {**dict.fromkeys(self._texts, ""), **unsure, **places}
 
     async def _picked(self, group: list[str], k: int, *, is_last: bool) -> list[str] | None:
-        """The k best of a group, best first, of the last one with quotes; None if the replies are unclear."""
+        """The k best texts of a group, best first; None if the replies are unclear. Only the last group is asked for quotes."""
         task = self._row_step.task
         task = replace(task, items=tuple(group), n_picks=k, is_quoted=task.is_quoted and is_last)
         why = ""

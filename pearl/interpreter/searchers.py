@@ -15,7 +15,7 @@ def new_searcher(
     embeddings_url: str | None = None,
     progress: EmbeddingProgress | None = None,
 ) -> Searcher:
-    """The searcher of a run, or of a command."""
+    """Create the searcher of a run or a command."""
     embedder: Embedder | None = None
     if embeddings is not None:
         from pearl.llm.embedders import embedder_beside  # imported on use: most runs have none

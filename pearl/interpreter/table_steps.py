@@ -35,8 +35,8 @@ LINE = "line"  # The name of the value of a result line with several cells
 def tables_in(given: Value | SearchedDocument) -> tuple[lookup.FoundTable, ...]:
     """The tables of a document, or the rows of an earlier step as one table."""
     if isinstance(given, SearchedDocument):
-        found = lookup.tables_of_document(given.document)
-        return tuple(replace(each, rows=each.rows.moved(given.start)) for each in found)
+        tables = lookup.tables_of_document(given.document)
+        return tuple(replace(each, rows=each.rows.moved(given.start)) for each in tables)
     return lookup.tables_of_rows(as_rows(given))
 
 
@@ -48,10 +48,10 @@ class TableQuestion:
         output: str,
         action: Action,
         question: str,
-        found: lookup.FoundTable,
+        table: lookup.FoundTable,
         limits: ContextLimits,
     ) -> None:
-        self.found = found
+        self.table = table
         self.question = question
         self._limits = limits
         self._spent = 0
@@ -61,7 +61,7 @@ class TableQuestion:
     @cached_property
     def hint_tokens(self) -> int:
         """Tokens of the JSON hint, if it is sent, and a margin."""
-        form = self.found.lookup.constraint.json_form
+        form = self.table.lookup.constraint.json_form
         return PROMPT_MARGIN + (self._limits.counter.count(form.hint) if form else 0)
 
     def _fits(self, prompt: str, spent: int = 0) -> bool:
@@ -71,7 +71,7 @@ class TableQuestion:
 
     def _fitting(self) -> str:
         for like, unlike, examples in _SIZES:
-            prompt = self.found.lookup.prompt(
+            prompt = self.table.lookup.prompt(
                 self.question, n_like=like, n_unlike=unlike, n_examples=examples
             )
             if self._fits(prompt):
@@ -82,7 +82,7 @@ class TableQuestion:
         )
 
     def request(self, turns: Sequence[lookup.Turn]) -> Request | None:
-        """The request of a conversation; None if it does not fit."""
+        """The next request of a conversation; None if it does not fit the window or the budget."""
         messages = tuple(Message(role, inert(text)) for role, text in turns)
         request = Request(
             messages, replace(self._task, round=len(turns) // 2),
@@ -105,8 +105,8 @@ async def read_table(
     )
 
     def prepared() -> TableQuestion:
-        found = lookup.meant(question, tables_in(given))
-        return TableQuestion(step.output, action, question, found, limits)
+        table = lookup.meant(question, tables_in(given))
+        return TableQuestion(step.output, action, question, table, limits)
 
     usages: list[Usage] = []
 
@@ -115,24 +115,24 @@ async def read_table(
         if request is None:
             return None
         purpose: Purpose = "step" if len(turns) == 1 else "again"
-        completion = await asker.ask(step, purpose, request, asked.found.lookup.constraint, _flaw)
+        completion = await asker.ask(step, purpose, request, asked.table.lookup.constraint, _flaw)
         usages.append(completion.usage)
         return completion.text
 
     try:
         asked = await off_loop(length, prepared)
-        answer = await lookup.look_up(question, asked.found.lookup, reply, prompt=asked.prompt)
+        answer = await lookup.look_up(question, asked.table.lookup, reply, prompt=asked.prompt)
     except (lookup.SeveralTablesError, lookup.UnansweredError) as error:
         result = void(step, action, str(error))
     else:
-        value = await asyncio.to_thread(_value, answer, asked.found)
-        heads = heads_of(asker.calls.document, asked.found.rows)
+        value = await asyncio.to_thread(_value, answer, asked.table)
+        heads = heads_of(asker.calls.document, asked.table.rows)
         result = replace(
-            computed(step, action, value), cited=_cited(answer, asked.found),
+            computed(step, action, value), cited=_cited(answer, asked.table),
             sources=Sources(heads=heads, is_by_row=True),
         )  # fmt: skip
         event = LookedUp(
-            step=step.output, table=asked.found.label,
+            step=step.output, table=asked.table.label,
             query=answer.query.model_dump_json(exclude_defaults=True),
             n_lines=answer.n_lines, n_undecided=len(answer.undecided), n_repairs=answer.n_repairs,
         )  # fmt: skip
@@ -152,11 +152,11 @@ def _flaw(text: str) -> str | None:
     return None
 
 
-def _value(answer: Answer, found: lookup.FoundTable) -> Value:
-    """The lines of an answer as rows; one figure as a number with the rows behind it."""
-    rows = (*found.rows.rows, *found.rows.totals)
+def _value(answer: Answer, table: lookup.FoundTable) -> Value:
+    """Convert the lines of an answer to rows; a single figure becomes a number with its source rows."""
+    rows = (*table.rows.rows, *table.rows.totals)
     doubtful = (*(rows[i] for i in answer.undecided), *answer.doubtful)
-    result = Rows((), doubtful=doubtful, notes=_notes(answer, found), columns=answer.columns)
+    result = Rows((), doubtful=doubtful, notes=_notes(answer, table), columns=answer.columns)
     is_figures = bool(answer.query.aggregate)
     if is_figures and len(answer.columns) == 1:
         ((cell,), numbers) = answer.lines[0].cells, answer.lines[0].rows
@@ -168,19 +168,22 @@ def _value(answer: Answer, found: lookup.FoundTable) -> Value:
         return replace(figure, stated=answer.stated) if is_of else figure
     lines = []
     for line in answer.lines:
-        shown = dict(zip(answer.columns, line.cells, strict=True))
-        if len(shown) == 1:
+        cells_by_name = dict(zip(answer.columns, line.cells, strict=True))
+        if len(cells_by_name) == 1:
             (cell,), (unit,) = line.cells, answer.units
             value = _with_unit(cell, unit) if cell and unit else cell
         else:
-            cells = ((name, "undecided" if cell is None else cell) for name, cell in shown.items())
+            cells = (
+                (name, "undecided" if cell is None else cell)
+                for name, cell in cells_by_name.items()
+            )
             value = "; ".join(f"{name}: {cell}" for name, cell in cells)
         if len(line.rows) == 1 and not is_figures:
             row = rows[line.rows[0]]
-            lines.append(row.with_fields(shown).valued(value))
+            lines.append(row.with_fields(cells_by_name).valued(value))
         else:
             members = tuple(rows[i] for i in line.rows)
-            lines.append(Row(value, shown, text=value or "", members=members))
+            lines.append(Row(value, cells_by_name, text=value or "", members=members))
     column = answer.columns[0] if len(answer.columns) == 1 else LINE
     columns = answer.columns if len(answer.columns) > 1 else ()
     return replace(result, rows=tuple(lines), column=column, columns=columns)
@@ -204,26 +207,26 @@ def _figure(cell: str, unit: str, behind: Rows) -> Scalar:
         return Scalar(cell, behind)
 
 
-def _notes(answer: Answer, found: lookup.FoundTable) -> tuple[str, ...]:
+def _notes(answer: Answer, table: lookup.FoundTable) -> tuple[str, ...]:
     """The notes on an answer."""
-    notes = [*found.rows.notes, f"query of the table: {answer.query.words}"]
+    notes = [*table.rows.notes, f"query of the table: {answer.query.words}"]
     if answer.n_lines > len(answer.lines):
         notes.append(f"{len(answer.lines):,} of {answer.n_lines:,} lines, as the query limits them")
     return tuple(dict.fromkeys((*notes, *answer.notes)))
 
 
-def _cited(answer: Answer, found: lookup.FoundTable) -> Cited:
+def _cited(answer: Answer, table: lookup.FoundTable) -> Cited:
     query = answer.query
     used = [*query.select, *(one.column for one in conditions(query.where))]
     used += [one.column for one in query.aggregate if one.column]
     named = [*answer.columns, *query.group, *(name for one in used for name in columns_in(one))]
-    names = set(found.rows.names)
+    names = set(table.rows.names)
     parts = {name: DATE_PART.fullmatch(name) for name in named if name not in names}
     own = (part["name"] if (part := parts.get(name)) else name for name in named)
     columns = tuple(dict.fromkeys(name for name in own if name in names))
     places = {
         row.spans[0].start: number
-        for row, number in zip((*found.rows, *found.rows.totals), found.numbers, strict=True)
+        for row, number in zip((*table.rows, *table.rows.totals), table.numbers, strict=True)
         if row.spans
     }
     return Cited(places, columns)
@@ -249,15 +252,15 @@ def query_costs(
         n_rows = max(len(table.rows) for table in tables)
         if question is not None:
             try:
-                found = lookup.meant(question, tables)
+                table = lookup.meant(question, tables)
             except lookup.SeveralTablesError:  # no request is sent
                 return StepCosts(), 0
-            asked = TableQuestion(output, action, question, found, limits)
+            asked = TableQuestion(output, action, question, table, limits)
             first, hint = Range(*counter.bounds_with(asked.prompt, "")), asked.hint_tokens
     n_calls = lookup.MAX_REPAIRS + 1
     # Each repair adds the reply and its flaw to the prompt.
-    said = counter.at_most("é" * (2 * lookup.MAX_FLAW + FRAME_CHARACTERS))
-    added = counter.most(limits.reply_tokens) + said
+    flaws = counter.at_most("é" * (2 * lookup.MAX_FLAW + FRAME_CHARACTERS))
+    added = counter.most(limits.reply_tokens) + flaws
     prompts = [
         Range(first.least, first.upper + hint + i * added).up_to(cap) for i in range(n_calls)
     ]

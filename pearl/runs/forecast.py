@@ -1,4 +1,4 @@
-"""Tasks → estimated calls, tokens and cost, from the prompts of a run and empty and longest replies; without retries."""
+"""Tasks → bounds of calls, tokens and cost: the prompts of a run are counted, replies are empty or as long as they may be; retries are left out."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class StepForecast(StepCosts):
         return None if self.price is None else self.cost_usd(self.price)
 
     def cost_usd(self, price: Price) -> Range:
-        """US dollars: the least if every prompt is cached, the most if all is written and nothing is batched."""
-        read, said = self.input_tokens, self.output_tokens
+        """US dollars: at least the cost if every prompt is cached, at most if all is written to the cache and nothing is batched."""
+        inputs, outputs = self.input_tokens, self.output_tokens
 
         def readings(n_input: int, n_output: int, n_cached: int = 0) -> list[float]:
             n_most = n_input - n_cached
@@ -79,10 +79,10 @@ class StepForecast(StepCosts):
                 for is_long in {False, price.is_long(self.longest)}
             ]
 
-        least = min(readings(int(read.least), int(said.least), int(read.least)))
+        least = min(readings(int(inputs.least), int(outputs.least), int(inputs.least)))
         most: float | None = None
-        if read.most is not None and said.most is not None:
-            most = max(readings(ceil(read.most), ceil(said.most)))
+        if inputs.most is not None and outputs.most is not None:
+            most = max(readings(ceil(inputs.most), ceil(outputs.most)))
         return Range(least * self.share, most)
 
     def to_dict(self, usd: Range | None) -> dict[str, Any]:
@@ -252,7 +252,7 @@ class Forecaster:
                     named.marked_tokens += own.input_tokens.upper if is_again and not suffix else 0
 
     def _is_new(self, key: bytes) -> bool:
-        """Whether a key is seen for the first time; the oldest keys are forgotten."""
+        """Whether a key is new; the oldest keys are forgotten."""
         is_new = key not in self._seen
         self._seen.setdefault(key, None)
         self._seen.move_to_end(key)
@@ -269,7 +269,7 @@ class Forecaster:
         return StepForecast(name=name, model=model, price=price, share=share, may_write=may_write)
 
     def _named(self, name: str, role: Role | None) -> StepForecast:
-        """The row of a step; without a role, of all models together."""
+        """The row of a step by the model of a role; without a role, by all models together."""
         model = self._pearl.clients[role].name if role and self._prices else ""
         price = self._prices.get(model, self._price) if model or not self._prices else None
         if name not in self._steps and len(self._steps) >= MAX_STEPS_SHOWN:
@@ -280,12 +280,12 @@ class Forecaster:
         """Add the estimate of planning; equal questions are planned once."""
         pearl = self._pearl
         asked = one_line(question)
-        shown = pearl.material.actions_for(kind, has_sources=bool(sources))
+        actions = pearl.material.actions_for(kind, has_sources=bool(sources))
         material = pearl.planner.shown(asked, kind=kind, sources=sources)
-        told = pearl.planner.told(sources)
-        messages = plan_messages(asked, material, told, kind)
+        descriptions = pearl.planner.told(sources)
+        messages = plan_messages(asked, material, descriptions, kind)
         self._n_unplanned += 1
-        if not self._is_new(digest(["question", question, kind, told])):
+        if not self._is_new(digest(["question", question, kind, descriptions])):
             return
         # Under a grammar, new actions and steps are two replies.
         planner = pearl.clients["planner"]
@@ -294,7 +294,7 @@ class Forecaster:
         first = pearl.limits.counter.count("\n\n".join(message.content for message in messages))
         most = n_phases * (1 + pearl.planner.settings.max_repairs)
         limits = pearl.limits_of("planner")
-        task = PlanTask(question, shown)
+        task = PlanTask(question, actions)
         reply_tokens = reply_limit(
             task, limits.window, limits.max_output_tokens,
             max_steps=pearl.planner.settings.max_steps,

@@ -190,15 +190,6 @@ def test_a_count_says_of_what_it_is() -> None:
     assert count(kept).text.split()[0] == "2"  # not of six
 
 
-def test_a_count_of_cells_says_how_many_are_empty() -> None:
-    table = Document("id,age\n1,61\n2,\n3,70\n4,20\n", "t.csv")
-    plan = """1. rows = SPLIT(CTX, "record") : Rows
-2. old = WHERE(rows, "age", "at least", "60") : Old
-3. n = COUNT(old) : How many"""
-    answer = asyncio.run(Pearl().execute(plan, table))
-    assert answer.text == "2 of the 3 rows that state their age; 1 does not state it"
-
-
 @pytest.mark.parametrize(
     ("reply", "text"),
     [
@@ -211,16 +202,6 @@ def test_a_composed_count_says_of_what_it_is(reply: str, text: str) -> None:
     plan = f'{REPORTS}4. all = COUNT(reports) : All\n5. answer = ANSWER("How many are older than 60?", n, all) : Answer'
     answer = count(plan, reply)
     assert (answer.text, answer.status) == (f"{text}\n\nAll: 8", "answered")
-
-
-def test_what_is_not_stated_may_change_a_comparison() -> None:
-    young = """4. young = FILTER(reports, "at most 60") : The young ones
-5. m = COUNT(young) : At most 60
-6. more = RELATION(n, m) : More or less
-"""
-    answer = count(REPORTS + young)
-    assert (answer.value, answer.status) == ("more", "degraded")
-    assert "'more': compared are 4 to 6 of 8 and 2 to 4 of 8" in answer.why
 
 
 COLOURS = """1. cars = SPLIT(CTX, "record") : Rows
@@ -254,21 +235,6 @@ def test_groups_and_shares_say_of_what_they_are(
     assert answer.text == text
     assert answer.status == ("degraded" if why else "answered")
     assert why in answer.why
-
-
-def test_values_that_are_not_stated_are_in_no_group() -> None:
-    plan = """1. files = SPLIT(CTX, "document") : Rows
-2. laws = MAP(files, "the law") : Law of each
-3. groups = GROUP(laws, "laws") : Files of each
-4. most = NTH(groups, "count", 1) : The most frequent"""
-    names = ["Bavaria", "Bavaria", "Bavaria", "Ohio", ""]
-    document = join([Document(f"File {i}. {name}", f"{i}.txt") for i, name in enumerate(names)])
-
-    def reply(request: Request) -> str:
-        return item_lines(request, lambda item: item.partition(". ")[2].strip() or "not stated")
-
-    answer = asyncio.run(Pearl(Reading(reply)).execute(plan, document))
-    assert answer.text == "Bavaria: 3 of the 4 files that state their laws; 1 does not state it"
 
 
 def test_what_is_undecided_in_other_cells_leaves_a_count_as_it_is() -> None:
@@ -311,13 +277,13 @@ def test_rows_of_any_name_are_each_named_or_counted(kind: str, composed: bool) -
     assert len(answer.row_evidence) == len(names)
 
 
-def test_ten_thousand_rows_of_one_name_are_counted() -> None:
-    table = Document("name,age\n" + "Ann,60\n" * 10_000, "t.csv")
+def test_thousands_of_rows_of_one_name_are_counted() -> None:
+    table = Document("name,age\n" + "Ann,60\n" * 2_000, "t.csv")
     plan = """1. rows = SPLIT(CTX, "record") : Split
 2. kept = WHERE(rows, "age", "at least", 60) : Old
 3. n = COUNT(rows) : All
 4. answer = ANSWER("Who is old?", kept, n) : Answer"""
     answer = ask(plan, table, "Some are old [1].")
-    assert "\n\nOld: 10,000 rows" in answer.text
-    assert len({*answer.parts[0].value}) == len(answer.row_evidence) == 10_000
-    assert answer.parts[0].value[-1] == "Ann, row 10000"
+    assert "\n\nOld: 2,000 rows" in answer.text
+    assert len({*answer.parts[0].value}) == len(answer.row_evidence) == 2_000
+    assert answer.parts[0].value[-1] == "Ann, row 2000"

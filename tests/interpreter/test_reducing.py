@@ -262,6 +262,15 @@ def test_a_reduced_text_is_of_the_document_for_later_prompts() -> None:
     )
 
 
+def test_a_reply_beside_rows_of_the_document_is_the_text_of_a_model() -> None:
+    plan = """1. said = FIND(CTX, "what is said") : It
+2. rows = SPLIT(CTX, "line") : Rows
+3. both = CONCAT(said, rows) : Both
+4. last = FIND(both, "more") : Find"""
+    verdict = flows(build_graph(Pearl(Scripted(Reader())).compile(plan)))["verdict"]
+    assert verdict == "text crosses: step 3 -> step 4 (Text)"
+
+
 def test_a_budget_that_the_rows_exceed_is_an_error_before_any_request() -> None:
     model = Reader()
     with pytest.raises(ExecutionError, match=r"requests about rows may need [0-9,]+ tokens"):

@@ -139,13 +139,6 @@ def test_names_that_contradict_each_other_and_undecided_ones_stay_apart_and_are_
         assert (names(answer), answer.status) == (["Ann Lee", "A. Lee"], "degraded")
 
 
-@pytest.mark.parametrize(
-    ("firms", "n"), [(["n/a", "-"], 0), (["Ann"], 1), (["Ann", "ANN", " Ann."], 1)]
-)
-def test_fewer_than_two_names_are_no_request(firms: list[str], n: int) -> None:
-    assert run(orders(*firms), never).value == n
-
-
 def test_the_embedded_model_merges_by_spelling_only_and_says_so() -> None:
     async def main() -> Answer:
         async with Pearl(ExtractiveModel()) as pearl:
@@ -267,14 +260,14 @@ def test_an_honest_judge_finds_the_names_of_a_corpus_and_rules_alone_merge_nothi
         assert len(merged) > least * len(together)
 
 
-def test_twenty_thousand_names_are_compared_in_bounded_pairs() -> None:
-    of = list(corpus(9_000, 5))[:20_000]
-    assert len(of) == 20_000
+def test_thousands_of_names_are_compared_in_bounded_pairs() -> None:
+    of = list(corpus(2_500, 5))[:5_000]
+    assert len(of) == 5_000
     began = time.process_time()
     resolution = Resolution(Rows(tuple(Row(name, {"Name": name}, (), name) for name in of)), "Name")
     found = resolution.collect(resolution.pairs, ["different"] * len(resolution.pairs), "n")
-    assert time.process_time() - began < 30  # some seconds; with a quadratic step, an hour
-    assert len(found) == 20_000
+    assert time.process_time() - began < 30  # a second; with a quadratic step, minutes
+    assert len(found) == 5_000
     n_partners = Counter(
         line for pair in resolution.pairs for line in (pair.value or "").split("\n")
     )

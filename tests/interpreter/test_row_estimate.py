@@ -45,7 +45,10 @@ class Plans:
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
-        self.steps = ['1. v1 = SPLIT(CTX, "entry") : Rows']
+        self.steps = [
+            '1. v1 = SPLIT(CTX, "entry") : Rows',
+            '2. said = FIND_PLACE(CTX, "who speaks") : Somebody',
+        ]
         self.rows = ["v1"]
         self.counted: list[str] = []
         self.labelled: list[str] = []
@@ -90,6 +93,11 @@ class Plans:
             (f"SUMMARIZE({one})", "other"),
             (f'FIND({one}, "what is said of it")', "other"),
             (f"EACH_SUMMARIZE({one})", "rows"),
+            (f"PAIRS({one}, {two})", "pairs"),
+            (
+                f'WHERE({one}, "User", "{draw.choice(("is", "contains", "at least", "in"))}", said)',
+                "rows",
+            ),
         ]
         if self.labelled:
             label = draw.choice(self.labelled)
@@ -197,7 +205,7 @@ def compare(seed: int) -> str:
 
 @pytest.mark.parametrize("block", range(4))
 def test_a_random_plan_takes_what_its_forecast_says(block: int) -> None:
-    came = Tally(compare(seed) for seed in range(block * 15, block * 15 + 15))
+    came = Tally(compare(seed) for seed in range(block * 10, block * 10 + 10))
     assert came["done"] > came["failed"]
 
 
@@ -223,34 +231,6 @@ def test_calls_are_exact_where_the_model_is_held_to_a_grammar(
     assert found.total.calls.to_dict() == {"least": -(-n // 32), "most": -(-n // 32)}
     asyncio.run(this.execute(plan, document))
     assert len(model.requests) == -(-n // 32)
-    within(found, model, is_whole=True)
-
-
-@pytest.mark.parametrize("call", ["UNION(few, many)", "PAIRS(few, many)"])
-def test_rows_made_of_rows_are_as_many_as_they_can_be(call: str) -> None:
-    document = Document(
-        "\n".join(f"User: {i % 9} || Item: {f'thing {i} ' * 60}" for i in range(18))
-    )
-    plan = f"""\
-1. rows = SPLIT(CTX, "record") : Rows
-2. low = WHERE(rows, "User", "at most", "3") : Some
-3. high = WHERE(rows, "User", "at least", "4") : The others
-4. few = FILTER(low, "it is a fruit") : Those
-5. many = FILTER(high, "it is a fruit") : Those
-6. made = {call} : Both
-7. label = CLASSIFY(made, ["fruit", "root", "something else"], "its kind") : Labels"""
-
-    def say(request: Request) -> str:
-        assert isinstance(request.task, ItemsTask)
-        value = "yes" if request.task.kind == "yes_no" else "fruit"
-        return item_lines(request, lambda item: value)
-
-    model = Held(say)
-    this = Pearl(model, items_per_call=3)
-    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
-    asyncio.run(this.execute(plan, document))
-    n = 18 if call.startswith("UNION") else 8 * 10
-    assert sent(model)["label"][0] == -(-n // 3)
     within(found, model, is_whole=True)
 
 
@@ -286,29 +266,3 @@ def test_what_cannot_run_is_told_before_any_call() -> None:
         with pytest.raises(PearlError):
             asyncio.run(this.execute(plan, document))
     assert not model.requests
-
-
-@pytest.mark.parametrize("op", ["is", "contains", "at least", "in"])
-def test_rows_selected_by_what_a_model_says_may_be_any(op: str) -> None:
-    """A placeholder is not compared with the rows, and no number is read from it."""
-    document = Document("\n".join(f"User: {i % 3} || Item: {i}" for i in range(100)))
-    plan = f"""\
-1. rows = SPLIT(CTX, "record") : Rows
-2. fruits = FILTER(rows, "it is a fruit") : Those
-3. user = FIND_PLACE(CTX, "who speaks") : Somebody
-4. own = WHERE(fruits, "User", "{op}", user) : Theirs
-5. label = CLASSIFY(own, ["fruit", "root"], "its kind") : Labels"""
-
-    def say(request: Request) -> str:
-        task = request.task
-        if not isinstance(task, ItemsTask):
-            return "0"
-        value = "yes" if task.kind == "yes_no" else "fruit"
-        return item_lines(request, lambda item: value)
-
-    model = Scripted(say)
-    this = Pearl(model)
-    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
-    asyncio.run(this.execute(plan, document))
-    assert sent(model)["label"][0] == (4 if op == "at least" else 2)
-    within(found, model, is_whole=True)

@@ -123,16 +123,6 @@ def test_twenty_rows_with_their_passages_fit_a_composed_answer() -> None:
     assert (answer.status, answer.notes) == ("answered", ())
 
 
-def test_a_row_costs_a_few_tokens_more_and_no_call() -> None:
-    texts = []
-    for n in (200, 0):
-        reader = model("yes")
-        asyncio.run(Pearl(reader, row_quotes=n).execute(f"{SPLIT}2. kept = {FORMS['filter'][0]} : Kept", FILES))  # fmt: skip
-        (request,) = asked_of_rows(reader)
-        texts.append(estimate(reader._reply(request)))
-    assert texts[0] - texts[1] <= 14 * len(LAWS)
-
-
 @pytest.mark.parametrize(
     ("quote", "status"),
     [

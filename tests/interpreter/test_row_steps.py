@@ -12,11 +12,9 @@ from collections.abc import Callable
 import pytest
 
 from pearl import Document, Pearl
-from pearl.documents.rows import Row, Rows
 from pearl.documents.table import markdown
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
-from pearl.interpreter.results import rows_undecided
 from pearl.interpreter.row_steps import MAX_ROUNDS
 from pearl.llm import Completion, Constrains, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
@@ -74,37 +72,11 @@ def kind(text: str) -> str:
     return LABELS[text.split()[0]]
 
 
-def test_a_question_of_counting_is_answered_exactly() -> None:
-    oracle = Oracle(kind)
-    answer = run(COUNTING, entries(100), oracle)
-    assert answer.text == "other"
-    assert answer.status == "answered"
-    assert [len(batch) for batch in oracle.asked] == [32, 32, 32, 4]
-    step = answer.steps[2]
-    assert (step.context, step.n_calls) == ("rows", 4)
-
-
 def test_what_is_left_out_is_asked_again_on_its_own() -> None:
     oracle = Oracle(kind, n_dropped=1)
     answer = run(COUNTING, entries(64), oracle)
     assert answer.status == "answered"
     assert sorted(map(len, oracle.asked)) == [1, 1, 32, 32]
-
-
-@pytest.mark.parametrize("select", ["FIRST", "LAST", "MIN", "MAX"])
-def test_an_entry_of_rows_that_are_all_undecided_is_not_nothing(select: str) -> None:
-    plan = f"""\
-1. entries = SPLIT(CTX, "entry") : One row for each entry
-2. fruits = FILTER(entries, "it is a fruit") : Those
-3. users = FIELD(fruits, "User") : Whose they are
-4. ans = {select}(users) : One of them"""
-    answer = run(plan, entries(20), Oracle(lambda text: None))
-    assert answer.status == "undecided"
-    assert "20 of 20 rows are undecided" in answer.why
-    assert answer.text == "(20 undecided)"
-    assert any(note.startswith("fruits: 20 undecided: ") for note in answer.notes)
-    nothing = run(plan, entries(20), Oracle(lambda text: "no"))
-    assert (nothing.status, nothing.text) == ("nothing_found", "Nothing found.")
 
 
 class Failing(Reading):
@@ -162,26 +134,6 @@ def test_a_server_that_fails_is_no_undecided_row() -> None:
 
     with pytest.raises(ExecutionError, match="no such model"):
         asyncio.run(Pearl(Failing(oracle, why)).execute(COUNTING, entries(40)))
-
-
-def test_what_stays_unread_is_undecided_and_shown() -> None:
-    plan = """\
-1. entries = SPLIT(CTX, "entry") : One row for each entry
-2. fruits = FILTER(entries, "it is a fruit") : Those
-3. ans = COUNT(fruits) : How many"""
-
-    def say(text: str) -> str | None:
-        return (
-            None if "egg" in text else "yes" if kind(text.split("Item: ")[1]) == "fruit" else "no"
-        )
-
-    answer = run(plan, entries(20), Oracle(say))
-    assert answer.text == "8 (4 undecided)"
-    assert answer.status == "undecided"
-    assert "4 of 20 rows are undecided" in answer.why
-    assert sum(not row.is_decided for row in answer.row_evidence) == 4
-    with pytest.raises(ExecutionError, match="4 of 20 rows are undecided"):
-        run(plan, entries(20), Oracle(say), strict_items=True)
 
 
 AGES = """\
@@ -555,18 +507,6 @@ def test_the_headings_of_joined_files_are_no_part_that_was_not_read(unit: str) -
     assert 0.4 < (answer.steps[2].coverage or 0) < 0.6
 
 
-def test_notes_stand_beside_the_answer() -> None:
-    plan = """\
-1. rows = SPLIT(CTX, "record") : One row each
-2. late = WHERE(rows, "Date", "after", "2023-01-01") : Those
-3. ans = COUNT(late) : How many"""
-    document = Document("Date: 03/02/2023 || A: x\nDate: 04/05/2022 || A: y")
-    answer = run(plan, document, Oracle(lambda text: None))
-    assert (answer.text, answer.status) == ("1", "answered")
-    assert "are read month first" in answer.notes[0]
-    assert answer.to_dict()["notes"] == list(answer.notes)
-
-
 @pytest.mark.parametrize(
     ("labels", "is_data"),
     [('["fruit", "root"]', False), ("said", True), ('["fruit", said]', True)],
@@ -587,34 +527,3 @@ def test_labels_are_data_where_a_model_said_them(labels: str, is_data: bool) -> 
     assert answer.text.endswith("- apple: fruit")
     (task,) = (r.task for r in model.requests if isinstance(r.task, ItemsTask))
     assert ("LABELS" in task.inputs) == is_data
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        'NTH(counts, "count", "0")',
-        'NTH(counts, "count", "1.5")',
-        'TOP(kept, "size", "-1")',
-        'LIMIT(counts, "two")',
-    ],
-)
-def test_a_number_that_cannot_be_is_told_before_any_call(call: str) -> None:
-    plan = f"""\
-1. rows = SPLIT(CTX, "line") : One row a line
-2. kept = FILTER(rows, "it is a fruit") : Those
-3. counts = GROUP(kept, "text") : How many of each
-4. ans = {call} : What is asked"""
-    oracle = Oracle(lambda text: "yes")
-    with pytest.raises(ExecutionError, match="step 'ans'"):
-        run(plan, entries(4), oracle)
-    assert not oracle.asked
-
-
-def test_a_reason_counts_the_undecided_rows() -> None:
-    sure, one, other = (
-        Row(value, text=text) for value, text in (("yes", "a"), (None, "b"), (None, "c"))
-    )
-    assert rows_undecided(Rows((sure, one))) == "1 row is undecided"
-    assert rows_undecided(Rows((sure, one)), 6) == "1 of 6 rows is undecided"
-    assert rows_undecided(Rows((sure, one, other)), 6) == "2 of 6 rows are undecided"
-    assert rows_undecided(Rows((sure,)), 6) == ""

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from pearl import Document, Pearl
-from pearl.documents.document import join
 from pearl.dsl.graph import build_graph
 from pearl.errors import ExecutionError
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
-from pearl.llm import Constrains, LookupTask, Request
+from pearl.llm import Constrains
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import LookedUp, ModelCalled, Trace
 
@@ -76,105 +75,6 @@ def test_the_rows_of_a_query_cite_file_row_and_cells() -> None:
     assert Trace.from_jsonl("", trace.to_jsonl()).to_jsonl() == trace.to_jsonl()
 
 
-def test_later_steps_go_on_from_the_rows_and_cite_the_same_cells() -> None:
-    plan = (
-        f'{PLAN}\n2. n = COUNT(found) : Count\n3. names = FIELD(found, "Services") : What they do'
-    )
-    answer, _ = run(plan, CLINICS, replying(TEL_AVIV))
-    assert answer.value == {"n": 2, "names": ["Ophthalmology; Cardiology", "Dermatology"]}
-    assert [row.number for row in answer.row_evidence] == [1, 2]
-    assert answer.row_evidence[0].steps == ("n", "names")
-
-
-def test_a_table_may_be_the_rows_of_an_earlier_step() -> None:
-    plan = """1. rows = SPLIT(CTX, "record") : Rows
-2. there = WHERE(rows, "City", "is not", "Haifa") : Elsewhere
-3. found = LOOKUP(there, "Who does ophthalmology?") : Ask"""
-    reply = query(select=["Clinic"], where=where("Services", "contains", "ophthalmology"))
-    answer, _ = run(plan, CLINICS, replying(reply))
-    (row,) = answer.row_evidence
-    assert row.fields["Clinic"] == "H&C"
-
-
-def test_one_figure_is_a_number_of_all_its_rows() -> None:
-    plan = """1. n = LOOKUP(CTX, "How many clinics are in Tel Aviv?") : Count them
-2. m = LOOKUP(CTX, "How many are in Haifa?") : And those
-3. more = RELATION(n, m) : Compare"""
-    replies = {
-        "n": query(where=where("City", "is", "Tel Aviv-Yafo"), aggregate={"function": "count"}),
-        "m": query(where=where("City", "is", "Haifa"), aggregate={"function": "count"}),
-    }
-
-    def reply(request: Request) -> str:
-        assert isinstance(request.task, LookupTask)
-        return replies[request.task.output]
-
-    answer, _ = run(plan, CLINICS, Scripted(reply))
-    assert [step.text for step in answer.steps] == ["2", "1", "more"]
-    assert {row.number for row in answer.row_evidence} == {1, 2, 3}
-
-
-def test_a_count_by_an_ordered_column_says_of_how_many_rows_that_state_it() -> None:
-    text = "Report,Ward,Age\n" + "".join(
-        f"R{i},{'south' if i % 2 else 'north'},{age}\n"
-        for i, age in enumerate([70, 81, 34, 66, 20, 69, "", "", ""])
-    )
-    old, south = where("Age", "at least", "65"), where("Ward", "is", "south")
-    replies = {
-        "all": query(where=old, aggregate={"function": "count"}),
-        "south": query(where={"all": [south, old]}, aggregate={"function": "count"}),
-        "wards": query(where=south, aggregate={"function": "count"}),
-        "young": query(where=where("Age", "before", "65"), aggregate={"function": "count"}),
-    }
-    plan = """1. all = LOOKUP(CTX, "How many are 65 or older?") : Count
-2. south = LOOKUP(CTX, "How many of the south?") : Count
-3. wards = LOOKUP(CTX, "How many reports of the south?") : Count
-4. young = LOOKUP(CTX, "How many are younger?") : Count
-5. more = RELATION(all, young) : Compare"""
-    for last in ("all", "south", "wards"):
-        single = f'1. {last} = LOOKUP(CTX, "How many?") : Count'
-        answer, _ = run(single, Document(text, "r.csv"), replying(replies[last]))
-        (part,) = answer.to_dict()["parts"]
-        said = part["value"], part.get("of"), part.get("not_stated")
-        assert said == {"all": (4, 6, 3), "south": (3, 3, 1), "wards": (4, None, None)}[last]
-        assert answer.text.startswith(f"{said[0]} of the {said[1]} that state their Age") == (
-            last != "wards"
-        )
-
-    def reply(request: Request) -> str:
-        assert isinstance(request.task, LookupTask)
-        return replies[request.task.output]
-
-    compared, _ = run(plan, Document(text, "r.csv"), Scripted(reply))
-    assert (compared.steps[-1].text, compared.status) == ("more", "degraded")
-    assert "4 to 7 of 9 and 2 to 5 of 9" in compared.why
-
-
-def test_a_figure_keeps_its_unit_and_a_cell_that_is_no_number_is_told() -> None:
-    reply = query(aggregate={"function": "sum", "column": "Fee"})
-    answer, _ = run('1. fees = LOOKUP(CTX, "All fees together?") : Sum', CLINICS, replying(reply))
-    assert (answer.status, answer.text) == ("undecided", "$295 (1 undecided)")
-    assert any("1 cell of Fee cannot be read" in note for note in answer.notes)
-
-
-def test_undecided_rows_stay_undecided() -> None:
-    reply = query(select=["Clinic"], where=where("Fee", "at least", "90"))
-    answer, _ = run('1. dear = LOOKUP(CTX, "Which fees are 90 or more?") : Ask', CLINICS, replying(reply))  # fmt: skip
-    assert answer.status == "undecided"
-    assert {row.number: row.is_decided for row in answer.row_evidence} == {
-        1: True,
-        3: True,
-        4: False,
-    }
-
-
-def test_groups_are_lines_of_their_rows() -> None:
-    reply = query(group=["City"], aggregate={"function": "count"}, sort={"by": "count", "descending": True})  # fmt: skip
-    answer, _ = run('1. per = LOOKUP(CTX, "How many in each city?") : Ask', CLINICS, replying(reply))  # fmt: skip
-    assert answer.text.split("\n")[2] == "| Tel Aviv-Yafo | 2 |"
-    assert [row.number for row in answer.row_evidence] == [1, 2, 3, 4]
-
-
 def test_a_reply_that_cannot_be_used_goes_back_and_is_counted() -> None:
     model = replying("Haifa, I think.", query(where=where("Town", "is", "Haifa")), TEL_AVIV)
     answer, trace = run(PLAN, CLINICS, model)
@@ -188,14 +88,6 @@ def test_a_reply_that_cannot_be_used_goes_back_and_is_counted() -> None:
     ]  # fmt: skip
 
 
-def test_without_a_query_the_step_is_undecided_after_four_replies() -> None:
-    model = Scripted(lambda request: "Haifa, I think.")
-    answer, _ = run(f"{PLAN}\n2. n = COUNT(found) : Count", CLINICS, model)
-    assert (answer.status, len(model.requests)) == ("undecided", 4)
-    assert "none of 4 replies was a query of this table" in answer.why
-    assert answer.steps[1].is_void
-
-
 def test_a_model_that_takes_a_constraint_is_held_to_the_form_of_a_query() -> None:
     model = Scripted(lambda request: TEL_AVIV)
     model.constrains = Constrains(frozenset({"grammar"}))
@@ -204,36 +96,6 @@ def test_a_model_that_takes_a_constraint_is_held_to_the_form_of_a_query() -> Non
     (request,) = model.requests
     assert request.constraint is not None
     assert '"\\"City\\""' in request.constraint.lark
-
-
-def test_no_table_is_an_error_before_any_call() -> None:
-    model = Scripted(lambda request: "x")
-    with pytest.raises(ExecutionError, match="the document has no table"):
-        run(PLAN, Document("Only prose, and no more than that."), model)
-    assert not model.requests
-
-
-def test_of_several_tables_the_one_with_the_words_of_the_question_is_asked() -> None:
-    text = "# Fees\n\n| Fee | Of |\n|---|---|\n| 9 | entry |\n| 5 | exit |\n\nAnd:\n\n| Town | Mayor |\n|---|---|\n| Lod | Gil |\n| Acre | Noa |\n"
-    document = Document(text, "report.md")
-    model = replying(query(select=["Mayor"], where=where("Town", "is", "Lod")))
-    answer, _ = run('1. a = LOOKUP(CTX, "Who is mayor of Lod?") : Ask', document, model)
-    (row,) = answer.row_evidence
-    assert (row.number, [cell.text for cell in row.cells]) == (1, ["Gil", "Lod"])
-    model = Scripted(lambda request: "x")
-    answer, _ = run('1. a = LOOKUP(CTX, "What is it?") : Ask', document, model)
-    assert answer.status == "undecided"
-    assert "2 tables fit the question equally" in answer.why
-    assert "(Fee, Of)" in answer.why
-    assert not model.requests
-
-
-def test_files_with_the_same_columns_are_one_table() -> None:
-    more = Document("Clinic,City,Services,Fee\nNew Clinic,Tel Aviv-Yafo,Imaging,$5\nX,Y,Z,$1\n", "b.csv")  # fmt: skip
-    answer, _ = run(PLAN, join([CLINICS, more]), replying(TEL_AVIV))
-    assert [(row.source, row.number) for row in answer.row_evidence] == [
-        ("clinics.csv", 1), ("clinics.csv", 2), ("b.csv", 1),
-    ]  # fmt: skip
 
 
 def test_a_cell_cannot_end_the_turn_of_its_prompt() -> None:
@@ -358,14 +220,6 @@ def test_what_a_query_gives_or_leaves_undecided(text: str, spec: dict[str, Any],
     answer, _ = run('1. a = LOOKUP(CTX, "What of it?") : Ask', Document(text, "t.csv"), model)
     assert answer.text == told
     assert answer.status == ("undecided" if "undecided" in told else "answered")
-
-
-def test_a_total_that_is_asked_for_cites_its_own_row() -> None:
-    model = replying(query(select="amount", where=where("city", "is", "Total")))
-    answer, _ = run(
-        '1. a = LOOKUP(CTX, "What is the total?") : Ask', Document(TOTAL, "t.csv"), model
-    )
-    assert [row.number for row in answer.row_evidence] == [4]
 
 
 @pytest.mark.parametrize(

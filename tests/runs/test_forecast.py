@@ -270,6 +270,19 @@ def test_plan_with_all_kinds_of_steps(seed: int, context: str, *, tables: bool) 
     check(found, model, is_whole=done is not None)
 
 
+@pytest.mark.parametrize("limit", [200, 300])
+def test_results_that_are_merged_level_by_level_stay_within_the_forecast(limit: int) -> None:
+    """Every reply is as long as it may be, so merging takes as many calls as it can."""
+    model = Scripted(lambda request: ENGLISH * (limit // 10))
+    this = pearl(model, window=1_500, max_output_tokens=limit, looks=0)
+    plan = 'New actions:\n- TELL(CTX, X) : Tell X\n\n1. a = TELL(CTX, "it all") : Tell'
+    found = forecast(this, [task(plan, story(300))])
+    assert run(this, plan, story(300))
+    merging = [r for r in model.requests if isinstance(r.task, ActionTask) and r.task.parts]
+    assert len(merging) > 2
+    check(found, model, is_whole=True)
+
+
 @pytest.mark.parametrize("verdict", ['{"verdicts": [{"id": 1, "verdict": "supported"}]}', "No."])
 @pytest.mark.parametrize(
     ("n", "limit", "n_sentences", "blanks", "n_checks"),
