@@ -1,4 +1,4 @@
-"""The requests of a step → the reply of the model: constrained, repeated, merged or truncated."""
+"""Ask a model for the result of a step: constrained, repeated once, merged over parts, or cut off."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ UNQUOTED = "the reply quotes no passage"
 
 
 def is_unproven(reply: Reply, wanted: ValueType) -> bool:
-    """Whether a reply has words of the model's own without a quote, as a refusal, a question or an error would."""
+    """Whether a reply is free text without any quote, as refusals, questions and errors are."""
     is_free = wanted is ValueType.TEXT or (wanted is ValueType.LIST and reply.is_formed)
     if not is_free or reply.state != "found" or reply.quotes:
         return False
@@ -44,7 +44,7 @@ def is_unproven(reply: Reply, wanted: ValueType) -> bool:
 
 
 def unstated_date(reply: Reply, task: ActionTask) -> str:
-    """Why a text or a list may have a date that the model has worked out; "" if its quotes or the step have all of them."""
+    """Why a text or list has a date that neither its quotes nor the step has; "" for none."""
     if not reply.quotes or task.gives not in (ValueType.TEXT, ValueType.LIST):
         return ""
     said = "\n".join(reply.value) if isinstance(reply.value, list) else str(reply.value)
@@ -114,7 +114,7 @@ CUT_SHORT = frozenset({"truncated", "repetition"})
 
 @dataclass(frozen=True, slots=True)
 class TextReply:
-    """The reply to a request and its repetitions (`n_levels` of merges), as read and as `said`; `truncated` says why it may be wrong."""
+    """The reply to a request and its repetitions, as read and as `said`; `truncated` says why it may be wrong."""
 
     reply: Reply
     said: str
@@ -130,7 +130,7 @@ class TextReply:
 
 
 def why_short(error: ModelError, text: str) -> str:
-    """The note on a reply if only its beginning is kept."""
+    """The note on a reply of which only the beginning is kept."""
     if error.kind == "truncated" and not error.reply:
         return "the reply is only reasoning, without an answer"
     what = "was cut off at its limit" if error.kind == "truncated" else "repeated itself"
@@ -139,7 +139,7 @@ def why_short(error: ModelError, text: str) -> str:
 
 
 def kept_text(text: str) -> str:
-    """The beginning of a cut-off text (of a loop, its first round), up to its last complete line or sentence; "" if none is complete."""
+    """The beginning of a cut-off text up to its last complete line or sentence; of a text that loops, the first round."""
     loop = loop_in(text)
     if loop is not None:
         at = text.find(loop)
@@ -206,7 +206,7 @@ class Asker:
         self, step: Step, task: ActionTask, pieces: Sequence[ActionTask],
         kept: Callable[[TextReply], Awaitable[TextReply]] | None = None,
     ) -> TextReply:  # fmt: skip
-        """Read every piece of a document and merge the results, in order, into one; `kept` is what of a reply is merged."""
+        """Read every piece of a document and merge the results, in order, into one; `kept` reduces a reply before it is merged."""
 
         async def read(purpose: Purpose, task: ActionTask, *, is_last: bool = False) -> TextReply:
             reply = await (self.read if is_last else self._ask_for)(step, purpose, task)
@@ -257,7 +257,7 @@ class Asker:
     async def _answered(
         self, step: Step, task: ActionTask, request: Request
     ) -> tuple[Request, Usage]:
-        """The request for the form of an answer that the model has first given in words."""
+        """Ask for an answer in words, and return the request for its form."""
         in_words = self.calls.in_words(task, request)
         try:
             said = await self.ask(step, "step", in_words, None, lambda text: None)

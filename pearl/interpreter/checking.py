@@ -1,4 +1,4 @@
-"""Claims with their passages → verdicts of a model on whether each passage says what its claim says."""
+"""Ask a model whether each passage says what its claim says."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from pearl.interpreter.results import Checks, StepResult
 from pearl.llm import CheckTask, Request, Usage
 from pearl.llm.concurrency import gather
 from pearl.llm.reply_limits import reply_limit
+from pearl.replies.common import json_objects
 from pearl.replies.items import form_flaw
-from pearl.replies.json_objects import json_objects
 from pearl.trace import Purpose
 
 Verdict = Literal["supported", "contradicted", "not stated", "not checked"]
@@ -56,7 +56,7 @@ MAX_ABOVE, MAX_HEAD = 20_000, 80
 
 
 class Claim(NamedTuple):
-    """A sentence, and the passage of the document that is to say the same, with its quotes marked."""
+    """A sentence, and the passage that should say the same, with its quotes marked."""
 
     text: str
     passage: str
@@ -76,7 +76,7 @@ class Checked:
 def passage_of(
     document: Document, evidence: Sequence[Evidence], beside: tuple[int, int] = (1, 1)
 ) -> str:
-    """Quotes, marked as `[[...]]` unless they are all of it, with their sentences, those `beside` them, heading and speaker; "" for none."""
+    """The passage that shows quotes to a checker: heading, speaker, the sentences around, and each quote marked as `[[...]]` unless it is the whole passage."""
     shown: list[tuple[Span, list[Span]]] = []
     for quote in sorted(dict.fromkeys(each.span for each in evidence), key=lambda s: s.start):
         around = sentences_around(document, quote, beside)
@@ -97,7 +97,7 @@ def passage_of(
 
 
 def _heads(document: Document, around: Span) -> list[tuple[int, int, str]]:
-    """Where sections and turns before a place begin and end, and the heading or the speaker of each."""
+    """The sections and turns around a place: start, end, and heading or speaker."""
     low = max(0, around.start - MAX_ABOVE) if len(document.text) > 2 * MAX_ABOVE else 0
     high = around.end + MAX_ABOVE if low else len(document.text)
     return [(low + a, low + b, text) for a, b, text in _heads_in(document.text[low:high])]
@@ -137,7 +137,7 @@ def _near(document: Document, quote: Span) -> list[Span]:
 
 
 def is_copy(text: str, document: Document, evidence: Sequence[Evidence]) -> bool:
-    """Whether every sentence of a text is a whole sentence of the document that a quote stands in; a part may say something else."""
+    """Whether every sentence of a text is a whole sentence of the document that has a quote; a part of a sentence may mean something else."""
     own = {
         _bare(document.text[s.start : s.end])
         for each in evidence
@@ -152,7 +152,7 @@ def _bare(sentence: str) -> str:
 
 
 def sentences_around(document: Document, quote: Span, beside: tuple[int, int]) -> Span:
-    """The span of a quote with the sentences that it stands in and their neighbours: headings divide the documents of a corpus."""
+    """The span of the sentences around a quote, with `beside[0]` sentences before and `beside[1]` after."""
     spans = _near(document, quote)
     inside = [i for i, s in enumerate(spans) if s.start < quote.end and s.end > quote.start]
     first, last = (inside[0], inside[-1]) if inside else (0, -1)
@@ -168,7 +168,7 @@ def sentences_around(document: Document, quote: Span, beside: tuple[int, int]) -
 async def check_claims(
     asker: Asker, claims: Sequence[Claim], *, step: Step, question: str = "", n_spent: int = 0
 ) -> Checked:
-    """Ask the checker of a run about claims that answer `question`; equal ones are asked once, those without a passage never."""
+    """Ask the checker about claims. Equal claims are asked once; a claim without a passage is "not stated"."""
     blank = {claim for claim in claims if not claim.passage.strip()}
     wanted = [claim for claim in dict.fromkeys(claims) if claim not in blank]
     found: dict[Claim, Verdict] = dict.fromkeys(blank, "not stated")
@@ -230,7 +230,7 @@ def frame_costs(limits: ContextLimits) -> tuple[int, int]:
 
 
 def with_checks(result: StepResult, checked: Checked, note: str = "") -> StepResult:
-    """A result with the calls of the checker, and whether it failed."""
+    """Add the calls of the checker to a result, and a flaw if they failed."""
     checks = Checks(checked.by, why=checked.why, is_off=not checked.by)
     return replace(
         result, checks=checks, notes=(*checks.notes, *filter(None, [note])),
@@ -252,7 +252,7 @@ def _request(checker: Asker, step: Step, claims: Sequence[Claim], question: str)
 async def _ask(
     step: Step, claims: Sequence[Claim], question: str, asker: Asker, checker: Asker
 ) -> Checked:
-    """The verdicts of one request, which is repeated once if its reply leaves a claim open."""
+    """Send one request; it is repeated once if its reply leaves a claim without a verdict."""
     request: Request | None = _request(checker, step, claims, question)
     constraint = check_constraint(len(claims))
     found: dict[int, Verdict] = {}
@@ -318,7 +318,7 @@ def read_verdicts(text: str, n: int) -> tuple[dict[int, Verdict], str]:
 
 @lru_cache(maxsize=MAX_CLAIMS)
 def check_constraint(n: int) -> Constraint:
-    """The language of the replies about `n` claims."""
+    """The constraint on replies about `n` claims."""
     entry = closed_object({
         "id": {"type": "integer", "enum": list(range(1, n + 1))},
         "verdict": {"type": "string", "enum": list(_OF_MODELS)},

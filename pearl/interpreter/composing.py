@@ -1,4 +1,4 @@
-"""Results of steps and their quotes → one answer, written by a model that does not see the document."""
+"""Compose one answer from results and their quotes, by a model that does not see the document."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ other, say what each of them says. Of a result that was not found, say so if the
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """What a number in a composed answer cites: a quote, or a `computed` result; `support` has the numbers that a sentence may have."""
+    """What a citation in a composed answer refers to: a quote or a `computed` result. A sentence that cites it may have the numbers in `support`."""
 
     output: str
     support: str
@@ -95,7 +95,7 @@ async def compose_answer(
     step: Step, action: Action, question: str, parts: Sequence[AnswerPart], rows: Mapping[str, Sequence[Named]],
     evidence: Sequence[Evidence], asker: Asker, computed: Collection[str] = (),
 ) -> StepResult:  # fmt: skip
-    """The result of the last step: sentences of a model, or the labelled parts if these are of no use, which degrades the answer."""
+    """The result of the last step: sentences of a model. If they cannot be used, the labelled parts, and the answer is degraded."""
     shown = [part for part in parts if part.is_decided or part.state == "nothing"]
     if len(shown) < 2 or not any(part.is_decided for part in parts):
         return composed_result(step, action, parts)
@@ -172,7 +172,7 @@ def _left_out(
     found: Sequence[Sentence], items: Sequence[_Item], parts: Sequence[AnswerPart], rows: Mapping[str, Sequence[Named]],
     fell: set[str],
 ) -> Iterator[tuple[str, tuple[int, ...]]]:  # fmt: skip
-    """A line with its quotes for each part, number and row of which no sentence speaks, unless the value is implied by one that `fell`."""
+    """Yield a line with quotes for each part, number or row that no sentence mentions; `fell` are outputs of dropped sentences."""
     found = [each for each in found if not each.text.endswith(GAP)]
     cited = [{items[n].output for n in sentence.rests_on} for sentence in found]
     said = normalise("\n".join(sentence.said for sentence in found))
@@ -212,7 +212,7 @@ def _left_out(
 
 
 def _with_files(sentence: Sentence, items: Sequence[_Item], values: Collection[str]) -> Sentence:
-    """A sentence with the files of the quotes that it cites and does not name, before its end; a computed value is of no file."""
+    """Insert the files of the cited quotes before the end of a sentence that does not name them; a computed value has no file."""
     cited = [items[n] for n in sentence.cites]
     is_computed = any(each.output in values or each.evidence is None for each in cited)
     files = {} if is_computed else dict.fromkeys(e.source for each in cited if (e := each.evidence))
@@ -241,7 +241,7 @@ def _is_said(name: str, said: str) -> bool:
 def _pieces(
     found: Sequence[Sentence], items: Sequence[_Item]
 ) -> Iterator[tuple[str, tuple[Evidence, ...]]]:
-    """The sentences with the quotes that they cite, and the blanks and line breaks between them."""
+    """The sentences with their quotes, separated by blanks and line breaks as the model wrote them."""
     last = found[0].place
     for i, sentence in enumerate(found):
         if i:
@@ -273,7 +273,7 @@ def check_costs(question: str, limits: ContextLimits) -> tuple[int, int]:
 async def _check(
     step: Step, question: str, composed: Composed, items: Sequence[_Item], asker: Asker
 ) -> tuple[Checks, checking.Checked]:  # fmt: skip
-    """The verdicts on the sentences of an answer; a sentence that is a whole sentence of its quotes needs none."""
+    """Check the sentences of an answer; a whole sentence of its quotes needs no check."""
     limits, document = asker.calls.limits, asker.calls.document
     cited = [[items[n] for n in sentence.rests_on] for sentence in composed.sentences]
     quotes = [[e for item in each if (e := item.evidence)] for each in cited]
@@ -305,7 +305,7 @@ async def _check(
 
 
 def _as_checked(composed: Composed, checks: Checks) -> Composed:
-    """The answer with a visible gap for sentences that their quotes do not say; without any if half of them fall."""
+    """Replace sentences that their quotes do not say by a visible gap; no sentence is kept if half of them fall."""
     said = composed.sentences
     is_kept = [verdict not in DROPPED for _, verdict in checks.verdicts]
     left = with_introductions([each for each, kept in zip(said, is_kept, strict=True) if kept])
@@ -433,7 +433,7 @@ def _entries(part: AnswerPart) -> list[Named]:
 
 
 def _inserted(part: AnswerPart) -> str:
-    """What stands in a sentence for the name of a value: a number without what it is of."""
+    """The text that replaces the name of a value in a sentence."""
     return part.text if part.tally is None else part.tally.said or str(part.tally.stated.value)
 
 
@@ -447,12 +447,12 @@ def _counts(part: AnswerPart, rows: Mapping[str, Sequence[Named]]) -> list[str]:
 
 
 def _n_tokens(text: str, most: int, counter: Counter) -> int:
-    """Tokens of a text; of a long one, certainly more than `most`."""
+    """Count the tokens of a text; for a long text, some number above `most`."""
     return counter.count(text[: 8 * max(1, most + 1)]) + (len(text) > 8 * max(1, most + 1)) * most
 
 
 def _shares(needs: Sequence[int], room: int) -> list[int]:
-    """Divide a room: what one does not need is left to the others."""
+    """Divide room fairly: what one item does not need is left to the others."""
     shares = [0] * len(needs)
     left, n_left = max(0, room), len(needs)
     for i in sorted(range(len(needs)), key=needs.__getitem__):
@@ -462,7 +462,7 @@ def _shares(needs: Sequence[int], room: int) -> list[int]:
 
 
 def _cut_list(entries: Sequence[Named], max_tokens: int, counter: Counter) -> tuple[list[str], str]:
-    """Entries up to a number of tokens: all of their names before any of their texts; and what is left out."""
+    """Cut a list to a number of tokens: all names first, then texts; also returns what is left out."""
     room = max_tokens - 2 * _NOTE_TOKENS
     heads = [f"- {entry.name or shortened(entry.text, MAX_NAME)}" for entry in entries]
     named = 0

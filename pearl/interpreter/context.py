@@ -1,4 +1,4 @@
-"""Document + context window → the texts in a step's prompts; never truncated silently."""
+"""Select the texts in a step's prompts so that they fit the context window; nothing is cut silently."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def awaited(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 class ContextOverflowError(ExecutionError):
-    """The mandatory content of one call exceeds its token limit."""
+    """What one call has to contain exceeds its token limit."""
 
 
 def full_window() -> ContextOverflowError:
@@ -225,7 +225,7 @@ async def fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
 
 
 def unseen(hits: Iterable[FetchedPassage], seen: Sequence[Span]) -> list[FetchedPassage]:
-    """The passages that do not lie within others."""
+    """The passages that do not lie within spans seen before."""
     return [
         hit for hit in hits
         if not any(each.start <= hit.span.start and hit.span.end <= each.end for each in seen)
@@ -283,7 +283,7 @@ def _joined(text: str, spans: Sequence[Span], names: Mapping[Span, str]) -> str:
 
 
 def _n_covered(spans: Sequence[Span]) -> int:
-    """Characters in spans that are in order and may overlap."""
+    """Number of characters covered by sorted spans, which may overlap."""
     n = end = 0
     for span in spans:
         n += max(0, span.end - max(end, span.start))

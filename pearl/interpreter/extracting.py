@@ -1,4 +1,4 @@
-"""A step that extracts → requests for fields, and a record of the values whose quotes stand in the document and agree with them."""
+"""Carry out a step that extracts: ask for its fields and build a record of the values that their quotes support."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ class _Extraction:
 
     @property
     def truncated(self) -> str:
-        """Why a part of the text is not read to its end."""
+        """Why the reply about a part could not be read to its end; "" if all could."""
         whys = [reply.why for reply in self.replies]
         n = next((i for i, why in enumerate(whys, start=1) if why), 0)
         where = f" about part {n} of {len(whys)}" if len(whys) > 1 else ""
         return f"the reply{where} cannot be used: {whys[n - 1]}" if n else ""
 
     async def record(self) -> Record:
-        """The record of the text, as far as its quotes agree."""
+        """Ask for the fields and return the record of the text."""
         await self._read()
         if not self._has_budget:
             self.replies = await self._mended()
@@ -131,7 +131,7 @@ class _Extraction:
     async def _compared(
         self, fields: Sequence[Field], rounds: Sequence[Sequence[Extracted]]
     ) -> Record:
-        """The record of some rounds of replies about all parts."""
+        """The record that rounds of replies give; each round has one reply for each part."""
         replies = [pair for each in rounds for pair in zip(self._spans, each, strict=True)]
 
         def compared() -> Record:
@@ -145,7 +145,7 @@ class _Extraction:
         return await off_loop(len(rounds) * len(self._task.document or ""), compared)
 
     async def _ask(self, purpose: Literal["step", "part"], task: ActionTask) -> Extracted:
-        """The claims of the reply about a part; the request is repeated once if it cannot be read to its end."""
+        """Ask about a part; the request is repeated once if its reply cannot be read to its end."""
         calls = self._asker.calls
         request = calls.request(task)
         text, is_cut = await self._reply(purpose, request, self._fields)
@@ -169,7 +169,7 @@ class _Extraction:
     async def _ask_again(
         self, piece: ActionTask, fields: Sequence[Field], *, is_quoted: bool = False
     ) -> Mapping[str, Claims] | None:
-        """What one more reply about a part says of these fields; None if there are none, or they do not fit."""
+        """Ask again about some fields of a part; None if there are no fields or the request does not fit."""
         said = {**dict(piece.arguments), "FIELDS": print_fields(fields)}
         task = replace(piece, action=EXTRACT, arguments=tuple(said.items()), is_quoted=is_quoted)
         if not fields or not self._asker.calls.fits(task):
@@ -200,7 +200,7 @@ class _Extraction:
         return completion.text, False
 
     async def _mended(self) -> list[Extracted]:
-        """The replies with other values in place of those that break a rule or have no certain place, asked for once."""
+        """Ask once more for values that break a rule or have no certain place, and return the replies with the new values."""
         count = self._asker.calls.limits.counter.count
 
         def broken() -> list[list[Field]]:
@@ -228,7 +228,7 @@ class _Extraction:
         return mended
 
     async def _further(self, record: Record) -> Record:
-        """The record with what further passes over the text find of what is missing, and further entries of lists."""
+        """Ask again for missing values and further list entries, in as many passes as are set."""
         rounds = [self.replies]
         for _ in range(self._asker.calls.limits.passes - 1):
             wanted = list(self._missing(record))
@@ -263,7 +263,7 @@ class _Extraction:
         return record
 
     def _missing(self, record: Record) -> Iterator[Field]:
-        """The fields without a value that no passage speaks against, and lists with the entries that are known."""
+        """The fields to ask for in a further pass: those without a value or a conflict, and lists with their known entries."""
         count, room = self._asker.calls.limits.counter.count, AGAIN_TOKENS
         for field in self._fields:
             result = record.fields[field.name]
@@ -286,7 +286,7 @@ class _Extraction:
             yield replace(field, description="; ".join(filter(None, (field.description, told))))
 
     async def _escalated(self, record: Record) -> Record:
-        """The record with what the escalation model decides of its undecided fields, which alone it is asked for."""
+        """Ask the escalation model for the undecided fields only."""
         left = tuple(
             field for field in self._fields if record.fields[field.name].state == "undecided"
         )
@@ -314,7 +314,7 @@ class _Extraction:
 def _replaced(
     fields: Sequence[Field], said: Mapping[str, Claims], new: Mapping[str, Claims], path: str = ""
 ) -> Mapping[str, Claims]:
-    """Claims with new ones at their paths."""
+    """Replace the claims at some paths."""
     if not new:
         return said
     claims = {}

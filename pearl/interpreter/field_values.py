@@ -1,4 +1,4 @@
-"""A value that a reply claims, with its quotes → the value with its passages, or why it is undecided."""
+"""Compare the values of a reply with their quotes: each value gets its passages, or the reason why it is undecided."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from pearl.documents.numbers import quoted
 from pearl.documents.record import Basis, Candidate, FieldResult, FieldScalar
 from pearl.dsl.fields import Field, broken_rule
 from pearl.errors import Span
+from pearl.replies.common import says_not_stated
 from pearl.replies.extracted import Claim, is_null
-from pearl.replies.not_stated import says_not_stated
 
 MAX_AROUND = 120
 """Characters around a passage in which a unit or a longer number, and the ends of its line, are looked for."""
@@ -46,7 +46,7 @@ Place = tuple[Span, ...]
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A claim that was compared with its quotes: a value with its passages, or nothing; `why` is the reason against it."""
+    """The outcome of comparing a claim with its quotes: a value with its passages, or nothing; `why` is the reason to doubt it."""
 
     value: FieldScalar = None
     basis: Basis = ""
@@ -57,7 +57,7 @@ class Value:
 
 
 class Quotes:
-    """Looks up the quotes of claims in a document, or in the one row that was read, and compares the values with them."""
+    """Finds quotes in a document (or in the one row that was read) and compares values with them."""
 
     def __init__(self, output: str, document: Document, verifier: Verifier, start: int = 0) -> None:
         self.output = output
@@ -69,7 +69,7 @@ class Quotes:
         """What values without quotes became, which are looked up once."""
 
     def line(self, span: Span) -> tuple[int, int]:
-        """The line of a passage, as far as it is looked at."""
+        """The line around a passage, at most `MAX_AROUND` characters on each side."""
         text = self.document.text
         start = max(0, span.start - MAX_AROUND)
         end = text.find("\n", span.end, span.end + MAX_AROUND)
@@ -80,7 +80,7 @@ class Quotes:
         self, field: Field, claim: Claim, part: Span | None, near: Sequence[Place] = (),
         given: Mapping[str, Quote] = MappingProxyType({}),
     ) -> Value:  # fmt: skip
-        """Compare a claim with its quotes; `near` are the places of its entry, `given` quotes with one place."""
+        """Compare a claim with its quotes; `near` has passages of the same entry, `given` the one place of some quotes."""
         if claim.value is None:
             return Value()
         if not claim.quotes:
@@ -109,7 +109,7 @@ class Quotes:
         return _with_rules(field, Value(value, basis, evidence))
 
     def _without_quote(self, field: Field, claim: Claim, part: Span | None) -> Value:
-        """A value with its place; of a text, with a few of them."""
+        """Find the place of a value without a quote; a text may have a few places, a number or date only one."""
         assert claim.value is not None
         if field.type == "str" and is_null(
             claim.value
@@ -157,7 +157,7 @@ class Quotes:
     def _agreed(
         self, field: Field, claim: Claim, ways: Sequence[Sequence[Quote]]
     ) -> tuple[FieldScalar, Basis]:
-        """The value, if every passage agrees with it; a summary, if all of them together do."""
+        """The value if every passage supports it; a summary needs the support of all passages together."""
         assert claim.value is not None
         text = self.document.text
         if field.type == "text":
@@ -172,7 +172,7 @@ class Quotes:
         return results[0]
 
     def places(self, text: str, part: Span | None) -> Sequence[Quote]:
-        """The places of a quote in a part, else in all of the text; a quote without spans for none."""
+        """The places of a quote in a part, else in the whole text; a quote without spans if there are none."""
         if (found := self._found.get((text, part))) is not None:
             return found
         if part is not None:
@@ -196,7 +196,7 @@ class Quotes:
     def _chosen(
         self, quotes: Sequence[Quote], near: Sequence[Place], given: Quote | None
     ) -> Sequence[Quote]:
-        """The places of a quote: beside other passages of its entry, else all of them."""
+        """Choose the places of a quote beside other passages of its entry; without such places, all of them."""
         if len(quotes) == 1:
             return quotes
         for spans in near:
@@ -206,7 +206,7 @@ class Quotes:
         return quotes if given is None else [given]
 
     def _beside(self, quotes: Sequence[Quote], span: Span) -> Sequence[Quote]:
-        """The first of some places of a quote that stands within a passage, else on its lines."""
+        """The first place of a quote within a passage, else on its lines."""
         for start, end in ((span.start, span.end), self.line(span)):
             i = bisect_left(quotes, start, key=lambda quote: quote.spans[0].start)
             if i < len(quotes) and quotes[i].spans[-1].end <= end:
@@ -215,12 +215,12 @@ class Quotes:
 
 
 def _last_start(quote: Quote) -> int:
-    """Where the last piece of a quote begins; of one that does not stand in the text, -1."""
+    """The start of the last piece of a quote; -1 if the text does not have it."""
     return quote.spans[-1].start if quote.spans else -1
 
 
 def united(field: Field, values: Sequence[Value], unread: str) -> FieldResult:
-    """One result from everything that is said of a field."""
+    """Combine all values given for a field into one result."""
     stated: list[Value] = []
     for each in values:
         if each.value is None or each.why or not each.evidence:
@@ -256,14 +256,14 @@ def united(field: Field, values: Sequence[Value], unread: str) -> FieldResult:
 
 
 def _with_rules(field: Field, value: Value) -> Value:
-    """A value with the rule that it breaks."""
+    """Mark a value that breaks a rule of its field."""
     exact = Decimal(str(value.value)) if field.type == "decimal" else value.value
     broken = broken_rule(field.rules, exact)
     return replace(value, why=broken, is_broken=bool(broken))
 
 
 def doubtful(field: Field, value: Stated, why: str, evidence: tuple[Evidence, ...] = ()) -> Value:
-    """A value that its passages do not bear out: a person may accept it."""
+    """A value that its passages do not support; a person may accept it."""
     plain: FieldScalar = (
         value if not isinstance(value, Decimal)
         else f"{value:f}" if field.type == "decimal"

@@ -1,4 +1,4 @@
-"""The entries of a list in the replies about the parts of a text → one list, each entry at its own place in the document."""
+"""Join the lists in replies about the parts of a text: one list, with each entry at its own place in the document."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BORDER = 1_000  # Maximum characters between the halves of an entry: a page has 
 
 @dataclass(slots=True)
 class _Entry:
-    """An entry of a list in a reply, where its quotes are looked up, and where they stand."""
+    """A list entry of a reply, the part in which its quotes are looked up, and the places of these."""
 
     part: Span | None
     claims: Mapping[str, Claims]
@@ -46,13 +46,13 @@ class _Entry:
 
 
 class FieldReader:
-    """Reads fields from the replies about the parts of a text: values as their quotes have them, and lists."""
+    """Reads the fields of a record from the replies about the parts of a text."""
 
     def __init__(self, quotes: Quotes) -> None:
         self._quotes = quotes
 
     def result(self, field: Field, said: Sequence[tuple[Span | None, Claims]]) -> FieldResult:
-        """What all parts say of a field."""
+        """The result of a field from the claims of all parts."""
         if field.is_list:
             return self._list(field, said)
         values = [
@@ -66,7 +66,7 @@ class FieldReader:
     def broken(
         self, fields: Sequence[Field], said: Mapping[str, Claims], part: Span | None, path: str = "", of: str = ""
     ) -> Iterator[Field]:  # fmt: skip
-        """A field for each value of a reply to be asked for again, by its path and with the reason as description."""
+        """Yield a field for each value to ask for again, named by its path, with the reason in its description."""
         for field in fields:
             claims, name = said[field.name], f"{path}{field.name}"
             for i, entry in enumerate(claims.entries):
@@ -85,7 +85,7 @@ class FieldReader:
     def _list(
         self, field: Field, said: Sequence[tuple[Span | None, Claims]], within: Span | None = None
     ) -> FieldResult:
-        """The entries of all parts, in document order, equal ones at places of their own; inner lists up to the next entry."""
+        """Join the entries of all parts in document order. Equal entries get different places; an inner list ends at the next entry."""
         inner = field.inner
         entries, whys, candidates = self._placed(inner, self._joined(inner, said), within)
         self._pair(entries)
@@ -129,7 +129,7 @@ class FieldReader:
     def _without_strays(
         self, rows: Sequence[Mapping[str, FieldResult]]
     ) -> list[Mapping[str, FieldResult]]:
-        """Lists in a list; a value that is quoted from another one of them, far from its own, is undecided."""
+        """Mark a value undecided if its quote is on the line of another inner list."""
         at_line: dict[int, list[tuple[int, Span]]] = {}
         for i, row in enumerate(rows):
             for cell in row[PLAIN].entries:
@@ -160,7 +160,7 @@ class FieldReader:
     def _joined(
         self, fields: Sequence[Field], said: Sequence[tuple[Span | None, Claims]]
     ) -> list[_Entry]:
-        """The entries of all parts; one that the border of two parts cuts is one entry."""
+        """The entries of all parts; the halves of an entry that a border of parts cuts are joined."""
         entries: list[_Entry] = []
         for reply, (part, claims) in enumerate(said):
             more = [_Entry(part, each, reply) for each in claims.entries]
@@ -179,7 +179,7 @@ class FieldReader:
     def _both(
         self, field: Field, one: tuple[Span, Mapping[str, Claims]], other: tuple[Span, Mapping[str, Claims]]
     ) -> Claims:  # fmt: skip
-        """The claims of the two halves of an entry for a field; of a list, an entry in it may be cut, too."""
+        """Join what the halves of an entry claim of a field; an inner list may be cut, too."""
         first, second = one[1][field.name], other[1][field.name]
         if first.entries or second.entries:
             every = self._joined(field.inner, [(one[0], first), (other[0], second)])
@@ -189,7 +189,7 @@ class FieldReader:
     def _is_cut(
         self, fields: Sequence[Field], one: Mapping[str, Claims], other: Mapping[str, Claims], span: Span
     ) -> bool:  # fmt: skip
-        """Whether the last entry of a part and the first of the next are its halves: no value in both, the second close by or incomplete."""
+        """Whether two entries are halves of one: no field has a value in both, and the second is close or lacks required fields."""
         halves = [
             {f.name for f in fields if any(c.value is not None for c in half[f.name].values)}
             for half in (one, other)
@@ -215,7 +215,7 @@ class FieldReader:
         return bool(ends) and any(0 <= s[0].start - end <= BORDER for s in second for end in ends)
 
     def _regions(self, entries: Sequence[_Entry], within: Span | None) -> dict[int, Span]:
-        """The text of each entry, by its identity: from its first passage to that of the next one."""
+        """The text of each entry by its id(): from its first passage to the first passage of the next entry."""
         starts: list[tuple[int, _Entry]] = []
         for entry in entries:
             places = [self._quotes.places(text, entry.part) for _, text in _stated(entry.claims)]
@@ -240,7 +240,7 @@ class FieldReader:
     def _once(
         self, field: Field, results: Sequence[tuple[int, int, Mapping[str, FieldResult]]]
     ) -> list[Mapping[str, FieldResult]]:
-        """The entries of some replies, in order; one that several replies have is one entry."""
+        """Merge entries that several replies give."""
         kept: list[Mapping[str, FieldResult]] = []
         replies: list[set[int]] = []
         at_line: dict[object, list[int]] = {}
@@ -270,7 +270,7 @@ class FieldReader:
         return kept
 
     def _lines_of(self, entry: Mapping[str, FieldResult]) -> Iterator[tuple[str, FieldScalar, int]]:
-        """The values of an entry, and of its first entries, with the lines of their passages."""
+        """Each value of an entry with the lines of its first passages; inner lists included."""
         for name, result in entry.items():
             for inner in result.entries[:MAX_SHOWN]:
                 yield from self._lines_of(inner)
@@ -280,7 +280,7 @@ class FieldReader:
     def _merged(
         self, field: Field, one: Mapping[str, FieldResult], other: Mapping[str, FieldResult]
     ) -> Mapping[str, FieldResult] | None:
-        """What two replies say of one entry; None if they are two entries."""
+        """Merge an entry that two replies give; None if they are different entries."""
         merged = dict(one)
         is_same = False
         for inner in sorted(field.inner, key=lambda each: each.is_list):
@@ -307,7 +307,7 @@ class FieldReader:
     def _placed(
         self, fields: Sequence[Field], entries: Sequence[_Entry], within: Span | None
     ) -> tuple[list[_Entry], list[str], tuple[Candidate, ...]]:
-        """The entries, the k-th of equal ones at their k-th place; why some may be missing or too many, and these."""
+        """Put the k-th of equal entries at their k-th place; also returns why entries may be missing or too many, and these as candidates."""
         equal: dict[object, list[_Entry]] = {}
         for entry in entries:
             equal.setdefault(_said(entry.claims), []).append(entry)
@@ -358,7 +358,7 @@ class FieldReader:
         return kept, whys, tuple(candidates)
 
     def _places_of(self, equal: Sequence[_Entry], part: Span | None) -> list[Place]:
-        """The places of equal entries: of the rarest quote of each, on lines with all of its quotes, as often as the line has the values."""
+        """The places of equal entries: those of the rarest quote, on lines that have all quotes, once for each occurrence of the values."""
         at_line: dict[int, list[Place]] = {}
         for stated in dict.fromkeys(tuple(_stated(entry.claims)) for entry in equal):
             by_text = {
@@ -391,7 +391,7 @@ class FieldReader:
         return sorted(spans for places in at_line.values() for spans in places)
 
     def _places_alone(self, fields: Sequence[Field], entry: _Entry) -> list[Place]:
-        """The places of an entry without quotes: of the rarest value in the passages that bear it out."""
+        """The places of an entry without quotes: those of its rarest value."""
         rarest: list[Place] = []
         for field in fields:
             for claim in entry.claims[field.name].values:
@@ -410,7 +410,7 @@ class FieldReader:
         return rarest
 
     def _is_repeated(self, group: Sequence[_Entry], places: Sequence[Place]) -> bool:
-        """Whether a text has a record of several fields, or a whole line, more often than a reply."""
+        """Whether the text repeats a record or a whole line more often than the reply does."""
         stated = group[0].claims.values()
         n_fields = sum(any(c.quotes for c in claims.values) for claims in stated)
         lines = {self._quotes.line(spans[0]) for spans in places}
@@ -419,7 +419,7 @@ class FieldReader:
         return len(lines) > len(group) and (n_fields > 1 or max(n_equal.values()) > len(group))
 
     def _pair(self, entries: Sequence[_Entry]) -> None:
-        """Give quotes that as many entries have as there are places to these entries, in order."""
+        """If a quote has as many places as entries that use it, give each entry one place, in order."""
         uses: dict[str, dict[tuple[Place, ...], list[_Entry]]] = {}
         for entry in entries:
             for claims in entry.claims.values():
@@ -461,12 +461,12 @@ class FieldReader:
 
 
 def _key(value: Stated | None) -> object:
-    """A value of a reply, to tell equal entries."""
+    """A key by which equal values are recognised, in any case and spacing."""
     return tuple(value.casefold().split()) if isinstance(value, str) else value
 
 
 def _stated(claims: Mapping[str, Claims]) -> list[tuple[Claim, str]]:
-    """The values of an entry with each of their quotes; of one that has lists alone, theirs."""
+    """Each value of an entry with each of its quotes; if the entry has only lists, those of their entries."""
     own = [
         (claim, text)
         for each in claims.values() for claim in each.values if claim.value is not None
@@ -476,7 +476,7 @@ def _stated(claims: Mapping[str, Claims]) -> list[tuple[Claim, str]]:
 
 
 def _said(claims: Mapping[str, Claims], *, is_deep: bool = False) -> tuple[object, ...]:
-    """What an entry says, without its quotes; of its lists only if nothing else, or `is_deep`."""
+    """The values of an entry as a key; its lists count only if it has no other values, or if `is_deep`."""
     own = [(name, tuple(_key(c.value) for c in each.values)) for name, each in claims.items()]
     if is_deep or not any(each.values for each in claims.values()):
         return *own, *(_said(e, is_deep=True) for each in claims.values() for e in each.entries)
@@ -496,7 +496,7 @@ def _overlap(one: Span, other: Span) -> bool:
 
 
 def has_place(result: FieldResult) -> bool:
-    """Whether a passage bears out a value, or one in its entries."""
+    """Whether a value, or one in its entries, has a passage."""
     return bool(result.evidence) or any(
         has_place(f) for entry in result.entries for f in entry.values()
     )
@@ -507,6 +507,6 @@ def _times(n: int) -> str:
 
 
 def _stands_in(places: Sequence[Place], start: int, end: int) -> bool:
-    """Whether one of some places, which are in order, is within a range."""
+    """Whether one of the sorted places lies within a range."""
     i = bisect_left(places, start, key=lambda spans: spans[0].start)
     return i < len(places) and places[i][-1].end <= end

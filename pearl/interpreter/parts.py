@@ -31,7 +31,7 @@ PartValue = (
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Of what (`called`) a count is: its rows, those that state what is asked, not stated, undecided; `said` is another result."""
+    """The base of a count or share: the rows that state what is asked, those that do not, and the undecided ones. `called` names the rows; `said` is the text of another result."""
 
     stated: Stated
     undecided: int
@@ -41,7 +41,7 @@ class Tally:
 
     @property
     def of(self) -> str:
-        """Of how many it is."""
+        """The base of the number in words."""
         n, of, left, field = self.stated
         rows = f"{self.called} " * bool(self.called)
         it, do = f"their {field}" if field else "it", "does" if left == 1 else "do"
@@ -51,7 +51,7 @@ class Tally:
 
     @property
     def text(self) -> str:
-        """The number, of what it is, and its bounds if rows are undecided."""
+        """The number with its base, and its bounds if rows are undecided."""
         n, more = self.stated.value, self.undecided
         if self.said is None:
             return f"({self.of} state it)"
@@ -194,7 +194,7 @@ def answer_parts(
 def _cells(
     rows: Rows, results: Mapping[str, StepResult], places: Mapping[tuple[Any, ...], int]
 ) -> tuple[Piece, ...]:
-    """The table of rows, each cell with the number of the passage that decided it; nothing without such passages."""
+    """The table of rows with an evidence number behind each cell that a passage decided; () without such passages."""
     deciding = {name: results[name].deciding for name in rows.columns if name in results}
     if not any(deciding.values()):
         return ()
@@ -213,7 +213,7 @@ def _cells(
 
 
 def _tally(name: str, steps: Mapping[str, Step], results: Mapping[str, StepResult]) -> Tally | None:
-    """Of how many rows a count, a share or groups are, if a condition or a value selected these."""
+    """The tally of a count, a share or groups whose rows a condition or a value selected."""
     said: str | None
     is_share = False
     match results[name].value:
@@ -255,7 +255,7 @@ def _label(step: Step) -> str:
 
 
 def _argument(step: Step) -> str:
-    """The texts of a step, which tell it from another with the same explanation."""
+    """The texts in the arguments of a step, added to a label that another step has, too."""
     texts = [item.value for a in step.arguments for item in items_of(a) if isinstance(item, String)]
     return f" ({shortened('; '.join(texts), MAX_LABEL)})" if texts else f" ({step.output})"
 
@@ -306,7 +306,7 @@ def _listed(text: str) -> list[str]:
 def _entries(
     entries: Sequence[str], reply: str, passages: Mapping[int, Evidence]
 ) -> tuple[ListEntry, ...]:
-    """Entries with the passages that stand below them in the reply or in them, or that contain them."""
+    """Assign passages to entries: those quoted below an entry, inside it, or containing its name."""
     if not passages:
         return tuple(ListEntry(entry, ()) for entry in entries)
     by_form: dict[str, set[int]] = defaultdict(set)
@@ -382,7 +382,7 @@ def _labelled(part: AnswerPart, text: str, form: str) -> str:
 
 
 def _cited(part: AnswerPart, evidence: Sequence[Evidence]) -> list[Piece]:
-    """The text of a part with the numbers of the evidence that it quotes, or rests on."""
+    """The text of a part with the numbers of its evidence."""
     if part.cells:
         return list(part.cells)
     if part.entries:
@@ -399,7 +399,7 @@ def _cited(part: AnswerPart, evidence: Sequence[Evidence]) -> list[Piece]:
 
 
 def _above_quotes(text: str, reply: str, evidence: Mapping[int, Evidence]) -> list[Piece]:
-    """Cut a text after each line below which the reply quotes; nothing if all quotes stand below one line."""
+    """Cut a text after each line that has quotes below it in the reply; [] if all quotes are below one line."""
     forms = {number: normalise(passage.text) for number, passage in evidence.items()}
     ends: dict[int, list[int]] = {}
     at, block = 0, ""

@@ -1,4 +1,4 @@
-"""The values of records → claims that a checker compares with their passages; its verdicts → the basis of the values."""
+"""Let a checker compare the values of records with their passages; its verdicts become the basis of the values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pearl.replies.extracted import ROWS
 
 @dataclass(frozen=True, slots=True)
 class _RecordClaim:
-    """What records say of a field or of an entry of a list, as a claim."""
+    """A field or a list entry of a record as a claim."""
 
     record: int
     path: _Path
@@ -31,7 +31,7 @@ class _RecordClaim:
 
     @property
     def of_list(self) -> tuple[object, ...] | None:
-        """The list that has the entry, in whichever entry that list is; None for a field."""
+        """A key of the list that has the entry, equal for all outer entries; None for a field."""
         if isinstance(self.path[-1], str):
             return None
         return self.record, *(name for name in self.path if isinstance(name, str))
@@ -45,7 +45,7 @@ async def check_records(
     step: Step, fields: Sequence[Field], records: Sequence[Record], spent: Usage, asker: Asker,
     names: Sequence[str] = ("",),
 ) -> tuple[list[Record], checking.Checked, str]:  # fmt: skip
-    """The records without values that the checker does not find in their passages, and a note; `names` has what each is called."""
+    """Make values undecided that the checker does not find in their passages; also returns a note. `names` are those of the records."""
     document = asker.calls.document
     if asker.checker is None:
         # One claim tells that meaning was not checked; no more passages are made.
@@ -74,7 +74,7 @@ async def check_records(
     def settled(
         i: int, at_fields: _Path, fields: Mapping[str, FieldResult]
     ) -> dict[str, FieldResult]:
-        """The fields of a record or of an entry; the latter has one verdict, its lists have their own."""
+        """Apply the verdicts to the fields of a record or an entry; an entry has one verdict, its lists have their own."""
         results = {}
         for name, result in fields.items():
             path = (*at_fields, name)
@@ -100,7 +100,7 @@ async def check_records(
 
 
 def _settled(result: FieldResult, verdict: checking.Verdict, by: str) -> FieldResult:
-    """A value with what the checker says of it."""
+    """Apply the verdict of the checker to a value."""
     if result.state != "found" or not result.basis:
         return result
     if why := checking.REFUSED.get(verdict):
@@ -113,7 +113,7 @@ def _settled(result: FieldResult, verdict: checking.Verdict, by: str) -> FieldRe
 
 
 def _sample(said: Sequence[_RecordClaim]) -> tuple[list[_RecordClaim], list[_RecordClaim]]:
-    """What is asked first, of a long list some entries, and what is asked if one of these fails."""
+    """Split claims into those asked first (a sample of long lists) and those asked only if one of a sample fails."""
     lists: dict[object, list[_RecordClaim]] = {}
     for each in said:
         if each.of_list is not None:
@@ -130,7 +130,7 @@ def _sample(said: Sequence[_RecordClaim]) -> tuple[list[_RecordClaim], list[_Rec
 def _claims_within(
     fields: Sequence[Field], records: Sequence[Record], names: Sequence[str], document: Document
 ) -> list[_RecordClaim]:
-    """The claims of records; if they are many, with fewer sentences around their quotes."""
+    """The claims of records; many claims show fewer sentences around their quotes."""
     room = checking.room_of(len(document.text))
     said: list[_RecordClaim] = []
     for beside in ((1, 1), (1, 0), (0, 0)):
@@ -147,7 +147,7 @@ def _claims_of(
     document: Document,
     beside: tuple[int, int],
 ) -> Iterator[_RecordClaim]:
-    """Every value of records that stands on a quote, and every entry of their lists, as a claim."""
+    """A claim for every quoted value of the records, and for every entry of their lists."""
 
     def claim(text: str, results: Sequence[FieldResult]) -> checking.Claim:
         shown = [passage for result in results for passage in result.evidence[:MAX_SHOWN]]
@@ -172,7 +172,7 @@ def _claims_of(
 def _entry_claims(
     field: Field, result: FieldResult, path: _Path, whole: str, around: Sequence[FieldResult] = ()
 ) -> Iterator[tuple[_Path, str, Sequence[FieldResult]]]:
-    """Each entry of a list, and of the lists in it, in words that tell where it belongs, and its values."""
+    """Yield each entry of a list and its inner lists: path, words that say where it belongs, values."""
     for n, entry in enumerate(result.entries):
         here = (*path, n)
         stated = [f for f in field.inner if _is_stated(entry[f.name])]
@@ -195,7 +195,7 @@ def _entry_claims(
 def _entry_in_words(
     entry: Mapping[str, FieldResult], stated: Sequence[Field], whole: str, is_object: bool
 ) -> str:
-    """An entry of a list in words, by its first field: "`name` Aspirin of `drugs` of Anna has `dose_mg` 500"."""
+    """Word a list entry by its first field: "`name` Aspirin of `drugs` of Anna has `dose_mg` 500"."""
     first, *others = (
         entry[f.name].told
         if f.name == PLAIN and not is_object
@@ -209,7 +209,7 @@ def _entry_in_words(
 def check_costs(
     fields: Sequence[Field], n_replies: int, reply_tokens: int, limits: ContextLimits
 ) -> tuple[int, int, int]:
-    """Maximum requests about the claims of replies, and the tokens of their prompts and of their replies."""
+    """Maximum number of requests that check the claims of replies, and the tokens of their prompts and replies."""
     counter = limits.counter
     n = n_replies * sum(not field.is_list for field in fields)
     if any(field.is_list for field in fields):

@@ -1,4 +1,4 @@
-"""Step + values of earlier steps → the requests that it sends; sends nothing itself."""
+"""Build the requests of a step from the values of earlier steps; nothing is sent here."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from pearl.interpreter.prompt import (
     words_messages,
 )
 from pearl.llm import ActionTask, Message, Request
-from pearl.replies.not_stated import says_nothing
+from pearl.replies.common import says_nothing
 from pearl.retrieval.search import Searcher
 
 MARK_TOKENS = 16  # Tokens reserved for the tags around a part that is merged
@@ -92,7 +92,7 @@ class RequestBuilder:
         self._finished: set[str] = set()
 
     def within(self, limits: ContextLimits) -> RequestBuilder:
-        """The same for prompts of another model."""
+        """A copy with the limits of another model."""
         other = copy(self)
         other.limits = limits
         other._n_tokens, other._cuts, other._last, other._n_pieces = {}, {}, None, {}
@@ -136,7 +136,7 @@ class RequestBuilder:
         return sum(len(view.document.text) for view in self.read_by(step))
 
     def coverage(self, rows: Rows) -> float | None:
-        """The fraction of the document's characters that prompts show as rows; None if they show no original row."""
+        """The fraction of the document that prompts show as rows; None if no row is a part of the document."""
         if rows.is_answered or not any(row.spans for row in rows):
             return None
         # The headings of joined files are in no row.
@@ -195,7 +195,7 @@ class RequestBuilder:
         return task, shown
 
     def _in_place(self, step: Step, given: Value, query: str) -> str:
-        """The text in place of the document: passages under the names of their documents, with tables."""
+        """The text that replaces the document: earlier results, or passages with tables, under the names of their documents."""
         if not isinstance(given, Rows):
             return as_text(given)
         is_found = all("rank" in row.fields and row.value == row.text for row in given.rows)
@@ -214,7 +214,7 @@ class RequestBuilder:
 
     @cached_property
     def heads(self) -> dict[str, Hashable]:
-        """Steps that read the document as text → what hosted servers show before it."""
+        """For each step that reads the document as text, what hosted servers put before it; equal heads share a prefix cache."""
         heads: dict[str, Hashable] = {}
         for step in self.graph.steps:
             action = self.graph.checked.action(step)
@@ -231,7 +231,7 @@ class RequestBuilder:
         self._finished.add(step.output)
 
     def _n_later(self, task: ActionTask) -> int:
-        """Expected later requests that begin as that of a task over the document."""
+        """Expected number of later requests with the same prefix."""
         if task.output not in self.heads:
             return 0
         head = self.heads[task.output]
@@ -284,7 +284,7 @@ class RequestBuilder:
         )
 
     def _if_it_fits(self, request: Request, again: Request) -> Request | None:
-        """A request that follows another one; None if it is too long, or both together are."""
+        """A follow-up request; None if it is too long, or exceeds the budget together with the first one."""
         share = self.limits.max_prompt_tokens
         if share is not None and sum(map(self._counted, (request, again))) > share:
             return None
@@ -321,7 +321,7 @@ class RequestBuilder:
     async def pieces(
         self, task: ActionTask, document: str
     ) -> tuple[Context, tuple[ActionTask, ...]]:
-        """Select from the document of a step; one task per text."""
+        """Select what a step reads of its document: one task for each part."""
         whole = replace(task, document=document)
         if self._surely_fits(whole):
             self._n_pieces[document] = 1
@@ -452,7 +452,7 @@ class RequestBuilder:
         )
 
     def search_of(self, step: Step, document: str) -> tuple[SearchedDocument, str] | None:
-        """What a step reads passages of: the document that it is given, or that of an earlier search, with its output."""
+        """The corpus that a step can search again: its own document, or that of an earlier search, with the output of that search."""
         if (view := self._of_text.get(document)) is not None:
             return view, ""
         given = [each.name for each in step.arguments[:1] if isinstance(each, Reference)]
@@ -464,7 +464,7 @@ class RequestBuilder:
 
     @property
     def n_looks(self) -> int:
-        """How often a step looks again that finds nothing in passages: a share of a budget is for one prompt."""
+        """How often a step searches again if its passages have nothing; 0 with a token budget, which pays for one prompt."""
         return self.limits.looks if self.limits.max_prompt_tokens is None else 0
 
     def is_last(self, step: Step) -> bool:

@@ -1,4 +1,4 @@
-"""A value and its quote → the value in its normal form, or why they disagree: only what is certain, the closed list of docs/answers.md."""
+"""Check that a passage supports a value: return the value in its normal form, or why it does not; docs/answers.md lists all rules."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class DisagreementError(ValueError):
 def agreed(
     field: Field, value: Stated, pieces: Sequence[str], before: str = "", after: str = ""
 ) -> Reading:
-    """The value of a field and its basis in a passage (`judged` is left to the checker), or `DisagreementError`; `before` and `after` are around it."""
+    """The value of a field and its basis in a passage (a checker decides about `judged` values); raises `DisagreementError`. `before` and `after` are the text around the passage."""
     return _READERS[field.type](field, value, " … ".join(pieces), before, after)
 
 

@@ -38,7 +38,7 @@ from pearl.llm.backends.openai.endpoint import (
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.flaws import is_blank
-from pearl.replies.json_objects import unique_json
+from pearl.replies.common import unique_json
 
 DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of your own"
 ABILITIES = Abilities("NAME", None, key=KEY_VARIABLE, tokenizes=None)
