@@ -59,7 +59,9 @@ def arguments(pearl: Terminal, openai_server: Server) -> tuple[str, ...]:
     return (*letters, "--model", "openai:m", "--base-url", openai_server.url, "-o", "out.jsonl")
 
 
-@pytest.mark.parametrize("kind", COMMANDS)
+@pytest.mark.parametrize(
+    "kind", ["a composed answer", pytest.param("a record", marks=pytest.mark.slow)]
+)
 def test_a_killed_run_is_resumed_without_repeating_a_check(
     pearl: Terminal, openai_server: Server, arguments: tuple[str, ...], kind: str
 ) -> None:

@@ -121,7 +121,7 @@ def test_a_full_disk_is_no_traceback() -> None:
     assert not any(word in done.stderr for word in (b"Traceback", b"a bug in PEARL"))
 
 
-@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", [pytest.param(">&-", marks=pytest.mark.slow), "<&- >&- 2>&-"])
 def test_closed_output_is_output_to_nobody(closed: str, pearl: Terminal) -> None:
     for args, is_kept in (
         ("execute why.plan story.txt --out z.jsonl", True),

@@ -164,19 +164,6 @@ def test_the_line_of_the_refusal_is_the_one_to_add(pearl: Terminal, openai_serve
     assert pearl.talk.splitlines()[-1].endswith(", $0.0022")
 
 
-def test_prices_of_ones_own(
-    pearl: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = 'as_of = 2026-01-31\n[usd_per_million]\n"my-own" = { input = 3, output = 6 }\n'
-    (tmp_path / "prices.toml").write_text(table, encoding="utf-8")
-    args = ["execute", "why.plan", "story.txt", "--dry-run", "--model", "openai:my-own"]
-    assert "Price: input=3,output=6 " in pearl(*args, "--prices", "prices.toml")
-    monkeypatch.setenv("PEARL_PRICES", "prices.toml")
-    assert "Price: input=3,output=6 " in pearl(*args)
-    assert "Price: input=1,output=2 " in pearl(*args, "--price", "input=1,output=2")
-    pearl(*args, "--prices", "gone.toml", code=3)
-
-
 def test_what_a_server_refused_for_its_rate_is_told_once(
     pearl: Terminal, openai_server: Server
 ) -> None:

@@ -100,14 +100,6 @@ def test_check_shows_which_results_enter_later_prompts_as_text(pearl: Terminal) 
     )
 
 
-def test_check_under_another_library(pearl: Terminal) -> None:
-    Path("mine.txt").write_text("DIG(CTX, X) # Dig for X\n", encoding="utf-8")
-    Path("dig.plan").write_text('1. a = DIG(CTX, "x") : d\n', encoding="utf-8")
-    pearl("check", "dig.plan", code=1)
-    pearl("check", "dig.plan", "--library", "mine.txt")
-    pearl("check", "mine.txt")
-
-
 def test_fmt_writes_the_canonical_form(pearl: Terminal) -> None:
     Path("loose.plan").write_text('7. a = FIND(CTX,"x"): f\n', encoding="utf-8")
     Path("loose.actions").write_text("# mine\nDIG(CTX,X) # Dig for X\n\n", encoding="utf-8")

@@ -155,21 +155,6 @@ def test_a_limit_ends_an_evaluation_and_fails_no_record(pearl: Terminal, served:
     assert len(served.requests) == 12
 
 
-def test_methods_and_seeds_are_added_to_a_log(pearl: Terminal) -> None:
-    data([row(0), row(1)])
-    args = ("eval", "--data", "data.jsonl", "-o", "l")
-    pearl(*args, "--methods", "direct")
-    Path("data.jsonl").rename("renamed.jsonl")
-    args = ("eval", "--data", str(Path("renamed.jsonl").resolve()), "-o", "l")
-    pearl(*args, "--methods", "mcq,direct")
-    pearl(*args, "--methods", "direct", "--seeds", "2")
-    log = read_log("l")
-    assert log.methods == ("direct", "mcq")
-    assert sorted((r.method, r.seed) for r in log.records) == [
-        ("direct", 0), ("direct", 0), ("direct", 1), ("direct", 1), ("mcq", 0), ("mcq", 0),
-    ]  # fmt: skip
-
-
 def test_bad_rows_are_told_and_the_rest_goes_on(pearl: Terminal) -> None:
     data([row(0), "no json", row(2, gold="Z"), row(3, gold=None), row(4)])
     pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l", code=1)

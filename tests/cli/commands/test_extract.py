@@ -71,20 +71,6 @@ def table(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(Path(name).read_text("utf-8").splitlines()))
 
 
-def test_documents_become_a_table_with_sources(pearl: Terminal, model: Server) -> None:
-    pearl("extract", SCHEMA, "a.txt", "b.txt", "c.txt", "missing.txt", "-o", "out.csv", code=1)
-    a, b, c, missing = table("out.csv")
-    assert (a["patient"], a["patient_source"].partition("-")[0]) == ("Maria Keller", "a.txt:0")
-    assert (a["age"], a["drugs"], b["age"], c["age"]) == ("54", "2", "undecided", "")
-    assert b["age_source"] == "b.txt:0-22; b.txt:24-44"
-    assert (c["status"], missing["status"]) == ("answered", "failed")
-    assert "no such file" in missing["why"]
-    doses = [(e["name"], e["dose_mg"], e["dose_mg_source"]) for e in table("out.drugs.csv")]
-    assert doses[0] == ("ibuprofen", "400", "a.txt:34-55")
-    assert doses[1][1] == "undecided"
-    assert len(model.requests) == 3
-
-
 def test_tables_and_pages_that_runs_wrote_are_no_documents_of_their_folder(
     pearl: Terminal, model: Server
 ) -> None:
