@@ -22,7 +22,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.llm.middleware.wrappers import ProgressListener
 from pearl.llm.progress import CallProgress, CallWait
 from pearl.replies.items import echoes
-from tests.dsl.sampling import sentence
+from tests.dsl.sampling import grammar_of, sentence
 
 
 def telling_waits(model: Model, tell: Callable[[CallWait], object]) -> Model:
@@ -121,7 +121,7 @@ class RandomWriter:
         if constraint.name in self._refuses:
             raise ModelError("grammar too complex", kind="unconstrained")
         seed = len(self.requests)
-        text = sentence(constraint.lark, seed, stop=0.1)
+        text = sentence(constraint.lark or grammar_of(constraint), seed, stop=0.1)
         return Completion(text, self.name, Usage(10, 1, 0))
 
     async def aclose(self) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, normalise
@@ -18,8 +17,6 @@ from pearl.dsl.decoding.constraint import (
     Constraint,
     JsonForm,
     closed_object,
-    require,
-    schema_grammar,
 )
 from pearl.dsl.nodes import Step
 from pearl.errors import UNUSABLE_KINDS, ModelError, Span
@@ -324,11 +321,4 @@ def check_constraint(n: int) -> Constraint:
         "verdict": {"type": "string", "enum": list(_OF_MODELS)},
     })  # fmt: skip
     schema = closed_object({"verdicts": {"type": "array", "items": entry, "maxItems": n}})
-
-    def text_of(said: Any) -> str:
-        require(said, schema)
-        return json.dumps(said)
-
-    return Constraint(
-        "verdicts", schema_grammar(schema), JsonForm(schema, text_of, "", is_read_by_caller=True)
-    )
+    return Constraint("verdicts", json_form=JsonForm(schema, is_read_by_caller=True))

@@ -47,7 +47,7 @@ from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
 from pearl.llm import ActionTask, Model, Usage
 from pearl.llm.client import Role
 from pearl.llm.concurrency import first_failure
-from pearl.llm.fallback import ConstraintFallback
+from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.middleware.caching import ItemCache
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
@@ -76,7 +76,7 @@ async def run(
 ) -> tuple[StepResult, ...]:
     """Run every step."""
     calls = RequestBuilder(graph, document, limits, searcher)
-    asker = Asker(model, calls, fallback or ConstraintFallback(model.constrains), trace, items)
+    asker = Asker(model, calls, fallback or reply_fallback(model.constrains), trace, items)
     others = {role: asker.of(reader) for role, reader in (readers or {}).items()}
     row_asker, escalation = others.get("rows", asker), others.get("escalate")
     for each in (asker, row_asker):

@@ -729,9 +729,8 @@ class RowReader:
         held = replace(task, is_echoed=False)
         unheld = replace(task, is_echoed=kind != "pick" and n > 1)
         constraint = items.items_constraint(
-            n, kind, labels, n_picks=task.n_picks, max_item_tokens=self._limits.max_item_tokens,
-            max_text=max_text, is_quoted=task.is_quoted,
-        )  # fmt: skip
+            n, kind, labels, n_picks=task.n_picks, max_text=max_text, is_quoted=task.is_quoted
+        )
         self._n_calls += 1
 
         def n_later() -> int:  # batches besides this one that are not finished
@@ -759,9 +758,8 @@ class RowReader:
             text = completion.text
         # Under a constraint, a line ends where it is cut off.
         is_held = fallback.level is not None and not is_free
-        most = items.line_length(self._limits.max_item_tokens, max_text) if is_held else None
         replies = items.read_items(
-            text, n, kind, labels, task.n_picks, most, items=task.items,
+            text, n, kind, labels, task.n_picks, max_text if is_held else None, items=task.items,
             is_echoed=unheld.is_echoed and not is_held, is_cut=completion is None,
         )  # fmt: skip
         values = tuple("" if value == NOTHING else value for value in replies.values)

@@ -24,7 +24,7 @@ from pearl.llm import (
     parameters_of,
 )
 from pearl.llm.backends import ModelSettings, create_model, own_key_variable
-from pearl.llm.fallback import ConstraintFallback, Mode
+from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
 from pearl.llm.middleware import wrappers
 from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.caching import (
@@ -235,7 +235,7 @@ class Client(wrappers.Wrapper):
             constrains = Constrains(constrains.by & {"json"})
         judged = {"judge": model.judge} if hasattr(model, "judge") else {}
         self.plan_fallback = ConstraintFallback(constrains, settings.constrain, **judged)
-        self.reply_fallback = ConstraintFallback(constrains, settings.constrain, **judged)
+        self.reply_fallback = reply_fallback(constrains, settings.constrain, **judged)
         caching: PrefixCaching | None = getattr(model, "caching", None)
         warm_up = partial(
             PrefixWarmup,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Literal, get_args
 
 from pearl.dsl.parser import read
@@ -16,6 +17,9 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 Level = ConstrainBy | None
 """`grammar`: every plan is valid; `json`: every plan can be parsed; None, in traces `none`: replies are parsed tolerantly."""
+
+Judge = Callable[[ConstrainBy, ModelError | None], None]
+"""Is told whether a reply is of the form that was asked for, or how it violates it."""
 
 _LEVELS: dict[Mode, tuple[Level, ...]] = {
     "auto": ("grammar", "json", None),
@@ -37,7 +41,7 @@ class ConstraintFallback:
         self,
         constrains: Constrains,
         mode: Mode = "auto",
-        judge: Callable[[ConstrainBy, ModelError | None], None] = lambda by, violation: None,
+        judge: Judge = lambda by, violation: None,
     ) -> None:
         if mode not in MODES:
             raise UsageError(
@@ -106,3 +110,11 @@ class ConstraintFallback:
             for by, violation in verdicts.items():
                 self._judge(by, violation)
             return completion, level
+
+
+def reply_fallback(
+    constrains: Constrains, mode: Mode = "auto", **judged: Judge
+) -> ConstraintFallback:
+    """The constraint state of replies to steps, which have JSON forms only: servers with grammars take these, too."""
+    held = replace(constrains, by=constrains.by & {"json"})
+    return ConstraintFallback(held, "json" if mode == "grammar" else mode, **judged)

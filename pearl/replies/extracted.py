@@ -19,7 +19,7 @@ from typing import Any
 
 from pearl.documents.evidence.agreeing import Stated, label_of
 from pearl.documents.record import PLAIN
-from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, schema_grammar
+from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object
 from pearl.dsl.fields import ENTRY, Field, parse_fields
 from pearl.errors.patterns import lazy_pattern
 from pearl.replies.common import says_not_stated
@@ -412,16 +412,12 @@ def extraction_constraint(
     """The language of the replies that are asked for by `form_of`."""
     schema = _Schemas(max_text, is_quoted).of_reply(fields)
 
-    def text_of(said: Any) -> str:
+    def write(said: Any) -> str:  # one broken field does not spoil the others
         if not isinstance(said, dict):
             raise ValueError("the reply is no object")
         return json.dumps(said, ensure_ascii=False)
 
-    return Constraint(
-        "extraction",
-        schema_grammar(schema),
-        JsonForm(schema, text_of, "the object described above"),
-    )
+    return Constraint("extraction", json_form=JsonForm(schema, write, "the object described above"))
 
 
 def _some(*one: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,8 +20,6 @@ from pearl.dsl.decoding.constraint import (
     Constraint,
     JsonForm,
     closed_object,
-    either_rule,
-    literal_rule,
     require,
 )
 from pearl.dsl.nodes import one_line
@@ -35,10 +33,8 @@ ItemKind = Literal["yes_no", "label", "line", "pick"]
 
 MAX_QUOTE_WORDS = 6
 """Maximum words of an item that a reply is asked to copy as what decided about it."""
-_MAX_QUOTE = 96
 _MAX_FIGURES = 7  # of the number of an item
 MAX_ITEM_TOKENS = 64  # Maximum tokens of a free line about one item
-_CHARACTERS_A_TOKEN = 4
 NOT_STATED = "not stated"  # The third verdict on a condition: the item does not decide it
 
 _OBJECT = lazy_pattern(r'\{\s*"')
@@ -347,17 +343,6 @@ def _line(text: str, item: str) -> str | None:
 # The constraint
 
 
-def line_length(max_item_tokens: int, max_text: int | None = None) -> int:
-    """Maximum characters of a free line under a constraint."""
-    length = max_item_tokens * _CHARACTERS_A_TOKEN
-    return length if max_text is None else min(length, max_text)
-
-
-def _text_rule(max_length: int) -> str:
-    """A JSON string of one line, or null."""
-    return rf'"null" | /"(?:[^"\\\u0000-\u001f]|\\["\\\/nt]){{1,{max_length}}}"/'
-
-
 @lru_cache(maxsize=32)
 def items_constraint(
     n: int,
@@ -365,61 +350,29 @@ def items_constraint(
     labels: tuple[str, ...] = (),
     *,
     n_picks: int = 0,
-    max_item_tokens: int = MAX_ITEM_TOKENS,
     max_text: int | None = None,
     is_quoted: bool = False,
 ) -> Constraint:
     """The language of the replies about items, as `read_items` accepts them."""
+    length = {} if max_text is None else {"maxLength": max_text}
+    text = {"anyOf": [{"type": "string", **length}, {"type": "null"}]}
     allowed = _allowed(n, kind, labels)
-    one: dict[str, Any] = {"enum": list(allowed)}
-    most = {} if max_text is None else {"maxLength": max_text}
-    text = {"anyOf": [{"type": "string", **most}, {"type": "null"}]}
+    one: dict[str, Any] = {"type": "string", "enum": list(allowed)}
     if kind == "pick":
-        value = " | ".join(map(literal_rule, allowed))
         one = {"type": "integer", "enum": list(map(int, allowed))}
     elif kind == "line":
-        value = _text_rule(line_length(max_item_tokens, max_text))
         one = text
-    else:
-        one["type"] = "string"
-        value = either_rule(allowed)
-    rules = {"VALUE": value}
     if kind == "pick":
-        marks = ['{"items":[', *[","] * (n_picks - 1), "]}"]
-        start = " VALUE ".join(map(literal_rule, marks))
-        size = {"minItems": n_picks, "maxItems": n_picks}
-        lists = {"items": {"type": "array", "items": one, **size}}
-        if is_quoted:
-            rules["QUOTE"] = _text_rule(_MAX_QUOTE)
-            lists["quotes"] = {"type": "array", "items": text, **size}
-            marks[-1:] = ["]" + ',"quotes":[', *[","] * (n_picks - 1), "]}"]
-            names = ["VALUE"] * n_picks + ["QUOTE"] * n_picks
-            start = literal_rule(marks[0]) + "".join(
-                f" {name} {literal_rule(mark)}" for name, mark in zip(names, marks[1:], strict=True)
-            )
-        schema = closed_object(lists)
+        size = {"type": "array", "minItems": n_picks, "maxItems": n_picks}
+        lists = {"items": {**size, "items": one}}
+        schema = closed_object(lists | ({"quotes": {**size, "items": text}} if is_quoted else {}))
     else:
-        defs = {"value": one}
-        if is_quoted:
-            rules["QUOTE"] = _text_rule(_MAX_QUOTE)
-            defs["quote"] = text
+        defs = {"value": one} | ({"quote": text} if is_quoted else {})
         keys = [(f"{'q' * (name == 'quote')}{i}", name) for i in range(1, n + 1) for name in defs]
-        marks = [literal_rule(f'{"," if at else "{"}"{key}":') for at, (key, _) in enumerate(keys)]
-        start = " ".join(
-            f"{mark} {name.upper()}" for mark, (_, name) in zip(marks, keys, strict=True)
-        )
-        start += f" {literal_rule('}')}"
         # Values are references: repeating the labels for each of a hundred items makes a long schema.
         schema = closed_object({key: {"$ref": f"#/$defs/{name}"} for key, name in keys})
         schema["$defs"] = defs
-
-    def text_of(said: Any) -> str:
-        require(said, schema)
-        return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
-
-    form = JsonForm(schema, text_of, "")
-    lines = "".join(f"{name}: {rule}\n" for name, rule in rules.items())
-    return Constraint(f"items-{kind}", f"start: {start}\n{lines}", form)
+    return Constraint(f"items-{kind}", json_form=JsonForm(schema))
 
 
 def form_flaw(text: str, constraint: Constraint) -> str | None:

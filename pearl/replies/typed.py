@@ -51,7 +51,7 @@ State = Literal["found", "nothing", "undecided", "refused", "not_needed"]
 MAX_AMOUNT = 200  # Maximum characters of a number with its unit; bounds the time of patterns
 MAX_QUOTED, MAX_QUOTED_WORDS = 79, 7
 """Maximum characters and words of a reply that a reason quotes: a whole sentence would look like an echo."""
-MAX_ENTRIES, MAX_QUOTES = 1_000, constraint.MAX_COUNTED
+MAX_ENTRIES, MAX_QUOTES = 1_000, 8
 """Maximum entries and quotes of a reply that a decoder holds to its schema."""
 MAX_QUOTE = 600
 """Maximum characters of a quote where other texts are limited: some sentences, for a cut one stands nowhere."""
@@ -487,12 +487,5 @@ def reply_constraint(wanted: ValueType, max_text: int | None = None) -> constrai
             null = {"anyOf": [text, {"type": "null"}]}
             schema = constraint.closed_object({_form(wanted).key: null, "quote": quote})
 
-    def text_of(said: Any) -> str:
-        constraint.require(said, schema)
-        return json.dumps(said, ensure_ascii=False)
-
-    return constraint.Constraint(
-        f"reply-{wanted.lower()}",
-        constraint.schema_grammar(schema),
-        constraint.JsonForm(schema, text_of, "", is_read_by_caller=True),
-    )
+    form = constraint.JsonForm(schema, is_read_by_caller=True)
+    return constraint.Constraint(f"reply-{wanted.lower()}", json_form=form)

@@ -405,20 +405,7 @@ def query_constraint(columns: Sequence[str]) -> constraint.Constraint:
         },
     }
 
-    def text_of(value: Any) -> str:
-        constraint.require(value, schema)
-        return constraint.ordered_json(value, _ORDER)
-
-    return constraint.Constraint(
-        "query", constraint.schema_grammar(schema), constraint.JsonForm(schema, text_of, _HINT)
-    )
-
-
-_ORDER = (
-    "cannot", "select", "where", "group", "aggregate", "sort", "limit",
-    "function", "column", "op", "value", "all", "any", "no", "by", "descending", *SIGNS,
-)  # fmt: skip
-"""The fields of a query and its parts, in the order of writing."""
+    return constraint.Constraint("query", json_form=constraint.JsonForm(schema, hint=_HINT))
 
 
 _NUMBER = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}

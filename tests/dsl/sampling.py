@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections import Counter
@@ -15,6 +16,7 @@ from lark import Lark, UnexpectedInput
 from llguidance import LLMatcher, LLTokenizer
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
+from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.decoding.grammar import States
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference, print_step
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
@@ -53,6 +55,14 @@ def _compiled(grammar: str) -> LLMatcher:
     matcher = LLMatcher(_bytes(), grammar)
     assert not matcher.get_error(), matcher.get_error()
     return matcher
+
+
+def grammar_of(constraint: Constraint) -> str:
+    """What a decoder is held to: the grammar of a plan, or the compact JSON of a schema."""
+    if constraint.json_form is None:
+        return constraint.lark
+    schema = {"x-guidance": {"whitespace_flexible": False}, **constraint.json_form.schema}
+    return f"start: %json {json.dumps(schema)}"
 
 
 def sentence(grammar: str, seed: int, *, stop: float = 0.3) -> str:

@@ -15,7 +15,7 @@ from pearl.interpreter.prompt import items_messages
 from pearl.llm import ItemsTask
 from pearl.llm.reply_limits import items_limit, reply_limit
 from pearl.replies.items import items_constraint
-from tests.dsl.sampling import sentence
+from tests.dsl.sampling import grammar_of, sentence
 
 CLASSIFY = Action(
     "CLASSIFY",
@@ -53,13 +53,13 @@ def test_no_reply_of_the_form_is_longer_than_its_limit(counter: Counter, n: int)
     for kind in ("yes_no", "label", "pick", "line"):
         labels = ("a", "description and abstract concept", "human being")
         task = replace(TASK, items=("x",) * n, kind=kind, labels=labels, n_picks=1)
-        constraint = items_constraint(n, kind, labels, n_picks=1, max_item_tokens=20)
+        constraint = items_constraint(n, kind, labels, n_picks=1)
         most = items_limit(task, counter, 20)
         assert reply_limit(task, None) > most
         if kind == "line":  # random characters are no words
             continue
         for seed in range(3):
-            assert counter.count(sentence(constraint.lark, seed)) <= most
+            assert counter.count(sentence(grammar_of(constraint), seed)) <= most
 
 
 def test_labels_that_a_document_says_are_data() -> None:

@@ -196,7 +196,7 @@ def asked(model: RandomWriter) -> tuple[list[str | None], Trace]:
 
 
 def test_lists_and_texts_are_held_to_their_forms() -> None:
-    names, trace = asked(RandomWriter())
+    names, trace = asked(RandomWriter(["json"]))
     assert set(names) == {"reply-text", "reply-list"}
     assert not any(isinstance(event, ConstraintRefused) for event in trace)
     finished = {event.step: event for event in trace if isinstance(event, StepFinished)}
@@ -204,16 +204,16 @@ def test_lists_and_texts_are_held_to_their_forms() -> None:
 
 
 def test_a_server_that_refuses_is_asked_without() -> None:
-    model = RandomWriter(refuses=("reply-list",))
+    model = RandomWriter(["json"], refuses=("reply-list",))
     _, trace = asked(model)
     refused = [event for event in trace if isinstance(event, ConstraintRefused)]
-    assert [event.constraint for event in refused] == ["grammar"], "once: it is remembered"
+    assert [event.constraint for event in refused] == ["json"], "once: it is remembered"
 
 
 def test_a_server_that_ignores_it_is_found_out() -> None:
-    _, trace = asked(RandomWriter(ignores=True))
+    _, trace = asked(RandomWriter(["json"], ignores=True))
     refused = [event for event in trace if isinstance(event, ConstraintRefused)]
-    assert [event.constraint for event in refused] == ["grammar"]
+    assert [event.constraint for event in refused] == ["json"]
     assert "violates the grammar" in refused[0].reason
 
 

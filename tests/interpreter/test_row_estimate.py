@@ -144,7 +144,7 @@ def oracle(seed: int, fault: float) -> Scripted:
 class Held(Scripted):
     """A model that is held to a grammar."""
 
-    constrains = Constrains(frozenset({"grammar"}))
+    constrains = Constrains(frozenset({"json"}))
 
 
 def sent(model: Scripted) -> dict[str, tuple[int, int]]:
@@ -215,7 +215,7 @@ def test_a_thousand_random_plans_take_what_their_forecasts_say() -> None:
 
 
 @pytest.mark.parametrize("written", [str, table])
-def test_calls_are_exact_where_the_model_is_held_to_a_grammar(
+def test_calls_are_exact_where_the_model_is_held_to_a_form(
     written: Callable[[str], str],
 ) -> None:
     document = Document(written(entries(random.Random(1), 100)))

@@ -247,19 +247,19 @@ def test_rows_that_are_shown_alike_are_asked_about_once() -> None:
 
 
 class Unholdable(Reading):
-    """Seems to take a grammar until it is sent one: refuses it, or pays no attention."""
+    """Seems to take a form until it is sent one: refuses it, or pays no attention."""
 
-    constrains = Constrains(frozenset({"grammar"}))
+    constrains = Constrains(frozenset({"json"}))
     refuses = True
 
     async def complete(self, request: Request) -> Completion:
         if request.constraint is not None and self.refuses:
-            raise ModelError("no grammars here", kind="unconstrained")
+            raise ModelError("no schemas here", kind="unconstrained")
         return await super().complete(request)
 
 
 @pytest.mark.parametrize("refuses", [True, False])
-def test_first_words_are_asked_for_where_no_grammar_is_taken(refuses: bool) -> None:
+def test_first_words_are_asked_for_where_no_form_is_taken(refuses: bool) -> None:
     oracle = Oracle(kind)
     model = Unholdable(lambda request: f"Sure:\n{oracle(request)}")
     model.refuses = refuses

@@ -22,7 +22,7 @@ FILTERING = MAPPING.replace('MAP(rows, "its colour")', 'FILTER(rows, "it is a fr
 class Held(Reading):
     """A model that is held to a grammar."""
 
-    constrains = Constrains(frozenset({"grammar"}))
+    constrains = Constrains(frozenset({"json"}), max_text=64)
 
 
 def reading(say: Callable[[str], str], kind: type[Reading] = Reading) -> Reading:
@@ -111,7 +111,7 @@ def test_a_client_that_shares_no_calls_shares_no_items() -> None:
     assert len(model.requests) == 2
 
 
-@pytest.mark.parametrize("line", ["r" * 256, "r" * 255 + " "])
+@pytest.mark.parametrize("line", ["r" * 64, "r" * 63 + " "])
 def test_a_truncated_line_is_neither_shown_nor_cached(line: str) -> None:
     model = reading(lambda text: line if text == "fig" else "red", Held)
     same = client(model)
@@ -120,5 +120,3 @@ def test_a_truncated_line_is_neither_shown_nor_cached(line: str) -> None:
     n = len(model.requests)
     ask(same)
     assert len(model.requests) > n
-    roomy = asyncio.run(Pearl(same, max_item_tokens=65).execute(MAPPING, DOCUMENT))
-    assert roomy.status == "answered"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
@@ -107,114 +107,6 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
-def literal_rule(text: str) -> str:
-    """The rule that matches a text literally."""
-    return json.dumps(text, ensure_ascii=False)
-
-
-def either_rule(texts: Iterable[str]) -> str:
-    """One of several JSON strings."""
-    return " | ".join(literal_rule(json.dumps(text, ensure_ascii=False)) for text in texts)
-
-
-def object_rule(**rules: str) -> str:
-    """An object with these fields in this order, each with the rule of its value."""
-    parts: list[str] = []
-    for i, (name, rule) in enumerate(rules.items()):
-        parts += [
-            literal_rule(f"{', ' if i else '{'}{json.dumps(name, ensure_ascii=False)}: "),
-            rule,
-        ]
-    return " ".join([*parts, literal_rule("}")])
-
-
-MAX_COUNTED = 8
-"""Largest maximum of an array that a grammar counts: its rule has a bracket for each entry."""
-
-
-def list_rule(rule: str, least: int = 0, most: int | None = None) -> str:
-    """An array of `least` or more texts of a rule, and of at most `most` if that is small."""
-    next_one = f"{literal_rule(', ')} {rule}"
-    more = f"({next_one})*"
-    if most is not None and most <= MAX_COUNTED:
-        n = most - max(least, 1)
-        more = f"[{next_one} " * n + "]" * n
-    inner = " ".join([rule, *[next_one] * (least - 1), more]).strip()
-    return f"{literal_rule('[')} {inner if least else f'[{inner}]'} {literal_rule(']')}"
-
-
-_TERMINALS = {
-    "null": literal_rule("null"), "boolean": f"{literal_rule('true')} | {literal_rule('false')}",
-    "integer": "/-?(?:0|[1-9][0-9]{0,15})/",
-    "number": r"/-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,3})?/",
-}  # fmt: skip
-_BOUNDED = lazy_pattern(r"\^\[\^(.+)\](\{\d+,\d+\})\$")
-"""A pattern of any characters but some, and how many: `^[^\\u0000-\\u001f]{0,200}$`."""
-
-
-def schema_grammar(schema: Schema) -> str:
-    r"""The Lark grammar of the JSON of a schema, with the fields of every object in their order.
-
-    Example:
-        >>> print(schema_grammar(closed_object({"ids": {"type": "array", "items": {"enum": [1, 2]}}})))
-        start: "{\"ids\": " list_1 "}"
-        enum_0: "1" | "2"
-        list_1: "[" [enum_0 (", " enum_0)*] "]"
-        <BLANKLINE>
-    """
-    names: dict[str, str] = {}  # body → name
-
-    def named(kind: str, body: str) -> str:
-        return names.setdefault(body, f"{kind}_{len(names)}")
-
-    def rule(one: Schema) -> str:
-        if "$ref" in one:
-            return f"def_{one['$ref'].removeprefix('#/$defs/')}"
-        if "anyOf" in one:
-            return named("either", " | ".join(map(rule, one["anyOf"])))
-        if "enum" in one:
-            texts = (json.dumps(value, ensure_ascii=False) for value in one["enum"])
-            return named("enum", " | ".join(map(literal_rule, texts)))
-        match one["type"]:
-            case "object":
-                return named("object", object_of(one))
-            case "array":
-                limits = one.get("minItems", 0), one.get("maxItems")
-                return named("list", list_rule(rule(one["items"]), *limits))
-            case "string":
-                return named("TEXT", _text_rule(one))
-            case kind:
-                return named(kind.upper(), _TERMINALS[kind])
-
-    def object_of(one: Schema) -> str:
-        return object_rule(**{name: rule(each) for name, each in one["properties"].items()})
-
-    rules = {"start": object_of(schema)}
-    rules |= {f"def_{name}": rule(each) for name, each in schema.get("$defs", {}).items()}
-    rules |= {name: body for body, name in names.items()}
-    return "".join(f"{name}: {body}\n" for name, body in rules.items())
-
-
-def _text_rule(schema: Schema) -> str:
-    pattern = schema.get("pattern", "")
-    if bounded := _BOUNDED.fullmatch(pattern):
-        return rf'/"(?:[^"\\{bounded[1]}]|\\["\\]){bounded[2]}"/'
-    most = f"{{0,{schema['maxLength']}}}" if "maxLength" in schema else "*"
-    any_text = rf'/"(?:[^"\\\u0000-\u001f]|\\["\\\/bfnrt]){most}"/'
-    return f'/"{pattern.strip("^$")}"/' if pattern else any_text
-
-
-def ordered_json(value: Any, order: Sequence[str]) -> str:
-    """JSON with the fields of every object in the order that a grammar requires."""
-    if isinstance(value, Mapping):
-        fields = sorted(value.items(), key=lambda pair: order.index(pair[0]))
-        said = (f"{json.dumps(key)}: {ordered_json(one, order)}" for key, one in fields)
-        return f"{{{', '.join(said)}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(ordered_json(one, order) for one in value)}]"
-    return json.dumps(value, ensure_ascii=False)
-
-
 Form = Literal["lark", "llguidance", "gbnf", "json-schema"]  # Notations of a constraint
 
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -225,19 +117,32 @@ class JsonForm:
     """The language of a constraint in its JSON form."""
 
     schema: Mapping[str, Any]
-    text_of: Callable[[Any], str]
-    hint: str  # What the prompt has to say of the form; "" if it says it anyway
+    write: Callable[[Any], str] | None = None
+    """Writes a value of the schema as the text that is read; without it the text is its JSON."""
+    hint: str = ""  # What the prompt has to say of the form; "" if it says it anyway
     is_read_by_caller: bool = False
     """Whether a reply of another form is returned as it is, because its reader asks again with the reason."""
+
+    def text_of(self, value: Any) -> str:
+        """The text that is read of a value; `ValueError` says how it violates the schema."""
+        if self.write is not None:
+            return self.write(value)
+        require(value, self.schema)
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """A formal language that a reply must belong to."""
+    """A formal language that a reply must belong to: a JSON form, for plans a grammar as well or instead."""
 
     name: str
-    lark: str
+    lark: str = ""
     json_form: JsonForm | None = None
+
+    @cached_property
+    def text(self) -> str:
+        """What tells this language from others: its grammar, or its schema."""
+        return self.lark or self.rendered("json-schema")
 
     @cached_property
     def llguidance(self) -> str:

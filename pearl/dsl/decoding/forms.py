@@ -100,7 +100,7 @@ def plan_form(
     declarations = _declarations(_ref("new"), max_text)
     schema = {**closed_object({"new_actions": declarations, "steps": steps}), "$defs": defs}
 
-    def text_of(value: Any) -> str:
+    def write(value: Any) -> str:
         require(value, schema)
         steps = tuple(_step(step, library, max_text) for step in value["steps"])
         return nodes.print_plan(nodes.Plan(steps, _declared(value["new_actions"], max_text)))
@@ -110,7 +110,7 @@ def plan_form(
         f' "action": ..., "arguments": {{...}}, "purpose": ...}}]}}. {_DECLARED_HINT}'
         f" {_ARGUMENTS_HINT} Arguments of a new action are an array, in their order."
     )
-    return JsonForm(schema, text_of, hint)
+    return JsonForm(schema, write, hint)
 
 
 # ---------------------------------------------------------------------------------------------

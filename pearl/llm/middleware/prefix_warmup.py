@@ -229,7 +229,7 @@ class PrefixWarmup(Wrapper):
         head, body = request.messages[:2]
         key: list[Hashable] = [head.content, request.document or body.content[:end]]
         if self._caching is not None and request.constraint is not None:
-            key.append(request.constraint.lark)  # hosted servers show the form before the prompt
+            key.append(request.constraint.text)  # hosted servers show the form before the prompt
         hashed = hash(tuple(key))
         prefix = self._prefixes.setdefault(hashed, _Prefix())
         self._prefixes.move_to_end(hashed)

@@ -148,7 +148,7 @@ def plausible(usage: Usage, request: Request) -> Usage:
     """A usage without counts that are impossible for its request."""
     n_characters = sum(len(message.content) for message in request.messages)
     if request.constraint is not None:
-        n_characters += len(request.constraint.lark)
+        n_characters += len(request.constraint.text)
     most_input = BYTES_A_CHARACTER * n_characters + HIDDEN_INPUT_TOKENS
     most_output = (request.max_output_tokens or 0) + HIDDEN_OUTPUT_TOKENS
     if usage.n_input_tokens > most_input:
