@@ -78,9 +78,9 @@ _FIGURE = lazy_pattern(  # -$5, CHF -1,234.50, 1.5e3, 2½, ¾
     re.X,
 )
 IN_BRACKETS = lazy_pattern(
-    rf"((?:{MONEY})?)\s*\(\s*((?:{MONEY})?\s*(?:{_DIGITS})\s*(?:%|(?:thousand|[mbtr]+illion)s?)?)\s*\)(\s*[^()]*)"
+    rf"((?:{SCALED}|{MONEY})?)\s*\(\s*((?:{SCALED}|{MONEY})?\s*(?:{_DIGITS})\s*(?:%|(?:thousand|[mbtr]+illion)s?)?)\s*\)(\s*[^()]*)"
 )
-"""A negative number in accounting notation: (1,315), $ (5), (2.5%), (5.3 million)."""
+"""A negative number in accounting notation: (1,315), $ (5), (TEUR 5), (2.5%), (5.3 million)."""
 _WORD = lazy_pattern(  # million, Mio., 億
     rf"\s?(?P<word>[^\W\d_{UNSPACED}]+|{'|'.join(SCALES_UNSPACED)})(?![千百十兆천백십])\.?"
 )
@@ -442,8 +442,14 @@ def read_quantity(text: str, *, decimal: str = "") -> Quantity | None:
             return twice
     if below_zero := _SMALL_IN_BRACKETS.fullmatch(text):
         return Quantity(-Decimal(below_zero[1]))
-    if _CODE.fullmatch(text) or _ASIDE.match(text):
+    if _CODE.fullmatch(text):
         return None
+    if _ASIDE.match(text):
+        below_zero = IN_BRACKETS.fullmatch(
+            plain(text)
+        )  # EUR (1,315), but EUR (1) may have a footnote
+        if not below_zero or len(below_zero[2].strip()) < 3:
+            return None
     return find_quantity(text, decimal=decimal)
 
 

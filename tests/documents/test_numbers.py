@@ -207,6 +207,9 @@ def test_brackets_beside_plain_numbers_are_below_zero(values: list[int]) -> None
         ("TEUR 5", "5", "€", 3),
         ("-2,5 T€", "-2.5", "€", 3),
         ("12k€", "12", "€", 3),
+        ("(TEUR 5)", "-5", "€", 3),
+        ("EUR (1,315)", "-1315", "€", 0),
+        ("TEUR (1\u202f250)", "-1250", "€", 3),
         ("MNOK 3.5", "3.5", "nok", 6),
     ],
 )
@@ -219,7 +222,7 @@ def test_what_is_read(text: str, value: str, unit: str, scale: int) -> None:
     ["", "—", "n/a", "12 (1)", "12 ( 13 )", "-(5)", "(-5)", "((5))", "(5", "1.250", "1.234.56", "1,23,456",
      "12,34", "5%%", "$5%", "12-31", "1/2/2020", "⅓", "9" * 61, "1 to 2", "ten", "5 (", "10^5", "007",
      "- 5", "- $5", "<20", "~30", "1st", "5+", "12-15", "5 (est.)", "Q$5",
-     "1\u202f234,567", "TEUR 1.250", "TEUR 5 million", "1.250 T€"],
+     "1\u202f234,567", "TEUR 1.250", "TEUR 5 million", "1.250 T€", "-(TEUR 5)", "EUR (12)", "Note (1,315)", "12 (1,315)"],
 )  # fmt: skip
 def test_an_ambiguous_number_is_none(text: str) -> None:
     assert read_quantity(text) is None
