@@ -10,6 +10,7 @@ import pytest
 from pearl.cli import run
 from tests.cli.terminal import Terminal
 from tests.server import Canned, Server, completion, error
+from tests.skips import needs_contrib
 
 STORY = "Nils left the harbour at dawn. He sold the boat because the hull was rotten. " * 200
 PLAN = """\
@@ -140,6 +141,7 @@ def test_a_bug_after_a_paid_call_tells_what_was_spent(
     assert "PYTHONDEVMODE=1" in mend
 
 
+@needs_contrib
 def test_writes_to_the_cache_are_billed_and_kept(pearl: Terminal, openai_server: Server) -> None:
     reply = completion("rotten hull\n> the hull was rotten")
     reply["usage"]["prompt_tokens_details"]["cache_write_tokens"] = 30

@@ -8,10 +8,19 @@ from pearl.llm.backends import ModelSettings, abilities_of, create_model
 from pearl.llm.backends.openai import servers
 from pearl.llm.overview import backend_rows
 from pearl.plugins.extras import extras
+from tests.skips import needs_contrib
 
 
 @pytest.mark.parametrize(
-    "name", ["extractive", "llamacpp", "ollama", "openai", "recorded", "scripted"]
+    "name",
+    [
+        "extractive",
+        pytest.param("llamacpp", marks=needs_contrib),
+        "ollama",
+        "openai",
+        "recorded",
+        "scripted",
+    ],
 )
 def test_every_shipped_backend_says_what_it_takes(name: str) -> None:
     abilities = abilities_of(name)

@@ -96,3 +96,13 @@ def test_a_server_that_ignores_schemas_costs_one_request_once(
     first, second = asked(backend, openai_server)
     assert first <= 6
     assert second <= 5
+
+
+def test_models_are_listed_once_where_nothing_may_be_stored(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in private runs; the window and the kind of the server are both in its listing."""
+    monkeypatch.setattr("pearl.llm.backends.openai.sessions.content_cache", lambda name: None)
+    openai_server.takes_constraints, openai_server.answer = True, ignoring
+    asked("openai", openai_server)
+    assert openai_server.n_listings == 2  # one for each question

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -10,11 +11,13 @@ import pytest
 
 from pearl.contrib.batches import Batch, Batches, Submission, batches_of
 from pearl.errors import ModelError
-from pearl.llm import Completion, Message, Request
+from pearl.llm import Completion, Message, Request, Usage
 from pearl.llm.backends import ModelSettings
-from pearl.llm.backends.openai import create
+from pearl.llm.backends.openai import OpenAIModel, create
+from pearl.llm.backends.openai.endpoint import Endpoint
 from tests.batch_server import BatchServer, answered, serving_batches
 from tests.llm.backends import asking
+from tests.llm.backends.openai.test_replies import Outcome, is_of
 from tests.server import completion, error
 
 Result = TypeVar("Result")
@@ -133,3 +136,39 @@ def test_a_large_output_is_read(server: BatchServer) -> None:
     keys = [i.to_bytes(32, "big") for i in range(300)]
     found = using(server, lambda batches: carried_out(batches, *keys))
     assert [r.text for r in found.values() if isinstance(r, Completion)] == [text] * 300
+
+
+def line(row: Mapping[str, Any]) -> Completion | ModelError:
+    key = bytes(32)
+    data = json.dumps({"custom_id": key.hex(), **row}).encode()
+    batches = batches_of(OpenAIModel(Endpoint("http://localhost/v1", "m", ""), 1.0, None))
+    (found,) = dict(batches._read(data, {key: REQUEST})).values()
+    return found
+
+
+LINES: list[tuple[str, Any, Outcome]] = [
+    ("ok", answered(completion("ok")), "=ok"),
+    ("400", answered(error("no"), 400), "bad_request"),
+    ("429", answered(error("no"), 429), "rate_limited"),
+    ("500", answered(error("no"), 500), "transport"),
+    ("200 and no reply", answered(None), "malformed"),
+    ("cut", answered(completion("o", finish_reason="length")), "truncated"),
+    ("invisible", answered(completion("\u200b")), "empty"),
+    (
+        "too many tokens",
+        answered({**completion("ok"), "usage": {"prompt_tokens": 10**9}}),
+        Usage(0, 0, 0, 1),
+    ),
+    ("status null", answered(completion("ok"), None), "malformed"),
+    ("status true", answered(completion("ok"), True), "malformed"),
+    ("status '200'", answered(completion("ok"), "200"), "=ok"),
+    ("no response", {"error": None, "response": None}, "malformed"),
+    ("error beside", {**answered(completion("ok")), "error": {"code": 503}}, "transport"),
+    ("expired", {"error": {"code": "batch_expired"}, "response": None}, "deadline"),
+]
+
+
+@pytest.mark.parametrize(("name", "row", "outcome"), LINES, ids=[case[0] for case in LINES])
+def test_a_line_of_a_batch_is_read_as_a_direct_reply(name: str, row: Any, outcome: Outcome) -> None:
+    found = line(row)
+    assert is_of(found, outcome), found

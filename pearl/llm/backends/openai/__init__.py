@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
@@ -37,6 +36,7 @@ from pearl.llm.backends.openai.endpoint import (
 )
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.servers import Server
+from pearl.llm.concurrency import SingleFlight
 from pearl.llm.flaws import is_blank
 from pearl.replies.common import unique_json
 
@@ -136,6 +136,7 @@ class OpenAIModel:
         self._is_asked = is_asked
         self._window = window
         self._endpoint = endpoint
+        self._listing: SingleFlight[list[Listed]] = SingleFlight()
         self._verdicts: dict[ConstrainBy, Form | ModelError] = {}
         self._unproven: set[ConstrainBy] = set()  # No reader has seen a reply in the form yet
         self._reported: set[str] = set()  # Parameters that the log names as left out
@@ -275,10 +276,14 @@ class OpenAIModel:
     async def _detected(self, by: ConstrainBy) -> Server:
         """The kind of the server, which takes constraints of this form."""
         if self.server is None:
-            with suppress(StatusError, TimeoutError):  # it may list its models later
-                listed = await self.session.known_listing()
+            try:
+                listed = await self._listing.do("listing", self.session.known_listing)
                 kind = servers.by_listing(listed, self._endpoint.model)
                 self.server = kind or servers.load(servers.UNKNOWN)
+            except (StatusError, TimeoutError):
+                pass  # it may list its models later
+            except ModelError as error:
+                raise error.copy() from None  # several requests may wait for the listing
         if self.server is None:
             raise _unconstrained(
                 f"{self._endpoint.shown} does not list its models at present, "

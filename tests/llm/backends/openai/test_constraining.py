@@ -17,7 +17,7 @@ from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.openai import servers
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.fallback import Level
-from tests.llm.backends.asking import complete, failure
+from tests.llm.backends.asking import complete, failure, used
 from tests.llm.backends.openai.kinds import ASKED, CONSTRAINT, JSON, KINDS, PLAN, Fake, Manner
 from tests.server import FAULTS, Canned, Server, completion, error
 
@@ -57,8 +57,8 @@ def renderings(server: Server) -> list[str]:
     return [next((name for mark, name in ways.items() if mark in text), "") for text in texts]
 
 
-def asked(server: Server, kind: str | None = None, n: int = 1, **settings: Any) -> list[Level]:
-    """The levels at which a command gets the replies to so many requests, at the strictest level that it finds."""
+def asked(server: Server, kind: str | None = None, n: int = 1, **settings: Any) -> list[Any]:
+    """The levels at which a command gets the replies to so many requests, or the kinds of their errors."""
     client = Client(
         ClientSettings("openai:test-model", base_url=server.url, server=kind, **settings)
     )
@@ -66,8 +66,8 @@ def asked(server: Server, kind: str | None = None, n: int = 1, **settings: Any) 
     def flaw(text: str) -> str | None:
         return None if text in (PLAN, "the plan") else "it is no plan"
 
-    async def main() -> list[Level]:
-        levels = []
+    async def main() -> list[Any]:
+        levels: list[Any] = []
         for i in range(n):
 
             async def ask(level: Level, i: int = i) -> Completion:
@@ -76,7 +76,10 @@ def asked(server: Server, kind: str | None = None, n: int = 1, **settings: Any) 
                     request if level else replace(request, constraint=None)
                 )
 
-            levels.append((await client.plan_fallback.ask(ask, lambda *_: None, flaw))[1])
+            try:
+                levels.append((await client.plan_fallback.ask(ask, lambda *_: None, flaw))[1])
+            except ModelError as error:
+                levels.append(error.kind)
         await client.aclose()
         return levels
 
@@ -150,12 +153,9 @@ def test_a_server_that_does_not_obey_is_found_by_its_first_reply(
 
 def test_a_refusal_that_is_not_of_the_form_costs_no_form(openai_server: Server) -> None:
     """Some servers refuse a form without naming it; what is refused without it as well is another matter."""
-    openai_server.answer = lambda seen: Canned(error("unexpected token"), 400)
-    with pytest.raises(ModelError, match="unexpected token") as caught:
-        asked(openai_server, "openai")
-    assert caught.value.kind == "bad_request"
+    openai_server.next(*[Canned(error("unexpected token"), 400)] * 2)
     openai_server.answer = Fake("openai")
-    assert asked(openai_server, "openai") == ["json"]
+    assert asked(openai_server, "openai", 2) == ["bad_request", "json"]
     openai_server.answer = Fake("ollama", "ignore")  # another server at this address
     for n_held in (1, 1, 0):  # the first one takes back what was known
         openai_server.forget()
@@ -181,6 +181,16 @@ def test_a_listing_that_fails_for_now_is_asked_for_again(
     vllm.listing = None
     monkeypatch.undo()
     assert complete(model, ASKED).text == PLAN
+
+
+def test_twenty_first_requests_ask_once_for_the_listing(vllm: Server) -> None:
+    vllm.delay_s = 0.05
+
+    async def many(model: Model) -> list[Completion]:
+        return await asyncio.gather(*(model.complete(ASKED) for _ in range(20)))
+
+    assert len(used(model_of(vllm), many)) == len(vllm.requests) == 20
+    assert vllm.n_listings == 1
 
 
 def test_an_unreachable_server_is_not_an_unknown_kind() -> None:

@@ -1,4 +1,4 @@
-"""Bodies of replies: chat completions, tool calls, responses and lines of batches, as servers send them.
+"""Bodies of replies: chat completions, tool calls, as servers send them.
 
 Each case is a body, and the exact text that it is read as or the kind of its error.
 """
@@ -14,14 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.contrib.batches import batches_of
 from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion, Message, Request, Usage
-from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.chat import read_completion, read_models, within
 from pearl.llm.backends.openai.endpoint import Endpoint
 from tests.models import answer_task
-from tests.server import completion, error
+from tests.server import completion
 
 ENDPOINT = Endpoint("http://localhost/v1", "m", "")
 REQUEST = Request((Message("user", "Who?"),), answer_task("Who?", ""), max_output_tokens=50)
@@ -211,42 +209,6 @@ BYTES: dict[str, tuple[bytes | str, Outcome]] = {
 @pytest.mark.parametrize(("body", "outcome"), BYTES.values(), ids=BYTES)
 def test_a_body_that_is_not_json_is_malformed(body: bytes | str, outcome: Outcome) -> None:
     assert is_of(read(body if isinstance(body, bytes) else body.encode()), outcome)
-
-
-def line(row: Mapping[str, Any]) -> Completion | ModelError:
-    key = bytes(32)
-    data = json.dumps({"custom_id": key.hex(), **row}).encode()
-    batches = batches_of(OpenAIModel(ENDPOINT, 1.0, None))
-    (found,) = dict(batches._read(data, {key: REQUEST})).values()
-    return found
-
-
-def answered(body: Any, status: Any = 200) -> dict[str, Any]:
-    return {"error": None, "response": {"status_code": status, "body": body}}
-
-
-LINES: list[Case] = [
-    ("ok", answered(completion("ok")), "=ok"),
-    ("400", answered(error("no"), 400), "bad_request"),
-    ("429", answered(error("no"), 429), "rate_limited"),
-    ("500", answered(error("no"), 500), "transport"),
-    ("200 and no reply", answered(None), "malformed"),
-    ("cut", answered(completion("o", finish_reason="length")), "truncated"),
-    ("invisible", answered(message(content="\u200b")), "empty"),
-    ("too many tokens", answered(chat(usage={"prompt_tokens": 10**9})), Usage(0, 0, 0, 1)),
-    ("status null", answered(completion("ok"), None), "malformed"),
-    ("status true", answered(completion("ok"), True), "malformed"),
-    ("status '200'", answered(completion("ok"), "200"), "=ok"),
-    ("no response", {"error": None, "response": None}, "malformed"),
-    ("error beside", {**answered(completion("ok")), "error": {"code": 503}}, "transport"),
-    ("expired", {"error": {"code": "batch_expired"}, "response": None}, "deadline"),
-]
-
-
-@pytest.mark.parametrize(("name", "row", "outcome"), LINES, ids=[case[0] for case in LINES])
-def test_a_line_of_a_batch_is_read_as_a_direct_reply(name: str, row: Any, outcome: Outcome) -> None:
-    found = line(row)
-    assert is_of(found, outcome), found
 
 
 @given(
