@@ -365,7 +365,7 @@ _BETWEEN = lazy_pattern(r"\bbetween\s*\Z", re.IGNORECASE)
 
 
 def years_in(text: str) -> tuple[int, ...]:
-    """The years from 1800 that a text names, ascending, with those within ranges; amounts and percentages are none."""
+    """Return the years from 1800 that a text names, ascending, with all years of ranges; amounts and percentages are not years."""
     found: set[int] = set()
     for match in _YEARS.finditer(text):
         first, last = int(match["first"]), int(match["last"])

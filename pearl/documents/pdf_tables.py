@@ -193,7 +193,7 @@ def _is_figure(cell: str) -> bool:
 
 
 def _cell_at(grid: Grid, box: tuple[float, ...]) -> int | None:
-    """The cell that the centre of a character is in."""
+    """The cell that contains the centre of a character."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     if not (grid.xs[0] <= x < grid.xs[-1] and grid.ys[-1] < y <= grid.ys[0]):
         return None

@@ -594,7 +594,7 @@ def compile_plan(
     sources: Sequence[Declared] = (),
     parameters: Sequence[Declared] = (),
 ) -> CheckedPlan:
-    """Parse and check a plan, which need not declare those of the given sources that it reads; parameters take the place of its own."""
+    """Parse and check a plan. It may read the given sources without declaring them; given parameters replace its own."""
     reading = _headed(read(text), question, sources, parameters)
     if reading.errors or reading.plan is None:
         raise PlanSyntaxError(reading.text, diagnose(reading, library, max_steps=max_steps))

@@ -263,7 +263,7 @@ class _Extraction:
         return record
 
     def _missing(self, record: Record) -> Iterator[Field]:
-        """The fields to ask for in a further pass: those without a value or a conflict, and lists with their known entries."""
+        """The fields to ask for in a further pass: those that have neither a value nor a conflict, and lists with their known entries."""
         count, room = self._asker.calls.limits.counter.count, AGAIN_TOKENS
         for field in self._fields:
             result = record.fields[field.name]

@@ -214,7 +214,7 @@ def combine_messages(task: ActionTask, parts: Sequence[str]) -> tuple[Message, .
 
 
 def words_messages(task: ActionTask, question: str) -> tuple[Message, ...]:
-    """Request the answer to a question in words, before its form."""
+    """Request the answer to a question in words; a second request gives it its form."""
     asked = f"{one_line(question)}\n\nAnswer in a few words, from the text only."
     text = block("text", task.document or "")
     return Message("system", _READER), Message("user", f"{text}\n\n{asked}")

@@ -313,7 +313,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class PrefixCaching:
-    """The prefix cache of a server that writes what a request marks (`caching` of a model), for one of its lifetimes, shortest first."""
+    """The prefix cache of a server that stores only what requests mark, with its lifetimes, shortest first (`caching` of a model)."""
 
     lifetimes_s: tuple[float, ...]
     min_tokens: int

@@ -1,4 +1,4 @@
-"""Building blocks of all prompts, concatenated, so that a document may contain any mark; what calls share comes first, for prefix caches."""
+"""Building blocks of all prompts. They are joined, never filled in, so that a document may contain any mark; what calls share comes first, for prefix caches."""
 
 from __future__ import annotations
 

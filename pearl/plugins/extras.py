@@ -25,7 +25,7 @@ def require_extra(extra: str, purpose: str, *packages: str) -> None:
 
 
 def extras() -> dict[str, tuple[str, ...]]:
-    """Extra → its packages that are not installed; empty if the distribution itself is not, in a source tree."""
+    """Each extra with its missing packages; empty in a source tree whose distribution is not installed."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

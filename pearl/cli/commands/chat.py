@@ -75,7 +75,7 @@ def command(
     path = out or continued
     if "-" in documents or path in writing.STDOUT[1:]:
         raise UsageError(
-            "questions are read from stdin, and answers go to stdout",
+            "a conversation reads its questions from stdin and writes its answers to stdout",
             help="name files: pearl chat story.txt -o talk.jsonl",
         )
     writer = writing.OutputWriter(is_forced=options["force"])

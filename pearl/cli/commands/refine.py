@@ -244,7 +244,7 @@ def _folder(out: str, *, is_made: bool) -> Path:
 
 
 def _write(folder: Path, bank: Sequence[Example], rows: Iterable[curator.CurationRow]) -> int:
-    """Replace plan files of earlier runs, by their text in the journal; count those that a person wrote, which stay."""
+    """Replace the plan files that earlier runs wrote; count those that a person wrote or changed, which stay."""
     own = {_text(example) for example in curator.choose_bank(rows, sys.maxsize)}
     by_hand: set[tuple[str, ...]] = set()
     n_by_hand = 0

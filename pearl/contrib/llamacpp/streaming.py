@@ -19,7 +19,7 @@ from pearl.llm.progress import MAX_TAIL, CallProgress, report
 
 
 class StreamingWire(Wire):
-    """Connections by which completions come in pieces; what is read is the whole reply."""
+    """A connection that receives completions in pieces and returns the whole reply."""
 
     BYTES_A_TOKEN = 512  # A reply has an event for each token
 

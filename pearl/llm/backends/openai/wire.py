@@ -139,7 +139,7 @@ class Wire:
                 async with self._sent("POST", url.path, data, query, headers=whole) as pieces:
                     return b"".join([piece async for piece in pieces])
         raise ModelError(
-            f"{self._endpoint.shown} names no address of its own for the upload", kind="malformed"
+            f"{self._endpoint.shown} gives no upload address on its own host", kind="malformed"
         )
 
     def _url(self, path: str) -> URL:
