@@ -108,11 +108,11 @@ def is_corpus(named: Sequence[str]) -> bool:
 def expand_documents(named: Sequence[str]) -> list[str]:
     """Expand folders and patterns to documents: of a folder, all files with the suffix of a reader that are not hidden, by path."""
     written = files_of_runs_beside(named)
-    found = Counter(path for name in named for path in _documents(name, written))
-    if again := [path for path, n in found.items() if n > 1]:
-        told = f"{counted(len(again), 'document')} {'is' if len(again) == 1 else 'are'} named twice"
-        notice(f"{told}, but read only once: {again[0]}")
-    return list(found)
+    documents = Counter(path for name in named for path in _documents(name, written))
+    if repeated := [path for path, n in documents.items() if n > 1]:
+        text = f"{counted(len(repeated), 'document')} {'is' if len(repeated) == 1 else 'are'} named twice"
+        notice(f"{text}, but read only once: {repeated[0]}")
+    return list(documents)
 
 
 def files_of_runs_beside(named: Sequence[str], store: Path | None = None) -> frozenset[Path]:
@@ -278,21 +278,21 @@ source_option = option(
 NamedSource = tuple[str, str, str]  # The name of a source, its path, and what it is
 
 
-def named_sources(said: Iterable[str]) -> tuple[NamedSource, ...]:
+def named_sources(options: Iterable[str]) -> tuple[NamedSource, ...]:
     """The sources of `--source`."""
     from pearl.documents.sources import check_names  # imported on use: few commands have sources
 
-    found = []
-    for each in said:
-        name, _, rest = each.partition("=")
+    sources = []
+    for text in options:
+        name, _, rest = text.partition("=")
         path, _, about = rest.partition(" : ")
         if not (name and path):
             advice = "--source rules=rules/, or --source 'rules=rules/ : what it is'"
-            raise UsageError(f"--source {each}: not NAME=PATH", help=advice)
-        found.append((name, path, about))
-    if found:
-        check_names(name for name, _, _ in found)
-    return tuple(found)
+            raise UsageError(f"--source {text}: not NAME=PATH", help=advice)
+        sources.append((name, path, about))
+    if sources:
+        check_names(name for name, _, _ in sources)
+    return tuple(sources)
 
 
 def source_identity(named: Iterable[NamedSource], store: Path | None = None) -> str:
@@ -306,12 +306,12 @@ def source_identity(named: Iterable[NamedSource], store: Path | None = None) -> 
 
 def identities(asked: ExecuteRequest, store: Path | None = None) -> dict[str, str]:
     """The identities of the corpus and the sources of a request, if it has them."""
-    found = {}
+    digests = {}
     if asked.together:
-        found["corpus"] = corpus_identity(asked.plan_and_documents[1:], store)
+        digests["corpus"] = corpus_identity(asked.plan_and_documents[1:], store)
     if asked.sources:
-        found["sources"] = source_identity(named_sources(asked.sources), store)
-    return found
+        digests["sources"] = source_identity(named_sources(asked.sources), store)
+    return digests
 
 
 def opened_sources(named: Iterable[NamedSource], identity: str) -> list[Source]:

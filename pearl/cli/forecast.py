@@ -21,52 +21,52 @@ UNKNOWN = "unknown"
 WIDTH = 160  # Maximum characters of a line of the table
 
 
-def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
+def print_forecast(forecast: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
     """Print a forecast to stdout as JSON, or as a table with its assumptions."""
     if as_json:
-        click.echo(to_json(found.to_dict(), indent=2))
+        click.echo(to_json(forecast.to_dict(), indent=2))
         return
     # A fixed width: wrapped cells are hard to read; a narrow terminal may wrap whole lines.
     console = new_console(width=WIDTH)
-    models = ["model"] if found.prices else []
+    models = ["model"] if forecast.prices else []
     table = Table("step", *models, box=None, pad_edge=False, show_edge=False)
-    has_price = any((found.price, *found.prices.values()))
+    has_price = any((forecast.price, *forecast.prices.values()))
     for name in ("calls", "input", "output", *(("US dollars",) if has_price else ())):
         table.add_column(name, justify="right")
-    for step in (*found.steps, found.total):
-        usd = found.cost_usd if step is found.total else step.usd
+    for step in (*forecast.steps, forecast.total):
+        usd = forecast.cost_usd if step is forecast.total else step.usd
         cells = [
-            _shown(step.calls, _count), _shown(step.input_tokens, _count),
-            _shown(step.output_tokens, _count),
-            *([UNKNOWN if usd is None else _shown(usd, money)] if has_price else []),
+            _range_text(step.calls, _count), _range_text(step.input_tokens, _count),
+            _range_text(step.output_tokens, _count),
+            *([UNKNOWN if usd is None else _range_text(usd, money)] if has_price else []),
         ]  # fmt: skip
-        many = f" x {step.n:,}" if step.n > 1 and step is not found.total else ""
+        many = f" x {step.n:,}" if step.n > 1 and step is not forecast.total else ""
         table.add_row(f"{step.name}{many}", *([step.model] if models else []), *cells)
     console.print(table)
     console.print()
-    for line in _notes(found, limits):
+    for line in _notes(forecast, limits):
         console.print(line, markup=False)
 
 
-def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
-    tasks = counted(found.n_tasks, "task")
-    yield f"{tasks} with {found.model}; no call was made. Tokens are counted by {found.counter}."
-    if found.n_known:
-        yield f"Left out, because they have a row already: {found.n_known:,}; --fresh runs them again."
-    yield f"Replies: at most {found.reply_tokens:,} tokens (--max-output-tokens)."
-    if n := found.n_unplanned:
+def _notes(forecast: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
+    tasks = counted(forecast.n_tasks, "task")
+    yield f"{tasks} with {forecast.model}; no call was made. Tokens are counted by {forecast.counter}."
+    if forecast.n_known:
+        yield f"Left out, because they have a row already: {forecast.n_known:,}; --fresh runs them again."
+    yield f"Replies: at most {forecast.reply_tokens:,} tokens (--max-output-tokens)."
+    if n := forecast.n_unplanned:
         yield (
             f"Tasks without a plan: {n:,}; what the steps take is unknown until it is written "
             "(pearl plan)."
         )
-    if found.price is None:
+    if forecast.price is None:
         yield f"Cost: unknown, because the model has no known price; {PRICE_HELP}"
     else:
-        yield f"Price: {found.price} (US dollars per million tokens); the lower bounds assume cache hits."
-    for model, price in found.prices.items():
+        yield f"Price: {forecast.price} (US dollars per million tokens); the lower bounds assume cache hits."
+    for model, price in forecast.prices.items():
         yield f"Price of {model}: {price or f'unknown; {table_help(model)}'}"
     # The limits that the worst case exceeds
-    total, cost = found.total, found.cost_usd
+    total, cost = forecast.total, forecast.cost_usd
     tokens = total.input_tokens + total.output_tokens
     most = {
         "max_cost": None if cost is None else cost.most,
@@ -79,29 +79,29 @@ def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
         if (worst := most[name]) is None or worst > limit
     ]:
         yield f"The limits may end the run early: {', '.join(over)}."
-    if found.n_problems:
-        yield f"{found.n_problems:,} cannot be run; the first: {found.problems[0]}"
+    if forecast.n_problems:
+        yield f"{forecast.n_problems:,} cannot be run; the first: {forecast.problems[0]}"
     yield "Retries of failed calls are not included."
 
 
-def _shown(between: Range, show: Callable[[float], str]) -> str:
-    least = show(between.least)
-    if between.most is None:
+def _range_text(bounds: Range, show: Callable[[float], str]) -> str:
+    least = show(bounds.least)
+    if bounds.most is None:
         return UNKNOWN if least in (show(0), "1") else f"{least} or more"
-    most = show(between.most)
+    most = show(bounds.most)
     return least if least == most else f"{least} - {most}"
 
 
 def calls_of(forecast: Forecast) -> str:
     """The calls of a forecast in words."""
     n = forecast.total.calls
-    return counted(1, "call") if n.least == n.most == 1 else f"{_shown(n, _count)} calls"
+    return counted(1, "call") if n.least == n.most == 1 else f"{_range_text(n, _count)} calls"
 
 
 def cost_of(forecast: Forecast) -> str:
     """The cost of a forecast in US dollars, which must be known."""
     assert forecast.cost_usd is not None
-    return _shown(forecast.cost_usd, money)
+    return _range_text(forecast.cost_usd, money)
 
 
 def _count(n: float) -> str:

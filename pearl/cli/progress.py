@@ -283,12 +283,12 @@ class Row:
         now = monotonic()
         if self._wait_why:
             return f"waits {max(0.0, self._wait_ends - now):.0f} s{self._wait_why}"
-        said = [each for each in (self.past, self.note) if each]
+        texts = [text for text in (self.past, self.note) if text]
         if self.n_calls > 1 and not self.past:
-            said.insert(0, f"{counted(self.n_calls, 'call')} done")
+            texts.insert(0, f"{counted(self.n_calls, 'call')} done")
         if (silent_s := now - self._heard) >= SLOW_S:
-            said.append(f"no progress for {duration_text(silent_s)}")
-        return "; ".join(said)
+            texts.append(f"no progress for {duration_text(silent_s)}")
+        return "; ".join(texts)
 
     @property
     def is_slow(self) -> bool:

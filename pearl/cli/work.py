@@ -190,13 +190,13 @@ def kept_plan(
 
     with reply_store(options["store"]) as replies:
         kept = replies and KeptPlans(replies, new_pearl(options, is_asked=False), kind)
-        found = kept and asyncio.run(kept.find(question))
-    if not found or (given and given != found[1]):
+        stored = kept and asyncio.run(kept.find(question))
+    if not stored or (given and given != stored[1]):
         notice("no plan with parameters is kept for this question")
         return None
-    values = ", ".join(f"{name}={value}" for name, value in found[1].items())
-    notice(f"plan of '{found[0].plan.question}' with {values}")
-    return found
+    values = ", ".join(f"{name}={value}" for name, value in stored[1].items())
+    notice(f"plan of '{stored[0].plan.question}' with {values}")
+    return stored
 
 
 async def _run_reported(
@@ -352,9 +352,9 @@ def _reason(outcome: Outcome[Task]) -> str:
     id = " ".join(outcome.unit.id.splitlines())
     reason = str(outcome.error).partition("\n")[0].removeprefix(f"{id}: ")
     help = getattr(outcome.error, "help", None)
-    told = f"\n  help: {help.partition(chr(10))[0]}" if help else ""
+    advice = f"\n  help: {help.partition(chr(10))[0]}" if help else ""
     # Ids of rows are text of the data.
-    return f"{reason}{told}" if is_private() else f"{id}: {reason}{told}"
+    return f"{reason}{advice}" if is_private() else f"{id}: {reason}{advice}"
 
 
 def report_max_errors(summary: Summary, max_errors: int | None) -> None:
@@ -396,14 +396,14 @@ def report_rows(summary: Summary, out: str, max_errors: int | None) -> None:
         + (f", {known:,} of them from earlier runs" if known else "")
         + (f", {cut_off:,} of them unfinished" if cut_off else "")
     )
-    for status, told in (
+    for status, text in (
         ("undecided", "undecided: the rows have the reasons"),
         ("degraded", "degraded: the rows have the reasons"),
         ("refused", "refused by the model"),
         ("nothing_found", "with nothing found"),
     ):
         if n := summary.statuses.get(status):
-            click.echo(f"  {counted(n, 'answer')} {told}", err=True)
+            click.echo(f"  {counted(n, 'answer')} {text}", err=True)
     report_max_errors(summary, max_errors)
     if summary.status != "done":
         command = resume_command(summary.id) if summary.id else "give the same command again"
@@ -626,14 +626,16 @@ def carry_out(
     return run.summary, stopper.exit_code
 
 
-def _confirm_repeat(older: RunInfo, found: Forecast) -> None:
+def _confirm_repeat(older: RunInfo, forecast: Forecast) -> None:
     """Ask the user to confirm paying again for work that a run of another version has done."""
     from pearl.cli.forecast import calls_of, cost_of
 
-    price = f", {cost_of(found)}" if found.cost_usd and found.cost_usd.most is not None else ""
+    price = (
+        f", {cost_of(forecast)}" if forecast.cost_usd and forecast.cost_usd.most is not None else ""
+    )
     message = (
         f"run {older.id} of this work has {counted(older.n_results, 'row')}, but its prompts are those of another "
-        f"version of PEARL: stored replies do not fit, and all is asked again ({calls_of(found)}{price})"
+        f"version of PEARL: stored replies do not fit, and all is asked again ({calls_of(forecast)}{price})"
     )
     if not (sys.stdin is not None and sys.stdin.isatty()):
         keep = f"--yes confirms it; pearl runs export {older.id} writes the rows that there are"
