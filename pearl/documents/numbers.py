@@ -472,7 +472,8 @@ _CAPTION_SCALE = lazy_pattern(
     | (?:{MONEY})(?P<letter>mm|[kmbKMB])\b                              # £m, US$M
     | (?:{MONEY})\s?(?P<behind>(?i:{_WORDS_BESIDE_MONEY}))\b           # EUR bn, € Mio.
     | \b(?P<before>(?i:{_WORDS_BESIDE_MONEY}))\.?\s?(?={MONEY})        # Mio. EUR, bn €
-    | (?:\b[Ii]n\s|\()(?P<alone>(?i:{"|".join(FOREIGN_SCALES)}))\b     # in Tsd., (Mrd.)
+    | \b[Ii]n\s(?P<alone>(?i:{"|".join(FOREIGN_SCALES)}))\b               # in Tsd.
+    | \((?P<bracketed>(?i:{"|".join(FOREIGN_SCALES)}))\.?\)               # (Mrd.)
     """,
     re.X,
 )

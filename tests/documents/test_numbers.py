@@ -245,7 +245,7 @@ def test_blanks(text: str) -> None:
      ("£'000", 3), ("£2,000", None), ("£1'000", None), ("US$ 000s", 3), ("in 2000", None), ("(000's)", 3),
      ("Umsatz (TEUR)", 3), ("Amateure", None), ("k€", 3), ("km", None), ("MNOK", 6),
      ("£m", 6), ("5 m", None), ("Cost (EUR) B", None), ("EUR bn", 9), ("bn", None),
-     ("Umsatz in Mio. EUR", 6), ("Mio, 5 years", None), ("(Mrd.)", 9), ("in Tsd.", 3)],
+     ("Umsatz in Mio. EUR", 6), ("Mio, 5 years", None), ("(Mrd.)", 9), ("(Mio Tanaka)", None), ("in Tsd.", 3)],
 )  # fmt: skip
 def test_scales_of_captions(text: str, scale: int | None) -> None:
     assert scale_of(text) == scale

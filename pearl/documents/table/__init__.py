@@ -11,7 +11,7 @@ from pearl.documents.document import Document, part_spans
 from pearl.documents.lexicon import SCALES, is_year
 from pearl.documents.numbers import Quantity, is_blank, read_column, read_quantity, scale_of
 from pearl.documents.rows import Row, shortened
-from pearl.documents.units import Piece
+from pearl.documents.units import WORD, Piece
 from pearl.documents.units.record import columns as unique_names
 from pearl.documents.units.record import find_markdown, json_lists, split
 from pearl.errors import Span
@@ -287,9 +287,9 @@ def _numbered(text: str, pieces: Sequence[Piece]) -> Iterator[tuple[int, Piece]]
 
 def _caption(text: str, start: int, end: int, first: Piece) -> str:
     """The last line before a table that is not its header."""
-    names = set(_WORD.findall(" ".join(first.fields)))
+    names = set(WORD.findall(" ".join(first.fields)))
     for line in reversed(text[start:end].split("\n")):
-        words = set(_WORD.findall(line))
+        words = set(WORD.findall(line))
         if words and not words <= names:
             if key := _KEY.search(line):
                 return key[1]
@@ -298,7 +298,6 @@ def _caption(text: str, start: int, end: int, first: Piece) -> str:
     return ""
 
 
-_WORD = lazy_pattern(r"\w+")
 _KEY = lazy_pattern(r'"([^"]+)"\s*:\s*\[\s*\Z')  # the key of a list in a JSON report
 
 

@@ -65,19 +65,19 @@ def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = Non
 
 def left_out(text: str, pieces: Sequence[Piece]) -> tuple[Span, ...]:
     """Return the spans outside of all pieces, except table headers and text without letters and digits."""
-    names = set(_WORD.findall(" ".join(dict.fromkeys(n for piece in pieces for n in piece.fields))))
+    names = set(WORD.findall(" ".join(dict.fromkeys(n for piece in pieces for n in piece.fields))))
     found: list[Span] = []
     at = 0
     for start, end in [*((piece.start, piece.end) for piece in pieces), (len(text), len(text))]:
         if start - at > 1 or text[at:start].strip():
-            words = set(_WORD.findall(text, at, start))
+            words = set(WORD.findall(text, at, start))
             if words and not words <= names:
                 found += stripped(text, Span(at, start))
         at = end
     return tuple(found)
 
 
-_WORD = lazy_pattern(r"\w+")
+WORD = lazy_pattern(r"\w+")
 
 
 def left_out_note(text: str, pieces: Sequence[Piece], unit: str) -> str:
