@@ -53,12 +53,12 @@ def says(text: str) -> Any:
 
 
 class _Data(BaseModel):
-    """An object of a row: unknown fields are ignored, and each has a default, because files may be of others."""
+    """An object of a row. Unknown fields are ignored and each field has a default, because a file may come from anyone."""
 
     model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """It as JSON data."""
+        """The object as JSON data."""
         return self.model_dump()
 
 
@@ -550,16 +550,21 @@ class TaskRow(_Data):
     @property
     def name(self) -> str:
         """The id of its task; of a record of an evaluation, its sample, method and seed."""
-        if self.id is not None:
-            return str(self.id)
-        more = self.model_extra or {}
-        parts = (more.get("sample"), getattr(self, "method", ""), more.get("seed"))
-        return " ".join(str(part) for part in parts if isinstance(part, str | int) and part != "")
+        return id_of({"id": self.id, "method": getattr(self, "method", ""), **(self.model_extra or {})})  # fmt: skip
 
     @property
     def given(self) -> str:
         """The values of the parameters in one line."""
         return "; ".join(f"{name} = {value}" for name, value in self.parameters.items())
+
+
+def id_of(row: Mapping[str, Any]) -> str:
+    """The id of the task of a row; of a record of an evaluation, its sample, method and seed."""
+    id = row.get("id")
+    if id is None:
+        parts = (row.get(name) for name in ("sample", "method", "seed"))
+        return " ".join(str(part) for part in parts if isinstance(part, str | int) and part != "")
+    return id if isinstance(id, str) else str(id)
 
 
 class FailedRow(TaskRow):
@@ -610,12 +615,12 @@ class ResultRow(TaskRow):
     error: Annotated[ErrorData | None, IF_KNOWN, says("Only of failed tasks.")] = None
 
     def to_dict(self) -> dict[str, Any]:
-        """It as JSON data; only a typed answer has a `value`."""
+        """The row as JSON data; only a typed answer has a `value`."""
         return self.model_dump(exclude=None if "value" in self.model_fields_set else {"value"})
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """It as JSON data, made once."""
+        """The row as JSON data, made once."""
         return self.to_dict()
 
     @property
@@ -647,7 +652,7 @@ def check_version(data: Mapping[str, Any]) -> None:
 
 
 def read_row(data: Mapping[str, Any], problems: list[str] | None = None, at: str = "") -> ResultRow:
-    """Read an untrusted row; what has a wrong type is left out, and told in `problems`. `DataError` for another version."""
+    """Read an untrusted row; values of a wrong type are left out and named in `problems`. `DataError` for another version."""
     check_version(data)
     return read_as(ResultRow, data, problems, at)
 
@@ -655,7 +660,7 @@ def read_row(data: Mapping[str, Any], problems: list[str] | None = None, at: str
 def read_as(
     kind: type[Kind], data: Mapping[str, Any], problems: list[str] | None = None, at: str = ""
 ) -> Kind:
-    """Read untrusted data, which stand at a place of a row; what has a wrong type is left out, and told in `problems`."""
+    """Read untrusted data; values of a wrong type are left out and named in `problems`, behind `at`."""
     for _ in range(MAX_ROUNDS):
         try:
             return kind.model_validate(data)
@@ -669,7 +674,7 @@ def read_as(
 def _mended(
     data: Mapping[str, Any], error: ValidationError
 ) -> tuple[Mapping[str, Any], dict[str, str]]:
-    """Data without what an error is about, and why for each name; a wrong object of a list becomes an empty one, so that the others keep their numbers."""
+    """Remove what an error names; return the rest, and the reason for each name. A wrong object of a list becomes an empty one, so that the others keep their numbers."""
     mended: dict[str, Any] = dict(data)
     own = {id(mended)}  # the containers that are copies
     gone: set[tuple[int, Any]] = set()

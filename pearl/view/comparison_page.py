@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from pearl.interpreter.row import read_row
+from pearl.interpreter.row import id_of, read_row
 from pearl.llm.prices import read_prices
 from pearl.view.listing import COLUMNS, MAX_ITEMS, MAX_TEXT, Totals, cells_of, details_of, text_of
 from pearl.view.page import render_page
-from pearl.view.sources import ResultSource, id_of
+from pearl.view.sources import ResultSource
 
 MAX_PAIRS = 500  # Maximum changed rows that are shown
 MAX_COMPARED = 1_000  # Maximum steps and passages of a row that are compared

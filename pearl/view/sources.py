@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pearl.documents.document import Document, join, load
 from pearl.errors import DataError, PearlError
 from pearl.interpreter.answer import Answer
+from pearl.interpreter.row import id_of
 from pearl.runs.decisions import Decisions, decided_rows
 from pearl.runs.request import files_of_runs
 from pearl.runs.store import RunInfo, Store, default_folder
@@ -43,15 +44,6 @@ class ResultRecord:
     """The files of the document by name, if their pages may be shown."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The settings of the run, if they are known."""
-
-
-def id_of(row: Mapping[str, Any]) -> str:
-    """The name of a row: the id of its task, or sample, method and seed of a record of an evaluation."""
-    id = row.get("id")
-    if id is None:
-        parts = (row.get(name) for name in ("sample", "method", "seed"))
-        return " ".join(str(part) for part in parts if isinstance(part, str | int))
-    return id if isinstance(id, str) else str(id)
 
 
 def record_of_answer(answer: Answer, document: Document | None = None) -> ResultRecord:

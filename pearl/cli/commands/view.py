@@ -84,9 +84,10 @@ def _opened(source: str, trace: str | None, store: str | None, stack: ExitStack)
 
 def _shown(source: ResultSource, row: str | None, documents: tuple[str, ...]) -> str:
     """The page of one result, or the list of several if none is named."""
+    from pearl.interpreter.row import id_of
     from pearl.view.answer_page import result_page
     from pearl.view.listing import index_page
-    from pearl.view.sources import id_of, with_document
+    from pearl.view.sources import with_document
 
     found = [(key, id_of(each)) for key, each in source.rows()]
     if not found:
