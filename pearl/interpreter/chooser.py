@@ -23,15 +23,18 @@ from pearl.llm import ChooseTask, Model, Request, Usage
 from pearl.retrieval.search import Searcher
 from pearl.trace import OptionChosen, Trace
 
-_MARKS = lazy_pattern(r"[*_`]+")
+_MARKS = lazy_pattern(r"[*_`]+")  # of Markdown: `**C**`
 _QUOTES = "\"'“”‘’«»"
 _BLANKS = r"[^\S\n]*+"
-_SAYS = lazy_pattern(  # "option" alone does not declare a choice: "Option A: it rained" discusses an option
+# "Answer: C", "The final answer is (C)", "My choice: B", "The correct option is C"; "option" alone does not declare a choice:
+# "Option A: it rained" discusses an option.
+_SAYS = lazy_pattern(
     rf"(?:^|(?<=[\s.,:;!?]))(?:the |my )?(?:final |best |correct )?(?:answer\b{_BLANKS}(?:(?:is|would be)\b)?+|(?:option|choice)\b{_BLANKS}(?:(?:is|would be)\b|(?=[:=])))"
     rf"{_BLANKS}[:=]?+{_BLANKS}(?=(?P<rest>\S))",
     re.IGNORECASE | re.MULTILINE,
 )
 _MAX_SAID = 8  # Maximum occurrences of "Answer:" that are read, from the end; bounds the time
+# A letter alone ("C", "(C).", "option c:") or before its text ("C. Two dogs", "C - Two dogs", "C (Two dogs)", "(C) Two dogs").
 _LETTER = lazy_pattern(
     r"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|(?:[.):]|\s+[-–—](?=\s)|(?=\s*\()|(?(open)(?=\s)|(?!)))\s*(?P<text>\S.*)$)",
     re.IGNORECASE,

@@ -150,7 +150,9 @@ def _kind(step: Step, action: Action, by_output: Mapping[str, Content]) -> Kind:
 # At run time
 
 UNDECIDED = "undecided"
-_ABOUT = lazy_pattern(r"about|around|approx|circa|ca\.|roughly", re.I)
+_ABOUT = lazy_pattern(  # as in "about 5 million": the amount is kept as an approximate one
+    r"about|around|approx|circa|ca\.|roughly", re.I
+)
 _SCALES = {0: "", **{power: f" {word}" for word, power in SCALES.items()}}
 
 
