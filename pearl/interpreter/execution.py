@@ -432,10 +432,8 @@ class _Interpreter:
             result = with_checks(result, checked)
             (verdict,) = checked.verdicts
             why = REFUSED.get(verdict) or (doubt if verdict == "not checked" else "")
-        elif (
-            not self._asker.reads_prompts
-        ):  # a person writes scripted replies, and embedded ones are computed
-            return result
+        elif not self._asker.reads_prompts:
+            return result  # a person writes scripted replies, and embedded ones are computed
         if not why:
             return result
         return replace(result, state="undecided", why=why, value=f"undecided: {why}")

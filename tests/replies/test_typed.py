@@ -237,6 +237,8 @@ def test_decoders_are_held_to_what_is_read(wanted: ValueType, max_text: int | No
         (TEXT, '{"answer": "A \\"dog\\" \\u00', 'A "dog"'),
         (LIST, '{"entries": [{"entry": "a", "quote": "b"}, {"entry": "c', "- a\n> b"),
         (LIST, '{"entries": [{"ent', ""), (TEXT, "He fled", "He fled"),
+        (TEXT, "He {once} fled {and", "He {once} fled {and"),  # it does not begin as JSON
+        (TEXT, '```json\n{"answer": "He fled. She st', "He fled. She st"),
         (LIST, '{"entries": ["a", "b \\"q\\" c", "d', '- a\n- b "q" c'),
         (LIST, '{"entries": ["a", "b"], "quotes": ["x", "y', "- a\n- b\n> x"),
         (BOOL, '{"quote": "He fled", "verd', ""), (BOOL, '{"quote": "He fl', ""),

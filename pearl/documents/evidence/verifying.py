@@ -243,10 +243,8 @@ class Verifier:
         begin, end = spans[0].start, spans[-1].end
         passage = self._text[begin:end]
         gaps = [self._text[a.end : b.start].split("\n") for a, b in pairwise(spans)]
-        if any(
-            not line.strip() for lines in gaps for line in lines[1:-1]
-        ):  # the end of a paragraph
-            return False
+        if any(not line.strip() for lines in gaps for line in lines[1:-1]):
+            return False  # a blank line ends a paragraph
         starts = [begin + sentence.start for sentence in sentences(passage)]
         for one, other in pairwise(spans):
             begun = [start for start in starts if one.end <= start <= other.start]

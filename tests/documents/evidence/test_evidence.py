@@ -129,6 +129,9 @@ def test_pieces_stand_in_one_passage() -> None:
     apart = "The lamp was lit at ten. It rained. The men went home to sleep."
     assert check(apart, "The lamp was … went home to sleep")[0] == "apart"
     assert check(apart, "The lamp was … The men went home")[0] == "elided"
+    for end, match in (("\n", "elided"), ("\n\n", "apart"), ("\n \t\n", "apart")):
+        divided = f"The lamp was lit at ten.{end}The men went home to sleep."
+        assert check(divided, "The lamp was … The men went home")[0] == match
     assert check(apart, "The lamp was lit at ten. … The men went home")[0] == "elided"
     assert check(apart, "The lamp was … It rained. The men")[0] == "elided"
     assert (
