@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,21 @@ def test_claude_since_opus_4_7_gets_no_temperature() -> None:
     before = ("claude-opus-4-6", "claude-opus-4-20250514", "claude-3-5-haiku-20241022")
     assert all(map(is_sent, before))
     assert not any(map(is_sent, ("claude-opus-4-7", "claude-sonnet-5-5", "claude-fable-5")))
+
+
+def test_a_line_has_the_parameters_by_the_names_of_its_vendor(vendor: str) -> None:
+    model: Any = create_model(f"{vendor}:m", ModelSettings("http://127.0.0.1:9/v1"))
+    request = replace(asking.REQUEST, max_output_tokens=70, top_p=0.5, seed=3)
+    row = json.loads(batches_of(model).line(bytes(32), request))
+    body = row.get("body") or row.get("params") or row["request"]["generationConfig"]
+    names = {
+        "openai": ("max_tokens", "top_p", "seed"),
+        "anthropic": ("max_tokens", "top_p", None),
+        "gemini": ("maxOutputTokens", "topP", "seed"),
+    }[vendor]
+    assert [body.get(name) for name in names] == [70, 0.5, 3 if names[2] else None]
+    assert body["temperature"] == 0.0
+    assert names[2] or "seed" not in body
 
 
 def mixed(name: str) -> Callable[[list[Any]], list[Any]]:

@@ -18,6 +18,13 @@ from tests.llm.backends.asking import REQUEST, complete, failure
 from tests.server import Canned, Server
 
 END = "data: [DONE]\n\n"
+
+
+@pytest.fixture(autouse=True)
+def _runs() -> None:
+    """These tests need no llama.cpp, only a server that streams."""
+
+
 USAGE = {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}}
 COUNTED: dict[str, Any] = {"choices": [], "usage": USAGE}
 

@@ -12,7 +12,6 @@ from pearl.llm import Completion, Message, Model, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
-from pearl.llm.middleware.wrappers import Sampling
 from pearl.llm.progress import CallWait
 from tests.clock import computed
 from tests.models import Acting, answer_task, telling_waits
@@ -138,14 +137,3 @@ def test_a_waiting_call_leaves_its_place() -> None:
 
     asyncio.run(main())
     assert order == ["second", "first"]
-
-
-def test_a_seed_goes_along_with_every_request() -> None:
-    model = failing()
-    asyncio.run(Sampling(model, 7).complete(REQUEST))
-    asyncio.run(Sampling(model, 8, 0.7).complete(REQUEST))
-    asyncio.run(Retrying(Sampling(Limited(model, 1), 9, 0.0)).complete(REQUEST))
-    asked = [(request.seed, request.temperature) for request in model.requests]
-    assert asked == [(7, 0.0), (8, 0.7), (9, 0.0)]
-    assert [request.messages for request in model.requests] == [REQUEST.messages] * 3
-    assert REQUEST.seed is None
