@@ -173,7 +173,7 @@ def _likely(names: Mapping[str, str]) -> list[Pair]:
 
 
 def _owners(own: Sequence[set[str]]) -> tuple[dict[str, list[int]], dict[str, float]]:
-    """The names that have each mark, and how much it tells."""
+    """For each mark: the names that have it, and how much it tells them apart."""
     owners: dict[str, list[int]] = defaultdict(list)
     for i, marks in enumerate(own):
         for mark in marks:

@@ -215,7 +215,7 @@ def _without_ctx(checked: CheckedPlan, sources: Sequence[Source]) -> tuple[Diagn
 
 
 def repeated(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
-    """An error for a valid plan with a call that it makes twice, as models do that cannot plan."""
+    """Report a call that a valid plan makes twice, as models do that cannot plan."""
     first: dict[tuple[str, tuple[Argument, ...]], int] = {}
     for i, step in enumerate(checked.plan.steps, start=1):
         if (n := first.setdefault((step.action, step.arguments), i)) != i:

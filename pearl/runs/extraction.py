@@ -696,7 +696,7 @@ def row_path(number: int, column: str) -> str:
 
 
 def row_entry(row: Mapping[str, Any]) -> str:
-    """By it a row behind an answer is recognised."""
+    """What identifies a row behind an answer."""
     return shortened(row["text"] or row["value"] or "", MAX_QUOTE)
 
 

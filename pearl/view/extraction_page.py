@@ -79,7 +79,7 @@ class Value:
 
     @property
     def n_undecided(self) -> int:
-        """Undecided values: itself, or values of its entries."""
+        """Number of undecided values: of the field itself, or of its entries."""
         return sum(value.word == "undecided" for value in (self, *self.inner))
 
     @property

@@ -45,7 +45,7 @@ from pearl.errors import UsageError
 @setting_options()
 @budget_options
 @reuse_option
-@option("--fresh", bool, "Ignore kept replies.")
+@option("--fresh", bool, "Ignore stored replies.")
 @store_option
 @trace_option
 @force_option

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @option("-v --verbose", bool, "Show the plan and every step, too.")
 @setting_options()
 @limit_options
-@option("--fresh", bool, "Ignore kept replies.")
+@option("--fresh", bool, "Ignore stored replies.")
 @store_option
 @trace_option
 @force_option

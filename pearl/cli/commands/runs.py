@@ -127,7 +127,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
 @click.argument("keys", metavar="KEY...", nargs=-1, required=True)
 @store_option
 def reply(keys: tuple[str, ...], store: str | None) -> int:
-    """Show kept replies, each with its prompt, as JSON lines.
+    """Show stored replies, each with its prompt, as JSON lines.
 
     KEY is that of a call in a log of `pearl eval`. Texts of documents are left out of prompts.
     """
