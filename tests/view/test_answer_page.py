@@ -20,7 +20,7 @@ from pearl.errors import Span
 from pearl.interpreter.answer import Answer
 from pearl.llm.backends.scripted import Scripted
 from pearl.view.answer_page import answer_page, result_page
-from pearl.view.panel import AROUND, Gap, Piece, highlighted
+from pearl.view.panel import AROUND, Gap, Piece, blocks, highlighted
 from pearl.view.review_page import picked
 from pearl.view.sources import ResultRecord
 
@@ -426,6 +426,25 @@ def test_of_a_long_text_what_is_around_the_marks_is_shown(
     for number, span in marks:
         shown = [p.text for p in pieces if isinstance(p, Piece) and number in p.marks]
         assert "".join(shown) == text[span.start : span.end]
+
+
+@given(marked_texts(), st.integers(1, 40))
+def test_blocks_end_with_a_line_and_leave_no_piece_out(
+    given: tuple[str, list[tuple[int, Span]]], size: int
+) -> None:
+    text, marks = given
+    pieces = highlighted(text, marks)
+    found = blocks(pieces, size=size)
+    assert all(block for block in found)
+    texts = ["".join(p.text for p in block if isinstance(p, Piece)) for block in found]
+    assert "".join(texts) == text
+    assert all(each.endswith("\n") and len(each) >= size for each in texts[:-1])
+    marked = [
+        piece for block in found for piece in block if isinstance(piece, Piece) and piece.marks
+    ]
+    assert marked == [piece for piece in pieces if isinstance(piece, Piece) and piece.marks]
+    if not marks:  # as soon as it may
+        assert all("\n" not in each[size:-1] for each in texts)
 
 
 def test_a_marked_passage_is_the_one_nearest_to_its_mark() -> None:
