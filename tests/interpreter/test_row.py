@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl import Answer, Extraction
-from pearl.documents.evidence import Evidence, Unverified
+from pearl.documents.evidence import Evidence, Unverified, with_omissions
 from pearl.documents.record import PLAIN, Candidate, FieldResult, Record
 from pearl.documents.rows import Stated
 from pearl.errors import DataError, PearlError, Span
@@ -145,6 +145,25 @@ def test_any_answer_comes_back_from_its_row_and_fits_the_schema(answer: Answer) 
     problems: list[str] = []
     assert read_row(answer.to_dict(), problems) == answer.row
     assert not problems
+
+
+@pytest.mark.parametrize("typed", [
+    {"value": {"age": 54}, "undecided": []},
+    {"value": None, "partial": {"age": None}, "undecided": ["age"], "reasons": ["two ages"]},
+])  # fmt: skip
+def test_a_typed_answer_keeps_its_value_without_its_schema(typed: dict[str, Any]) -> None:
+    row = {"status": "degraded", "question": "Who?", "plan": "", "answer": "x", "method": "plan"}
+    whole = read_row({**row, **typed}).to_dict()
+    assert {name: whole[name] for name in typed} == typed
+    assert Answer.from_json(json.dumps(whole)).to_dict() == whole
+    assert "value" not in read_row(row).to_dict()
+    with pytest.raises(DataError, match="'failed' is no status of an answer"):
+        Answer.from_json(json.dumps({**whole, "status": "failed"}))
+
+
+def test_what_a_quote_of_others_omits_is_marked_only_within_its_text() -> None:
+    spans = [Span(1, 2), Span(0, 3), Span(4, 99), Span(3, 2), Span(5, 6)]
+    assert with_omissions("abcdefg", spans) == "a[left out: b]cde[left out: f]g"
 
 
 def test_a_failed_extraction_comes_back() -> None:
