@@ -183,7 +183,7 @@ class OracleModel(Scripted):
     reads_prompts = True
 
     def __init__(self, oracle: Oracle, *, is_held: bool = False) -> None:
-        self.constrains = Constrains(frozenset({"grammar"}) if is_held else frozenset())
+        self.constrains = Constrains(frozenset({"json"}) if is_held else frozenset())
 
         def reply(request: Request) -> str:
             call = oracle.call(request.prompt)
