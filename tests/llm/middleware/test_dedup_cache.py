@@ -142,7 +142,7 @@ async def test_cancelling_all_callers_cancels_the_call() -> None:
         {"messages": (Message("system", "readw"), Message("user", "ho?"))},
         {"messages": (Message("user", "read"), Message("user", "who?"))},
         {"max_output_tokens": 5},
-        {"temperature": None},
+        {"top_p": 0.5},
         {"temperature": 0.5},
         {"seed": 0},
         {"constraint": Constraint("yes", 'start: "yes"')},
