@@ -62,6 +62,8 @@ def test_every_row_is_listed_with_its_numbers_and_unknown_cost_is_not_zero(tmp_p
     assert [each["why"] for each in data["details"]] == ["", "a quote is missing", ""]
     assert "$6.2500; 2 rows unknown" in page
     assert "2,000,000, 0" in page
+    free = row("f", model="own:x", usage={"input_tokens": 0, "output_tokens": 0})
+    assert "<dd>$0.0000</dd>" in index_page(kept(tmp_path / "free.jsonl", free))
     none = index_page(kept(tmp_path / "none.jsonl", row("b", model="vllm:own"), failed))
     assert re.search(r"<dt>cost[^<]*</dt><dd>unknown</dd>", none)
     assert "<dt>unverified quotes</dt><dd>3</dd>" in page
