@@ -140,7 +140,7 @@ REPORTS = fields_of(
     {"ticker": "ADI", "year": "2004", "filed": "2004-12-01", "title": "Annual report"},
     {"ticker": "UNP", "year": "2005", "filed": "2005-06-30", "title": "Half-year report"},
     {"ticker": "adi", "year": "2009", "filed": "2009-12-01"},
-    {"ticker": "ETR", "year": "n/a", "filed": "soon"},
+    {"ticker": "ETR", "year": "soon", "filed": "soon"},
 )
 
 
@@ -198,6 +198,8 @@ def test_a_value_with_dots_that_is_no_range_is_a_text() -> None:
 def test_passages_that_cannot_be_compared_are_left_out_with_a_note() -> None:
     _, notes = select(REPORTS, [parse_filter("year>=2005")])
     assert notes == ("1 passage left out: 'year' cannot be compared there",)
+    missing = fields_of({"year": "2005"}, {"year": "n/a"})  # no value, which is not compared
+    assert select(missing, [parse_filter("year>=2005")])[1] == ()
 
 
 @pytest.mark.parametrize(
