@@ -45,15 +45,15 @@ mends what can have one meaning only, and records it in the trace; `pearl check 
 to write it:
 """
 BEYOND = """\
-Also mended: a call over several lines, two steps on a line, a call in a call (it becomes the step `ans_1`), a name that is given a value
-(`topic = "x"`), [an output in a string](#reference-in-string), headings that are missing, bold, repeated or misplaced, code fences and text
-around the plan. Of several plans the last counts; if they differ, or the reply takes its plan back, the planner asks again (`unclear-plan`).
+Also mended: a call over several lines, two steps on a line, a call in a call (it becomes the step `ans_1`), [an output in a
+string](#reference-in-string), headings that are missing, bold or repeated, code fences and text around the plan. Of several plans the last counts; if they differ, or the reply takes its plan back, the planner asks again (`unclear-plan`).
 
 With the library and the other steps: a name that differs by case, underscores or one letter; arguments with names of parameters
-(`FIND(CTX, query="x")`); the document left out, or in quotes; `step2` or `#2` for an output.
+(`FIND(CTX, query="x")`); the document left out, or in quotes; `step2` for an output.
 
-Not mended: strings, lists and calls that are not closed, words without quotes, unknown escapes, outputs of two words, loops and conditions,
-numbers such as `1e5`, a missing colon.
+Not mended: what is written as in another language (`let ans = ...`, `ans := ...`, `ans: str = ...`, `-> ans`, `{ans}`, `f"x"`, `"a" + "b"`), a step without an output,
+new actions below the steps, strings, lists and calls that are not closed, words without quotes, quotes inside a string, unknown escapes, outputs of two words, loops and conditions,
+numbers such as `1e5`, a missing colon. Each is an error at its place, and the planner asks the model again.
 """
 DIAGNOSTICS = f"""\
 ## Diagnostics

@@ -134,32 +134,14 @@ CODE = "reference-in-string"
 
 _NAME = r"[^\W\d]\w{0,79}+"
 _MARKED = lazy_pattern(
+    # "{key}", "{{key}}", "${key}", "{ key }", "{key.name}", "{key:>3}"
     rf"\$?+(?P<braces>\{{++)\s{{0,8}}+(?P<braced>{_NAME})\s{{0,8}}+(?P<tail>[.:!|(\[][^{{}}]{{0,80}}+)?\}}++"
-    rf"|\$(?P<dollar>{_NAME})|(?P<mark><<?+|\[\[?+|%\(?+|`)(?P<marked>{_NAME})(?:>>?+|\]\]?+|\)s|%|`)"
+    # "$key", "<key>", "[key]", "`key`"
+    rf"|\$(?P<dollar>{_NAME})|(?P<mark>[<\[`])(?P<marked>{_NAME})[>\]`]"
 )
-_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 _STEP = lazy_pattern(
-    rf"\b(?:steps?|outputs?|schritt|étape|paso|passo)[ _]?(?:(?:no\. ?|number |#)?+"
-    rf"(?P<digits>\d{{1,2}}+)|(?P<word>{'|'.join(_NUMBERS)}))\b(?! of\b)"
-    rf"|\b(?P<ordinal>{'|'.join(_ORDINALS)}) (?:step|output)\b(?! (?:of|in|to|towards?|for)\b)",
-    re.I,
-)
-_OF_STEP = lazy_pattern(
-    rf"\b(?P<name>{_NAME}) (?:from|in|of) step (?P<number>\d{{1,2}}+)\b(?! of\b)", re.I
-)
-_FROM_STEP = lazy_pattern(
-    r"\b(?:from|(?:outputs?|results?|answers?) (?:of|in)) step (?P<number>\d{1,2}+)\b(?! of\b)",
-    re.I,
-)
-_BEFORE = lazy_pattern(
-    r"\b(?:the (?:previous|prior|preceding|earlier) steps?|(?:previous|prior|preceding) step|steps? above"
-    r"|the (?:previous|prior|preceding) (?:results?|answers?|actions?|calls?)|(?:previous|prior|preceding) outputs?"
-    r"|(?:outputs?|\w{2,20}ed|found) above|the above|the aforementioned)\b"
-    # "hung above the door", "the above average price" are text.
-    r"(?!-| (?:of|the|an?|his|her|its|their|my|our|your|average|all|ground|sea|water|zero|\d+)\b)",
-    re.I,
-)
+    r"\bstep[ _]?#?(\d{1,2}+)\b(?! of\b)", re.I
+)  # "step 3", "Step #3"; no "step 3 of the recipe"
 
 
 def string_references(
@@ -198,8 +180,7 @@ def string_references(
                 text, name = named
                 takes = name in ((*above, CTX) if is_list else names)
                 beside = _beside(item.value, above, question) if takes_list else ""
-                inner = text.strip("${<[%(` )>]}")
-                is_all = item.value.strip() == text and inner in (name, f"{name})s")
+                is_all = item.value.strip() == text and text.strip("${<[` >]}") == name
                 fixed = (
                     name if is_all and takes else beside if is_list or not beside else f"[{beside}]"
                 ) or ("" if is_list or not joins else _pieces(item.value, above, question))
@@ -228,19 +209,10 @@ def _reference(
         if word in bare and word.casefold() not in asked:
             return word, word
     above = above[: len(above) - n_given]
-    for match in _FROM_STEP.finditer(value):
-        if int(match["number"]) > len(above) and " ".join(match[0].split()).casefold() not in asked:
-            return match[0], ""
-    if not above:
-        return None
     for match in _STEP.finditer(value):
-        word = (match["word"] or match["ordinal"] or "").casefold()
-        number = int(match["digits"] or (*_NUMBERS, *_ORDINALS).index(word) % len(_NUMBERS) + 1)
+        number = int(match[1])
         if 0 < number <= len(above) and " ".join(match[0].split()).casefold() not in asked:
             return match[0], above[number - 1]
-    before = _BEFORE.search(value)
-    if before and " ".join(before[0].split()).casefold() not in asked:
-        return before[0], above[-1]
     return None
 
 
@@ -249,20 +221,15 @@ def _beside(value: str, above: Sequence[str], question: str) -> str:
     asked = " ".join(question.split()).casefold()
     names: dict[str, None] = {}
 
-    def plain(match: re.Match[str], name: str, is_sure: bool) -> str:
-        if not is_sure or name not in above or match[0].casefold() in asked:
+    def plain(match: re.Match[str]) -> str:
+        name = match["braced"] or match["dollar"] or match["marked"]
+        if match["tail"] or name not in above or match[0].casefold() in asked:
             return match[0]
         names[name] = None
-        is_adjacent = re.match(r"[\w}>\])%`]", match.string[match.start() - 1 : match.start()])
+        is_adjacent = re.match(r"[\w}>\])`]", match.string[match.start() - 1 : match.start()])
         return f" {name}" if is_adjacent else name
 
-    text = _MARKED.sub(
-        lambda m: plain(m, m["braced"] or m["dollar"] or m["marked"], not m["tail"]), value
-    )
-    numbered = set(enumerate(above, start=1))
-    text = _OF_STEP.sub(
-        lambda m: plain(m, m["name"], (int(m["number"]), m["name"]) in numbered), text
-    )
+    text = _MARKED.sub(plain, value)
     if not names or _reference(text, above, (), question):
         return ""
     outputs = (f'"{name}:", {name}' for name in names)
@@ -292,7 +259,7 @@ def _help(text: str, name: str, above: Sequence[str]) -> str:
         help = f'pass the output itself, beside the text: ["...", {name}]'
         return (
             help
-            if text[0] in "{$<[%`" or text == name
+            if text[0] in "{$<[`" or text == name
             else f'{help}; a step of the document: "step 2 of the ..."'
         )
     close = did_you_mean(text.strip("${ }"), above)

@@ -14,79 +14,55 @@ from pearl.errors import Diagnostic, Fix, Span
 from pearl.errors.patterns import lazy_pattern
 
 _NAMED = r"[^\W\d]\w*+"
-_TYPE = r"(?i:text|string|str|list|number|int|float|bool|boolean|context|table|passages)\b(?:\[[\w, |]*+\])?+"
 HEAD = lazy_pattern(
-    r"[\s>#`*|]*+(?:<\w[^<>\n]*+>\s*+)?+(?:[-+•–][\s`*]++)?+"
-    r"(?P<number>(?:\d++[.)]\s*+(?=(?:step\s*+#?+)?+\d++[.):]))?+(?:(?:step\s*+#?+)?+[(\[]?+(?P<digits>\d++)"
-    rf"(?:[`*]*+\s*+[.):\]|．。、）：]++(?!\d)|\ufe0f?+\u20e3|(?=\s++{_NAMED}\s*+=))[\s`*]*+"
-    rf"|step\s*+#?+\d++\s*+[-–—]\s++|[a-z][.)]\s++(?={_NAMED}\s*+=)))?"
-    rf"(?:(?:let|const|var)\s++(?={_NAMED}\s*+[=:])|return\s++(?={_NAMED}\())?+[$@#]?+",
+    # marks of Markdown and a bullet: "> ", "## ", "**", "- "
+    r"[\s>#`*]*+(?:[-+*•–][\s`*]++)?+"
+    # a number of a list before a step's own: "1. Step 1: "
+    r"(?P<number>(?:\d++[.)]\s*+(?=step\s*+#?+\d++[.):]))?+"
+    # "1. ", "1) ", "(1) ", "**1.** ", "Step 1: "; or "1 " before "name ="
+    rf"(?:step\s*+#?+)?+[(\[]?+(?P<digits>\d++)(?:[`*]*+\s*+[.):\]]++(?!\d)|(?=\s++{_NAMED}\s*+=))[\s`*]*+"
+    r")?+",
     re.I,
 )
 """The optional number, bullet and marks before the name of a step or an action."""
-
-ASSIGNS = lazy_pattern(
-    rf"(?:\s*+:\s*+{_TYPE}|\s*+\(\s*+{_TYPE}\s*+\))?+"
-    rf"[\s`*]*+(?:=(?!=)|＝|:=|<-|←|\|(?=\s*+{_NAMED}\())[\s`*]*+(?:{_NAMED}\.(?={_NAMED}\())?+"
-)
-"""Between an output and its action: a type of the output and a module of the action say nothing."""
-_LIKE_ASSIGNS = lazy_pattern(rf"[\s`*]*+(?::|->|→|=>)[\s`*]*+(?={_NAMED}\()")
-GIVES_OUTPUT = lazy_pattern(
-    rf"[\s`*]*+(?:->|→|=>)[\s`*]*+(?!{_TYPE})(?P<output>{_NAMED})(?=[\s`*]*+(?:\Z|[:：#(—–-]))"
-)
-_GIVES_TYPE = lazy_pattern(rf"\s*+->\s*+{_TYPE}(?=\s*+(?:[:：#]|\Z))")
+ASSIGNS = lazy_pattern(r"[\s`*]*+=(?!=)[\s`*]*+")
 CONTROL = lazy_pattern(
     r"\s*+(?:\d++[.)]\s*+)?+(?:for\s++\w++\s++in\b|(?:el)?if\b.|while\b.|else\b|try\b).*:\s*+\Z"
 )
-"""A loop or a condition of a programming language."""
-OPENS = lazy_pattern(r"[\s`*]*+[(（]")
+"""A loop or a condition of a programming language: "for x in items:", "if found:", "else:"."""
+OPENS = lazy_pattern(r"[\s`*]*+\(")
 _NUMBER_DOT = lazy_pattern(r"[1-9][0-9]{0,5}\. ")
-_GAP = r"(?:\s|#[^\n]*+\n)*+"  # with comments, in a call over several lines
-_BLANKS = lazy_pattern(_GAP)
-_COMMA = lazy_pattern(rf"{_GAP}[,，、;；]{_GAP}")
-_PLUS = lazy_pattern(rf"{_GAP}\+{_GAP}")
+_BLANKS = lazy_pattern(r"\s*+")
+_COMMA = lazy_pattern(r"\s*+,\s*+")
 _COLON = lazy_pattern(r" ?: ")
-_BARE_COLON = lazy_pattern(r"\s*+[:：]")
 _HASH = lazy_pattern(r" ?# ?")
-_AFTER_TYPE = lazy_pattern(r"\s*+(?:[:#]|\Z)")
-_UNKNOWN_TYPE = lazy_pattern(r"\s*+->\s*+(\w++)\s*+(?:[:#]|\Z)")
-_ELLIPSIS = lazy_pattern(r"\.\.\.|…")
+_TYPE = lazy_pattern(r"\s*+->\s*+(\w++)\s*+(?=[:#]|\Z)")  # "-> int" before the definition
 _NUMBERISH = lazy_pattern(r"[-+]?\.?[0-9][\w.]*+")
-_KEY = lazy_pattern(
-    rf"({_NAMED})(?:\s*+=(?!=)\s*+(?=[^\s,)])|[:：]\s*+(?=[\"'“\[\d-]|{_NAMED}\s*+[,)]))"
-)
-_ESCAPED = lazy_pattern(r"(?:\\_\w*+)++")
-_PARAMETER_TYPE = lazy_pattern(r"\s*+:\s*+[A-Za-z][\w.]*+(?:\[[\w, |]*+\])?+(?=\s*+[,)])")
-_STRING_PREFIX = lazy_pattern(r"[fFrRuU](?=[\"'“])")
-_SIGNED = lazy_pattern(
-    rf"(?:\$?\{{{{?|[$@#]|<|`|\*\*?)\s*+(?P<name>{_NAMED}|(?<=#)\d{{1,3}}+)\s*+(?:\}}}}?|>|`|\*\*?)?+(?={_GAP}[,，、;；)）\]+])"
-)
-_WORDS = lazy_pattern(rf"{_NAMED}(?:[ -]\w++)++(?=\s*+=)")
+_KEY = lazy_pattern(rf"({_NAMED})\s*+=(?!=)\s*+(?=[^\s,)])")  # "X=" before a value
+_PARAMETER_TYPE = lazy_pattern(
+    r"\s*+:\s*+[A-Za-z][\w.\[\]|]*+(?=\s*+[,)])"
+)  # "X: str", "X: list[str]"
+_WORDS = lazy_pattern(rf"{_NAMED}(?:[ -]\w++)++(?=\s*+=)")  # "the key =", "the-key ="
 _QUOTED = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"')
-_QUOTING = lazy_pattern(  # a string with quotes in it, each pair around something
-    r'"(?:[^"\\]|\\.|(?<=[ (])"[^"\\\s](?:[^"\\]*[^"\\\s])?"(?=[\s.,;:!?)]))*"(?=\s*[,)\]])'
-)
-_AFTER_VALUE = lazy_pattern(r"\s*+(?:[,)\]:+，、;；）］：]|\Z)")
 _JUNK = literals.UNTYPED.pattern[1:-1]
-_CLOSING_MARKS = lazy_pattern(r"[`*|][`*|\s]*+\Z|\s*+</\w{1,20}+>\s*+\Z")
-_SEPARATOR = lazy_pattern(rf"[\s`*{_JUNK}]*+(?:[:：;#→—–]|//|--?>?|=>)[\s`*:{_JUNK}]*+")
+_CLOSING_MARKS = lazy_pattern(r"[`*][`*\s]*+\Z")
+_SEPARATOR = lazy_pattern(
+    # ":", "# ", "// ", "- ", "— ", as code, comments and lists have it; no arrow
+    rf"[\s`*{_JUNK}]*+(?:[:#—–]|//|--?+(?!>))[\s`*:{_JUNK}]*+"
+)
 _LEAD = lazy_pattern(rf"[ \xa0{_JUNK}]*+")
-_CELL = lazy_pattern(r"\s*+\|\s*+(?=\S)")
-_BARE_NUMBER = lazy_pattern(r"[(,\[]\s*+\d{1,3}+\s*+[,)\]]")
-_ANOTHER = lazy_pattern(rf"{_NAMED}\s*+=\s*+{_NAMED}\(")
-_NO_TEXT = lazy_pattern(rf"[\s`*.;,:#。；：{_JUNK}]*+\Z")
-_IN_PARENTHESES = lazy_pattern(r"[\s`*]*+\((?=.*\w)(.*)\)[\s.]*\Z")
-_SURPLUS = lazy_pattern(r"\s*+[)）]")
+_ANOTHER = lazy_pattern(rf"{_NAMED}\s*+=\s*+{_NAMED}\(")  # a second step where the purpose stands
+_NO_TEXT = lazy_pattern(rf"[\s`*.;,:#{_JUNK}]*+\Z")
+_SURPLUS = lazy_pattern(r"\s*+\)")
 
-_CLOSERS = {
-    "「": "」", "『": "』", "＂": "＂", "`": "`",
-    "“": '”“"', "”": '”"', "„": '“”"', "«": "»", "‘": "’'", "’": "’'", "'": "'’", "‚": "‘’",
-}  # fmt: skip
+_CLOSERS = {"“": '”“"', "”": '”"', "„": '“”"', "«": "»", "‘": "’'", "’": "’'", "'": "'’", "‚": "‘’"}
+"""The quotes that end a string in smart or single quotes, by the one that begins it."""
 
 STEP_HELP = 'a step reads: 1. name = ACTION(CTX, "text") : what it is for'
 _ACTION_HELP = "an action reads: NAME(CTX, X) : what it does with X"
 _TYPES_HELP = "what an action gives is Text, List, Number, Bool or Date"
 _CLOSE_HELP = """a string ends with '"' right before a comma or a bracket"""
+_QUOTING_HELP = 'write "..." around a text; an output is passed by its name alone'
 _QUOTE_HELP = r"a quote inside a string reads \""
 _ESCAPES_HELP = r"escapes are \" \\ \n \t and \uXXXX"
 _NESTED_HELP = "move the inner call to its own step"
@@ -116,15 +92,6 @@ class Scan:
     calls: list[NamedCall] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Scope:
-    """Every word of a plan, and the values of the names above a step that no call gives."""
-
-    words: Collection[str] = ()
-    values: dict[str, str] = field(default_factory=dict)
-    replaced: set[str] = field(default_factory=set)  # The names for values that were read as these
-
-
 def should_read(text: str, span: Span, wanted: str, why: str) -> Diagnostic:
     """The error that a range should read `wanted`, starting at the first difference."""
     source, same = text[span.start : span.end], 0
@@ -137,9 +104,9 @@ class BrokenError(Exception):
     """The rest of the line cannot be scanned; the error has been reported."""
 
 
-def scan_step(text: str, span: Span, number: int, scope: Scope | None = None) -> Scan:
-    """Scan the step that is `number` in its plan."""
-    return _Line(text, span, scope).scan(lambda line: line.step(number), number)
+def scan_step(text: str, span: Span, number: int, words: Collection[str] = ()) -> Scan:
+    """Scan the step that is `number` in its plan, which has these words."""
+    return _Line(text, span, words).scan(lambda line: line.step(number), number)
 
 
 def scan_action(text: str, span: Span, *, in_library: bool = False) -> Scan:
@@ -150,11 +117,11 @@ def scan_action(text: str, span: Span, *, in_library: bool = False) -> Scan:
 class _Line:
     """Recursive-descent scanner of a line. A method named after a grammar rule consumes that rule."""
 
-    def __init__(self, text: str, span: Span, scope: Scope | None = None) -> None:
+    def __init__(self, text: str, span: Span, words: Collection[str] = ()) -> None:
         self.text, self.start, self.at, self.end = text, span.start, span.start, span.end
         self.result = Scan()
-        self.is_signature = self.is_row = False
-        self.scope = scope or Scope()
+        self.is_signature = False
+        self.words = words
         self.arguments: list[tuple[str, Span]] = []
         self.nested: list[tuple[Span, str]] = []
         self.depth = 0
@@ -210,10 +177,9 @@ class _Line:
     def end_of_words(self) -> int:
         """Offset of the trailing blanks and marks of the line, in linear time."""
         at = self.end
-        while at > self.at and (self.text[at - 1] in "`*|" or self.text[at - 1].isspace()):
+        while at > self.at and (self.text[at - 1] in "`*" or self.text[at - 1].isspace()):
             at -= 1
-        tag = self.text.rfind("</", self.at, at) if self.text[at - 1] == ">" else -1
-        return at if tag < 0 else tag
+        return at
 
     def no_blanks(self) -> None:
         """Skip blanks and report them as errors."""
@@ -242,8 +208,7 @@ class _Line:
             raise self.broken("a plan has no loops and no conditions", self.at, advice=advice)
         head = self.match(HEAD)
         assert head
-        self.is_row = "|" in head[0]
-        marked = any(mark in head[0] for mark in "`*|<")
+        marked = any(mark in head[0] for mark in "`*")
         self.at = head.end()
         if self.at >= self.end:
             raise self.broken("the step is empty", self.at, advice=STEP_HELP)
@@ -252,13 +217,15 @@ class _Line:
         if marked and (marks := _CLOSING_MARKS.search(self.text, self.end_of_words(), self.end)):
             self.mend("marks around the step", marks.start(), self.end, "")
             self.end = marks.start()
-        begin, n_found = self.at, len(self.result.found)
+        begin = self.at
         name = self.name("the name of the step's output", STEP_HELP)
-        assigns = self.match(ASSIGNS) or self.match(_LIKE_ASSIGNS)
+        assigns = self.match(ASSIGNS)
+        if not assigns and self.match(OPENS):
+            if head["number"] is None:
+                self.result.found.clear()  # report a missing part once
+            self.result.names.clear()
+            raise self.broken("the step has no output", begin, self.at, advice=STEP_HELP)
         if not assigns:
-            if self.match(OPENS):
-                self.without_output(head, begin, number, n_found)
-                return
             raise self.no_assignment(name, begin)
         self.take("the equals sign needs a blank on each side", assigns.end(), " = ")
         self.tail("explanation", self.call(self.argument, "the name of an action", STEP_HELP))
@@ -272,29 +239,6 @@ class _Line:
         return self.broken(
             f"{self.seen(at)} after '{short(name)}', expected ' = '", at, advice=advice
         )
-
-    def without_output(self, head: re.Match[str], begin: int, number: int, n_found: int) -> None:
-        """A call with its output behind it, or without one, which then gets a name that says its number."""
-        del self.result.found[n_found:]
-        self.at = begin
-        is_numbered = head["digits"] == str(number) or "return" in head[0]
-        if not (is_numbered or GIVES_OUTPUT.search(self.text, begin, self.end)):
-            if head["number"] is None:
-                self.result.found.clear()  # report a missing part once
-            end = begin + len(self.result.names.pop())
-            raise self.broken("the step has no output", begin, end, advice=STEP_HELP)
-        self.result.names[:] = [f"step_{number}"]
-        action = self.call(self.argument, "the name of an action", STEP_HELP)
-        if gives := self.match(GIVES_OUTPUT):
-            self.result.names[:] = [gives["output"]]
-            self.take("the output stands before its call", gives.end(), "")
-        elif _BARE_NUMBER.search(self.text, begin, self.at):
-            advice = (
-                "name the output of every step, and pass outputs by their names, not by numbers"
-            )
-            raise self.broken("the step has no output", begin, self.at, advice=advice)
-        self.tail("explanation", action)
-        self.mend("the step has no output", begin, begin, f"{self.result.names[0]} = ")
 
     def number(self, head: re.Match[str], number: int) -> None:
         digits = head["digits"] or ""
@@ -317,18 +261,15 @@ class _Line:
         else:
             self.take("an action of a plan begins with '- '", head.end(), "- ")
         action = self.call(self.parameter, "the name of an action", _ACTION_HELP)
-        if (gives := self.match(literals.terminal("GIVES"))) and self.match(
-            _AFTER_TYPE, gives.end()
-        ):
-            self.at = gives.end()
-        elif wrong := self.match(_UNKNOWN_TYPE):
-            if in_library:
-                why = f"unknown type '{short(wrong[1])}'"
-                raise self.broken(why, *wrong.span(1), advice=_TYPES_HELP)
-            said = wrong[1].casefold()
-            type = {"int": "number", "float": "number", "boolean": "bool"}.get(said, said)
-            is_known = type in ("list", "number", "bool")
-            self.take(_TYPES_HELP, wrong.end(1), f" -> {type.capitalize()}" if is_known else "")
+        if type := self.match(_TYPE):
+            gives, exact = f" -> {type[1]}", self.match(literals.terminal("GIVES"))
+            if not literals.terminal("GIVES").fullmatch(gives):
+                why = f"unknown type '{short(type[1])}'"
+                raise self.broken(why, *type.span(1), advice=_TYPES_HELP)
+            if exact:
+                self.at = exact.end()
+            else:
+                self.take("the arrow needs a blank on each side", type.end(1), gives)
         if in_library and (self.at >= self.end or self.match(_HASH)):
             mark = self.match(_HASH)
             self.at = mark.end() if mark else self.end
@@ -343,9 +284,6 @@ class _Line:
         if not found:
             raise self.broken(f"{self.seen(self.at)}, expected {what}", self.at, advice=advice)
         name, end = literals.canonical_name(found[0]), found.end()
-        if escaped := self.match(_ESCAPED, end):
-            name, end = name + escaped[0].replace("\\", ""), escaped.end()
-            self.mend("an underscore needs no backslash", self.at, end, name)
         is_cut = end < self.end and (
             self.text[end] in "0123456789" or self.match(literals.terminal("NAME"), end)
         )
@@ -364,7 +302,7 @@ class _Line:
         self.take("'(' stands right after the name", opens.end(), "(")
         begin = self.at
         outer, self.arguments, n_found = self.arguments, [], len(self.result.found)
-        self.sequence(")）", value)
+        self.sequence(")", value)
         if first := next((each for each in self.arguments if each[0]), None):
             inside = Span(begin, self.at - 1)
             error = Span(self.text.rfind(first[0], begin, first[1].start), inside.end)
@@ -375,36 +313,32 @@ class _Line:
         self.arguments = outer
         return name
 
-    def closes(self, closer: str, at: int) -> bool:
-        """Whether a closing bracket, ASCII or full-width, is at an offset."""
-        return at < self.end and self.text[at] in closer
-
     def sequence(self, closer: str, value: Callable[[bool], None]) -> None:
         """Values with commas between them, from after the opening mark to after the closing one."""
         self.no_blanks()
         is_first = True
-        while not self.closes(closer, self.at) or not is_first:
+        while not self.text.startswith(closer, self.at, self.end) or not is_first:
             if self.text.startswith(",", self.at, self.end):
                 raise self.broken("a value is missing before the comma", self.at)
             if self.at >= self.end:
-                raise self.broken(f"the line ends before '{closer[0]}'", self.at)
+                raise self.broken(f"the line ends before '{closer}'", self.at)
             begin = self.at
             value(is_first)
             is_first = False
             after = self.after_blanks()
             comma = self.match(_COMMA)
-            if comma and not self.closes(closer, comma.end()):
+            if comma and not self.text.startswith(closer, comma.end(), self.end):
                 why = "a comma stands right after a value, with one blank after it"
                 self.take(why, comma.end(), "," if comma[0] == "," else ", ")
             elif comma:
                 self.take("one comma too many", comma.end(), "")
                 break
-            elif self.closes(closer, after):
+            elif self.text.startswith(closer, after, self.end):
                 self.no_blanks()
                 break
-            elif not self.carries_on(closer[0], begin, after):
+            elif not self.carries_on(closer, begin, after):
                 return
-        self.take(f"the bracket reads '{closer[0]}'", self.at + 1, closer[0])
+        self.at += 1
 
     def carries_on(self, closer: str, begin: int, after: int) -> bool:
         """Recover from a value that is followed by neither a comma nor the closing bracket."""
@@ -425,8 +359,7 @@ class _Line:
             if closer == "]" and word and word[0] == "for":
                 raise self.broken("a list cannot contain a loop", after, word.end(),
                           advice="loops do not exist: name every item, or pass a list from an earlier step")  # fmt: skip
-            quoting = 'write "..." around a text; an output is passed by its name alone'
-            raise self.broken("words must be in double quotes", begin, here, advice=quoting)
+            raise self.broken("words must be in double quotes", begin, here, advice=_QUOTING_HELP)
         if ended_by == '"' and after == here and (rest.isalnum() or rest in "\"_'"):
             raise self.broken(
                 f"the string ends before {self.text[here]!r}", here - 1, here, advice=_QUOTE_HELP
@@ -441,62 +374,45 @@ class _Line:
         raise self.broken(f"{self.seen(after)}, expected ',' or '{closer}'", after, advice=advice)
 
     def parameter(self, is_first: bool) -> None:
-        dots = self.match(_ELLIPSIS)
+        dots = next(
+            (dots for dots in ("...", "…") if self.text.startswith(dots, self.at, self.end)), ""
+        )
         if not dots:
             self.name("the name of a parameter", _ACTION_HELP)
             if type := self.match(_PARAMETER_TYPE):
-                self.take("parameters have no types", type.end(), "")
+                raise self.broken("parameters have no types", *type.span())
             return
+        end = self.at + len(dots)
         if is_first:
-            raise self.broken("the dots need a parameter before them", self.at, dots.end())
+            raise self.broken("the dots need a parameter before them", self.at, end)
         begin = self.at
-        self.take("the dots are written '...'", dots.end(), "...")
+        self.take("the dots are written '...'", end, "...")
         comma = self.match(_COMMA)
         if comma and not self.text.startswith(")", comma.end(), self.end):
-            raise self.broken("the dots must be the last parameter", begin, dots.end())
+            raise self.broken("the dots must be the last parameter", begin, end)
 
     def argument(self, is_first: bool) -> None:
         key = self.match(_KEY)
         begin = self.at = key.end() if key else self.at
         if self.text[self.at] == "[":
             self.at += 1
-            self.sequence("]］", self.item)
+            self.sequence("]", self.item)
         else:
             self.item(is_first)
         self.arguments.append((key[1] if key else "", Span(begin, self.at)))
 
     def item(self, is_first: bool) -> None:
-        """A value; texts and outputs that are added with '+' are one text."""
-        begin, n_found = self.at, len(self.result.found)
+        begin = self.at
         self.value()
-        pieces, plus = [self.text[begin : self.at]], self.match(_PLUS)
-        at = self.after_blanks()
-        while more := self.match(_PLUS):
-            self.at = start = more.end()
-            if start >= self.end:
-                raise self.broken("a value is missing after '+'", at)
-            self.value()
-            pieces.append(self.text[start : self.at])
-        if not plus:
-            return
-        texts = "".join(piece for piece in pieces if piece[0] == '"')
-        is_plain = texts and len(self.result.found) == n_found and not set("{}") & set(texts)
-        fix = None
-        if is_plain and all(piece[0] == '"' or piece.isidentifier() for piece in pieces):
-            whole = "".join(p[1:-1] if p[0] == '"' else f"{{{p}}}" for p in pieces)
-            fix = Fix(Span(begin, self.at), f'"{whole}"')
-        self.error("values are not added with '+'", at, at + 1,
-                   advice=f"pass a list: [{', '.join(pieces)}]", fix=fix)  # fmt: skip
+        if self.text.startswith("+", plus := self.after_blanks(), self.end):
+            advice = f"pass a list: [{self.text[begin : self.at]}, ...]"
+            raise self.broken("values are not added with '+'", plus, advice=advice)
 
     def value(self) -> None:
-        if prefix := self.match(_STRING_PREFIX):
-            self.take("a string begins with its quote", prefix.end(), "")
         character = self.text[self.at]
-        if character == '"' and not self.text.startswith('"""', self.at):
+        if character == '"':
             self.string()
-        elif signed := self.match(_SIGNED):
-            self.refer(signed["name"], signed.end())
-        elif character == '"' or character in _CLOSERS:
+        elif character in _CLOSERS:
             self.foreign_string(character)
         elif character == "[":
             raise self.broken("a list is nested in a list", self.at, advice="lists do not nest")
@@ -511,21 +427,12 @@ class _Line:
             self.reference()
 
     def reference(self) -> None:
-        begin, n_found = self.at, len(self.result.found)
-        name = self.name("CTX, an earlier output, a string, a number or a list")
-        end = self.at
+        begin = self.at
+        name = self.name("CTX, an earlier output, a string, a number or a list", _QUOTING_HELP)
+        if name in "fFrRuU" and self.text[self.at : self.at + 1] in ('"', "'"):
+            raise self.broken("a string begins with its quote", begin, self.at)
         if self.match(OPENS):
-            del self.result.found[n_found:]
             self.inner_call(begin)
-        elif self.text[begin:end] == name:
-            self.at = begin
-            self.refer(name, end)
-
-    def refer(self, name: str, end: int) -> None:
-        """Read the name of an output, which may be the number of a step, or stand for a value."""
-        meant = self.scope.values.get(name, f"step{name}" if name.isdigit() else name)
-        self.scope.replaced.add(name)
-        self.take(f"the output reads '{meant}'", end, meant)
 
     def inner_call(self, begin: int) -> None:
         if self.depth == _MAX_DEPTH:
@@ -544,7 +451,7 @@ class _Line:
             fix = None
             if is_mended:
                 names = (f"{self.result.names[0]}_{i}" for i in count(1))
-                name = next(name for name in names if name not in self.scope.words)
+                name = next(name for name in names if name not in self.words)
                 call = self.text[where.start : where.end]
                 step = f"{number}. {name} = {call} : {_in_words(action)}\n"
                 above = self.text[self.start : where.start]
@@ -559,8 +466,6 @@ class _Line:
         if not quoted:
             raise self.broken("the string is not closed", self.at, advice=_CLOSE_HELP)
         end = quoted.end()
-        if not self.match(_AFTER_VALUE, end) and (quoting := self.match(_QUOTING)):
-            end = quoting.end()
         for special in literals.SPECIAL.finditer(self.text, self.at + 1, end - 1):
             wrong = literals.flaw(special[0])
             if wrong is not None:
@@ -573,14 +478,11 @@ class _Line:
 
     def foreign_string(self, quote: str) -> None:
         """A string in other quotes; it ends at a quote that can end an argument."""
-        quotes = _CLOSERS.get(quote, '"')
-        n = 3 if quote == '"' else 1
-        closer = re.compile(rf"[{quotes}]{{{n}}}(?=\s*+[,)\]+，、;；）］])").search(
-            self.text, self.at + n, self.end
-        )
+        ends = re.compile(rf"[{_CLOSERS[quote]}](?=\s*+[,)\]+])")
+        closer = ends.search(self.text, self.at + 1, self.end)
         if not closer:
             raise self.broken("the string is not closed", self.at, advice=_CLOSE_HELP)
-        literal = literals.requote(self.text[self.at + n : closer.start()])
+        literal = literals.requote(self.text[self.at + 1 : closer.start()])
         kind = "single" if quote == "'" else "smart"
         self.error(f"{kind} quotes: strings need straight double quotes", self.at, closer.end(),
                    fix=Fix(Span(self.at, closer.end()), literal))  # fmt: skip
@@ -599,22 +501,11 @@ class _Line:
                 "one ')' too many", surplus.end() - 1, fix=Fix(Span(self.at, surplus.end()), "")
             )
             self.at = surplus.end()
-        if type := self.match(_GIVES_TYPE):
-            self.take("a step has no type", type.end(), "")
-        separator = (self.match(_CELL) if self.is_row else None) or self.match(_SEPARATOR)
+        separator = self.match(_SEPARATOR)
         if self.match(_NO_TEXT) or (separator and separator.end() >= self.end):
-            colon = self.match(_BARE_COLON)
-            at = colon.end() if colon else self.after_blanks()
+            at = self.after_blanks()
+            at += self.text.startswith(":", at, self.end)
             self.error(f"no {what}", at, fix=Fix(Span(self.at, self.end), f" : {_in_words(name)}"))
-            return
-        if aside := self.match(_IN_PARENTHESES):
-            inside = literals.UNTYPED.sub(" ", aside[1]).strip()
-            self.mend(
-                f"the {what} stands after a colon, not in parentheses",
-                self.at,
-                self.end,
-                f" : {inside}",
-            )
             return
         if not separator or self.match(_ANOTHER, separator.end()):
             at = self.after_blanks()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import Literal
 
 from pearl.dsl import scanner
-from pearl.dsl.literals import GLUED, UNTYPED, requote, terminal
-from pearl.dsl.scanner import GIVES_OUTPUT
+from pearl.dsl.literals import GLUED, UNTYPED, terminal
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
 from pearl.errors.patterns import lazy_pattern
 
@@ -25,7 +23,7 @@ QUESTION = lazy_pattern(
     rf"(?:Question: (?=[^ \xa0{_JUNK}])|(?i:[\s`*#>]*+question[\s`*]*+:[\s`*{_JUNK}]*+(?=.)))"
 )
 HEADING = lazy_pattern(
-    r"[\s`*#>]*+(?:(?:my|the)\s++)?new\s++actions?(?:\s++(?:are|needed|required))?[\s`*]*+:?[\s`*]*+(none[\s`*.]*+)?\Z",
+    r"[\s`*#>]*+new\s++actions?[\s`*]*+:?[\s`*]*+(none[\s`*.]*+)?\Z",  # "## New actions: none"
     re.I,
 )
 
@@ -41,21 +39,21 @@ _TURN = lazy_pattern(
 _FENCE = lazy_pattern(r"\s*+(?:`{3,}+|~{3,}+)[\s\w+.-]*+\Z")
 _COMMENT = lazy_pattern(r"\s*+#(?!#+\s*+(?:new actions|question)\b)", re.I)
 """Two or more `#` are a heading of Markdown if a part of the plan follows them."""
-_NONE = lazy_pattern(r"[\s`*>•-]*+\(?none(?:\s+(?:needed|required|necessary))?\)?[\s`*.]*+\Z", re.I)
+_NONE = lazy_pattern(r"[\s`*>•-]*+none(?:\s+needed)?[\s`*.]*+\Z", re.I)  # "None needed."
 _BULLET = lazy_pattern(r"[\s`*>]*+[-+*•–]\s")
 _CALL = lazy_pattern(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")
-_HAS_OUTPUT = lazy_pattern(rf"[)）](?:{GIVES_OUTPUT.pattern})")
-_BELOW = lazy_pattern(r"\s*+[:：]\s*+(?!\d++[.)])\S")
-"""The beginning of a purpose on a line of its own."""
+_LIKE_STEP = lazy_pattern(
+    # one word, maybe a type, a sign and a call: "ans := FIND(", "let ans: str = FIND(", "the\\_key <- FIND("
+    r"""(?:(?:let|const|var)\s++)?+[^\s=:(,"'<>←→＝|]++(?:\s*+:\s*+\w++(?:\[[^\]]*+\])?)?"""
+    r"""\s*+(?::?=>?|<-|-?>|[|＝←→])[\s`*]*+[\w.]++[(（]"""
+    r"|return\s++[\w.]++\("  # "return FIND("
+)
+"""A step in another notation, which is an error and no prose."""
 _BRACKETS = lazy_pattern(
-    r""""(?:[^"\\\n]|\\.)*+"|[“„][^“”"\n]*+[”“"]|(?<=[(\[,=\s])'[^'\n]*+'"""
-    r"""|(?<=[\s,(\[])#.*+|(?P<open>[(\[（［])|(?P<close>[)\]）］])|(?P<quote>["“”])"""
+    r""""(?:[^"\\\n]|\\.)*+"|[“„][^“”"\n]*+[”“"]|(?<=[(\[,=\s])'[^'\n]*+'"""  # strings
+    r"""|(?P<open>[(\[])|(?P<close>[)\]])|(?P<quote>["“”])"""
 )
 _MAX_LINES = 20  # Maximum lines of a call
-_VALUE = lazy_pattern(
-    r"""(?P<value>"(?:[^"\\]|\\["\\nt])*+"|'(?P<single>[^'"\\]*+)'|\[[\w\s,.-]*+\]|[^\W\d]\w*+)(?:\s*+;)?+(?:\s++[:#].*+|\s*+)\Z"""
-)
-"""What a name stands for that no call gives."""
 
 
 @dataclass(slots=True)
@@ -75,8 +73,6 @@ class Line:
     names: list[str] = field(default_factory=list)
     calls: list[scanner.NamedCall] = field(default_factory=list)
     is_readable: bool = True
-    output: str = ""
-    value: str = ""
 
     @property
     def body(self) -> Span:
@@ -126,12 +122,12 @@ def _spans(text: str) -> Iterator[Span]:
 def _n_lines(sources: Sequence[str]) -> int:
     """How many lines the call in the first line takes; 1 if it is not closed in any of them."""
     depth = _depth(sources[0])
-    if depth < 0 or len(sources) == 1 or (depth == 0 and not _BELOW.match(sources[1])):
+    if depth <= 0 or len(sources) == 1:
         return 1
     others = (_row(source, Span(0, 0)) for source in sources)
     first = next(others)
-    if depth == 0 or not (first.is_step or first.is_call):
-        return 1 + (depth == 0 and first.is_step)
+    if not (first.is_step or first.is_call):
+        return 1
     for n, row in enumerate(others, start=2):
         if row.form != "text" or row.is_step or (row.is_like_step and row.number is not None):
             break
@@ -169,7 +165,6 @@ def _row(source: str, span: Span) -> Line:
     if scanner.CONTROL.match(source):
         return Line(span, "control", is_like_step=True)
     row = Line(span, "text", is_bullet=bool(_BULLET.match(source)))
-    source = source.replace("\\_", "__")  # an escape of Markdown
     head = scanner.HEAD.match(source)
     assert head  # it matches the empty string, too
     if head["digits"]:
@@ -179,15 +174,11 @@ def _row(source: str, span: Span) -> Line:
         action = terminal("NAME").match(source, assigns.end())
         is_call = bool(action and scanner.OPENS.match(source, action.end()))
         row.is_step, row.is_like_step = is_call or row.number is not None, True
-        row.output = name[0]
-        if not is_call and (value := _VALUE.match(source, assigns.end())):
-            row.value = value["value"] if value["single"] is None else requote(value["single"])
     elif name and scanner.OPENS.match(source, name.end()):
         row.is_call = row.is_bullet or (len(name[0]) > 1 and name[0] == name[0].upper())
         row.is_like_step = row.is_call or row.number is not None
-        row.is_step = bool(
-            (row.number is not None or '"' in source) and _HAS_OUTPUT.search(source, name.end())
-        )
+    elif _LIKE_STEP.match(source, head.end()):
+        row.is_like_step = True
     elif row.number is not None:
         row.is_like_step = bool(_CALL.search(source))
     return row
@@ -299,7 +290,7 @@ def _leads_to(above: Line, row: Line, is_below_heading: bool) -> bool:
     """Whether a line right above a step is a broken step rather than prose or a declaration."""
     if above.number is not None:
         return row.number is not None and above.number < row.number
-    is_code = bool(above.value) or above.form == "control"
+    is_code = above.form == "control"
     return above.is_like_step and not above.is_bullet and (is_code or not is_below_heading)
 
 
@@ -332,9 +323,7 @@ def lines(text: str, *, with_comments: bool = False) -> list[Line]:
     """Every line with its role and its errors."""
     found = rows(text, with_comments=with_comments)
     steps = [line for line in found if line.role == "step"]
-    outputs = Counter(line.output for line in steps)
-    words = Counter(re.findall(r"\w+", text)) if steps else Counter[str]()
-    scope = scanner.Scope(words)
+    words = set(re.findall(r"\w+", text)) if steps else set()
     _check_layout(text, found)
     n_steps = 0
     for above, line in zip([None, *found], found, strict=False):
@@ -346,24 +335,12 @@ def lines(text: str, *, with_comments: bool = False) -> list[Line]:
         if above and text[gap.start : gap.end] != "\n":
             why = "two steps on one line"
             line.found.append(Diagnostic("syntax", why, gap, fix=Fix(gap, "\n")))
-        n_steps += not line.value
-        is_whole = text[line.span.end : line.span.end + 1] in ("", "\n")
-        if line.value and is_whole and outputs[line.output] == 1:
-            scope.values[line.output] = line.value
-            continue
-        _take(line, scanner.scan_step(text, line.span, n_steps, scope))
-    for line in steps:
-        if not line.value or scope.values.get(line.output) != line.value:
-            continue
-        is_answer = line is steps[-1] and words[line.value] == 2 and outputs[line.value] == 1
-        if line.output in scope.replaced or is_answer:
-            whole = Span(line.span.start, min(line.span.end + 1, len(text)))
-            why = "a value needs no name"
-            line.found.append(Diagnostic("syntax", why, line.span, fix=Fix(whole, "")))
-            line.names, line.is_readable = [line.output], False
-        else:
-            _take(line, scanner.scan_step(text, line.span, n_steps, scope))
-    _move_up(text, found)
+        n_steps += 1
+        _take(line, scanner.scan_step(text, line.span, n_steps, words))
+    if misplaced := next((line for line in found if line.is_misplaced), None):
+        why = "new actions must precede the steps"
+        advice = "move 'New actions:' and its lines above the first step"
+        misplaced.found.insert(0, Diagnostic("syntax", why, misplaced.span, help=advice))
     _remove_surplus(text, found)
     return found
 
@@ -432,36 +409,6 @@ def _check_layout(text: str, found: Sequence[Line]) -> None:
         elif line.role == "action" and above in (None, "question", "declared"):
             _insert(line, line.span.start, "New actions:\n", "no heading 'New actions:'")
         above, blank = line.role, None
-
-
-def _move_up(text: str, found: Sequence[Line]) -> None:
-    """Move new actions below the steps above these, once they are mended."""
-    below = [i for i, line in enumerate(found) if line.is_misplaced]
-    if not below:
-        return
-    block = found[below[0] : below[-1] + 1]
-    actions = [line for line in block if line.role == "action"]
-    head = [line for line in found[: below[0]] if line.role in ("heading", "none", "action")]
-    why = "new actions must precede the steps"
-    advice = "move 'New actions:' and its lines above the first step"
-    fix = None
-    if not any(line.found for line in (*actions, *head)) and all(
-        line.is_misplaced or line.form in ("blank", "fence") for line in block
-    ):
-        for line in block:
-            line.role = line.role if line.is_misplaced else "blank"
-        declared = "\n".join(text[line.span.start : line.span.end] for line in actions)
-        first = head[-1] if head else next(line for line in found if line.role == "step")
-        at, end = first.span.start, first.span.end
-        put = {
-            "none": Fix(first.span, declared),
-            "action": Fix(Span(end, end), f"\n{declared}"),
-        }.get(first.role, Fix(Span(at, at), f"New actions:\n{declared}\n\n"))
-        # Behind the insertion of a blank line, before that of a number.
-        n = sum(each.fix == Fix(Span(at, at), "\n") for each in first.found)
-        first.found.insert(n, Diagnostic("syntax", why, put.span, fix=put))
-        fix = Fix(Span(block[0].span.start, min(block[-1].span.end + 1, len(text))), "")
-    block[0].found.append(Diagnostic("syntax", why, block[0].span, help=advice, fix=fix))
 
 
 def _insert(line: Line, at: int, wanted: str, why: str) -> None:

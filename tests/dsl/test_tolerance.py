@@ -99,7 +99,6 @@ def test_quotes_of_another_kind_keep_what_is_quoted(value: str) -> None:
         f"## New Actions\nNone needed.\n## Plan\n{STEP}",
         f"New actions:\n\n\n{STEP}",
         f"{STEP}\n\nNew actions: None",
-        '1. ans := FIND(CTX, "x") : Find x',
     ],
 )
 def test_it_is_forgiven(reply: str) -> None:
@@ -125,6 +124,12 @@ def test_it_is_forgiven(reply: str) -> None:
         '1. ans = FIND(CTX, "a" "b") : Find x',
         '1. ans = FIND(CTX, "5" nail") : Find x',
         '1. ans = FIND(CTX, "x") Find x',
+        f'{STEP}\n2. b := FIND(CTX, "y") : Find y',
+        f"{STEP}\nreturn SUMMARIZE(ans)",
+        f"{STEP}\nlet b = SUMMARIZE(ans)",
+        f"{STEP}\nb: str = SUMMARIZE(ans)",
+        f"{STEP}\nb <- SUMMARIZE(ans)",
+        f"{STEP}\n\nNew actions:\n- G(X) : draft",
     ],
 )
 def test_it_is_not_guessed(reply: str) -> None:

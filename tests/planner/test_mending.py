@@ -49,11 +49,3 @@ def test_a_broken_plan_is_read_as_meant_or_its_help_leads_to_a_plan(
         assert len(prompts) == 1, prompts[1]
     else:
         assert reads.removeprefix("again: ") in prompts[1]
-
-
-def test_most_broken_plans_take_no_second_call() -> None:
-    broken, neighbours = TEXT.split("\n# 8. ")
-    n, n_at_once = broken.count("\n=== "), broken.count("\n>>> plan\n")
-    assert n >= 100
-    assert n_at_once >= 0.6 * n
-    assert n + neighbours.count("\n=== ") == len(CASES)
