@@ -74,7 +74,7 @@ RULES = [
     ("Sketch", plan('FIND(CTX, "the buyer")')),
     # refine actions: the model merges them
     (r"Refine these.*\b(\d+)\. FIND_MOTIVE\(.*\b(\d+)\. NAME_DRIVING",
-     r"FIND_MOTIVE(CTX, X) : Find what moves somebody to X in CTX [\1, \2]"),
+     r'{"actions": [{"action": "FIND_MOTIVE(CTX, X) : Find what moves somebody to X in CTX", "drafts": [\1, \2]}], "dropped": []}'),
     # plans; the first for t2 leads to a wrong answer
     (asks("Where did Ada keep") + ".*it gave was wrong", plan('FIND_PLACE(CTX, "the oars kept")')),
     (asks("Where did Ada keep"), plan('FIND(CTX, "the bridge")')),

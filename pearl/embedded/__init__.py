@@ -154,9 +154,11 @@ class ExtractiveModel:
             case MineTask() as task:
                 text = write_plan(task.question, task.library)
             case RefineTask() as task:  # the rules of `pearl.mining` merge what is the same
-                text = "\n".join(
-                    f"{print_action(draft)} [{i}]" for i, draft in enumerate(task.drafts, start=1)
-                )
+                kept = [
+                    {"action": print_action(draft), "drafts": [i]}
+                    for i, draft in enumerate(task.drafts, start=1)
+                ]
+                text = json.dumps({"actions": kept, "dropped": []})
         # A question may contain lone surrogates.
         return Completion(text.encode(errors="replace").decode(), self.name)
 

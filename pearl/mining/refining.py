@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,10 +13,10 @@ from pydantic import ValidationError
 from pearl.actions.library import read_actions
 from pearl.data.journal import reason
 from pearl.documents.tokens import Counter
+from pearl.dsl.decoding.constraint import closed_object, require
 from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import Action
 from pearl.errors import DataError, ModelError
-from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Message, Model, RefineTask, Request
 from pearl.llm.reply_limits import reply_limit
 from pearl.mining import merging
@@ -25,8 +24,8 @@ from pearl.mining.miner import DRAFTS_VERSION, MinedHeader, MinedRow
 from pearl.mining.refinement import DraftFate, RefinedAction, Refinement, Round, ShardRecord
 from pearl.plugins.extras import require_extra
 from pearl.plugins.version import __version__
+from pearl.replies.common import json_objects
 
-_NAME = lazy_pattern(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\Z")
 _BEST_FIRST = ("mined", "unreadable", "failed")
 _FORMAT_HELP = "`pearl mine` writes one; or write one action per line: NAME(CTX, X) : definition"
 
@@ -73,8 +72,9 @@ def _draft_action(text: str) -> tuple[Action | None, str]:
     actions, found = read_actions(text)
     if found or not actions:
         return None, f"{found[0].message} [{found[0].code}]" if found else "is not an action"
-    if not _NAME.match(actions[0].name):
-        return None, f"'{actions[0].name}' is not a name of an action: use A-Z, 0-9 and _"
+    name = actions[0].name
+    if not (name.isascii() and name == name.upper() and name[0].isalpha() and all(name.split("_"))):
+        return None, f"'{name}' is not a name of an action: use A-Z, 0-9 and _"
     return actions[0], ""
 
 
@@ -129,11 +129,12 @@ def _header(line: str, source: str) -> MinedHeader:
     raise DataError(problem, path=source, line=1, help=_FORMAT_HELP)
 
 
-_LEAD = lazy_pattern(r"\s*(?:[-*•>]\s+|\d{1,4}[.)]\s+)*")
-_NUMBERS = lazy_pattern(r"\s*\[\s*(\d{1,6}(?:\s*[,;–-]\s*\d{1,6})*)\s*\]\s*[.`*]*\s*\Z")
-_DROP = lazy_pattern(r"drop\s*:?\s*\[([\d\s,;–-]*)\]\s*(?::\s*)?(.*)\Z", re.I)
-_LOOKS_LIKE_ACTION = lazy_pattern(r"\w+\s*\([^()]*\)\s*[:#]")
-_REASON = "the model gave no reason"
+_NUMBERS = {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 10**6}}
+_SCHEMA = closed_object({
+    "actions": {"type": "array", "items": closed_object({"action": {"type": "string"}, "drafts": _NUMBERS})},
+    "dropped": {"type": "array", "items": closed_object({"why": {"type": "string"}, "drafts": _NUMBERS})},
+})  # fmt: skip
+"""The form of a reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,15 @@ class MergeReply:
 
 
 def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
-    """Parse a reply, also one with bullets, fences and prose; the first draft is number 1."""
+    """Parse a reply, one JSON object of `_SCHEMA`; the first draft is number 1."""
+    try:
+        objects = json_objects(text)
+        if len(objects) != 1:
+            raise ValueError("it is not one JSON object")
+        value = objects[0]
+        require(value, _SCHEMA)
+    except (ValueError, RecursionError) as error:
+        return MergeReply(problems=(f"the reply cannot be read: {error}",), is_usable=False)
     merges: list[tuple[Action, tuple[int, ...]]] = []
     drops: list[tuple[int, str]] = []
     problems: list[str] = []
@@ -157,7 +166,7 @@ def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
     def free(numbers: Sequence[int]) -> tuple[int, ...]:
         """Claim the numbers that are still free; returns none if any number is unknown."""
         if unknown := [number for number in numbers if not 1 <= number <= len(drafts)]:
-            invented.update(unknown)  # the line is ambiguous
+            invented.update(unknown)  # the entry is ambiguous
             return ()
         if twice := [number for number in numbers if number in taken]:
             problems.append(f"draft {_listed(twice)} is named twice; the first place counts")
@@ -165,46 +174,23 @@ def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
         taken.update(own)
         return own
 
-    for line in map(_bare, text.splitlines()):
-        if drop := _DROP.match(line):
-            drops += ((number, drop[2].strip() or _REASON) for number in free(_read(drop[1])))
-        elif _LOOKS_LIKE_ACTION.match(line):
-            numbers = _NUMBERS.search(line)
-            action, problem = _draft_action(line[: numbers.start()] if numbers else line)
-            if action is None:
-                problems.append(f"{problem}: {line[:120]}")
-            elif own := free(_read(numbers[1]) if numbers else _alone(action, drafts)):
-                merges.append((action, own))
-            elif not numbers:
-                problems.append(f"{action.name} does not name a draft")
+    for entry in value["actions"]:
+        action, problem = _draft_action(entry["action"].strip())
+        if action is None:
+            problems.append(f"{problem}: {entry['action'][:120]}")
+        elif own := free(entry["drafts"]):
+            merges.append((action, own))
+        elif not entry["drafts"]:
+            problems.append(f"{action.name} does not name a draft")
+    for entry in value["dropped"]:
+        why = " ".join(entry["why"].split()) or "the model gave no reason"
+        drops += ((number, why) for number in free(entry["drafts"]))
     if invented:
         problems.append(f"unknown draft {_listed(sorted(invented))}")
     if not taken:
         nothing = [] if invented else ["the reply does not name a draft"]
         return MergeReply(problems=(*problems, *nothing), is_usable=False)
     return MergeReply(tuple(merges), tuple(drops), tuple(problems))
-
-
-def _bare(line: str) -> str:
-    """A line without bullet, number, emphasis and code marks."""
-    line = _LEAD.sub("", line, count=1).strip()
-    return line.replace("`", "").replace("**", "").strip()
-
-
-def _read(numbers: str) -> list[int]:
-    """Parse numbers and ranges: `1, 4-6` → 1, 4, 5, 6."""
-    numbers_read: list[int] = []
-    for part in re.findall(r"\d+(?:\s*[–-]\s*\d+)?", numbers):
-        first, _, last = part.replace("–", "-").partition("-")
-        start, end = int(first), int(last or first)
-        numbers_read += range(start, min(end, start + 10_000) + 1) if last else (start,)
-    return numbers_read
-
-
-def _alone(action: Action, drafts: Sequence[Action]) -> list[int]:
-    """The only draft of a name: a line without numbers keeps it."""
-    same = [i for i, draft in enumerate(drafts, start=1) if draft.name == action.name]
-    return same if len(same) == 1 else []
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -229,11 +215,11 @@ that reads well with an argument in place of every parameter.
 - Drop a draft only if nobody could carry it out.
 
 How to write the reply:
-- One action a line, followed by the numbers of all drafts it stands for: \
-NAME(CTX, X) : definition [1, 4, 7]
-- A draft that stays as it is needs no line.
-- A draft to leave out: drop [3] : reason
-- Reply with these lines alone."""
+- One JSON object and nothing else: {"actions": [{"action": "NAME(CTX, X) : definition", "drafts": [1, 4, 7]}], \
+"dropped": [{"drafts": [3], "why": "reason"}]}
+- "actions" has each action with the numbers of all drafts that it stands for. A draft that stays as \
+it is needs no entry.
+- "dropped" has the drafts to leave out; it may be empty."""
 
 
 def refine_messages(task: RefineTask) -> tuple[Message, ...]:

@@ -60,13 +60,22 @@ def task_of(request: Request) -> RefineTask:
 def pairs(request: Request) -> str:
     """A reply that merges each two neighbours of one shape into the first."""
     drafts = task_of(request).drafts
-    lines, i = [], 0
+    merged: list[tuple[str, list[int]]] = []
+    i = 0
     while i < len(drafts):
         n = 2 if i + 1 < len(drafts) and _same_shape(drafts[i : i + 2]) else 1
-        definition = drafts[i].definition
-        lines.append(f"- {drafts[i].signature} : {definition} {list(range(i + 1, i + n + 1))}")
+        action = f"{drafts[i].signature} : {drafts[i].definition}"
+        merged.append((action, list(range(i + 1, i + n + 1))))
         i += n
-    return "\n".join(lines)
+    return refined(*merged)
+
+
+def refined(*actions: tuple[str, Sequence[int]], **dropped: Sequence[int]) -> str:
+    """A reply: actions with their drafts, and the drafts that are dropped by the reason."""
+    return json.dumps({
+        "actions": [{"action": text, "drafts": [*numbers]} for text, numbers in actions],
+        "dropped": [{"drafts": [*numbers], "why": why} for why, numbers in dropped.items()],
+    })  # fmt: skip
 
 
 def _same_shape(drafts: Sequence[Any]) -> bool:

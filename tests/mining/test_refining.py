@@ -29,7 +29,7 @@ from pearl.mining.refinement import Refinement, library_text
 from pearl.mining.refining import Drafts, RefineSettings, read_drafts, read_reply, refine_actions
 from tests.dsl.strategies import texts
 from tests.examples import examples
-from tests.mining.drafts import PLAIN, header, mined, pairs, row, task_of
+from tests.mining.drafts import PLAIN, header, mined, pairs, refined, row, task_of
 from tests.shared import shared
 
 FIND_A = "FIND_A(CTX) : Find the first letter"
@@ -170,72 +170,49 @@ DRAFTS, _ = read_actions(
 )
 
 
-AB = "FIND_AB(CTX, X) : Find A or B"
-STAYS = "the reply does not name a draft"
-
-REPLIES: dict[str, tuple[dict[str, tuple[int, ...]], dict[int, str], tuple[str, ...]]] = {
-    # reply: (its actions with their drafts, drafts to drop, problems)
-    f"{AB} [1, 2]": ({AB: (1, 2)}, {}, ()),
-    f"- {AB} [1,2]": ({AB: (1, 2)}, {}, ()),
-    f"1. `{AB} [1; 2]`": ({AB: (1, 2)}, {}, ()),
-    "* **FIND_AB(CTX, X)** : Find A or B [1-2].": ({AB: (1, 2)}, {}, ()),
-    "2) FIND_AB(CTX, X) # Find A or B [2, 1]": ({AB: (1, 2)}, {}, ()),
-    "> FIND_AB(CTX,X): Find A or B [ 1–2 ]": ({AB: (1, 2)}, {}, ()),
-    f"Here you are:\n```\n{AB} [1, 2]\n```\nI hope this helps!": ({AB: (1, 2)}, {}, ()),
-    f"- drop [3] : nobody can\nDROP: [4]\n{AB} [1]": (
-        {AB: (1,)}, {3: "nobody can", 4: "the model gave no reason"}, (),
-    ),
-    f"{AB} [1, 2]\nFIND_B(CTX, X) : Find B [2]": (
-        {AB: (1, 2)}, {}, ("draft 2 is named twice; the first place counts",),
-    ),
-    "FIND_C(CTX) : Find C\n": ({"FIND_C(CTX) : Find C": (3,)}, {}, ()),
-    f"{AB} [1]\nFIND_NEW(CTX) : Find news": ({AB: (1,)}, {}, ("FIND_NEW does not name a draft",)),
-    f"{AB} [1, 2]\ndrop [99] : no\ndrop [3] : dull": (
-        {AB: (1, 2)}, {3: "dull"}, ("unknown draft 99",),
-    ),
-    "All of these are fine, I would not change a thing.": ({}, {}, (STAYS,)),
-    "drop [] : none": ({}, {}, (STAYS,)),
-    "FIND_A(CTX, X) : Find A [1, 9]": ({}, {}, ("unknown draft 9",)),
-    "FIND_A(CTX, X) : Find A [0]": ({}, {}, ("unknown draft 0",)),
-    "FIND_A(CTX, X) : Find A [1-6]": ({}, {}, ("unknown draft 5, 6",)),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("text", REPLIES)
-def test_replies_of_the_model(text: str) -> None:
-    reply = read_reply(text, DRAFTS)
-    merges, drops, problems = REPLIES[text]
-    assert {print_action(action): numbers for action, numbers in reply.merges} == merges
-    assert (dict(reply.drops), reply.problems) == (drops, problems)
-    assert reply.is_usable == bool(merges or drops)
+AB, C = "FIND_AB(CTX, X) : Find A or B", "FIND_C(CTX) : Find C"
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("text", "merges", "drops", "problem"),
     [
-        "FIND_AB(CTX, X, X) : Find A [1, 2]",
-        "FIND_AB(CTX, X) : [1, 2]",
-        "find_ab(CTX, X) : Find A [1, 2]",
+        (refined((AB, [1, 2])), {AB: (1, 2)}, {}, ""),
+        (f"Here:\n```json\n{refined((AB, [2, 1]))}\n```\nDone.", {AB: (1, 2)}, {}, ""),
+        (refined((AB, [1]), dull=[3], **{"": [4]}), {AB: (1,)}, {3: "dull", 4: "the model gave no reason"}, ""),
+        (refined((AB, [1, 2]), (C, [2])), {AB: (1, 2)}, {}, "draft 2 is named twice; the first place counts"),
+        (refined((AB, [1]), (C, [])), {AB: (1,)}, {}, "FIND_C does not name a draft"),
+        (refined((AB, [1, 2]), no=[99], dull=[3]), {AB: (1, 2)}, {3: "dull"}, "unknown draft 99"),
+        (refined(("FIND_A(CTX, X, X) : Find A", [1]), (C, [3])), {C: (3,)}, {}, "action 'FIND_A' has two parameters"),
+        (refined(("find_a(CTX, X) : Find A", [1]), (C, [3])), {C: (3,)}, {}, "'find_a' is not a name of an action"),
+        (refined((f"{C}\n{AB}", [1]), (C, [3])), {C: (3,)}, {}, "spans several lines"),
+        (refined((AB, [1, 9])), {}, {}, "unknown draft 9"),
+        (refined((AB, [0])), {}, {}, "actions.0.drafts.0: 0 is out of bounds"),
+        (refined(), {}, {}, "the reply does not name a draft"),
+        (refined((AB, [1])) * 2, {}, {}, "it is not one JSON object"),
+        ('{"actions": []}', {}, {}, "'dropped' is missing"),
+        ('{"actions": [', {}, {}, "the reply cannot be read"),
+        (f"{AB} [1, 2]", {}, {}, "it is not one JSON object"),
     ],
-)
-def test_a_broken_action_leaves_its_drafts_alone(line: str) -> None:
-    reply = read_reply(f"{line}\nFIND_C(CTX) : Find C [3]", DRAFTS)
-    assert [numbers for _, numbers in reply.merges] == [(3,)]
-    assert len(reply.problems) == 1
-
-
-@given(
-    st.lists(
-        st.one_of(
-            texts(),
-            st.lists(st.integers(0, 6)).map(lambda n: f"FIND_Z(CTX) : Find it {n}"),
-            st.lists(st.integers(0, 6)).map(lambda n: f"drop {n} : odd"),
-        ),
-        max_size=6,
-    ).map("\n".join)
-)
-def test_any_reply_names_a_draft_once_at_most(text: str) -> None:
+)  # fmt: skip
+def test_replies_of_the_model(
+    text: str, merges: dict[str, tuple[int, ...]], drops: dict[int, str], problem: str
+) -> None:
     reply = read_reply(text, DRAFTS)
+    assert {print_action(action): numbers for action, numbers in reply.merges} == merges
+    assert dict(reply.drops) == drops
+    assert len(reply.problems) == bool(problem)
+    assert problem in "".join(reply.problems)
+    assert reply.is_usable == bool(merges or drops)
+
+
+_NAMED = st.lists(st.integers(0, 6), max_size=4)
+
+
+@given(st.lists(_NAMED, max_size=4), _NAMED, texts())
+def test_any_reply_names_a_draft_once_at_most(
+    merges: list[list[int]], drops: list[int], prose: str
+) -> None:
+    reply = read_reply(prose + refined(*((C, numbers) for numbers in merges), odd=drops), DRAFTS)
     named = [number for _, numbers in reply.merges for number in numbers]
     named += [number for number, _ in reply.drops]
     assert len(named) == len(set(named))
@@ -361,7 +338,7 @@ def test_the_library_says_what_it_stands_for() -> None:
     text = library_text(refine(PLAIN))
     assert "# stands for: FIND_WEATHER x2\n" in text
     many = "".join(f"FIND_{i}_{'LONG_' * 4}NAME(CTX, X) : Find {i}\n" for i in range(20))
-    wide = library_text(refine(many, lambda r: f"FIND(CTX, X) : Find X {list(range(1, 21))}",
+    wide = library_text(refine(many, lambda r: refined(("FIND(CTX, X) : Find X", range(1, 21))),
                                max_actions=1))  # fmt: skip
     assert max(map(len, wide.splitlines())) <= 100
 
@@ -379,13 +356,15 @@ def test_the_model_merges_in_shards_and_rounds_until_it_fits() -> None:
 
 def test_a_new_action_stands_for_its_drafts_and_none_of_them_is_kept() -> None:
     refinement = refine(
-        unlike(3), lambda r: "FIND(CTX, X, Y) : Find X [1, 2]\ndrop [3] : no use", max_actions=2
+        unlike(3),
+        lambda r: refined(("FIND(CTX, X, Y) : Find X", [1, 2]), no_use=[3]),
+        max_actions=2,
     )
     (action,) = refinement.actions
     assert action.text == "FIND(CTX, X, Y) : Find X"
     assert [draft.fate for draft in refinement.drafts].count("merged") == 2
     (dropped,) = [draft for draft in refinement.drafts if draft.fate == "dropped"]
-    assert (dropped.stage, dropped.round, dropped.why) == ("model", 1, "no use")
+    assert (dropped.stage, dropped.round, dropped.why) == ("model", 1, "no_use")
     assert_accounted(refinement)
 
 
@@ -453,7 +432,7 @@ def test_a_model_that_fails_later_leaves_the_rest_to_the_rules() -> None:
     assert_accounted(refinement)
 
 
-@pytest.mark.parametrize("text", ["All good.", "FIND(CTX, X) : Find X [1, 99]"])
+@pytest.mark.parametrize("text", ["All good.", refined(("FIND(CTX, X) : Find X", [1, 99]))])
 def test_unusable_replies_are_counted_and_rules_make_room(text: str) -> None:
     refinement = refine(unlike(12), lambda r: text, max_actions=9)
     assert refinement.calls("unusable") == refinement.calls() == 1
@@ -475,7 +454,7 @@ def test_room_is_made_by_dropping_what_the_fewest_questions_need() -> None:
 
 def test_an_empty_library_is_an_error() -> None:
     with pytest.raises(DataError, match="nothing remains of 3 drafts") as caught:
-        refine(unlike(3), lambda r: "drop [1, 2, 3] : bad", max_actions=2)
+        refine(unlike(3), lambda r: refined(bad=[1, 2, 3]), max_actions=2)
     assert caught.value.exit_code == 3
 
 
@@ -511,20 +490,21 @@ def replies(seed: int) -> Callable[[Request], str]:
     def reply(request: Request) -> str:
         dice = random.Random(f"{seed} {request.prompt}")
         n = len(task_of(request).drafts)
-        said = []
+        merges: list[tuple[str, list[int]]] = []
+        drops: list[int] = []
         for _ in range(dice.randrange(n + 2)):
             numbers = dice.sample(range(1, n + 1 + (dice.random() < 0.1)), dice.randint(1, n))
             draft = dice.choice(task_of(request).drafts)
-            said.append(
-                dice.choice([
-                    f"{draft.signature} : {draft.definition} {numbers}",
-                    f"FIND_{dice.randrange(3)}(CTX, X) : Find X {numbers}",
-                    f"COUNT(ITEMS) : Count {numbers}",
-                    f"drop {numbers[:1]} : no use",
-                    "Well, that is all.",
-                ])
-            )  # fmt: skip
-        return "\n".join(said) or "."
+            texts = (
+                f"{draft.signature} : {draft.definition}",
+                f"FIND_{dice.randrange(3)}(CTX, X) : Find X",
+                "COUNT(ITEMS) : Count",
+            )
+            if dice.random() < 0.2:
+                drops += numbers[:1]
+            else:
+                merges.append((dice.choice(texts), numbers))
+        return refined(*merges, no_use=drops)
 
     return reply
 
