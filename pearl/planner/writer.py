@@ -85,7 +85,7 @@ _AGAINST = lazy_pattern(
     re.I,
 )
 _ASKED = lazy_pattern(r"^[\s*#>]*+(?:user|human)[\s*]*+:(.+)", re.I | re.M)
-_OUTPUT = lazy_pattern(r"(\w{1,80})`?+\s*+(?:=|:=)")
+_OUTPUT = lazy_pattern(r"(\w{1,80})`?+\s*+=")
 
 
 def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnostic, ...]:
