@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.actions.library import format_library, load_library, read_actions, read_library
-from pearl.dsl.nodes import print_action, print_plan
-from pearl.dsl.parser import parse, read
+from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import ActionLibrary, ValueType
 from pearl.errors import DataError, LibraryError
 from tests.dsl.strategies import libraries
@@ -52,22 +51,6 @@ def test_an_unknown_type_is_named() -> None:
         ("unknown type 'Lists'", (1, 11))
     ]
     assert "List" in (found[0].help or "")
-
-
-def test_an_arrow_before_words_is_no_type() -> None:
-    reading = read(
-        "New actions:\n- F(CTX) -> List what CTX says\n\n1. a = F(CTX) : x", tolerant=True
-    )
-    assert reading.plan is not None
-    assert reading.plan.new_actions[0].definition == "List what CTX says"
-    assert reading.plan.new_actions[0].returns is ValueType.TEXT
-
-
-def test_a_new_action_of_a_plan_may_declare_its_result_type() -> None:
-    text = "New actions:\n- F(CTX) -> Number : x\n\n1. a = F(CTX) : x"
-    plan = parse(text)
-    assert plan.new_actions[0].returns is ValueType.NUMBER
-    assert print_plan(plan) == text
 
 
 def test_a_native_action_keeps_its_own_result_type() -> None:
@@ -132,13 +115,6 @@ def test_a_broken_file_is_a_library_error_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(LibraryError, match=r"mine.actions:2: '\(' is missing") as caught:
         load_library(path)
     assert len(caught.value.diagnostics) == 2
-
-
-def test_a_file_with_a_byte_order_mark(tmp_path: Path) -> None:
-    path = tmp_path / "mine.actions"
-    path.write_bytes("\ufeffFIND(CTX) : x\r\n".encode())
-    assert list(load_library(path)) == ["FIND"]
-    assert load_library(str(path)).name == "mine"
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ from pearl.dsl.literals import quote, unescape
 from pearl.dsl.nodes import (
     Number,
     Plan,
-    Reference,
-    Step,
     String,
     print_action,
     print_argument,
@@ -93,23 +91,6 @@ def test_numbers(written: str, printed: str) -> None:
     assert isinstance(number, Number)
     assert print_argument(number) == printed
     assert parse(f"1. a = F({printed}) : x").steps[0].arguments == (number,)
-
-
-def test_the_canonical_form() -> None:
-    text = 'Question: Who?  \n\n3. a = F(CTX,"x",["y",a,-1.50]): Find it  \n3. b = G() : z\n'
-    assert print_plan(parse(text)) == (
-        "Question: Who?\n\nNew actions:\n- None\n\n"
-        '1. a = F(CTX, "x", ["y", a, -1.5]) : Find it\n2. b = G() : z'
-    )
-
-
-def test_a_plan_made_by_hand_is_put_into_lines() -> None:
-    plan = Plan(
-        (Step("a", "F", (Reference("CTX"),), "two\nlines\tand a tab "),), question=" Who?\n"
-    )
-    assert print_plan(plan) == (
-        "Question: Who?\n\nNew actions:\n- None\n\n1. a = F(CTX) : two lines and a tab"
-    )
 
 
 def test_an_action_without_a_definition_is_its_signature() -> None:

@@ -14,10 +14,7 @@ from pearl import Document, Pearl
 from pearl.documents.evidence import find_quotes
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.embedded import ExtractiveModel
-from pearl.errors import UsageError
 from pearl.llm import ActionTask, Request, Task
-from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.backends.extractive import create
 from tests.models import answer_task
 
 STORY = """\
@@ -178,14 +175,6 @@ def test_parts_are_combined_by_their_best_quotes() -> None:
 def test_chinese_is_matched_by_pairs_of_characters() -> None:
     document = "城里下雨。王先生在一九一一年买了磨坊。他姐姐开了一家旅馆。"
     assert quotes(reply(answer_task("谁买了磨坊？", document)))[0] == "王先生在一九一一年买了磨坊。"
-
-
-def test_the_model_says_what_it_is() -> None:
-    model = create_model("extractive")
-    assert (model.name, model.window) == ("extractive", None)
-    assert model.notice.startswith("extractive: ")
-    with pytest.raises(UsageError, match="extractive"):
-        create("large", ModelSettings())
 
 
 WORDS = st.lists(

@@ -24,7 +24,6 @@ from pearl.embedded.sentences import (
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.answer import Answer
 from pearl.llm import Request
-from pearl.llm.progress import CallProgress, CallWait, listening
 from pearl.pipeline import Pearl
 from pearl.retrieval import TextKind
 from tests.models import answer_task
@@ -128,19 +127,6 @@ def test_embeddings_change_the_identity_of_the_model() -> None:
     assert "embeddings: topics" in model.notice  # where texts are sent
     done = asyncio.run(model.complete(Request((), answer_task("Who left?", HARBOUR))))
     assert done.model == model.name
-
-
-def test_the_progress_of_embedding_is_reported() -> None:
-    document = "\n".join(f"Nils sold boat number {i} in the year {1000 + i}." for i in range(600))
-    seen: list[CallProgress | CallWait] = []
-    with listening(seen.append):
-        reply("Who sold the ship?", ExtractiveModel(Topics()), document)
-    assert seen == [CallProgress("embedding", n, 600) for n in (0, 256, 512)]
-
-
-@pytest.mark.parametrize("document", ["", "   \n", "Ada left.", "Ada left. Ada left."])
-def test_short_documents(document: str) -> None:
-    assert reply("Why did Nils sell the ship?", ExtractiveModel(Topics()), document)
 
 
 rows = st.lists(st.tuples(st.floats(0, 2), st.floats(-1, 1)), min_size=1, max_size=30)

@@ -15,7 +15,7 @@ from pearl.cli import run as pearl_command
 from pearl.data.samples import Sample
 from pearl.errors import ModelError
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Request
-from pearl.mining.curator import CurationRow, Try, choose_bank, curate_units
+from pearl.mining.curator import CurationRow, Try, curate_units
 from pearl.planner.examples import load_examples
 from pearl.runs.executors import local
 from tests.evals.asking import OPTIONS, sample
@@ -136,24 +136,6 @@ def kept(index: int, question: str, plan: str = SECOND) -> CurationRow:
     return CurationRow(
         id=f"q{index}", index=index, question=question, gold=0, outcome="kept", tries=tries
     )
-
-
-def test_the_order_of_rows_does_not_matter() -> None:
-    rows = [
-        kept(i, f"Why did number {i} leave the {'ship' if i % 2 else 'house'}?") for i in range(9)
-    ]
-    wrong = kept(9, "Never?").model_copy(update={"outcome": "wrong"})
-    first = choose_bank([*rows, wrong], 4)
-    assert len(first) == 4
-    assert choose_bank([wrong, *rows[::-1]], 4) == first
-    assert [e.question for e in choose_bank(rows, 20)] == [row.question for row in rows]
-    assert len(choose_bank([*rows, kept(10, rows[0].question)], 20)) == 9
-
-
-def test_a_small_bank_is_spread() -> None:
-    questions = ["Why did Nils sell the boat?", "Why did Nils sell the boat then?", "Who is Ada?"]
-    rows = [kept(i, question) for i, question in enumerate(questions)]
-    assert [e.question for e in choose_bank(rows, 2)] == [questions[0], questions[2]]
 
 
 # --- pearl refine fewshot -----------------------------------------------------------------------
@@ -297,15 +279,6 @@ def test_folders_of_others_stay_as_they_are(bank: Bank) -> None:
     bank.make("--force")
     assert [each["outcome"] for each in tried_rows()] == ["kept"]
     assert list(bank.files) == ["001-why-was-it-sold.plan"]
-
-
-def test_bad_rows_are_reported_and_others_are_read(bank: Bank) -> None:
-    bank.rows({"id": "e", "question": "What?", "document": "x", "reference": "y"})
-    assert "no sample has a question" in bank.make(code=3)
-    assert not Path("bank").exists()
-    bank.rows(row("a", "Why was it sold?"), row("b", "Why?", gold="Z"))
-    assert "train.jsonl:2" in bank.make(code=1)
-    assert len(bank.files) == 1
 
 
 def test_questions_to_be_evaluated_on_stay_out_of_the_bank(bank: Bank) -> None:

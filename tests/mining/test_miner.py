@@ -12,7 +12,7 @@ from pearl.actions.library import read_library
 from pearl.dsl.nodes import print_action
 from pearl.dsl.parser import parse
 from pearl.errors import ModelError
-from pearl.llm import MineTask, Request
+from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.mining.miner import MinedRow, Miner, Question, common_drafts, read_proposal, seeds
 from pearl.planner.examples import Example
@@ -72,13 +72,6 @@ def test_replies(reply: str, wanted: tuple[bool, list[str], list[str]]) -> None:
         assert "error: " in rendered
 
 
-def test_a_broken_line_is_shown_where_it_stands() -> None:
-    reply = f"New actions:\n- {MOTIVE}\n- 3 wishes\n\n{STEP}"
-    (rendered,) = read_proposal(reply, SEED).diagnostics
-    assert rendered.startswith("reply:3:")
-    assert "3 | - 3 wishes" in rendered
-
-
 def test_a_sketch_with_an_unknown_action_is_read_and_diagnosed() -> None:
     proposal = read_proposal(f"New actions:\n- {MOTIVE}\n\n1. a = NOPE(CTX) : f", SEED)
     assert proposal.is_read
@@ -125,18 +118,6 @@ def row_of(model: Scripted | Acting, text: str = "Why did Ada leave?") -> MinedR
     return asyncio.run(Miner(model, SEED).ask(Question("q", 3, text)))
 
 
-def test_a_row_records_the_request_and_the_result() -> None:
-    reply = f'New actions:\n- {MOTIVE}\n\n1. m = FIND_MOTIVE(CTX, "Ada") : f'
-    model = Scripted(lambda request: reply)
-    row = row_of(model)
-    assert (row.id, row.index, row.question) == ("q", 3, "Why did Ada leave?")
-    assert (row.status, row.actions, row.calls) == ("mined", (MOTIVE,), ("FIND_MOTIVE",))
-    assert (row.model, row.reply, row.error) == ("scripted", reply, None)
-    (request,) = model.requests
-    assert request.task == MineTask("Why did Ada leave?", SEED)
-    assert MinedRow.model_validate_json(row.model_dump_json()) == row
-
-
 def test_no_reply_is_a_failed_row() -> None:
     def fail(request: Request) -> str:
         raise ModelError("the key is wrong", kind="auth")
@@ -152,30 +133,6 @@ def test_an_unreadable_reply_is_kept_with_its_diagnostics() -> None:
     assert row.reply == "I would look for the motive."
     assert row.diagnostics
     assert row.actions == ()
-
-
-def test_the_prompt_is_the_same_up_to_the_question() -> None:
-    """Servers keep what prompts begin with: the question comes last, with nothing after it."""
-    model = Scripted(lambda request: STEP)
-    miner = Miner(model, SEED, [EXAMPLE], FULL)
-    for i, text in enumerate(("Why?", "Who said {braces} and \\1?")):
-        asyncio.run(miner.ask(Question(str(i), i, text)))
-    first, second = (request.messages for request in model.requests)
-    assert first[0] == second[0]
-    assert first[1].content.removesuffix("Why?") == second[1].content.removesuffix(
-        "Who said {braces} and \\1?"
-    )
-    assert all(print_action(action) in first[1].content for action in SEED.values())
-
-
-def test_examples_declare_what_the_seed_lacks() -> None:
-    model = Scripted(lambda request: STEP)
-    asyncio.run(Miner(model, SEED, [EXAMPLE], FULL).ask(Question("q", 0, "Why?")))
-    prompt = model.requests[0].prompt
-    declared = "New actions:\n- FIND_PLACE(CTX, X) : Find where\n\n1. p = FIND_PLACE"
-    assert declared in prompt
-    actions_there = prompt.partition("How to write it")[0]
-    assert "FIND_PLACE" not in actions_there
 
 
 def test_the_digest_tells_prompts_apart() -> None:

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from pearl.actions.library import (
     format_library,
-    library_names,
-    load_library,
     read_actions,
     read_library,
 )
@@ -135,18 +133,6 @@ def test_equal_names_are_merged_and_others_stay_apart() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("FIND_X(CTX, X) : Find it", "FIND_X(CTX, X, Y) : Find it"),
-        ("FIND_X(CTX, X) : Find it", "FIND_X(X, Y) : Find it"),
-        ("JOIN(A, B) : Join them", "JOIN(A, B, ...) : Join them"),
-    ],
-)
-def test_other_shapes_never_merge(one: str, other: str) -> None:
-    assert len(merge_by_rule(entries(f"{one}\n{other}"))) == 2
-
-
 def test_a_seed_stands_for_others_then_the_most_wanted_then_the_clearest() -> None:
     rows = [row(i, "FIND_KEY(CTX) : Find the key of the old house") for i in range(2)]
     other = row(2, "FIND_KEY(CTX) : Keys of the house")
@@ -157,12 +143,6 @@ def test_a_seed_stands_for_others_then_the_most_wanted_then_the_clearest() -> No
         "FIND_KEY(CTX) : Find the key of the old house",
     ]
     assert found[1].support == 3
-
-
-def test_native_actions_stay_as_they_are() -> None:
-    text = "COUNT(ITEMS) : Count ITEMS\nCOUNT(X) : Tell how many\nTALLY(X) : Count ITEMS\n"
-    found = merge_by_rule(entries(text))
-    assert [(e.action.name, len(e.drafts)) for e in found] == [("COUNT", 2), ("TALLY", 1)]
 
 
 DRAFTS, _ = read_actions(
@@ -318,16 +298,6 @@ def test_no_model_is_asked_if_the_rules_suffice() -> None:
     assert_a_library(refinement)
 
 
-@pytest.mark.parametrize("name", library_names())
-def test_a_handmade_library_is_unchanged(name: str) -> None:
-    library = load_library(name)
-    refinement = refine("\n".join(map(print_action, library.values())), max_actions=500)
-    assert {action.text for action in refinement.actions} == set(
-        map(print_action, library.values())
-    )
-    assert refinement.count("kept") == len(library)
-
-
 def test_shards_are_small_enough_for_the_window() -> None:
     model = Scripted(pairs, window=1_000)
     refine(unlike(30), model, max_actions=10)
@@ -417,19 +387,6 @@ def test_a_model_that_never_answers_is_an_error() -> None:
         refine(unlike(30), reply, max_actions=5, shard_size=10)
     assert caught.value.kind == "auth"
     assert "--rounds 0" in str(caught.value.help)
-
-
-def test_a_model_that_fails_later_leaves_the_rest_to_the_rules() -> None:
-    def reply(request: Request) -> str:
-        if len(task_of(request).drafts) == 15:
-            raise ModelError("gone", kind="transport")
-        return pairs(request)
-
-    refinement = refine(unlike(30), reply, max_actions=5)
-    assert [round.shards[0].status for round in refinement.rounds] == ["merged", "failed"]
-    assert len(refinement.actions) == 5
-    assert refinement.count("dropped", "room") == 20
-    assert_accounted(refinement)
 
 
 @pytest.mark.parametrize("text", ["All good.", refined(("FIND(CTX, X) : Find X", [1, 99]))])

@@ -15,7 +15,7 @@ from pearl.actions.operators import with_operators
 from pearl.data.domains import load_domain
 from pearl.dsl.parser import parse
 from pearl.errors import DataError
-from pearl.planner.examples import Example, asked_again, load_examples, read_bank, select, spread
+from pearl.planner.examples import Example, asked_again, load_examples, read_bank, select
 
 
 @pytest.mark.parametrize("name", plugins.names("pearl.data.domains"))
@@ -65,15 +65,6 @@ def test_the_nearest_and_a_few_unlike_ones(
     assert len(found) == min(len(bank), n_nearest + n_unlike)
     assert len(set(found)) == len(found)
     assert set(found) <= set(bank)
-
-
-@given(banks, st.integers(1, 10))
-def test_a_spread_is_part_of_the_bank_in_its_order(bank: list[Example], n: int) -> None:
-    found = spread(bank, n)
-    assert found == spread(bank, n)
-    assert len(found) == min(len(bank), n)
-    assert found == [example for example in bank if example in found]
-    assert found[:1] == bank[:1]
 
 
 @given(questions, st.sampled_from(["{}?", "  {} ?", "“{}”", "{}...", "\t{}\n"]), st.booleans())

@@ -56,10 +56,6 @@ def test_the_model_is_shown_the_questions_without_answers_and_its_question_is_ta
         assert answer not in request.prompt
 
 
-def test_without_a_conversation_nothing_is_asked() -> None:
-    assert made([], history=())[0] == Standalone(ASKED)
-
-
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [

@@ -128,13 +128,6 @@ def attempts(trace: Trace) -> list[PlanAttempted]:
     return [event for event in trace if isinstance(event, PlanAttempted)]
 
 
-def test_a_good_plan_is_taken_as_it_is() -> None:
-    checked, model, trace = plan(GOOD)
-    assert str(checked) == f"Question: Where is the key?\n\n{GOOD}"
-    assert len(model.requests) == 1
-    assert attempts(trace)[0].notes == ()
-
-
 def test_an_output_in_a_string_is_repaired_and_text_of_the_question_is_not() -> None:
     steps = '1. who = FIND(CTX, "the owner") : Find\n2. ans = FIND_REASON(CTX, "{}") : Find why'
     wrong, right = (
@@ -160,13 +153,6 @@ def test_every_leniency_is_noted() -> None:
     notes = "\n".join(attempts(trace)[0].notes)
     for lapse in ("fence", "smart quotes", "no explanation", "not part of a plan"):
         assert lapse in notes
-
-
-def test_obvious_fixes_cost_no_call() -> None:
-    checked, model, trace = plan('1. ans = FIND_RESON(CTX, "x") : Find')
-    assert checked.plan.steps[0].action == "FIND_REASON"
-    assert len(model.requests) == 1
-    assert any("unknown-action" in note for note in attempts(trace)[0].notes)
 
 
 def test_one_repair_round_sees_every_problem_at_once() -> None:
@@ -229,26 +215,12 @@ def test_a_plan_that_counts_what_a_search_gave_goes_back_once() -> None:
         assert len(model.requests) == len(replies)
 
 
-def test_new_actions_live_for_one_plan() -> None:
-    declaring = 'New actions:\n- TALLY(CTX, X) : Count X\n\n1. n = TALLY(CTX, "x") : Count'
-    assert "TALLY" in plan(declaring)[0].actions
-    assert "TALLY" not in LIBRARY
-    with pytest.raises(PlanningError, match="unknown-action"):
-        plan('1. n = TALLY(CTX, "x") : Count', max_repairs=0)
-
-
 @pytest.mark.parametrize(
     ("question", "words"), [("  \n ", "empty"), ("half \ud800", "half a character at position 6")]
 )
 def test_invalid_questions_are_refused(question: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         asyncio.run(Pearl().plan(question))
-
-
-def test_a_question_of_several_lines_becomes_one() -> None:
-    pearl = Pearl(Scripted(lambda _: GOOD), library=LIBRARY)
-    checked = asyncio.run(pearl.plan("Where is\n  the key?"))
-    assert checked.plan.question == "Where is the key?"
 
 
 def test_too_long_a_plan_goes_back() -> None:

@@ -15,7 +15,6 @@ from pearl.errors import DataError, Span
 from pearl.trace import (
     MAX_PASSAGES,
     SCHEMA_VERSION,
-    PlanAttempted,
     RunFinished,
     RunStarted,
     StepFailed,
@@ -59,15 +58,6 @@ def test_incomplete_last_line_is_left_out_with_a_warning(tmp_path: Path) -> None
     path.write_bytes(whole[:first] + whole[first + 9 :])  # half a line that is whole
     with pytest.raises(DataError, match=r"trace\.jsonl:2: not an event"):
         read_trace(path)
-
-
-def test_levels_of_constraints_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    trace = Trace("q1")
-    trace.append(PlanAttempted(round=0, model="m", reply="", constraint="library"))
-    path = tmp_path / "trace.jsonl"
-    path.write_text(trace.to_jsonl(), encoding="utf-8")
-    (again,) = read_trace(path)
-    assert list(again) == list(trace)
 
 
 def test_a_trace_of_another_version_is_refused(tmp_path: Path) -> None:

@@ -53,11 +53,6 @@ def test_a_row_is_named_as_it_is_written(row: str, text: str) -> None:
     assert parse(text).steps[0].operands[0].text == row
 
 
-def test_two_table_operations_are_two_steps() -> None:
-    rows = [step.operands[0].text for step in parse("table_sum(a), table_max(b, none)").steps]
-    assert rows == ["a", "b"]
-
-
 @pytest.mark.parametrize(
     ("text", "fault", "reason"),
     [
