@@ -646,9 +646,6 @@ def mend_plan(
     return text, applied
 
 
-_NUMBER = lazy_pattern(r"(?<!\d)(\d{1,6}+)\. \Z")
-
-
 def _diagnose(
     plan: Plan,
     text: str,
@@ -708,9 +705,10 @@ def _diagnose(
             message = f"'{step.output}' is assigned twice"
             yield Diagnostic("duplicate-name", message, step.output_span, help=_OWN_NAME)
         assigned.setdefault(step.output, known.returns if known else ValueType.TEXT)
-        number = _NUMBER.search(text, max(0, step.output_span.start - 9), step.output_span.start)
-        if number:
-            key = f"step{number[1]}"
+        begin = text.rfind("\n", 0, step.output_span.start) + 1
+        number = text[begin : step.output_span.start].removesuffix(". ")
+        if number.isdecimal():
+            key = f"step{number}"
             numbered[key] = None if key in numbered else step.output
 
 

@@ -31,11 +31,6 @@ CONTROL = lazy_pattern(
 )
 """A loop or a condition of a programming language: "for x in items:", "if found:", "else:"."""
 OPENS = lazy_pattern(r"[\s`*]*+\(")
-_NUMBER_DOT = lazy_pattern(r"[1-9][0-9]{0,5}\. ")
-_BLANKS = lazy_pattern(r"\s*+")
-_COMMA = lazy_pattern(r"\s*+,\s*+")
-_COLON = lazy_pattern(r" ?: ")
-_HASH = lazy_pattern(r" ?# ?")
 _TYPE = lazy_pattern(r"\s*+->\s*+(\w++)\s*+(?=[:#]|\Z)")  # "-> int" before the definition
 _NUMBERISH = lazy_pattern(r"[-+]?\.?[0-9][\w.]*+")
 _KEY = lazy_pattern(rf"({_NAMED})\s*+=(?!=)\s*+(?=[^\s,)])")  # "X=" before a value
@@ -53,7 +48,6 @@ _SEPARATOR = lazy_pattern(
 _LEAD = lazy_pattern(rf"[ \xa0{_JUNK}]*+")
 _ANOTHER = lazy_pattern(rf"{_NAMED}\s*+=\s*+{_NAMED}\(")  # a second step where the purpose stands
 _NO_TEXT = lazy_pattern(rf"[\s`*.;,:#{_JUNK}]*+\Z")
-_SURPLUS = lazy_pattern(r"\s*+\)")
 
 _CLOSERS = {"“": '”“"', "”": '”"', "„": '“”"', "«": "»", "‘": "’'", "’": "’'", "'": "'’", "‚": "‘’"}
 """The quotes that end a string in smart or single quotes, by the one that begins it."""
@@ -169,10 +163,16 @@ class _Line:
         """Match here, or at another offset of the line, without advancing."""
         return pattern.match(self.text, self.at if at is None else at, self.end)
 
-    def after_blanks(self) -> int:
-        """Offset of the next non-blank character."""
-        blanks = self.match(_BLANKS)
-        return blanks.end() if blanks else self.at
+    def after_blanks(self, at: int | None = None) -> int:
+        """Offset of the next character that is no blank, from here or from an offset."""
+        at = self.at if at is None else at
+        while at < self.end and self.text[at].isspace():
+            at += 1
+        return at
+
+    def is_at(self, character: str, at: int) -> bool:
+        """Whether a character of the line is at an offset."""
+        return self.text.startswith(character, at, self.end)
 
     def end_of_words(self) -> int:
         """Offset of the trailing blanks and marks of the line, in linear time."""
@@ -212,7 +212,7 @@ class _Line:
         self.at = head.end()
         if self.at >= self.end:
             raise self.broken("the step is empty", self.at, advice=STEP_HELP)
-        if not _NUMBER_DOT.fullmatch(head[0]):
+        if not literals.terminal("_NUMBER_DOT").fullmatch(head[0]):
             self.number(head, number)
         if marked and (marks := _CLOSING_MARKS.search(self.text, self.end_of_words(), self.end)):
             self.mend("marks around the step", marks.start(), self.end, "")
@@ -234,7 +234,7 @@ class _Line:
         at, advice = self.after_blanks(), STEP_HELP
         if words := self.match(_WORDS, begin):
             advice = f"write one word: {re.sub('[ -]', '_', words[0])} = ..."
-        elif self.text.startswith(",", at, self.end):
+        elif self.is_at(",", at):
             advice = "a step has one output: write a step for each"
         return self.broken(
             f"{self.seen(at)} after '{short(name)}', expected ' = '", at, advice=advice
@@ -270,8 +270,8 @@ class _Line:
                 self.at = exact.end()
             else:
                 self.take("the arrow needs a blank on each side", type.end(1), gives)
-        if in_library and (self.at >= self.end or self.match(_HASH)):
-            mark = self.match(_HASH)
+        mark = self.match(literals.terminal("_HASH"))
+        if in_library and (self.at >= self.end or mark):
             self.at = mark.end() if mark else self.end
             if blanks := self.match(_LEAD):
                 self.take("the definition begins after one blank", blanks.end(), "")
@@ -317,8 +317,8 @@ class _Line:
         """Values with commas between them, from after the opening mark to after the closing one."""
         self.no_blanks()
         is_first = True
-        while not self.text.startswith(closer, self.at, self.end) or not is_first:
-            if self.text.startswith(",", self.at, self.end):
+        while not self.is_at(closer, self.at) or not is_first:
+            if self.is_at(",", self.at):
                 raise self.broken("a value is missing before the comma", self.at)
             if self.at >= self.end:
                 raise self.broken(f"the line ends before '{closer}'", self.at)
@@ -326,14 +326,14 @@ class _Line:
             value(is_first)
             is_first = False
             after = self.after_blanks()
-            comma = self.match(_COMMA)
-            if comma and not self.text.startswith(closer, comma.end(), self.end):
+            if self.is_at(",", after):
+                end = self.after_blanks(after + 1)
+                if self.is_at(closer, end):
+                    self.take("one comma too many", end, "")
+                    break
                 why = "a comma stands right after a value, with one blank after it"
-                self.take(why, comma.end(), "," if comma[0] == "," else ", ")
-            elif comma:
-                self.take("one comma too many", comma.end(), "")
-                break
-            elif self.text.startswith(closer, after, self.end):
+                self.take(why, end, "," if end == self.at + 1 else ", ")
+            elif self.is_at(closer, after):
                 self.no_blanks()
                 break
             elif not self.carries_on(closer, begin, after):
@@ -344,10 +344,16 @@ class _Line:
         """Recover from a value that is followed by neither a comma nor the closing bracket."""
         here, rest = self.at, self.text[after : min(after + 1, self.end)]
         ended_by, began_by = self.text[here - 1], self.text[begin]
-        if closer == ")" and self.match(_COLON) and self.text.find(")", here, self.end) < 0:
+        if (
+            closer == ")"
+            and self.match(literals.terminal("_COLON"))
+            and self.text.find(")", here, self.end) < 0
+        ):
             self.mend("')' is missing", here, here, ")")
             return False
-        is_over = not rest or (closer == "]" and (rest == ")" or self.match(_COLON)))
+        is_over = not rest or (
+            closer == "]" and (rest == ")" or self.match(literals.terminal("_COLON")))
+        )
         if is_over or (rest == ":" and after > here):
             raise self.broken(f"'{closer}' is missing", here)
         if ended_by != '"' and rest and rest in '"[' and after > here:
@@ -374,9 +380,7 @@ class _Line:
         raise self.broken(f"{self.seen(after)}, expected ',' or '{closer}'", after, advice=advice)
 
     def parameter(self, is_first: bool) -> None:
-        dots = next(
-            (dots for dots in ("...", "…") if self.text.startswith(dots, self.at, self.end)), ""
-        )
+        dots = next((dots for dots in ("...", "…") if self.is_at(dots, self.at)), "")
         if not dots:
             self.name("the name of a parameter", _ACTION_HELP)
             if type := self.match(_PARAMETER_TYPE):
@@ -387,8 +391,8 @@ class _Line:
             raise self.broken("the dots need a parameter before them", self.at, end)
         begin = self.at
         self.take("the dots are written '...'", end, "...")
-        comma = self.match(_COMMA)
-        if comma and not self.text.startswith(")", comma.end(), self.end):
+        comma = self.after_blanks()
+        if self.is_at(",", comma) and not self.is_at(")", self.after_blanks(comma + 1)):
             raise self.broken("the dots must be the last parameter", begin, end)
 
     def argument(self, is_first: bool) -> None:
@@ -404,7 +408,7 @@ class _Line:
     def item(self, is_first: bool) -> None:
         begin = self.at
         self.value()
-        if self.text.startswith("+", plus := self.after_blanks(), self.end):
+        if self.is_at("+", plus := self.after_blanks()):
             advice = f"pass a list: [{self.text[begin : self.at]}, ...]"
             raise self.broken("values are not added with '+'", plus, advice=advice)
 
@@ -491,20 +495,19 @@ class _Line:
     # What follows the call
 
     def tail(self, what: str, name: str) -> None:
-        colon = self.match(_COLON)
+        colon = self.match(literals.terminal("_COLON"))
         if colon and self.match(literals.terminal("TEXT"), colon.end()):
             self.at = colon.end()
             self.free_text(what)
             return
-        while surplus := self.match(_SURPLUS):
-            self.error(
-                "one ')' too many", surplus.end() - 1, fix=Fix(Span(self.at, surplus.end()), "")
-            )
-            self.at = surplus.end()
+        while self.is_at(")", at := self.after_blanks()):
+            fix = Fix(Span(self.at, at + 1), "")
+            self.error("one ')' too many", at, fix=fix)
+            self.at = at + 1
         separator = self.match(_SEPARATOR)
         if self.match(_NO_TEXT) or (separator and separator.end() >= self.end):
             at = self.after_blanks()
-            at += self.text.startswith(":", at, self.end)
+            at += self.is_at(":", at)
             self.error(f"no {what}", at, fix=Fix(Span(self.at, self.end), f" : {_in_words(name)}"))
             return
         if not separator or self.match(_ANOTHER, separator.end()):
