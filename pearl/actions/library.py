@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -186,3 +187,23 @@ def format_library(text: str) -> str:
         raise LibraryError(broken[0].message, line=line, path="library", diagnostics=broken)
     lines = "".join([*pieces, text[at:]]).split("\n")
     return "\n".join(line.strip() for line in lines).strip("\n") + "\n"
+
+
+def shape(action: Action) -> tuple[object, ...]:
+    """The signature without names: parameter types and whether the action is variadic."""
+    return tuple(parameter.type for parameter in action.parameters), action.is_variadic
+
+
+def meaning(action: Action) -> tuple[object, ...]:
+    """Comparison key of what an action does: its shape and definition, whatever names and case.
+
+    Example:
+        >>> from pearl.dsl.signatures import Parameter
+        >>> one = Action("FIND", (Parameter("X"),), "Look for X.")
+        >>> meaning(one) == meaning(Action("SEEK", (Parameter("Y"),), "look for Y"))
+        True
+    """
+    definition = action.definition
+    for i, parameter in enumerate(action.parameters):
+        definition = re.sub(rf"\b{re.escape(parameter.name)}\b", f"\0{i}", definition)
+    return shape(action), " ".join(definition.casefold().rstrip(".").split())

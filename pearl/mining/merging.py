@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from pearl.actions.likeness import meaning, shape
+from pearl.actions.library import meaning, shape
 from pearl.documents.passages import terms
 from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import Action

@@ -157,7 +157,7 @@ class PlannerMaterial:
         usable, bank = load_examples(self.bank, self.actions), read_bank(self.bank)
         if len(usable) == len(bank):
             return bank
-        from pearl.actions.likeness import meaning  # most libraries have every action
+        from pearl.actions.library import meaning  # most libraries have every action
 
         home, own = self._home() if self._home else {}, self.library
         meant = {meaning(action): action.name for action in own.values()}

@@ -123,7 +123,7 @@ _LABEL = lazy_pattern(
     r"\A\W*(?:(?:standalone|rewritten|rephrased|new|clear|final)\s+)*question\W*:\W*(?=\S)", re.I
 )
 _QUOTES = {'"': '"', "“": "”", "'": "'", "`": "`", "«": "»"}
-_MARK = lazy_pattern("[?？؟]")
+_MARKS = ("?", "？", "؟")
 _ASKING = lazy_pattern(
     r"(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could"
     r"|will|would|should|by|in|at|on|for|from|of|to|with|as|if|compare|compute|calculate|count|describe"
@@ -142,8 +142,8 @@ _SPOKEN = lazy_pattern(
     r"\b(?:I|[Yy]ou|[Yy]ours?|[Mm]y|me|[Ww]e|us|[Oo]urs?|[Nn]ot|[Nn]ever|[Nn]o)\b|n['’]t\b"
 )
 """Words of assistant phrases, and negations: adding one makes it another question."""
-_ASKED_HOW = lazy_pattern(r"\b(?:who|whom|whose|when|where|why|how)\b", re.I)
-_AGAIN = lazy_pattern(r"\b(?:again|repeat|once more)\b", re.I)
+_ASKED_HOW = frozenset(["who", "whom", "whose", "when", "where", "why", "how"])
+_AGAIN = (" again ", " repeat ", " once more ")
 _PLAIN = frozenset(
     terms(
         "value amount figure number year quarter period date time person people character thing reason part"
@@ -282,11 +282,12 @@ def _differs(text: str, question: str, history: Sequence[Turn]) -> str:
     own = {term for term in own if term.isalpha() and (len(term) > 2 or term.isascii())}
     if 2 * len(own - {*terms(words)}) > len(own):
         return "it leaves out the words of the question"
-    how = {word.casefold() for word in _ASKED_HOW.findall(question)}
-    if left := how - {word.casefold() for word in _ASKED_HOW.findall(words)}:
+    how, asked = ({*_bare(each).split()} & _ASKED_HOW for each in (question, words))
+    if left := how - asked:
         return f"it does not ask '{min(left)}', as the question does"
     is_bare = not own and not _NUMBER.search(question)
-    if is_bare and _bare(words) in map(_bare, earlier) and not _AGAIN.search(question):
+    is_again = any(each in f" {_bare(question)} " for each in _AGAIN)
+    if is_bare and _bare(words) in map(_bare, earlier) and not is_again:
         return "it is an earlier question"
     return ""
 
@@ -306,12 +307,12 @@ def _unwrapped(text: str) -> str:
 
 def _is_question(text: str, question: str) -> bool:
     """Whether a text is a question, in the form of the original."""
-    *before, behind = _MARK.split(text)
-    behind = behind.strip()
+    end = max(map(text.rfind, _MARKS))
+    behind = text[end + 1 :].strip()
     # only a remark in brackets may follow the question mark
-    if before and (not behind or (behind[0] == "(" and behind[-1] == ")")):
+    if end >= 0 and (not behind or (behind[0] == "(" and behind[-1] == ")")):
         return True
-    if _MARK.match(question.rstrip()[-1:]):
+    if question.rstrip().endswith(_MARKS):
         return False
     same = text.casefold().startswith(question.casefold().split()[0])
     return same or _ASKING.match(text) is not None
