@@ -31,8 +31,8 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.signatures import ActionLibrary
 from pearl.llm import Message
 from pearl.planner.examples import Example
-from pearl.planner.material import PlannerMaterial
 from pearl.planner.prompt import plan_messages
+from pearl.planner.prompt_selection import PlannerMaterial
 
 DOMAINS = ("generic", "finance", "medical", "quality")
 

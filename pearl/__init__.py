@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pearl.runs.executors import Task
     from pearl.runs.session import Session, run
     from pearl.runs.tasks import over_files
-    from pearl.runs.typed import Extraction, extract
+    from pearl.runs.typed_api import Extraction, extract
     from pearl.trace import Trace, read_trace
 
 __all__ = [
@@ -54,14 +54,14 @@ _HOME = {
     "CheckedPlan": "pearl.dsl.checker",
     "Conversation": "pearl.runs.conversation",
     "Document": "pearl.documents.document",
-    "Extraction": "pearl.runs.typed",
+    "Extraction": "pearl.runs.typed_api",
     "Pearl": "pearl.pipeline",
     "PearlError": "pearl.errors",
     "Session": "pearl.runs.session",
     "Task": "pearl.runs.executors",
     "Trace": "pearl.trace",
     "__version__": "pearl.plugins.version",
-    "extract": "pearl.runs.typed",
+    "extract": "pearl.runs.typed_api",
     "load": "pearl.documents.document",
     "load_library": "pearl.actions.library",
     "over_files": "pearl.runs.tasks",

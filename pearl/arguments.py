@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hi
 
 from pydantic import TypeAdapter, ValidationError
 
-from pearl.data.journal import reason
+from pearl.data.log_files import reason
 from pearl.errors import UsageError, suggest
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Model

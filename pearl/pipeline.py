@@ -29,7 +29,6 @@ from pearl.errors import ExecutionError, PlanError, PlanningError, UsageError, s
 from pearl.errors.callers import WARNING, for_caller, log
 from pearl.errors.privacy import keep_private
 from pearl.interpreter.answer import Answer
-from pearl.interpreter.asking import Reader
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import (
     ContextLimits,
@@ -39,6 +38,7 @@ from pearl.interpreter.context import (
     share_parts,
 )
 from pearl.interpreter.execution import answer_plan, check_document, direct_plan
+from pearl.interpreter.model_calls import Reader
 from pearl.interpreter.parts import PartValue
 from pearl.interpreter.searchers import new_searcher
 from pearl.llm import Model
@@ -47,10 +47,10 @@ from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.wrappers import ProgressListener
 from pearl.llm.reply_limits import READING_TOKENS
-from pearl.planner.material import PlannerMaterial, extraction_plan
 from pearl.planner.planner import Planner, PlannerSettings
 from pearl.planner.prompt import Rejected
-from pearl.planner.understanding import MAX_NAME, Understood
+from pearl.planner.prompt_selection import PlannerMaterial, extraction_plan
+from pearl.planner.question_rewriting import MAX_NAME, Understood
 from pearl.planner.writer import one_line
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.search import Searcher

@@ -15,7 +15,7 @@ import pytest
 
 from pearl.actions.library import load_library
 from pearl.cli import run as pearl_command
-from pearl.data.journal import read_journal
+from pearl.data.log_files import read_journal
 from pearl.evals.log import EvalLog, EvalRecord, read_log
 from pearl.mining.curator import CurationHeader, CurationRow
 from pearl.mining.miner import MinedHeader, MinedRow

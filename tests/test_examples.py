@@ -25,7 +25,7 @@ from pearl.documents.words import shared_words
 from pearl.dsl.fields import Field
 from pearl.dsl.signatures import ValueType
 from pearl.replies.common import json_objects, says_nothing
-from pearl.replies.typed import begun, read_reply
+from pearl.replies.step_replies import begun, read_reply
 from pearl.tables.columns import number_in, word_form
 from pearl.tables.lookup import declined
 from pearl.tables.specification import Aggregate, AllOf, Arithmetic, Condition, Query

@@ -16,7 +16,7 @@ from aggregation.windows import Window, draw_window
 from pearl import Pearl
 from pearl.documents.tokens import Counter
 from pearl.errors import ExecutionError, ModelError
-from pearl.interpreter.bounds import Range
+from pearl.interpreter.cost_ranges import Range
 from pearl.interpreter.results import StepResult
 from pearl.runs.executors import Task
 from pearl.runs.forecast import forecast

@@ -152,7 +152,7 @@ def _truth(value: Value) -> bool:
         value = value.value
     if isinstance(value, bool):
         return value
-    from pearl.replies.typed import read_reply  # on use: fast commands read no replies
+    from pearl.replies.step_replies import read_reply  # on use: fast commands read no replies
 
     verdict = read_reply(as_text(value), ValueType.BOOL).value
     if isinstance(verdict, bool):

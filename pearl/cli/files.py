@@ -20,7 +20,7 @@ import click
 from pearl import plugins
 from pearl.cli.options import AT_LEAST_1, PATH, grouped, opened_folder, option
 from pearl.cli.terminal import notice
-from pearl.cli.writing import keep_inputs
+from pearl.cli.writing import refuse_overwriting_inputs
 from pearl.data.storage import is_address
 from pearl.documents.digest import digest
 from pearl.documents.document import ROW_SUFFIXES, Document, Source, file_source, load, read_bytes
@@ -445,10 +445,10 @@ def document_tasks(
 
     change = source_adder(sources)
     for _, path, _ in sources:
-        keep_inputs(outs, _files_of([path]) if _is_folder(path) else [path])
+        refuse_overwriting_inputs(outs, _files_of([path]) if _is_folder(path) else [path])
     if named and not (together and is_corpus(named)):
         found = expand_documents(named)
-        keep_inputs(outs, found)
+        refuse_overwriting_inputs(outs, found)
         tasks = over_files(
             found, question=question, plan=plan, parameters=parameters, is_named=is_named
         )
@@ -456,7 +456,7 @@ def document_tasks(
             change(_read_once(task) if name == "-" else task)
             for name, task in zip(found, tasks, strict=True)
         ]
-    keep_inputs(outs, _files_of(named))
+    refuse_overwriting_inputs(outs, _files_of(named))
     more = f" and {len(named) - 1:,} more" if len(named) > 1 else ""
     id = f"{named[0]}{more}" if named else ", ".join(name for name, _, _ in sources)
     task = Task(id if is_named else "", None, question, plan, parameters=parameters or {})

@@ -13,7 +13,7 @@ from pearl.errors.escaping import counted, to_json
 from pearl.llm.prices import PRICE_HELP, money, table_help
 
 if TYPE_CHECKING:
-    from pearl.interpreter.bounds import Range
+    from pearl.interpreter.cost_ranges import Range
     from pearl.runs.forecast import Forecast
 
 UNKNOWN = "unknown"

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import click
 
+from pearl.cli.run_commands import report_reasons
 from pearl.cli.terminal import new_console, new_table
-from pearl.cli.work import report_reasons
 from pearl.errors.escaping import counted
 from pearl.evals import report, stats
 from pearl.evals.log import EvalLog

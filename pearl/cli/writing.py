@@ -129,7 +129,7 @@ def make_folder(folder: Path) -> None:
         raise DataError(f"cannot be created: {error.strerror}", path=folder) from None
 
 
-def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
+def refuse_overwriting_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
     """Check that no output overwrites an input."""
     read = [Path(name) for name in inputs if Path(name).is_file()]
     for output in outputs:

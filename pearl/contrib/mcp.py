@@ -74,7 +74,7 @@ def command(folders: tuple[str, ...], **options: Any) -> int:
     known, spends at most one US dollar.
     """
     require_extra("mcp", "pearl mcp", "mcp")
-    from pearl.cli.work import reply_store
+    from pearl.cli.run_commands import reply_store
 
     if not folders:
         raise UsageError(
@@ -92,7 +92,7 @@ def command(folders: tuple[str, ...], **options: Any) -> int:
 
 def _tools(folders: Sequence[str], options: dict[str, Any], store: Store | None) -> Tools:
     """The tools, whose calls share the budget of one session."""
-    from pearl.cli.work import new_session
+    from pearl.cli.run_commands import new_session
     from pearl.llm.prices import read_prices
 
     pearl = new_pearl(options)

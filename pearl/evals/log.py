@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pearl.data.journal import Frozen, read_journal
+from pearl.data.log_files import Frozen, read_journal
 from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.runs.identity import RunConfig

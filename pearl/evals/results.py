@@ -15,7 +15,7 @@ from pearl.documents.document import Document
 from pearl.errors import DataError
 from pearl.evals.log import EvalRecord, Header
 from pearl.evals.runner import Evaluation, blank, calls_of, graded, reason, samples_digest
-from pearl.interpreter.bounds import Range, StepCosts
+from pearl.interpreter.cost_ranges import Range, StepCosts
 from pearl.interpreter.row import ResultRow, StepData, read_row
 from pearl.pipeline import Pearl
 from pearl.plugins.version import __version__

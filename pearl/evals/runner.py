@@ -21,8 +21,8 @@ from pearl.errors import DataError, PearlError, UsageError
 from pearl.evals.log import Call, EvalLog, EvalRecord, PlanShape
 from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.evals.scorers import EXACT, load_scorer
-from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.chooser import read_choice
+from pearl.interpreter.cost_ranges import Range, StepCosts
 from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.pipeline import Pearl

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from pearl.actions.values import AMONG
 from pearl.data.composing import Reading
-from pearl.data.journal import reason as first_reason
+from pearl.data.log_files import reason as first_reason
 from pearl.data.schemas import load_schema
 from pearl.documents.document import Document
 from pearl.documents.evidence import (
@@ -58,7 +58,7 @@ from pearl.interpreter.row import (
 )
 from pearl.interpreter.row_evidence import Cell, RowEvidence, ranks_at, row_evidence
 from pearl.llm import Usage
-from pearl.planner.understanding import Understood
+from pearl.planner.question_rewriting import Understood
 from pearl.trace import AnswerStatus, Trace
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class Answer(ShownInNotebooks, Generic[T]):
     def _judged_by_steps(self) -> tuple[AnswerStatus, str]:
         refused = [step for step in self.steps if step.state == "refused" and step.is_used]
         if refused:
-            return "refused", _told(refused[0], refused[0].why)
+            return "refused", _describe_step(refused[0], refused[0].why)
         shown = [step for step in self.steps if step.output in self.outputs]
         # groups of the fields of one record
         has_fields = any(step.record is not None and step.state == "found" for step in self.steps)
@@ -247,10 +247,10 @@ class Answer(ShownInNotebooks, Generic[T]):
         ]  # fmt: skip
         if any(step.is_void or step in shown for step in unsure):
             first = next((step for step in unsure if not step.is_native), unsure[0])
-            return "undecided", _told(first, first.why)
+            return "undecided", _describe_step(first, first.why)
         cut = next((step for step in self.steps if step.truncated), None)
         if cut is not None:
-            return "degraded", _told(cut, cut.truncated)
+            return "degraded", _describe_step(cut, cut.truncated)
         if all(step.state == "nothing" for step in shown):
             return "nothing_found", ""
         flaw = self._flaw()
@@ -268,7 +268,7 @@ class Answer(ShownInNotebooks, Generic[T]):
         for step in self.steps:
             is_part = isinstance(step.value, str) and step.value in self.text
             if step.state == "nothing" and step.record is None and is_part:
-                return _told(step, "nothing was found for this part of the answer")
+                return _describe_step(step, "nothing was found for this part of the answer")
         return ""
 
     @cached_property
@@ -390,7 +390,7 @@ def _rows(path: str, fields: Mapping[str, FieldResult]) -> list[dict[str, Cell]]
     return [cells | row for row in rows] or [cells]
 
 
-def _told(step: StepResult, why: str) -> str:
+def _describe_step(step: StepResult, why: str) -> str:
     return f"step '{step.output}' ({step.action}): {why}"
 
 

@@ -20,8 +20,8 @@ from pearl.dsl.decoding.constraint import (
 )
 from pearl.dsl.nodes import Step
 from pearl.errors import UNUSABLE_KINDS, ModelError, Span
-from pearl.interpreter.asking import Asker
 from pearl.interpreter.context import ContextLimits
+from pearl.interpreter.model_calls import Asker
 from pearl.interpreter.prompt import check_messages
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.interpreter.results import Checks, StepResult

@@ -15,8 +15,8 @@ from pearl.actions.searching import SearchedDocument
 from pearl.documents.document import Document
 from pearl.errors import ModelError, UsageError
 from pearl.errors.patterns import lazy_pattern
-from pearl.interpreter.asking import call_failed
 from pearl.interpreter.context import Context, ContextLimits, Shown, fit, fit_prompt, off_loop
+from pearl.interpreter.model_calls import call_failed
 from pearl.interpreter.prompt import choose_messages
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.llm import ChooseTask, Model, Request, Usage

@@ -19,8 +19,8 @@ from pearl.errors import UNUSABLE_KINDS, ModelError
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter import checking
-from pearl.interpreter.asking import Asker
 from pearl.interpreter.context import ContextLimits
+from pearl.interpreter.model_calls import Asker
 from pearl.interpreter.naming import MAX_NAME, Named
 from pearl.interpreter.parts import AnswerPart, labelled_text
 from pearl.interpreter.prompt import check_messages

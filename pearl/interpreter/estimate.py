@@ -30,8 +30,8 @@ from pearl.dsl.nodes import Argument, Reference, Step, String
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
 from pearl.interpreter import context, requests, row_steps
-from pearl.interpreter.bounds import ANY, NONE, ONE, Range, StepCosts
 from pearl.interpreter.context import ContextLimits, ContextOverflowError, awaited, fail_step
+from pearl.interpreter.cost_ranges import ANY, NONE, ONE, Range, StepCosts
 from pearl.interpreter.requests import PROMPT_MARGIN, RequestBuilder, chunk_size
 from pearl.interpreter.row_steps import RowRequests, RowStep, check_numbers
 from pearl.llm import ActionTask

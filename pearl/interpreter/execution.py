@@ -17,7 +17,7 @@ from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import EmptyListError, Value, as_text, behind
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, collect
-from pearl.documents.evidence.agreeing import unstated_number
+from pearl.documents.evidence.value_checks import unstated_number
 from pearl.documents.numbers import (
     UnclearNumberError,
     find_quantity,
@@ -31,14 +31,14 @@ from pearl.dsl.nodes import ListLiteral, Plan, Reference, Step, String
 from pearl.dsl.passes import Rewritten, rewrite_plan
 from pearl.dsl.signatures import CTX, NOTHING, PERIOD, Action, ActionLibrary, ValueType
 from pearl.interpreter.answer import Answer, compose, step_evidence
-from pearl.interpreter.asking import Asker, Reader, TextReply
 from pearl.interpreter.checking import REFUSED, Claim, check_claims, passage_of, with_checks
 from pearl.interpreter.composing import compose_answer, composed_result
 from pearl.interpreter.context import Context, ContextLimits, fail_step, off_loop, unseen
-from pearl.interpreter.flows import as_input, contents
 from pearl.interpreter.looking import PERIODS, looks, of_other_period
+from pearl.interpreter.model_calls import Asker, Reader, TextReply
 from pearl.interpreter.naming import named_rows
 from pearl.interpreter.parts import answer_parts, deciding_of, sources_of_part
+from pearl.interpreter.prompt_taint import as_input, contents
 from pearl.interpreter.provenance import Sources, heads_of, merged, sources_of
 from pearl.interpreter.requests import RequestBuilder, query_of
 from pearl.interpreter.results import Look, StepResult, computed, void

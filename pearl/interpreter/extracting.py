@@ -16,11 +16,11 @@ from pearl.dsl.fields import Field, print_fields
 from pearl.dsl.literals import short
 from pearl.dsl.nodes import Step
 from pearl.errors import ModelError, Span
-from pearl.interpreter.asking import CUT_SHORT, Asker
 from pearl.interpreter.checking import with_checks
 from pearl.interpreter.context import ContextOverflowError, off_loop
 from pearl.interpreter.field_values import Quotes
 from pearl.interpreter.list_entries import FieldReader, has_place
+from pearl.interpreter.model_calls import CUT_SHORT, Asker
 from pearl.interpreter.naming import named_rows
 from pearl.interpreter.provenance import Sources
 from pearl.interpreter.record_claims import check_records

@@ -10,7 +10,9 @@ from types import MappingProxyType
 
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, Quote, Unverified, Verifier
-from pearl.documents.evidence.agreeing import (
+from pearl.documents.evidence.collecting import passage_at
+from pearl.documents.evidence.standing import clause_around, is_telling, places_of, swapped_of
+from pearl.documents.evidence.value_checks import (
     DisagreementError,
     Stated,
     agreed,
@@ -18,8 +20,6 @@ from pearl.documents.evidence.agreeing import (
     n_standing,
     same_value,
 )
-from pearl.documents.evidence.collecting import passage_at
-from pearl.documents.evidence.standing import clause_around, is_telling, places_of, swapped_of
 from pearl.documents.numbers import quoted
 from pearl.documents.record import Basis, Candidate, FieldResult, FieldScalar
 from pearl.dsl.fields import Field, broken_rule

@@ -11,7 +11,7 @@ from pearl.documents.passages import terms
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import PERIOD, Action, Parameter, ValueType
 from pearl.errors import ModelError
-from pearl.interpreter.asking import CUT_SHORT, Asker, TextReply
+from pearl.interpreter.model_calls import CUT_SHORT, Asker, TextReply
 from pearl.interpreter.results import Look
 from pearl.llm import ActionTask
 

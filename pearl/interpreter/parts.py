@@ -21,7 +21,7 @@ from pearl.dsl.nodes import Step, String, items_of
 from pearl.dsl.signatures import ValueType
 from pearl.interpreter.naming import named_rows
 from pearl.interpreter.results import StepResult
-from pearl.replies.typed import State, read_reply
+from pearl.replies.step_replies import State, read_reply
 
 PartValue = (
     str | int | float | bool | Decimal | Sequence["PartValue"] | Mapping[str, "PartValue"] | None

@@ -12,9 +12,9 @@ from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import CTX, ROWS, Action, ValueType
 from pearl.llm import ActionTask, CheckTask, ChooseTask, ItemsTask, Message
 from pearl.llm.messages import block, inert
-from pearl.planner.material import QUESTION
+from pearl.planner.prompt_selection import QUESTION
 from pearl.replies.items import MAX_QUOTE_WORDS, NOT_STATED, ItemKind, echoes, label_line
-from pearl.replies.typed import form_text
+from pearl.replies.step_replies import form_text
 
 _SHOWN = {CTX: "the text", ROWS: "the items", "LABELS": "the labels", "K": "few"}
 """What a definition calls by a parameter that is not among the arguments: it stands elsewhere in the prompt."""

@@ -14,9 +14,9 @@ from pearl.dsl.literals import short
 from pearl.dsl.nodes import Step
 from pearl.errors.escaping import counted
 from pearl.interpreter import checking
-from pearl.interpreter.asking import Asker
 from pearl.interpreter.context import ContextLimits, off_loop
 from pearl.interpreter.field_values import MAX_SHOWN
+from pearl.interpreter.model_calls import Asker
 from pearl.llm import Usage
 from pearl.replies.extracted import ROWS
 

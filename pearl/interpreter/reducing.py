@@ -18,8 +18,8 @@ from pearl.dsl.nodes import Step, is_data
 from pearl.dsl.signatures import NOTHING
 from pearl.errors import Span
 from pearl.errors.escaping import counted
-from pearl.interpreter.asking import UNQUOTED, Asker, TextReply
 from pearl.interpreter.context import ContextOverflowError, full_window, off_loop
+from pearl.interpreter.model_calls import UNQUOTED, Asker, TextReply
 from pearl.interpreter.provenance import leaves
 from pearl.interpreter.requests import MERGING_TOKENS, RequestBuilder, chunk_size
 from pearl.interpreter.results import StepResult, rows_undecided
@@ -62,7 +62,7 @@ class Reducer:
         own = [row for row in self.rows if row.value is not None]
         return [(None, own)] if own else []
 
-    def _shown(self, group: Group) -> dict[str, list[Row]]:
+    def _rows_to_show(self, group: Group) -> dict[str, list[Row]]:
         """Map each different text of a group to its rows, in the order of the document."""
         by_text: dict[str, list[Row]] = {}
         for row in sorted(group[1], key=_place):
@@ -85,7 +85,7 @@ class Reducer:
         if room <= ITEM_TOKENS:
             raise full_window()
         left, parts = room, [list[str]()]
-        for text, own in self._shown(group).items():
+        for text, own in self._rows_to_show(group).items():
             line = f"- ({len(own):,} times) {text}" if len(own) > 1 else f"- {text}"
             pieces = [line] if count(line) <= room else self._calls.cut(line, chunk_size(int(room)))
             for piece in pieces if text else ():

@@ -16,7 +16,7 @@ from pearl.dsl.signatures import Action
 from pearl.errors.escaping import counted
 from pearl.interpreter.provenance import Provenance, Sources
 from pearl.llm import Usage
-from pearl.replies.typed import State
+from pearl.replies.step_replies import State
 from pearl.trace import StepFinished
 
 

@@ -26,7 +26,7 @@ from pearl.interpreter.parts import AnswerPart, ListEntry, Tally
 from pearl.interpreter.results import Checks, Look, StepResult
 from pearl.interpreter.row_evidence import CellEvidence, RowEvidence
 from pearl.llm import Usage
-from pearl.replies.typed import State
+from pearl.replies.step_replies import State
 
 VERSION = 1
 """The version of the form of rows. Rows of the releases before it say none, and have this form."""

@@ -34,9 +34,9 @@ from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind, Span
 from pearl.errors.escaping import counted
 from pearl.interpreter import checking
-from pearl.interpreter.asking import Asker
-from pearl.interpreter.bounds import ANY, Range, StepCosts
 from pearl.interpreter.context import ContextLimits, ContextOverflowError, fail_step, off_loop
+from pearl.interpreter.cost_ranges import ANY, Range, StepCosts
+from pearl.interpreter.model_calls import Asker
 from pearl.interpreter.naming import MAX_KEYS, MAX_NAME, named_rows
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.provenance import Sources
@@ -48,7 +48,7 @@ from pearl.llm.middleware.caching import ItemCache
 from pearl.llm.reply_limits import items_limit, reply_limit
 from pearl.replies import items
 from pearl.replies.items import NOT_STATED
-from pearl.replies.typed import Reply
+from pearl.replies.step_replies import Reply
 
 LONG_ROW = 200
 """Characters from which a row has words that decide about it: a shorter one is its own passage."""

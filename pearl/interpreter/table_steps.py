@@ -12,9 +12,9 @@ from pearl.actions.values import Scalar, Value, as_rows, as_text, number_of
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
-from pearl.interpreter.asking import Asker
-from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.context import ContextLimits, ContextOverflowError, off_loop
+from pearl.interpreter.cost_ranges import Range, StepCosts
+from pearl.interpreter.model_calls import Asker
 from pearl.interpreter.provenance import Sources, heads_of
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.interpreter.results import Cited, StepResult, computed, void

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveInt, ValidationError
 
-from pearl.data.journal import Frozen, reason
+from pearl.data.log_files import Frozen, reason
 from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Usage

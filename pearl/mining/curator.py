@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from pearl.data.journal import Frozen
+from pearl.data.log_files import Frozen
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse
 from pearl.errors import ExecutionError, ModelError, PearlError
-from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.context import ContextOverflowError
+from pearl.interpreter.cost_ranges import Range, StepCosts
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, spread

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pearl.actions.library import load_library, read_actions
 from pearl.actions.operators import with_operators
-from pearl.data.journal import Frozen
+from pearl.data.log_files import Frozen
 from pearl.documents.digest import text_sha256
 from pearl.dsl.checker import callable_actions, diagnose
 from pearl.dsl.decoding.forms import plan_constraint
@@ -21,15 +21,15 @@ from pearl.dsl.parser import NO_STEP, read
 from pearl.dsl.signatures import EACH, Action, ActionLibrary
 from pearl.dsl.tolerance import rows
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
-from pearl.interpreter.bounds import Range, StepCosts
+from pearl.interpreter.cost_ranges import Range, StepCosts
 from pearl.llm import Completion, Message, MineTask, Model, Request, Usage, messages_digest
 from pearl.llm.fallback import ConstraintFallback, Level, Mode
 from pearl.llm.messages import MINE_ASKED, constrained
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, load_examples
-from pearl.planner.material import Shown
 from pearl.planner.prompt import material
+from pearl.planner.prompt_selection import Shown
 from pearl.plugins.version import __version__
 from pearl.runs.executors import RecordUnit, Resources
 from pearl.trace import Trace

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Literal
 
-from pearl.data.journal import Frozen
+from pearl.data.log_files import Frozen
 from pearl.llm import Usage
 from pearl.mining.merging import StageName
 

@@ -11,7 +11,7 @@ from functools import partial
 from pydantic import ValidationError
 
 from pearl.actions.library import read_actions
-from pearl.data.journal import reason
+from pearl.data.log_files import reason
 from pearl.documents.tokens import Counter
 from pearl.dsl.decoding.constraint import closed_object, require
 from pearl.dsl.nodes import print_action

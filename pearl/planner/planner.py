@@ -17,9 +17,9 @@ from pearl.llm import Model, PlanTask
 from pearl.llm.client import Client
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.reply_limits import reply_limit
-from pearl.planner.material import PlannerMaterial, Shown
 from pearl.planner.prompt import Rejected, asked_on, plan_messages, rejection_messages, told_sources
-from pearl.planner.understanding import Understood, understand
+from pearl.planner.prompt_selection import PlannerMaterial, Shown
+from pearl.planner.question_rewriting import Understood, understand
 from pearl.planner.writer import MAX_REPAIRS, RepairLoop, composing, one_line
 from pearl.trace import Trace
 

@@ -17,8 +17,8 @@ from pearl.errors import Diagnostic, render_diagnostics
 from pearl.errors.escaping import counted
 from pearl.llm import Message
 from pearl.llm.messages import PLAN_ASKED
-from pearl.planner.material import Shown, is_on_rows
-from pearl.planner.understanding import PLACEHOLDER
+from pearl.planner.prompt_selection import Shown, is_on_rows
+from pearl.planner.question_rewriting import PLACEHOLDER
 
 _PLANNER = """\
 You write plans that answer questions about a long document. You do not see the document: in a \
@@ -150,7 +150,7 @@ def told_sources(sources: Sequence[Source]) -> str:
     if not sources:
         return ""
     rules = [_TABLE_RULES] if any(each.document.kind == "table" for each in sources) else []
-    names = "\n".join(f"- {each.name} : {_told(each)}" for each in sources)
+    names = "\n".join(f"- {each.name} : {_format_source(each)}" for each in sources)
     return "\n\n".join([*rules, _SOURCES.format(names=names)])
 
 
@@ -158,7 +158,7 @@ MAX_ABOUT = 300  # maximum characters of a description
 
 
 @lru_cache(maxsize=32)
-def _told(source: Source) -> str:
+def _format_source(source: Source) -> str:
     document = source.document
     n = sum(len(table.rows) for table in table_rows(document)) if document.kind == "table" else 0
     what = (

@@ -38,7 +38,6 @@ from pearl.llm.fallback import ConstraintFallback, Level
 from pearl.llm.messages import constrained
 from pearl.llm.reply_limits import reply_limit
 from pearl.planner.examples import wording
-from pearl.planner.material import Shown, free_output
 from pearl.planner.prompt import (
     MAX_ABOUT,
     Rejected,
@@ -48,6 +47,7 @@ from pearl.planner.prompt import (
     repair_messages,
     steps_messages,
 )
+from pearl.planner.prompt_selection import Shown, free_output
 from pearl.trace import PlanAttempted, Trace, constraint_refused
 
 

@@ -17,7 +17,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
-from pearl.documents.evidence.agreeing import Stated, label_of
+from pearl.documents.evidence.value_checks import Stated, label_of
 from pearl.documents.record import PLAIN
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object
 from pearl.dsl.fields import ENTRY, Field, parse_fields

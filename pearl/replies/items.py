@@ -26,7 +26,7 @@ from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING
 from pearl.errors.patterns import lazy_pattern
 from pearl.replies.common import says_not_stated, says_nothing, unique_json
-from pearl.replies.typed import without_fences
+from pearl.replies.step_replies import without_fences
 
 ItemKind = Literal["yes_no", "label", "line", "pick"]
 """The question about every item; `pick` chooses among them."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError
 
-from pearl.data.journal import Frozen, reason
+from pearl.data.log_files import Frozen, reason
 from pearl.data.samples import Turn
 from pearl.documents.document import Document
 from pearl.errors import DataError, UsageError

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from pearl.data.journal import Frozen
+from pearl.data.log_files import Frozen
 from pearl.errors import StoreError
 from pearl.plugins.persistence import FAILURES, connect, create_private, to_store_error
 from pearl.runs.extraction import AnsweredRows, PersonAnswer

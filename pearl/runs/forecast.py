@@ -14,7 +14,7 @@ from pearl.documents.document import Document, DocumentKind, Source
 from pearl.dsl.binding import bind
 from pearl.dsl.graph import PlanGraph
 from pearl.errors import PearlError
-from pearl.interpreter.bounds import ANY, NONE, Range, StepCosts
+from pearl.interpreter.cost_ranges import ANY, NONE, Range, StepCosts
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.execution import prepared
 from pearl.interpreter.requests import RequestBuilder

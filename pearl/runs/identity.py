@@ -12,7 +12,7 @@ from pkgutil import get_data
 from typing import Any
 
 from pearl.actions.library import library_digest
-from pearl.data.journal import Frozen
+from pearl.data.log_files import Frozen
 from pearl.documents.digest import digest, text_sha256
 from pearl.dsl.nodes import print_plan
 from pearl.llm.backends import address_of
@@ -122,9 +122,9 @@ _PROMPTS = (
     "pearl.interpreter.prompt",
     "pearl.llm.messages",
     "pearl.planner.prompt",
-    "pearl.planner.understanding",
+    "pearl.planner.question_rewriting",
     "pearl.replies.extracted",
-    "pearl.replies.typed",
+    "pearl.replies.step_replies",
     "pearl.tables.lookup",
 )
 """Modules that contain the texts of prompts."""

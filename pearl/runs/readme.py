@@ -46,14 +46,14 @@ def readme(info: RunInfo, rows: Rows) -> Iterator[tuple[str, Any]]:
     yield "run", info.id
     tokens = f"{usage.n_input_tokens:,} + {usage.n_output_tokens:,} tokens"
     yield "cost", f"{_cost(info, usage)}; {tokens}, those of replies from the store included"
-    yield "rows", _told(statuses)
+    yield "rows", _format_counts(statuses)
     if fields:
-        yield "values", _told(fields)
+        yield "values", _format_counts(fields)
         told = "undecided: the comment has the proposed value and the reason"
         yield "amber cells", f"{told} (of the first {MAX_NOTES:,} of a sheet)"
 
 
-def _told(counts: Counter[str]) -> str:
+def _format_counts(counts: Counter[str]) -> str:
     return ", ".join(f"{n:,} {name}" for name, n in counts.most_common())
 
 

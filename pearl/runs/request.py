@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from pearl import plugins
-from pearl.data.journal import Frozen, reason
+from pearl.data.log_files import Frozen, reason
 from pearl.data.schemas import Schema, stored_schema
 from pearl.data.storage import is_address
 from pearl.documents.digest import file_sha256

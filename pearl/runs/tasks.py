@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.actions.library import library_names
-from pearl.data.journal import reason
+from pearl.data.log_files import reason
 from pearl.data.rows import Names, Position, Row, read_file
 from pearl.data.samples import Sample
 from pearl.data.storage import StoredFile

@@ -264,8 +264,8 @@ class Lookup:
             [
                 f"A table has {len(self.table):,} rows with these columns:\n" + "\n".join(columns),
                 *([f"Notes: {shortened(notes, _MAX_NOTES)}"] if notes else []),
-                "Rows like the question:\n" + self._shown(self.rows.like(question, n_like)),
-                "Other rows:\n" + self._shown(self.rows.unlike(question, n_unlike)),
+                "Rows like the question:\n" + self._format_rows(self.rows.like(question, n_like)),
+                "Other rows:\n" + self._format_rows(self.rows.unlike(question, n_unlike)),
                 _FORM,
                 "Examples, of other tables:\n\n" + "\n\n".join(examples),
                 f"Question: {question}\nQuery:",
@@ -290,7 +290,7 @@ class Lookup:
         said = f"{_on_one_line(flaw)}{hint[:MAX_FLAW] if near else ''}"
         return f"This query cannot be used:\n{said}\nReply with the corrected query alone."
 
-    def _shown(self, numbers: Sequence[int]) -> str:
+    def _format_rows(self, numbers: Sequence[int]) -> str:
         """Rows as a table in Markdown."""
         columns = self.table.columns[:_MAX_COLUMNS_SHOWN]
         lines = [[column.name for column in columns]]

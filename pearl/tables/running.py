@@ -106,8 +106,8 @@ def run(query: Query, table: QueryTable) -> Answer:
         unread = [(one.column, _unread_in(one, rows, table)) for one in query.aggregate]
         unread += _unplaced(query, rows, n_lines, table)
     else:
-        shown_columns = [table.known(name) for name in _shown(query, table)]
-        is_computed = [isinstance(name, Arithmetic) for name in _shown(query, table)]
+        shown_columns = [table.known(name) for name in _selected_columns(query, table)]
+        is_computed = [isinstance(name, Arithmetic) for name in _selected_columns(query, table)]
         units = tuple(
             unit_with_scale(column if computed else replace(column, unit=""))
             for column, computed in zip(shown_columns, is_computed, strict=True)
@@ -400,7 +400,7 @@ def _named(query: Query) -> list[Column]:
     return list(dict.fromkeys(names))
 
 
-def _shown(query: Query, table: QueryTable) -> tuple[Column, ...]:
+def _selected_columns(query: Query, table: QueryTable) -> tuple[Column, ...]:
     """The selected columns, then those of the conditions, so that a reader can check them."""
     if not query.select:
         return table.names

@@ -33,7 +33,7 @@ from pearl.llm import (
 )
 from pearl.llm.fallback import Level
 from pearl.llm.progress import AttemptError, CallAttempt, CallReplied, CallWait, News, Phase
-from pearl.replies.typed import State
+from pearl.replies.step_replies import State
 
 AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided", "refused"]
 """Answered, with failed checks (degraded), not in the document, uncertain, or refused by the model."""

@@ -127,7 +127,7 @@ def comparison_page(first: ResultSource, second: ResultSource) -> str:
         n_same += not kinds
         n_changed += bool(kinds)
         if kinds and len(pairs) < MAX_PAIRS:
-            pairs.append(_shown(kinds, *sides))
+            pairs.append(_format_row(kinds, *sides))
     statuses = sorted(totals[0].by_status | totals[1].by_status)
     facts = zip(*(each.facts(statuses) for each in totals), strict=True)
     return render_page(
@@ -161,7 +161,7 @@ def _kinds(a: _Side | None, b: _Side | None) -> list[str]:
     return [kind for kind in KINDS if kind in before and before[kind] != after[kind]]
 
 
-def _shown(kinds: list[str], a: _Side | None, b: _Side | None) -> dict[str, Any]:
+def _format_row(kinds: list[str], a: _Side | None, b: _Side | None) -> dict[str, Any]:
     """The data of the template for two rows, of which one may be missing."""
     some = a or b
     assert some is not None, "a pair has a row"

@@ -38,7 +38,7 @@ def parsed(text: str, env: dict[str, Any]) -> list[Any] | None:
         last[indent] = int(number)
     tokens: list[Any] = _parser().parse(text, env)
     # The parser drops what is nested deeply, and cells beyond the columns of a table.
-    is_whole = _n_letters(text) == sum(_n_letters(_shown(token)) for token in tokens)
+    is_whole = _n_letters(text) == sum(_n_letters(_format_token(token)) for token in tokens)
     return tokens if is_whole else None
 
 
@@ -55,7 +55,7 @@ def _n_letters(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
-def _shown(token: Any) -> str:
+def _format_token(token: Any) -> str:
     """What is shown of a token, with the number of a list entry, or the language of code."""
     is_told = token.type == "list_item_open" or re.fullmatch(r"[A-Za-z+#-]{1,15}", token.info)
     return f"{token.content} {token.info if is_told else ''}"

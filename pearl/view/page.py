@@ -115,7 +115,7 @@ def draw_plan(plan: Plan) -> Drawing:
         lines=tuple(_path(places[j], places[i]) for i, needed in enumerate(needs) for j in needed),
         width=width,
         height=len(rows) * (HEIGHT + DOWN) - DOWN,
-        text=_told(plan, needs),
+        text=_describe_graph(plan, needs),
     )
 
 
@@ -130,7 +130,7 @@ def _short(name: str) -> str:
     return name if len(name) <= CHARACTERS else f"{name[: CHARACTERS - 1]}…"
 
 
-def _told(plan: Plan, needs: Sequence[Sequence[int]]) -> str:
+def _describe_graph(plan: Plan, needs: Sequence[Sequence[int]]) -> str:
     """The drawing in words, for screen readers."""
     told = []
     for i, step in enumerate(plan.steps):

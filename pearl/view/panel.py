@@ -106,7 +106,7 @@ def highlighted(
     at: Sequence[Span] = (),
 ) -> list[Piece | Gap]:
     """Cut a text where marks begin and end; marks may overlap. A long one is shown around marks, or `at`."""
-    shown = _shown(text, [span for _, span in marks] or at, most, around)
+    shown = _spans_to_show(text, [span for _, span in marks] or at, most, around)
     cuts = {at for span in shown for at in (span.start, span.end)}
     for _, span in marks:
         cuts |= {span.start, span.end}
@@ -156,7 +156,7 @@ def blocks(pieces: Iterable[Piece | Gap], *, size: int = BLOCK) -> list[list[Pie
     return [block for block in found if block]
 
 
-def _shown(text: str, spans: Sequence[Span], most: int, n_around: int) -> list[Span]:
+def _spans_to_show(text: str, spans: Sequence[Span], most: int, n_around: int) -> list[Span]:
     """The parts of a text that are shown: all, or the surroundings of the marks."""
     if len(text) <= most:
         return [Span(0, len(text))]

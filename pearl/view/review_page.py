@@ -64,7 +64,7 @@ def review_page(
         f"{item.field.name} · {item.document}",
         item=item,
         key=item.key,
-        value=shortened(_shown(item.result), MAX_SHOWN),
+        value=shortened(_format_value(item.result), MAX_SHOWN),
         state=str(item.result["state"]).replace("_", " "),
         why=shortened(_why(item), MAX_SHOWN),
         wanted="'complete', if all entries are there" if is_list else wanted or WANTED[item.field.type],
@@ -87,7 +87,7 @@ def _why(item: Item) -> str:
     return str(item.result.get("why") or (item.row_why if item.kind == "degraded" else ""))
 
 
-def _shown(result: Mapping[str, Any]) -> str:
+def _format_value(result: Mapping[str, Any]) -> str:
     value = result.get("value")
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -114,7 +114,7 @@ def _proposals(item: Item, document: Document | None) -> tuple[list[Mark], list[
             else:
                 place += "; not in the text at this place" if document else ""
             passages.append((shortened(text, MAX_SHOWN), place))
-        found.append(Proposal(number, shortened(_shown(each), MAX_SHOWN), passages))
+        found.append(Proposal(number, shortened(_format_value(each), MAX_SHOWN), passages))
     return marks, found
 
 

@@ -20,7 +20,7 @@ from pearl.data.samples import Sample, Turn
 from pearl.dsl.graph import build_graph
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError, PearlError, PlanError
-from pearl.interpreter.flows import flows
+from pearl.interpreter.prompt_taint import flows
 from pearl.llm import (
     ActionTask,
     CheckTask,

@@ -195,8 +195,8 @@ def test_a_row_names_documents_of_its_folder_only(bucket: ObjectStorage, pearl: 
 CHILD = """
 import sys
 from pearl.cli import run
-from pearl.contrib.cluster import parts
-parts.MAX_ROWS = 4
+from pearl.contrib.cluster import parquet_sink
+parquet_sink.MAX_ROWS = 4
 sys.exit(run(sys.argv[1:]))
 """
 

@@ -192,9 +192,9 @@ import pearl.actions.native
 pearl.actions.native.__path__.append(sys.argv[1])
 from pearl import Document, Pearl
 from pearl.dsl.graph import build_graph
-from pearl.interpreter.flows import contents
+from pearl.interpreter.prompt_taint import contents
 from pearl.llm.backends.scripted import Scripted
-from pearl.planner.material import PlannerMaterial
+from pearl.planner.prompt_selection import PlannerMaterial
 from pearl.planner.prompt import plan_messages
 from pearl.dsl.decoding.grammar import static_grammar
 

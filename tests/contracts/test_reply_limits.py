@@ -20,7 +20,7 @@ from pearl.llm.reply_limits import reply_limit
 from pearl.mining.miner import Miner, Question
 from pearl.mining.refining import RefineSettings, read_drafts, refine_actions
 from pearl.pipeline import Pearl
-from pearl.planner.material import Shown
+from pearl.planner.prompt_selection import Shown
 from pearl.planner.writer import RepairLoop
 from tests.models import RandomWriter
 from tests.server import Canned, Server, error

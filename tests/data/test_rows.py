@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from pearl.data.journal import read_journal, write_journal
+from pearl.data.log_files import read_journal, write_journal
 from pearl.data.rows import Row, read_rows, rename
 from pearl.errors import DataError, UsageError
 from tests.skips import needs

@@ -12,7 +12,7 @@ from pearl.dsl.checker import compile_plan, mend_plan
 from pearl.dsl.fields import TYPES, Field, labels_flaw, name_flaw, parse_fields, print_fields
 from pearl.dsl.nodes import Reference, String
 from pearl.errors import PlanError
-from pearl.planner.material import extraction_plan
+from pearl.planner.prompt_selection import extraction_plan
 from tests.dsl.strategies import AWKWARD, string_values
 from tests.examples import examples
 

@@ -14,7 +14,7 @@ from pearl.dsl.checker import check
 from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
-from pearl.planner.material import is_on_rows
+from pearl.planner.prompt_selection import is_on_rows
 from pearl.plugins.files import all_data, read_data
 from tests.skips import needs_contrib
 

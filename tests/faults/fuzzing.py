@@ -45,8 +45,8 @@ from pearl.llm.backends.openai import endpoint
 from pearl.llm.backends.openai.chat import read_completion
 from pearl.llm.embedders import EmbeddingCache
 from pearl.pipeline import Pearl
-from pearl.planner import understanding
-from pearl.replies import composed, extracted, items, reasoning, typed
+from pearl.planner import question_rewriting
+from pearl.replies import composed, extracted, items, reasoning, step_replies
 from pearl.retrieval.index import Index
 from pearl.runs.extraction import read_answers
 from pearl.runs.store import FILE, Store
@@ -475,7 +475,7 @@ def replies() -> Sequence[bytes]:
 def typed_replies(data: bytes) -> None:
     split = reasoning.without_reasoning(reply(data))
     for wanted in ValueType:
-        result = typed.read_reply(split.text, wanted, source=SOURCE.text)
+        result = step_replies.read_reply(split.text, wanted, source=SOURCE.text)
         assert (result.state == "undecided") == bool(result.why)
 
 
@@ -519,7 +519,7 @@ def composed_answers(data: bytes) -> None:
 @target([b"Question: What were net sales in 2009?", b"What were net sales in 2009 and ANSWER_1?"])
 def standalone_questions(data: bytes) -> None:
     turns = [Turn("What were net sales in 2008?", "ANSWER_1")]
-    question, flaw = understanding.read_reply(reply(data), "and in 2009?", turns)
+    question, flaw = question_rewriting.read_reply(reply(data), "and in 2009?", turns)
     assert bool(question) != bool(flaw)
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from pearl.cli.work import ONCE_S
+from pearl.cli.run_commands import ONCE_S
 from tests.faults.programs import WORKS, Lab, files, kept_keys
 from tests.skips import needs_strace
 from tests.suite import Trial

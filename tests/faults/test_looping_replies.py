@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from pearl.documents.document import Document
-from pearl.documents.evidence.agreeing import n_standing
 from pearl.documents.evidence.collecting import StepReply, collect
+from pearl.documents.evidence.value_checks import n_standing
 from pearl.dsl.fields import parse_fields
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
@@ -23,7 +23,7 @@ from pearl.replies.composed import read_composed
 from pearl.replies.extracted import read_extracted
 from pearl.replies.items import read_items
 from pearl.replies.reasoning import without_reasoning
-from pearl.replies.typed import read_reply
+from pearl.replies.step_replies import read_reply
 from pearl.tables.lookup import read_reply as read_query_reply
 
 STORY = "Ada was aged 54. She bought 3 boats for $1,250 in May 2024.\n"

@@ -13,13 +13,13 @@ import pearl
 from pearl import Document, Pearl
 from pearl.dsl.fields import Field, parse_fields, print_fields
 from pearl.dsl.graph import build_graph
-from pearl.interpreter.bounds import StepCosts
+from pearl.interpreter.cost_ranges import StepCosts
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.reply_limits import READING_TOKENS
-from pearl.planner.material import extraction_plan
+from pearl.planner.prompt_selection import extraction_plan
 from pearl.replies.extracted import wanted_fields
 
 

@@ -13,7 +13,7 @@ from pearl import Answer, Document, Pearl
 from pearl.documents.record import Record
 from pearl.dsl.fields import parse_fields
 from pearl.dsl.graph import build_graph
-from pearl.interpreter.bounds import StepCosts
+from pearl.interpreter.cost_ranges import StepCosts
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import Request

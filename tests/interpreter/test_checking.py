@@ -17,7 +17,6 @@ from pearl.documents.evidence import StepReply, collect
 from pearl.documents.tokens import Counter
 from pearl.dsl.graph import build_graph
 from pearl.errors import ModelError
-from pearl.interpreter.asking import Asker
 from pearl.interpreter.checking import (
     MAX_AROUND,
     MAX_QUOTE,
@@ -29,6 +28,7 @@ from pearl.interpreter.checking import (
     passage_of,
 )
 from pearl.interpreter.execution import direct_plan
+from pearl.interpreter.model_calls import Asker
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import CheckTask, Request
 from pearl.llm.fallback import ConstraintFallback

@@ -14,7 +14,7 @@ import pytest
 from pearl import Answer, Document, Pearl
 from pearl.dsl.graph import build_graph
 from pearl.errors import ExecutionError
-from pearl.interpreter.flows import flows
+from pearl.interpreter.prompt_taint import flows
 from pearl.llm import ActionTask, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Task

@@ -22,7 +22,7 @@ from pearl.interpreter.results import Checks, Look, StepResult
 from pearl.interpreter.row import read_row
 from pearl.interpreter.row_evidence import CellEvidence, RowEvidence
 from pearl.llm import Usage
-from pearl.planner.understanding import Understood
+from pearl.planner.question_rewriting import Understood
 from pearl.trace import Trace
 from tests.root import ROOT
 

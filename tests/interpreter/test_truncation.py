@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pearl.documents.document import Document
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
-from pearl.interpreter.asking import kept_text
+from pearl.interpreter.model_calls import kept_text
 from pearl.llm import Request, Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl

@@ -15,7 +15,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.llm.fallback import ConstraintFallback, Mode
 from pearl.mining.miner import Miner, Question
 from pearl.pipeline import Pearl
-from pearl.planner.material import Shown
+from pearl.planner.prompt_selection import Shown
 from pearl.planner.writer import RepairLoop
 from pearl.trace import ConstraintRefused, PlanAttempted, Trace
 from tests.examples import times

@@ -16,8 +16,8 @@ from pearl.dsl.nodes import print_action
 from pearl.llm import PlanTask
 from pearl.llm.backends.scripted import Scripted
 from pearl.planner.examples import callable_with, read_bank
-from pearl.planner.material import N_EXAMPLES, PlannerMaterial, is_on_rows
 from pearl.planner.prompt import plan_messages
+from pearl.planner.prompt_selection import N_EXAMPLES, PlannerMaterial, is_on_rows
 from pearl.trace import PlanAttempted, Trace
 
 QUESTIONS = [

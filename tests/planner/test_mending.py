@@ -13,7 +13,7 @@ from pearl.actions.operators import with_operators
 from pearl.dsl.nodes import Plan
 from pearl.dsl.parser import parse
 from pearl.llm.backends.scripted import Scripted
-from pearl.planner.material import Shown
+from pearl.planner.prompt_selection import Shown
 from pearl.planner.writer import RepairLoop
 
 QUESTION = "Why did the captain turn back, and how many animals does the farmer have?"

@@ -15,7 +15,7 @@ from pearl.data.samples import Turn
 from pearl.errors import ModelError
 from pearl.llm import ActionTask, PlanTask, Request, StandaloneTask
 from pearl.llm.backends.scripted import Scripted
-from pearl.planner.understanding import (
+from pearl.planner.question_rewriting import (
     MAX_LENGTH,
     MAX_TURNS,
     Standalone,

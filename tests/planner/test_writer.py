@@ -19,7 +19,7 @@ from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
-from pearl.planner.material import Shown
+from pearl.planner.prompt_selection import Shown
 from pearl.planner.writer import Rejected, RepairLoop
 from pearl.trace import PlanAttempted, Trace
 from tests.server import Canned, Server, completion

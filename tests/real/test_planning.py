@@ -9,7 +9,7 @@ import pytest
 from pearl import Pearl
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.errors import ModelError, PlanningError
-from pearl.interpreter.asking import CUT_SHORT
+from pearl.interpreter.model_calls import CUT_SHORT
 from pearl.llm import Completion, Request, Usage
 from pearl.trace import PlanAttempted, Trace
 from tests.real.smollm2 import EXAMPLES, LIBRARY, QUESTIONS, Watched

@@ -13,11 +13,11 @@ from pearl.documents.evidence.finding import find_quotes, is_passage
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.answer import Answer
-from pearl.interpreter.asking import is_unproven
+from pearl.interpreter.model_calls import is_unproven
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
-from pearl.replies.typed import read_reply
+from pearl.replies.step_replies import read_reply
 from pearl.trace import ModelCalled, Trace
 from tests.models import Reading
 from tests.root import ROOT

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pearl.dsl.decoding.constraint import require
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
-from pearl.replies.typed import (
+from pearl.replies.step_replies import (
     Reply,
     begun,
     form_text,

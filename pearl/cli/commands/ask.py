@@ -61,7 +61,7 @@ def command(
     a step for which it is too long is shown the matching passages, from a stored index. The store
     keeps every reply: repeating a question about the same document makes no call.
     """
-    from pearl.cli.work import kept_plan, run_tasks
+    from pearl.cli.run_commands import kept_plan, run_tasks
 
     _refuse_swapped(question, documents)
     named = named_sources(sources)

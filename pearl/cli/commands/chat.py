@@ -67,7 +67,7 @@ def command(
     """
     from pearl.cli.files import read_input
     from pearl.cli.options import model_opened, report_refused
-    from pearl.cli.work import opened_session
+    from pearl.cli.run_commands import opened_session
     from pearl.runs.conversation import Conversation
 
     if not documents:

@@ -41,7 +41,7 @@ def command(
         if flows and not is_wrong and kind_of(name, text, kind) == "plan":
             from pearl.dsl.checker import compile_plan
             from pearl.dsl.graph import build_graph
-            from pearl.interpreter.flows import flows as flows_of
+            from pearl.interpreter.prompt_taint import flows as flows_of
 
             into = flows_of(build_graph(compile_plan(text, library_for(library, domain))))
         if as_json:

@@ -36,7 +36,7 @@ def show(ctx: click.Context, as_json: bool) -> None:
         click.echo(json.dumps(told, indent=2, default=str))
         return
     for row in rows:
-        value = "" if row["value"] is None else _shown(row["value"])
+        value = "" if row["value"] is None else _format_value(row["value"])
         click.echo(f"{row['setting']:<20} {value:<28} {row['from']}".rstrip())
     for file in files:
         click.echo(f"file: {file.path}{'' if file.is_trusted else ', not trusted'}", err=True)
@@ -54,7 +54,7 @@ def trust(folder: str) -> None:
             f"no {NAME} in this folder", path=Path(folder).absolute(), help="name its folder"
         )
     for name, value in found.values.items():
-        click.echo(f"{name} = {_shown(value)}")
+        click.echo(f"{name} = {_format_value(value)}")
     settings.trust(found.path, found.content)
     click.echo(f"trusted: {found.path}", err=True)
 
@@ -69,6 +69,6 @@ def untrust(folder: str) -> int:
     return 0 if was_trusted else 1
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     """ASCII JSON, because a file may contain control characters."""
     return json.dumps(value, default=str)

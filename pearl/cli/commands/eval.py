@@ -24,9 +24,9 @@ from pearl.cli.options import (
     trace_option,
     unit_options,
 )
+from pearl.cli.run_commands import Finished, Work, no_reply, report_left_out, run_units
 from pearl.cli.terminal import notice
-from pearl.cli.work import Finished, Work, no_reply, report_left_out, run_units
-from pearl.cli.writing import OutputWriter, keep_inputs
+from pearl.cli.writing import OutputWriter, refuse_overwriting_inputs
 from pearl.errors import DataError
 from pearl.plugins.extras import require_extra
 from pearl.settings import ROLES, Stage
@@ -101,7 +101,7 @@ def command(
             f"--seeds {options['seeds']} at temperature 0: most servers give the same reply to every seed\n"
             "  help: --temperature 0.7 draws replies"
         )
-    keep_inputs(
+    refuse_overwriting_inputs(
         [out, options["trace"]], [name for name in (options["data"], results, rescore) if name]
     )
     cluster: Cluster = "document" if by_document else "sample"
@@ -143,7 +143,7 @@ def _evaluate(
     cluster: Cluster,
     options: dict[str, Any],
 ) -> int:
-    from pearl.data.journal import write_journal
+    from pearl.data.log_files import write_journal
     from pearl.evals import runner
     from pearl.evals.log import EvalLog, EvalRecord
     from pearl.evals.methods import Effort, load_method

@@ -22,14 +22,19 @@ from pearl.cli.options import (
     task_options,
 )
 from pearl.cli.terminal import notice
-from pearl.cli.writing import is_for_printing, keep_inputs, keep_json_lines, output_options
+from pearl.cli.writing import (
+    is_for_printing,
+    keep_json_lines,
+    output_options,
+    refuse_overwriting_inputs,
+)
 from pearl.documents.document import ROW_SUFFIXES
 from pearl.errors import DataError, PlanError, StoreError, UsageError, suggest
 from pearl.errors.escaping import counted
 from pearl.errors.privacy import is_private
 
 if TYPE_CHECKING:
-    from pearl.cli.work import Finished
+    from pearl.cli.run_commands import Finished
     from pearl.runs.executors import Task
     from pearl.runs.tasks import DocumentTasks, TaskFile, Values
 
@@ -94,7 +99,7 @@ def command(
     files.check_data(options)
     options["named"] = plan_and_documents
     outs = [out, options["trace"], options["rows_out"], options["page"]]
-    keep_inputs(outs, [*plan_and_documents, *filter(None, (tasks, data))])
+    refuse_overwriting_inputs(outs, [*plan_and_documents, *filter(None, (tasks, data))])
     if tasks is not None:
         rest = tuple(files.expand_documents(plan_and_documents))
         return _run(_tasks(tasks, rest, options), out, options)
@@ -261,7 +266,14 @@ def _run(
     tasks: Iterable[Task], out: str | None, options: dict[str, Any], plan: str | None = None
 ) -> int:
     """Run the tasks: with `--out` their rows are kept and written at the end, else they are printed."""
-    from pearl.cli.work import Work, known_length, report_rows, run_tasks, run_units, tasks_code
+    from pearl.cli.run_commands import (
+        Work,
+        known_length,
+        report_rows,
+        run_tasks,
+        run_units,
+        tasks_code,
+    )
     from pearl.runs.sinks import is_sink
 
     if out is None or is_for_printing(out):
@@ -289,7 +301,7 @@ def _run(
 
 def _run_to_sink(tasks: Iterable[Task], plan: str, out: str, options: dict[str, Any]) -> int:
     """Run the tasks that have no row in a sink, and add their rows."""
-    from pearl.cli.work import (
+    from pearl.cli.run_commands import (
         carry_out,
         known_length,
         opened_session,
@@ -334,7 +346,7 @@ def _run_to_sink(tasks: Iterable[Task], plan: str, out: str, options: dict[str, 
 
 def _write(ran: Finished[Task], out: str, options: dict[str, Any]) -> None:
     """Write the rows of a run, the rows behind its answers, and its trace."""
-    from pearl.cli.work import export_command
+    from pearl.cli.run_commands import export_command
     from pearl.documents.pages import with_boxes
     from pearl.runs.export import write_evidence, write_rows
     from pearl.runs.store import FILE

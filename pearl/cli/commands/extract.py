@@ -30,7 +30,7 @@ from pearl.cli.options import (
     trace_option,
 )
 from pearl.cli.terminal import new_console, new_table, notice
-from pearl.cli.writing import keep_inputs
+from pearl.cli.writing import refuse_overwriting_inputs
 from pearl.errors import DataError, PearlError, StoreError
 from pearl.errors.escaping import counted, to_json
 from pearl.evals.fields import OUTCOMES, Comparison, Outcome, checker_of, read_gold
@@ -41,7 +41,7 @@ from pearl.runs.export import check_format
 from pearl.runs.extraction import document_of
 
 if TYPE_CHECKING:
-    from pearl.cli.work import Finished
+    from pearl.cli.run_commands import Finished
     from pearl.data.schemas import Schema
     from pearl.documents.document import Document
     from pearl.dsl.fields import Field
@@ -197,7 +197,7 @@ def command(
     the rows of out.jsonl have a nested 'value', as the schema says.
     The store keeps every reply, and with --out every row, too: the same command resumes a run.
     """
-    from pearl.cli.work import run_tasks
+    from pearl.cli.run_commands import run_tasks
     from pearl.data.schemas import load_schema, stored_schema
     from pearl.runs.executors import DEFAULT
     from pearl.runs.extraction import table_files
@@ -228,7 +228,9 @@ def command(
     if options["evaluate"] is not None and not options["dry_run"]:
         evaluation = Evaluation(options["evaluate"], schema, as_json=options["as_json"])
     outs = [*(table_files(out, schema.fields).values() if out else ()), review, options["trace"]]
-    keep_inputs(outs, filter(is_file, filter(None, (answers, fields, options["evaluate"]))))
+    refuse_overwriting_inputs(
+        outs, filter(is_file, filter(None, (answers, fields, options["evaluate"])))
+    )
     tasks = document_tasks(documents, together=False, plan=plan, is_named=bool(out), outs=outs)
     options |= {"named": documents, "evaluation": evaluation}
     if out is None:
@@ -243,7 +245,7 @@ def _run(
     schema: Schema, tasks: Iterable[Task], outs: Sequence[str | None], options: dict[str, Any]
 ) -> int:
     """Run the tasks, and write the tables of all rows."""
-    from pearl.cli.work import (
+    from pearl.cli.run_commands import (
         Work,
         known_length,
         report_rows,

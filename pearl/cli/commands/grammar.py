@@ -6,7 +6,7 @@ import click
 
 from pearl.cli.files import library_for
 from pearl.cli.options import AT_LEAST_1, PATH, force_option, option, setting_options
-from pearl.cli.writing import OutputWriter, keep_inputs
+from pearl.cli.writing import OutputWriter, refuse_overwriting_inputs
 from pearl.dsl.checker import MAX_STEPS
 from pearl.dsl.decoding.constraint import FORMS, Form
 from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
@@ -37,7 +37,7 @@ def command(
     """
     from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
 
-    keep_inputs([out], [library] if library else [])
+    refuse_overwriting_inputs([out], [library] if library else [])
     is_static = static or form == "json-schema"
     text = (plan_constraint if is_static else steps_constraint)(
         library_for(library, domain), max_steps=longest_plan, max_text=max_text

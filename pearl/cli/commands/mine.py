@@ -13,10 +13,17 @@ import click
 
 from pearl.cli.files import data_options, read_data
 from pearl.cli.options import PATH, Command, as_json, option, setting_options, unit_options
+from pearl.cli.run_commands import (
+    Finished,
+    Work,
+    no_reply,
+    report_left_out,
+    report_reasons,
+    run_units,
+)
 from pearl.cli.terminal import notice
-from pearl.cli.work import Finished, Work, no_reply, report_left_out, report_reasons, run_units
-from pearl.cli.writing import keep_inputs
-from pearl.data.journal import write_journal
+from pearl.cli.writing import refuse_overwriting_inputs
+from pearl.data.log_files import write_journal
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +60,7 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
     data = options["data"]
     if data is None:
         raise UsageError("mine needs questions", help="--data FILE")
-    keep_inputs([out], [data])
+    refuse_overwriting_inputs([out], [data])
     samples, bad = read_data(options)
     found: dict[str, Question] = {}  # The distinct questions
     asked = [sample for sample in samples if sample.question]

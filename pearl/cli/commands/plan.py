@@ -29,12 +29,12 @@ from pearl.cli.options import (
     written_store,
 )
 from pearl.cli.progress import Reporter
-from pearl.cli.work import kept_plan, reply_store, report_failures
+from pearl.cli.run_commands import kept_plan, reply_store, report_failures
 from pearl.cli.writing import (
     GrowingFile,
     OutputWriter,
-    keep_inputs,
     keep_json_lines,
+    refuse_overwriting_inputs,
     traced_listener,
 )
 from pearl.errors import DataError, PearlError, PlanningError
@@ -92,7 +92,7 @@ def command(question: str | None, **options: Any) -> int:
         (data is not None and (options["parameters"] or options["reuse_plans"]),
          "--parameter and --reuse-plans need QUESTION", 'pearl plan "Why was warfarin stopped?" --parameter drug=warfarin'),
     )  # fmt: skip
-    keep_inputs([out, trace], [data] if data else [])
+    refuse_overwriting_inputs([out, trace], [data] if data else [])
     writer = OutputWriter(is_forced=options["force"])
     writer.check(out, trace)
     if data is not None:

@@ -25,10 +25,10 @@ from pearl.cli.options import (
     unit_options,
 )
 from pearl.cli.progress import Reporter
+from pearl.cli.run_commands import Finished, Work, report_left_out, report_reasons, run_units
 from pearl.cli.terminal import notice
-from pearl.cli.work import Finished, Work, report_left_out, report_reasons, run_units
-from pearl.cli.writing import OutputWriter, keep_inputs, make_folder, new_file
-from pearl.data.journal import read_journal, write_journal
+from pearl.cli.writing import OutputWriter, make_folder, new_file, refuse_overwriting_inputs
+from pearl.data.log_files import read_journal, write_journal
 from pearl.data.samples import Sample
 from pearl.dsl.nodes import print_plan
 from pearl.errors import DataError, UsageError
@@ -77,7 +77,7 @@ def actions(
     from pearl.mining.refinement import library_text
     from pearl.mining.refining import RefineSettings
 
-    keep_inputs([out, report], [mined])
+    refuse_overwriting_inputs([out, report], [mined])
     settings = RefineSettings(
         max_actions, max_tokens, rounds, shard_size, options["max_output_tokens"]
     )

@@ -32,7 +32,7 @@ from pearl.cli.options import (
     warn_ignored_settings,
 )
 from pearl.cli.terminal import new_console, new_table, notice
-from pearl.cli.writing import OutputWriter, keep_inputs
+from pearl.cli.writing import OutputWriter, refuse_overwriting_inputs
 from pearl.errors import DataError, StoreError, UsageError
 from pearl.errors.escaping import LEFT_OUT, counted, escaped, redacted, to_json, visible
 from pearl.runs.export import FORMATS, write_table
@@ -199,7 +199,7 @@ def retry(
     Stored replies are not used, so each row is paid for again. Each OPTION replaces one of the command that started RUN, as of
     `pearl runs resume`: pearl runs retry a3f9 --state undecided --max-cost 5.
     """
-    from pearl.cli.work import RETRY
+    from pearl.cli.run_commands import RETRY
     from pearl.runs.session import RETRIED, retried
 
     with _read(store) as opened:
@@ -307,7 +307,7 @@ def export(
     form = form or _form(out)
     if form in ("parquet", "xlsx") and out in (None, "-"):
         raise UsageError(f"the format {form} goes to a file", help=f"-o results.{form}")
-    keep_inputs([out, trace], [str(opened_folder(store) / FILE)])
+    refuse_overwriting_inputs([out, trace], [str(opened_folder(store) / FILE)])
     writer = OutputWriter(is_forced=force)
     writer.check(out, trace)
     with _read(store) as opened:

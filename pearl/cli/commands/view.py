@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pearl.cli.options import PATH, force_option, opened_folder, option, store_option
-from pearl.cli.writing import OutputWriter, keep_inputs
+from pearl.cli.writing import OutputWriter, refuse_overwriting_inputs
 from pearl.documents.readers import reading
 from pearl.errors import DataError, UsageError, did_you_mean
 
@@ -44,7 +44,7 @@ def command(
             "give one source to show, or two to compare", help=f"pearl view {sources[0]}"
         )
     target = page or f"{'-'.join(Path(source).stem for source in sources)}.html"
-    keep_inputs([target], [*sources, *filter(None, [trace])])
+    refuse_overwriting_inputs([target], [*sources, *filter(None, [trace])])
     with ExitStack() as stack:
         results = [_opened(source, trace, store, stack) for source in sources]
         if len(results) == 2:
@@ -56,7 +56,7 @@ def command(
 
             text = comparison_page(results[0], results[1])
         else:
-            text = _shown(results[0], row, documents)
+            text = _page_of(results[0], row, documents)
         with OutputWriter(is_forced=force).open(target) as file:
             file.write(text)
     click.echo(target)
@@ -82,7 +82,7 @@ def _opened(source: str, trace: str | None, store: str | None, stack: ExitStack)
     return Reviewed(run, Decisions.of_run(reader, run.info.id))
 
 
-def _shown(source: ResultSource, row: str | None, documents: tuple[str, ...]) -> str:
+def _page_of(source: ResultSource, row: str | None, documents: tuple[str, ...]) -> str:
     """The page of one result, or the list of several if none is named."""
     from pearl.interpreter.row import id_of
     from pearl.view.answer_page import result_page

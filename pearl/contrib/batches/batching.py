@@ -215,13 +215,13 @@ class Batched(Wrapper):
         self._is_probed = False
         self._is_in_trouble = False
         self._unreadable: set[bytes] = set()  # requests whose paid result was unreadable
-        self._stirred_at = 0.0
+        self._touched_at = 0.0
         self._watch: asyncio.Task[None] | None = None
         self._rounds: set[asyncio.Task[None]] = set()
 
-    def stir(self) -> None:
+    def touch(self) -> None:
         """Delay the end of the round, because more requests may follow soon."""
-        self._stirred_at = monotonic()
+        self._touched_at = monotonic()
 
     async def complete(self, request: Request) -> Completion:
         """Send one request, with the others of its round."""
@@ -234,7 +234,7 @@ class Batched(Wrapper):
         if key not in self._futures:
             self._futures[key] = asyncio.get_running_loop().create_future()
             self._joinable.pop(key, self._collected)[key] = request
-        self.stir()
+        self.touch()
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._collect())
         self._n_waiting[key] = self._n_waiting.get(key, 0) + 1
@@ -253,7 +253,7 @@ class Batched(Wrapper):
         """Batches that are waited for."""
         return len(self._waited_for)
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """End the run; submitted batches continue at the server."""
         n = len(self._waited_for)
         left = f"{n:,} batch{'' if n == 1 else 'es'} still running at the server"
@@ -278,7 +278,7 @@ class Batched(Wrapper):
             return await self._model.complete(request)
         finally:
             self._n_direct -= 1
-            self.stir()
+            self.touch()
 
     async def _collect(self) -> None:
         """Start a round whenever it is quiet, until no requests are left."""
@@ -292,14 +292,14 @@ class Batched(Wrapper):
 
     async def _quiet(self) -> None:
         while True:
-            wait_s = self._stirred_at + self._pace.quiet_s - monotonic()
+            wait_s = self._touched_at + self._pace.quiet_s - monotonic()
             if wait_s > 0 or self._n_direct or self._is_busy():
                 await asyncio.sleep(max(wait_s, self._pace.quiet_s / 4))
                 continue
-            seen = self._stirred_at
+            seen = self._touched_at
             for _ in range(PASSES):
                 await asyncio.sleep(0)
-            if self._stirred_at == seen:
+            if self._touched_at == seen:
                 return
 
     async def _round(self, requests: Mapping[bytes, Request]) -> None:
@@ -737,7 +737,7 @@ class Batched(Wrapper):
             self._settle(key, usage=usage, is_sure=usage is not None, is_sent=result.is_sent)
         else:
             self._settle(key, is_sure=False)
-        self.stir()
+        self.touch()
         future = self._futures.pop(key, None)
         if future is None or future.done():
             return

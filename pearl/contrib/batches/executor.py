@@ -86,18 +86,18 @@ async def run(
         )
         collectors += [layer for layer in client.layers if isinstance(layer, Batched)]
 
-    def stir() -> None:
+    def touch() -> None:
         for batched in collectors:
-            batched.stir()
+            batched.touch()
 
     def heard(id: str, event: Event) -> None:
-        stir()
+        touch()
         if listener is not None:
             listener(id, event)
 
     others = {f"{role}_model": c for role, c in clients.items() if c is not clients["main"]}
     options = {**pearl.settings, **others, "library": pearl.library, "searcher": pearl.searcher}
-    resources: Resources = Resources(Pearl(clients["main"], **options), stir)
+    resources: Resources = Resources(Pearl(clients["main"], **options), touch)
 
     async def perform(unit: Unit) -> Outcome[Task]:
         if not isinstance(unit, Task):
@@ -127,7 +127,7 @@ async def _watch(is_stopping: Callable[[], bool], collectors: Sequence[Batched])
     """Stop without waiting for batches, which take hours."""
     while not is_stopping():  # noqa: ASYNC110 - whoever stops tells nobody
         await asyncio.sleep(LOOK_S)
-    max(collectors, key=lambda batched: batched.n_waited_for).leave()
+    max(collectors, key=lambda batched: batched.n_waited_for).abandon()
 
 
 def _comes_of(error: BaseException | None, reason: BaseException | None) -> bool:

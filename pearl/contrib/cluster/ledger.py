@@ -1,7 +1,7 @@
 """The ledger of a run on a cluster: workers use the driver's budget, limits, breaker and replies.
 
 The ledger is in the driver's process, so that the store has one writer, and no state is lost that the
-driver does not lose. A worker has a `Line` to it: messages that are made while the last ones are on
+driver does not lose. A worker has a `WorkerChannel` to it: messages that are made while the last ones are on
 their way go together. The driver runs each request of a worker as a task in the same contexts as a
 call of its own (`Limited.slot`, `Budget.reserve`); if the worker is lost, its tasks are cancelled, as
 calls of the driver would be.
@@ -33,7 +33,7 @@ SETTLE_S = 10.0  # Maximum seconds to wait for the last messages of the workers 
 Message = tuple[int, str, Any]
 """Of a worker: the number of a request, its name or what becomes of it, and a value."""
 
-_OUTCOME = ("usage", "reply", "share", "is_told", "may_write")
+_REPORTED_FIELDS = ("usage", "reply", "share", "is_told", "may_write")
 """What a call is known to have come to, of the fields of `Call`."""
 
 Answer = tuple[int, Any]
@@ -61,8 +61,8 @@ class Terms:
 # --- in a worker
 
 
-class Line:
-    """A worker's line to the ledger."""
+class WorkerChannel:
+    """A worker's channel to the ledger."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -133,20 +133,20 @@ class Line:
 class _RemoteLimited(Limited):
     """Has the slots of the limiter that the driver has for a role."""
 
-    def __init__(self, line: Line, role: Role, client: Client) -> None:
+    def __init__(self, channel: WorkerChannel, role: Role, client: Client) -> None:
         settings, count = client.settings, client.counter.count
         super().__init__(
             client.model, settings.concurrency, tokens_per_minute=settings.tokens_per_minute,
             count_tokens=lambda request: count(request.prompt), breaker=client.breaker,
         )  # fmt: skip
-        self._line, self._role = line, role
+        self._channel, self._role = channel, role
 
     @asynccontextmanager
     async def slot(self, cost: float) -> AsyncIterator[Slot]:
         """Context of one call."""
         self.breaker.check()
-        number = self._line.open("slot", (self._role, cost))
-        await self._line.answer(number)
+        number = self._channel.open("slot", (self._role, cost))
+        await self._channel.answer(number)
         slot = Slot()
         result: Any = None
         try:
@@ -156,22 +156,22 @@ class _RemoteLimited(Limited):
             result = portable(error)
             raise
         finally:
-            self._line.tell(number, "cancel" if result is None else "close", result)
+            self._channel.tell(number, "cancel" if result is None else "close", result)
 
 
 class _RemoteBudget(Budget):
     """Reserves in the driver's budget, and counts nothing by itself."""
 
-    def __init__(self, line: Line, terms: Terms) -> None:
+    def __init__(self, channel: WorkerChannel, terms: Terms) -> None:
         super().__init__(**terms.budget)
-        self._line = line
+        self._channel = channel
         self._numbers: dict[Call, int] = {}
 
     async def reserve(self, call: Call) -> Call:
         """Wait until the driver's budget allows a call."""
-        number = self._line.open("spend", replace(call, request=None))
+        number = self._channel.open("spend", replace(call, request=None))
         if self.is_limited:  # else nothing can be refused
-            self.stretch, left_s = await self._line.answer(number)
+            self.stretch, left_s = await self._channel.answer(number)
             if left_s is not None:  # and not the time of the end: clocks of machines differ
                 self._began = monotonic() + left_s - (self.max_time_s or 0.0)
         self._numbers[call] = number
@@ -181,27 +181,27 @@ class _RemoteBudget(Budget):
         """Tell the driver's budget the actual usage."""
         if not self.counts_tokens:
             call.reply = ""  # nobody counts it
-        result = [getattr(call, name) for name in _OUTCOME], how
-        self._line.tell(self._numbers.pop(call), "close", result)
+        result = [getattr(call, name) for name in _REPORTED_FIELDS], how
+        self._channel.tell(self._numbers.pop(call), "close", result)
 
     def out_of_time(self) -> Any:
         """The error of a call that was in progress at the deadline."""
-        self._line.open("late", None)
+        self._channel.open("late", None)
         return super().out_of_time()
 
 
 class _RemoteReplies:
     """The replies of the driver."""
 
-    def __init__(self, line: Line, *, has_any: bool) -> None:
-        self._line = line
+    def __init__(self, channel: WorkerChannel, *, has_any: bool) -> None:
+        self._channel = channel
         self._has_any = has_any
 
     async def reply(self, key: bytes) -> Completion | None:
         """The cached reply of a key, or None."""
         if not self._has_any:
             return None
-        known: Completion | None = await self._line.answer(self._line.open("reply", key))
+        known: Completion | None = await self._channel.answer(self._channel.open("reply", key))
         return known
 
     async def keep(self, key: bytes, completion: Completion) -> None:
@@ -210,18 +210,18 @@ class _RemoteReplies:
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
         """Store replies by key, all or none of them."""
-        await self._line.answer(self._line.open("keep", completions))
+        await self._channel.answer(self._channel.open("keep", completions))
 
     @asynccontextmanager
     async def claimed(self, key: bytes) -> AsyncIterator[Completion | None]:
         """The reply of a key; or None, and no other worker asks for it in this context."""
-        number = self._line.open("claim", key)
-        known = await self._line.answer(number)
+        number = self._channel.open("claim", key)
+        known = await self._channel.answer(number)
         try:
             yield known
         finally:
             if known is None:
-                self._line.tell(number, "close")
+                self._channel.tell(number, "close")
 
 
 # --- in the driver
@@ -285,7 +285,7 @@ class Ledger:
             if budget.is_limited:  # else nobody waits for it
                 request.answer((budget.stretch, budget.left_s))
             outcome, how = await request.result
-            for name, value in zip(_OUTCOME, outcome, strict=True):
+            for name, value in zip(_REPORTED_FIELDS, outcome, strict=True):
                 setattr(call, name, value)
         finally:
             budget.settle(call, **how)

@@ -29,7 +29,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pearl.contrib.cluster.ledger import Account, Answer, Ledger, Line, Message, Terms, portable
+from pearl.contrib.cluster.ledger import (
+    Account,
+    Answer,
+    Ledger,
+    Message,
+    Terms,
+    WorkerChannel,
+    portable,
+)
 from pearl.errors import PearlError, UsageError
 from pearl.errors.privacy import is_private
 from pearl.pipeline import Pearl
@@ -321,23 +329,23 @@ class RayWorker:
         self._terms = terms
         self._folder = folder
         self._resources: Resources | None = None
-        self._line = Line()
+        self._channel = WorkerChannel()
         self._working: set[asyncio.Task[Any]] = set()
 
     async def start_over(self) -> None:
         """Drop all units: the driver had lost the worker, and has given them to others."""
         for task in self._working:
             task.cancel()
-        self._line = Line()
+        self._channel = WorkerChannel()
         self._resources = None
 
     async def messages(self) -> list[Message]:
         """The messages for the ledger; waits for the first one."""
-        return await self._line.messages()
+        return await self._channel.messages()
 
     async def take(self, answers: Sequence[Answer]) -> None:
         """Take answers of the ledger."""
-        self._line.take(answers)
+        self._channel.take(answers)
 
     async def work(self, unit: Unit, driver: str) -> tuple[Outcome[Any] | None, Exception | None]:
         """The outcome without its unit, and the error that halted the model; or None, and why it cannot run."""
@@ -364,7 +372,7 @@ class RayWorker:
         if self._resources is None:
             if Path(self._folder).is_dir():
                 os.chdir(self._folder)
-            clients = self._line.clients(self._terms)
+            clients = self._channel.clients(self._terms)
             named = [role for role in clients if self._settings.get(f"{role}_model")]
             roles = {f"{role}_model": clients[role] for role in named}
             pearl = Pearl(clients["main"], **{**self._settings, **roles})

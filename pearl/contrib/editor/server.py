@@ -191,7 +191,9 @@ class EditorSession(LanguageServer):
         now = self.file(uri)
         if now is not None and now.version == file.version:
             self.text_document_publish_diagnostics(
-                lsp.PublishDiagnosticsParams(file.uri, _told(file, found, why), file.version)
+                lsp.PublishDiagnosticsParams(
+                    file.uri, _format_diagnostics(file, found, why), file.version
+                )
             )
 
     def forget(self, uri: str) -> None:
@@ -206,7 +208,9 @@ class EditorSession(LanguageServer):
         super().shutdown()  # type: ignore[no-untyped-call]  # of pygls
 
 
-def _told(file: OpenFile, found: Sequence[Diagnostic], why: str) -> list[lsp.Diagnostic]:
+def _format_diagnostics(
+    file: OpenFile, found: Sequence[Diagnostic], why: str
+) -> list[lsp.Diagnostic]:
     """Findings as diagnostics of the protocol."""
     told = [_diagnostic(file, each) for each in found[:MAX_FINDINGS]]
     if why:

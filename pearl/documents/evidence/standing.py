@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from pearl.documents.dates import find_dates
-from pearl.documents.evidence.agreeing import FIGURES, Stated
+from pearl.documents.evidence.value_checks import FIGURES, Stated
 from pearl.dsl.fields import Field
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern

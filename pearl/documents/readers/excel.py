@@ -151,7 +151,7 @@ class _Marks:
             self._left_out["struck cell"] += cell.value is not None
             return ""
         if not isinstance(cell.value, CellRichText):
-            shown = _shown(cell)
+            shown = _format_cell(cell)
             return written(f"{self._moved[font]}{shown}{END}") if font in self._moved else shown
         said = ""
         for piece in cell.value:
@@ -247,7 +247,7 @@ def _is_heading_above(header: Sequence[str], second: Sequence[str]) -> bool:
     return is_merged and all(not _NUMERIC.fullmatch(cell) or is_year(cell) for cell in below)
 
 
-def _shown(cell: Any) -> str:
+def _format_cell(cell: Any) -> str:
     """A cell as text."""
     match cell.value:
         case None:

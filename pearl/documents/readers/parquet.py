@@ -39,13 +39,13 @@ def _rows(file: Any, path: str) -> Iterator[list[str]]:
     for batch in file.iter_batches(batch_size=_BATCH):
         columns = [column.to_pylist() for column in batch.columns]
         for values in zip(*columns, strict=True):
-            row = [_shown(value) for value in values]
+            row = [_format_value(value) for value in values]
             n_characters += sum(map(len, row))
             check_size(n_characters, "text is longer", path, "select rows or columns")
             yield row
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     match value:
         case None:
             return ""

@@ -320,7 +320,7 @@ def _lines(layer: PdfTextPage, page: PageText, start: int, end: int) -> list[_Re
                 merged.append(box)
         fields = dict.fromkeys(index for index in own if index < -1)
         made += [*merged, *(_Rectangle(*page.box(layer, index)) for index in fields)]
-    return [_shown(layer.page, box) for box in made]
+    return [_visible_box(layer.page, box) for box in made]
 
 
 def _runs(indices: Iterable[int]) -> list[tuple[int, int]]:
@@ -347,7 +347,7 @@ def _around(one: _Rectangle, other: _Rectangle) -> _Rectangle:
     return _Rectangle(*map(min, one[:2], other[:2]), *map(max, one[2:], other[2:]))
 
 
-def _shown(page: PdfPage, box: _Rectangle) -> _Rectangle:
+def _visible_box(page: PdfPage, box: _Rectangle) -> _Rectangle:
     """A rectangle on the page as it is shown: cut by its crop box, and turned."""
     own_left, own_bottom, own_right, own_top = page.get_bbox()
     left, right = max(box[0], own_left) - own_left, min(box[2], own_right) - own_left

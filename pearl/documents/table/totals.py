@@ -169,7 +169,7 @@ class _Finder:
             blocks += self._blocks(i) if i in named else ()
             if i in named and self._is_called_total(i):
                 if not self._sums_up(i, blocks, 1):
-                    self._possible[i] = self._shown(i, begin, i)
+                    self._possible[i] = self._format_range(i, begin, i)
             elif i in named or i in blank:
                 self._judge_sum(i, blocks)
             is_total = i in self._certain or i in self._possible
@@ -206,7 +206,7 @@ class _Finder:
                         if is_rounded
                         else sums.numbers[i] == sums.total(start, end)
                     ):
-                        self._certain[i] = self._shown(i, start, end)
+                        self._certain[i] = self._format_range(i, start, end)
                         return True
         return False
 
@@ -220,7 +220,7 @@ class _Finder:
                 for sums in filled
             )
             if is_sum and all(sums.numbers[i] == sums.total(start, end) for sums in filled):
-                self._certain[i] = self._shown(i, start, end)
+                self._certain[i] = self._format_range(i, start, end)
                 return
 
     def _judge_last(self) -> None:
@@ -258,7 +258,7 @@ class _Finder:
         label = next((cell for cell in labels if any(map(str.isalpha, cell))), "")
         return f"row {i + 1:,}" + (f" '{shortened(label, 60)}'" if label else " without a name")
 
-    def _shown(self, i: int, start: int, end: int) -> str:
+    def _format_range(self, i: int, start: int, end: int) -> str:
         """Describe a total: what it sums up, or its first figure that differs from the sum."""
         n_rows = self._n_rows[end] - self._n_rows[start]
         rows = f"{n_rows:,} row{'s' * (n_rows != 1)}"

@@ -62,9 +62,9 @@ def _flaws(value: Any, schema: Schema, defs: Schema, path: tuple[str, ...]) -> I
     elif "enum" in schema:
         if not any(type(value) is type(one) and value == one for one in schema["enum"]):
             known = ", ".join(map(str, schema["enum"]))
-            yield _Flaw(path, f"{_shown(value)} is none of {known}", is_other=True)
+            yield _Flaw(path, f"{_format_value(value)} is none of {known}", is_other=True)
     elif isinstance(value, bool) or not isinstance(value, _TYPES[schema["type"]]):
-        yield _Flaw(path, f"{_shown(value)} is not of type {schema['type']}", is_other=True)
+        yield _Flaw(path, f"{_format_value(value)} is not of type {schema['type']}", is_other=True)
     elif isinstance(value, dict):
         yield from _of_object(value, schema, defs, path)
     elif isinstance(value, list):
@@ -76,9 +76,11 @@ def _flaws(value: Any, schema: Schema, defs: Schema, path: tuple[str, ...]) -> I
         if len(value) > schema.get("maxLength", len(value)):
             yield _Flaw(path, f"longer than {schema['maxLength']} characters")
         if "pattern" in schema and not re.fullmatch(schema["pattern"].strip("^$"), value):
-            yield _Flaw(path, f"{_shown(value)} is not of the form {schema['pattern'][:_SHOWN]}")
+            yield _Flaw(
+                path, f"{_format_value(value)} is not of the form {schema['pattern'][:_SHOWN]}"
+            )
     elif value is not None and not schema["minimum"] <= value <= schema["maximum"]:
-        yield _Flaw(path, f"{_shown(value)} is out of bounds")
+        yield _Flaw(path, f"{_format_value(value)} is out of bounds")
 
 
 def _of_object(
@@ -97,7 +99,7 @@ def _of_object(
             )
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """A value for an error message; Python refuses to print integers of thousands of digits."""
     if isinstance(value, dict | list):
         return f"an {'object' if isinstance(value, dict) else 'array'}"

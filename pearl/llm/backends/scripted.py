@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from pearl.data.journal import Frozen
+from pearl.data.log_files import Frozen
 from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, ModelBase, Request

@@ -277,7 +277,7 @@ class _Queue:
         self._limited = limited
         self._timer: asyncio.TimerHandle | None = None
 
-    async def turn(self, cost: float) -> Sent:
+    async def acquire(self, cost: float) -> Sent:
         """Wait until a call of this cost may be sent; call `end` when it has ended."""
         limited = self._limited
         limited.breaker.check()
@@ -418,7 +418,7 @@ class Limited(Wrapper):
     async def slot(self, cost: float) -> AsyncIterator[Slot]:
         """Context of one call, entered when the limits allow it; learns from its error."""
         queue = self._queue()
-        sent = await queue.turn(cost)
+        sent = await queue.acquire(cost)
         slot = Slot()
         is_refused = False
         try:

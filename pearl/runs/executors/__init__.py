@@ -45,8 +45,8 @@ from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes import n_following
 from pearl.interpreter.answer import Answer
-from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.context import off_loop
+from pearl.interpreter.cost_ranges import Range, StepCosts
 from pearl.interpreter.row import ErrorData, FailedRow, StepData
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.middleware.caching import Replies

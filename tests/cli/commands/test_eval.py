@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pearl.cli.work import Stopper
+from pearl.cli.run_commands import Stopper
 from pearl.evals.log import read_log
 from pearl.runs.executors.local import UNDER_WAY
 from tests.cli.terminal import Terminal

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pearl.cli.work import Stopper
-from pearl.data.journal import read_journal
+from pearl.cli.run_commands import Stopper
+from pearl.data.log_files import read_journal
 from pearl.mining.miner import MinedHeader, MinedRow
 from tests.cli.terminal import Terminal
 from tests.server import Server

@@ -155,7 +155,7 @@ def test_leaving_ends_what_waits_and_what_comes(server: BatchServer) -> None:
         waiting = asyncio.create_task(batched.complete(asking("a?")))
         await submitted(server)
         await asyncio.sleep(0.1)
-        batched.leave()
+        batched.abandon()
         with pytest.raises(PausedError, match="1 batch still running"):
             await waiting
         with pytest.raises(PausedError):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pearl.contrib.cluster.ledger import Account, Ledger, Line, Terms, _RemoteReplies
+from pearl.contrib.cluster.ledger import Account, Ledger, Terms, WorkerChannel, _RemoteReplies
 from pearl.errors import BudgetError, ModelError
 from pearl.llm import Completion
 from pearl.llm.client import Client, ClientSettings
@@ -38,19 +38,19 @@ class Worker:
     """A worker of a ledger; what it sends and gets is pickled, as between machines."""
 
     def __init__(self, ledger: Ledger, driver: Client) -> None:
-        self._line = Line()
+        self._channel = WorkerChannel()
         terms = pickle.loads(pickle.dumps(Terms.of({"main": driver})))
-        self.replies = _RemoteReplies(self._line, has_any=True)
-        self.client = self._line.clients(terms)["main"]
+        self.replies = _RemoteReplies(self._channel, has_any=True)
+        self.client = self._channel.clients(terms)["main"]
         self.account = Account(ledger)
         self._asked: list[asyncio.Task[Any]] = []
         self._serving = asyncio.create_task(self.account.serve(self._receive, self._send))
 
     async def _receive(self) -> Any:
-        return pickle.loads(pickle.dumps(await self._line.messages()))
+        return pickle.loads(pickle.dumps(await self._channel.messages()))
 
     async def _send(self, answers: Any) -> None:
-        self._line.take(pickle.loads(pickle.dumps(answers)))
+        self._channel.take(pickle.loads(pickle.dumps(answers)))
 
     def ask(self, number: int) -> asyncio.Task[Any]:
         self._asked.append(asyncio.create_task(self.client.complete(request(number))))

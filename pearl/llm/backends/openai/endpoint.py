@@ -43,7 +43,7 @@ class Endpoint:
     _secrets: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shown", _shown(self.url))
+        object.__setattr__(self, "shown", _format_url(self.url))
         parts = urlsplit(self.url)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         object.__setattr__(self, "base", urlunsplit(parts._replace(query="", fragment="")))
@@ -137,7 +137,7 @@ def _without(secrets: list[str], data: Any) -> Any:
             return data
 
 
-def _shown(url: str) -> str:
+def _format_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port

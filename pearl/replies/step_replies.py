@@ -13,7 +13,7 @@ smallest reading, because people script replies and some servers cannot be held 
 below it the quotes, each on a line that begins with "> ". Any other reply is asked again.
 
 No pattern looks for refusals, offers and errors in a text: they are outside the forms of the other types, and a text
-without a quote, which they are, is never taken as certain (`pearl.interpreter.asking`).
+without a quote, which they are, is never taken as certain (`pearl.interpreter.model_calls`).
 """
 
 from __future__ import annotations

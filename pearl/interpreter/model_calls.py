@@ -24,7 +24,7 @@ from pearl.llm.fallback import ConstraintFallback, Level
 from pearl.llm.flaws import loop_in
 from pearl.llm.messages import constrained, without_texts
 from pearl.llm.middleware.caching import ItemCache
-from pearl.replies.typed import Reply, begun, read_reply, reply_constraint
+from pearl.replies.step_replies import Reply, begun, read_reply, reply_constraint
 from pearl.trace import CallFailed, ModelCalled, Purpose, Trace, constraint_refused
 
 MIN_WORDS = 8

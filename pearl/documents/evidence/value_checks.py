@@ -332,7 +332,7 @@ class _Amount:
 
     def __str__(self) -> str:
         scale = next((word for word, power in SCALES.items() if power == self.scale), "")
-        return " ".join(filter(None, (self.text, scale, _shown_unit(self.unit.lstrip("?")))))
+        return " ".join(filter(None, (self.text, scale, _format_unit(self.unit.lstrip("?")))))
 
     def is_in(self, other: _Amount) -> bool:
         """Whether another text states this number, if it is certain that this one does."""
@@ -500,7 +500,7 @@ _MAX_CAPTION = 40
 """Characters before the line of a number in which a caption also concerns fields that name no scale."""
 
 
-def _shown_unit(unit: str) -> str:
+def _format_unit(unit: str) -> str:
     return f"{unit}s" if unit in _CALENDAR else unit
 
 
@@ -586,13 +586,13 @@ def _factor(unit: str, wanted: str) -> Decimal | None:
 
 def _number(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
     with localcontext(prec=2 * MAX_DIGITS):  # nothing is rounded
-        number, shown, basis = _shown_number(field, value, passage, before, after)
+        number, shown, basis = _format_number(field, value, passage, before, after)
     if field.type == "decimal":
         return f"{shown:f}", basis
     return (int(number) if number == number.to_integral_value() else float(number)), basis
 
 
-def _shown_number(
+def _format_number(
     field: Field, value: Stated, passage: str, before: str, after: str
 ) -> tuple[Decimal, Decimal, Basis]:
     """A number, and with the digits that the passage has."""
@@ -625,7 +625,9 @@ def _shown_number(
         if not is_certain and bare not in wanted and (amount.scale or bare != number):
             continue
         if factor is None:
-            flaw = amount.flaw or f"the quote gives '{amount}', the field is in {_shown_unit(unit)}"
+            flaw = (
+                amount.flaw or f"the quote gives '{amount}', the field is in {_format_unit(unit)}"
+            )
         elif amount.flaw:
             flaw = amount.flaw
         elif not is_certain:
@@ -640,7 +642,7 @@ def _shown_number(
     if not flaw and unit:
         others = (each for each in amounts if each.number == number and each.unit not in ("", unit))
         if other := next(others, None):
-            flaw = f"the quote gives '{other}', the field is in {_shown_unit(unit)}"
+            flaw = f"the quote gives '{other}', the field is in {_format_unit(unit)}"
     raise DisagreementError(flaw or _instead("number", [each.text for each in _amounts(passage)]))
 
 
