@@ -202,7 +202,7 @@ def test_a_string_that_names_an_output_or_a_step_is_never_sent(text: str) -> Non
     "text",
     [
         "the theme", "key", "{1}", "x^{2}", "{a, b}", "{{nobody}}", "$5", "<b>", "[sic]", "step 1 of the recipe",
-        "step 2", "step 9", "the first step to freedom", "5%", "the result above", "steps", "{",
+        "step 0", "step 2", "step 9", "the first step to freedom", "5%", "the result above", "steps", "{",
     ],
 )  # fmt: skip
 def test_a_string_that_names_none_is_left_alone(text: str) -> None:
