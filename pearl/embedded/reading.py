@@ -179,7 +179,9 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
         _weights([*((text, 1.0) for text in own), *other]),
         _kind(words, own, about),
         is_claim=not _CLAIMING.isdisjoint(words),
-        text=_joined([*own, about]),
+        text=" ".join(
+            dict.fromkeys(" ".join(each.split()) for each in (*own, about) if each.strip())
+        ),
         is_many=not _MANY.isdisjoint(words),
         subject=", ".join(own) or task.question,
     )
@@ -188,12 +190,11 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
 def _kind(words: Iterable[str], own: Iterable[str], question: str) -> Kind:
     """The kind of a step's answer: by the name of its action, its own question, or that of the plan."""
     named = (_KIND_WORDS[word] for word in words if word in _KIND_WORDS)
-    kinds = chain(named, map(_kind_of, [*own, question]))
-    return next((kind for kind in kinds if kind != "thing"), "thing")
-
-
-def _kind_of(question: str) -> Kind:
-    return next((kind for kind, form in _KINDS if form.match(question)), "thing")
+    asked = (
+        kind for each in (*own, question)
+        if (kind := next((kind for kind, form in _KINDS if form.match(each)), None))
+    )  # fmt: skip
+    return next((kind for kind in chain(named, asked) if kind != "thing"), "thing")
 
 
 def _weights(texts: Iterable[tuple[str, float]]) -> dict[str, float]:
@@ -204,10 +205,6 @@ def _weights(texts: Iterable[tuple[str, float]]) -> dict[str, float]:
             share = _FROM_FRAME if term in _FRAME else 1.0
             weights[term] = max(weight * share, weights.get(term, 0.0))
     return weights
-
-
-def _joined(texts: Iterable[str]) -> str:
-    return " ".join(dict.fromkeys(" ".join(text.split()) for text in texts if text.strip()))
 
 
 # Options ------------------------------------------------------------------------------------------

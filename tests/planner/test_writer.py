@@ -108,6 +108,7 @@ def test_a_plan_in_json_takes_the_parameter_as_an_output() -> None:
         ("Why was it stopped?", {"v1": "it"}, "'v1' cannot name a parameter"),
         ("Why was it stopped?", {"a b": "it"}, "'a b' cannot name a parameter"),
         ("Why was it stopped?", {"a": " "}, "'a' is empty"),
+        ("Why was it stopped?", {"a": "it" * 501}, "'a' has 1,002 characters, 1,000 are allowed"),
     ],
 )  # fmt: skip
 def test_values_of_a_question_become_names(

@@ -149,7 +149,9 @@ class _Run:
                 return found, self._formula(operand.index)
             case "name" | "number" if operand.text in self._names:
                 amount = self._names[operand.text]
-                return amount, _digits(amount)
+                is_percent = amount.unit == PERCENT
+                value = amount.value.scaleb(2) if is_percent else amount.value
+                return amount, plain(value) + "%" * is_percent
             case "name":
                 known = ", ".join(self._names) or "none"
                 raise MissingOperandError(f"unknown operand '{operand.text}'; operands: {known}")
@@ -287,7 +289,3 @@ def _either(a: Amount, b: Amount) -> int | None:
     if a.scale and b.scale:
         raise UnfitUnitsError(f"multiply: both are scaled, by 10^{a.scale} and 10^{b.scale}")
     return a.scale or b.scale
-
-
-def _digits(amount: Amount) -> str:
-    return f"{plain(amount.value.scaleb(2))}%" if amount.unit == PERCENT else plain(amount.value)

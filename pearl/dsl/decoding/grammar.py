@@ -430,23 +430,20 @@ def header_grammar(library: ActionLibrary, *, max_text: int | None = None) -> st
     """The block of new actions of a plan up to the blank line before its steps."""
     # Without new actions, the library must have something to call.
     none = '"None\\n" | ' if library else ""
+    more = " ".join(f'[", {name}"' for name in NEW_PARAMETERS) + "]" * len(NEW_PARAMETERS)
+    own = '"X" [", ..." | ", Y" [", ..." | ", Z" [", ..."]]]'
     lines = [
         f'start: {_HEADING} ({none}a1) "\\n"',
         *(
             f"a{i}: action" + (f' ["- " a{i + 1}]' if i < MAX_NEW_ACTIONS else "")
             for i in range(1, MAX_NEW_ACTIONS + 1)
         ),
-        *_declaration(library),
+        # no parameter is declared twice
+        f'action: NEW (("CTX" | "ROWS") {more} | {own}) {_END} "\\n"',
+        _new_name(library),
         *_defined(("TEXT",), max_text),
     ]
     return _joined(lines)
-
-
-def _declaration(library: ActionLibrary) -> list[str]:
-    """The rules of a declaration without duplicate parameters."""
-    more = " ".join(f'[", {name}"' for name in NEW_PARAMETERS) + "]" * len(NEW_PARAMETERS)
-    own = '"X" [", ..." | ", Y" [", ..." | ", Z" [", ..."]]]'
-    return [f'action: NEW (("CTX" | "ROWS") {more} | {own}) {_END} "\\n"', _new_name(library)]
 
 
 def _new_name(library: ActionLibrary) -> str:
@@ -517,15 +514,11 @@ class _Indexed:
         if name not in self._made:
             item, items = self._name("i", counts), self._name("m", counts)
             self._rule(name, _ways(slot, outputs, self._contexts, item, items))
-            if has_items:
-                self._list(counts, item, items)
+            if has_items and items not in self._made:
+                present = self._outputs(self._states.present(counts))
+                self._rule(item, [*self._contexts, *self._parameters, *present, "STRING", "NUMBER"])
+                self._rule(items, [_LIST.format(item=item)])
         return name if self._made[name] else None
-
-    def _list(self, counts: Counts, item: str, items: str) -> None:
-        if items not in self._made:
-            outputs = self._outputs(self._states.present(counts))
-            self._rule(item, [*self._contexts, *self._parameters, *outputs, "STRING", "NUMBER"])
-            self._rule(items, [_LIST.format(item=item)])
 
     def _outputs(self, present: Iterable[tuple[str, int]]) -> list[str]:
         """The terminals of the outputs present, one for each kind."""
