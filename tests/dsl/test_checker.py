@@ -91,11 +91,16 @@ def test_every_call_is_a_plan_or_has_diagnostics(name: str) -> None:
     for action in library.values():
         most = action.min_arity if action.is_variadic else len(action.parameters)
         for n in range(most + 3):
+            steps = []
             for shift in range(len(_ARGUMENTS)):
                 arguments = [_ARGUMENTS[(shift + i) % len(_ARGUMENTS)] for i in range(n)]
-                text = f"{before}3. out = {action.name}({', '.join(arguments)}) : a\n"
-                diagnostics = diagnose(read(text), library)
-                n_valid += not any(d.severity == "error" for d in diagnostics)
+                steps.append(
+                    f"{shift + 3}. out{shift} = {action.name}({', '.join(arguments)}) : a\n"
+                )
+            text = before + "".join(steps)
+            found = diagnose(read(text), library)
+            wrong = {d.span.position(text)[0] for d in found if d.severity == "error"}
+            n_valid += len(steps) - len(wrong)
     assert n_valid > 0
 
 
