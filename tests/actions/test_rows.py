@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.actions import native
 from pearl.actions.values import Scalar, Value
 from pearl.documents.rows import Row, Rows
 from pearl.errors import Span
+from tests.examples import examples
 
 
 def run(name: str, *values: Value) -> Value:
@@ -179,8 +180,8 @@ def check_scalar(found: Scalar, truth: Value, at: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLANS)
-@settings(max_examples=60)
 @given(base=bases)
+@examples(250)
 def test_decided_results_hold_for_all_values_of_undecided_rows(name: str, base: Base) -> None:
     plan = PLANS[name]
     try:
