@@ -139,9 +139,9 @@ _MARKED = lazy_pattern(
     # "$key", "<key>", "[key]", "`key`"
     rf"|\$(?P<dollar>{_NAME})|(?P<mark>[<\[`])(?P<marked>{_NAME})[>\]`]"
 )
-_STEP = lazy_pattern(
-    r"\bstep[ _]?#?(\d{1,2}+)\b(?! of\b)", re.I
-)  # "step 3", "Step #3"; no "step 3 of the recipe"
+# "step 3", "Step #3", "step_3"; no "step 3 of the recipe"
+_STEP = lazy_pattern(r"\bstep[ _]?#?(\d{1,2}+)\b(?! of\b)", re.I)
+_PREVIOUS = "the previous step"
 
 
 def string_references(
@@ -213,6 +213,8 @@ def _reference(
         number = int(match[1])
         if 0 < number <= len(above) and " ".join(match[0].split()).casefold() not in asked:
             return match[0], above[number - 1]
+    if above and _PREVIOUS in value.casefold() and _PREVIOUS not in asked:
+        return _PREVIOUS, above[-1]
     return None
 
 

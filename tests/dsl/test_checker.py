@@ -192,7 +192,7 @@ REFERRING = (
     [
         *REFERRING,
         *(f"the owner of {name}" for name in REFERRING),
-        "{nobody}", "the key from step 1", "the result of step 1", "(see Step #1)", "step_1",
+        "{nobody}", "the key from step 1", "the result of step 1", "(see Step #1)", "step_1", "what the previous step found",
     ],
 )  # fmt: skip
 def test_a_string_that_names_an_output_or_a_step_is_never_sent(text: str) -> None:
@@ -207,7 +207,7 @@ def test_a_string_that_names_an_output_or_a_step_is_never_sent(text: str) -> Non
     "text",
     [
         "the theme", "key", "{1}", "x^{2}", "{a, b}", "{{nobody}}", "$5", "<b>", "[sic]", "step 1 of the recipe",
-        "step 0", "step 2", "step 9", "the first step to freedom", "5%", "the result above", "steps", "{",
+        "step 0", "step 2", "step 9", "the first step to freedom", "5%", "the result above", "his previous steps", "steps", "{",
     ],
 )  # fmt: skip
 def test_a_string_that_names_none_is_left_alone(text: str) -> None:
