@@ -1,11 +1,11 @@
 """Does an extraction take what a document says, and nothing else; and what does it cost this process?
 
-    python experiments/bench/extraction.py [--documents N] [--quick] [--seed N] [--prompts FILE]
+    python experiments/bench/extraction.py [--documents N] [--quick] [--seed N]
 
 Documents of 1,500 to 2,500 tokens are made up: 12 fields and 2 lists are planted in many notations, some
 are absent, some stand there twice with different values, between sentences about other people, in other
 units, and denied ones. An oracle replies with what is planted, and a checker supports it; lies are those of
-`tests/checking`. Prints a table and one JSON line; `--prompts` writes some real prompts into a file.
+`tests/checking`. Prints a table and one JSON line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import time
 from collections import Counter as Counts
 from collections.abc import Iterator
 from datetime import date, timedelta
-from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
@@ -53,85 +52,28 @@ New actions:
 N_TOKENS = (1_500, 2_500)
 
 FIRST = [
-    "Maria",
-    "Anna",
-    "Peter",
-    "Johann",
-    "Elif",
-    "Noah",
-    "Emma",
-    "Luis",
-    "Clara",
-    "Viktor",
-    "Amara",
-    "Jonas",
-    "Ines",
-    "Karl",
-    "Sofia",
-]
+    "Maria", "Anna", "Peter", "Johann", "Elif", "Noah", "Emma", "Luis", "Clara", "Viktor", "Amara", "Jonas",
+    "Ines", "Karl", "Sofia",
+]  # fmt: skip
 LAST = [
-    "Keller",
-    "Braun",
-    "Öztürk",
-    "García",
-    "Smith",
-    "Novak",
-    "Lindqvist",
-    "Moreau",
-    "O'Brien",
-    "Fischer-Lang",
-    "Noël",
-    "Tanaka",
-]
+    "Keller", "Braun", "Öztürk", "García", "Smith", "Novak", "Lindqvist", "Moreau", "O'Brien",
+    "Fischer-Lang", "Noël", "Tanaka",
+]  # fmt: skip
 INSURERS = ["AOK Nord", "Helvetia Care", "Blue Lion Mutual", "No Limits Health", "Provita 24"]
 DRUGS = [
-    "Aspirin",
-    "Metformin",
-    "Ramipril",
-    "Bisoprolol",
-    "Torasemide",
-    "Pantoprazole",
-    "Apixaban",
+    "Aspirin", "Metformin", "Ramipril", "Bisoprolol", "Torasemide", "Pantoprazole", "Apixaban",
     "Atorvastatin",
-]
+]  # fmt: skip
 ALLERGENS = ["penicillin", "latex", "peanuts", "ibuprofen", "cobalt", "lidocaine"]
 ORGANS = ["left lung", "right lung", "liver", "left kidney", "spleen"]
 WORDS = [
-    "ward",
-    "nurse",
-    "corridor",
-    "record",
-    "window",
-    "table",
-    "review",
-    "visit",
-    "family",
-    "meal",
-    "quiet",
-    "morning",
-    "report",
-    "garden",
-    "train",
-    "weather",
-    "council",
-    "paper",
-    "market",
-    "river",
-]
+    "ward", "nurse", "corridor", "record", "window", "table", "review", "visit", "family", "meal", "quiet",
+    "morning", "report", "garden", "train", "weather", "council", "paper", "market", "river",
+]  # fmt: skip
 MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+    "November", "December",
+]  # fmt: skip
 ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
@@ -373,15 +315,8 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1_000)
     parser.add_argument("--quick", action="store_true", help="20 documents")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--prompts", type=Path)
     given = parser.parse_args()
     n = 20 if given.quick else given.documents
-    if given.prompts:
-        seen: list[str] = []
-        pearl = Pearl(Scripted(lambda request: seen.append(request.prompt) or "{}"))
-        for seed in range(5):
-            asyncio.run(pearl.execute(PLAN, Document(made(seed).text, f"{seed}.txt")))
-        given.prompts.write_text("\n\n=====\n\n".join(seen[::2]), encoding="utf-8")
     shown: list[str] = []
     results = asyncio.run(measured(n, first=given.seed, shown=shown))
     for key, value in results.items():

@@ -1,9 +1,9 @@
-"""The index of a file of rows: made, opened, and brought up to date after 1 % of the rows is new.
+"""The index of a file of rows: made, and brought up to date after 1 % of the rows is new.
 
     python experiments/bench/index.py [--rows N] [--seed N]
 
 Rows are the paragraphs of `retrieval.py`, as JSON Lines. Processor time is that of `Index.open`, all of
-it; it is also given as a share of what the whole index takes. Prints a table and JSON.
+it. Prints JSON.
 """
 
 from __future__ import annotations
@@ -68,28 +68,9 @@ def main() -> None:
         found = [measured("made", lambda: Index.open(path, at=at))]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE
         size = sum(each.stat().st_size for each in at.rglob("*.bin")) / MEGABYTE
-        time.sleep(2.5)  # until the time of the file is old enough to be relied on
-        found.append(measured("read again, nothing has changed", lambda: Index.open(path, at=at)))
-        found.append(measured("opened", lambda: Index.open(path, at=at)))
         with path.open("a", encoding="utf-8") as file:
             file.writelines(new)
         found.append(measured("1 % added at the end", lambda: Index.open(path, at=at)))
-        with path.open(encoding="utf-8") as file:
-            lines = file.readlines()
-        lines = [*new[: n_new // 2], *lines[: options.rows]]
-        for number in range(0, len(lines), 200):
-            lines[number] = lines[number].replace('"text": "', '"text": "changed ')
-        path.write_text("".join(lines), "utf-8")
-        del lines
-        found.append(measured("0.5 % moved, 0.5 % changed", lambda: Index.open(path, at=at)))
-    whole = found[0]["cpu_s"]
-    print("| | rows | CPU s | share | s |\n|---|---|---|---|---|")
-    for row in found:
-        share = f"{100 * row['cpu_s'] / whole:.1f} %"
-        print(
-            f"| {row['what']} | {row['rows']:,} | {row['cpu_s']:.2f} | {share} | {row['seconds']:.2f} |"
-        )
-    print(f"\npeak of memory {peak:,.0f} MB, files {size:,.0f} MB")
     print(json.dumps({"peak_mb": round(peak), "files_mb": round(size), "rows": found}))
 
 

@@ -4,8 +4,7 @@
 
 `pearl execute` runs a plan of one step over N documents of 100 characters in one JSON Lines file, with
 scripted replies, its store, its rows and its traces. Once to the end; once killed (SIGKILL) halfway and
-run again, until its first new row is stored. The peer reads the same file and writes rows of the same
-size to SQLite and to a file, in one loop. Processor time is that of the command, start-up taken off: with Ray its workers are not in it.
+run again, until its first new row is stored. Processor time is that of the command, start-up taken off: with Ray its workers are not in it.
 With `--resume-only` nothing is run to the end: the rows of 95 % of the documents are copies of the first one, written
 straight to the store, and what is measured is the time until the first new row. Prints one JSON line.
 """
@@ -28,18 +27,6 @@ PLAN = (
 )
 REPLY = 'Ada sold the boat because it leaked.\n\nQUOTE: "because it leaked"'
 SMALL = 500  # documents of the run whose time is start-up
-
-PEER = """
-import json, sqlite3, sys
-rows = sqlite3.connect(sys.argv[2]); rows.execute("CREATE TABLE row (id TEXT PRIMARY KEY, data TEXT)")
-with open(sys.argv[1]) as lines, open(sys.argv[3], "w") as out:
-    for line in lines:
-        document = json.loads(line)
-        row = json.dumps({"id": document["id"], "document": document, "filler": "x" * 1500})
-        rows.execute("INSERT INTO row VALUES (?, ?)", (document["id"], row)); out.write(row + "\\n")
-rows.commit()
-"""
-
 
 FILL = """
 import os, sqlite3, sys
@@ -105,15 +92,6 @@ class Bench:
         command = [sys.executable, *(script or ("-m", "pearl")), *arguments]
         return subprocess.Popen(command, cwd=self._folder, stderr=subprocess.DEVNULL)
 
-    def finished(self, data: str, run: str) -> tuple[float, int]:
-        """Processor seconds of a whole run, and its peak memory in kilobytes."""
-        return waited(self.started(data, run))
-
-    def peer(self, data: str) -> float:
-        """Processor seconds of the peer."""
-        command = [sys.executable, "-c", PEER, data, "peer.db", "peer.jsonl"]
-        return waited(subprocess.Popen(command, cwd=self._folder))[0]
-
     def resumed(self, data: str, n: int, *, is_filled: bool) -> dict[str, float]:
         """Seconds and processor seconds from the start of the second process to its first new row."""
         if is_filled:
@@ -172,16 +150,14 @@ def main() -> None:
             resumed = bench.resumed(bench.documents(n), n, is_filled=True)
             print(json.dumps({"bench": "million, resumed", "documents": n, **resumed}))
             return
-        start_s, small_kb = bench.finished(bench.documents(SMALL), "small")
+        start_s, small_kb = waited(bench.started(bench.documents(SMALL), "small"))
         data = bench.documents(n)
-        cpu_s, most_kb = bench.finished(data, "whole")
-        peer_s = bench.peer(data)
+        cpu_s, most_kb = waited(bench.started(data, "whole"))
         figures = {
             "bench": "million",
             "documents": n,
             "executor": options.executor,
             "cpu_ms_per_document": round(1_000 * (cpu_s - start_s) / (n - SMALL), 3),
-            "peer_ms_per_document": round(1_000 * peer_s / n, 3),
             "memory_mb": round(most_kb / 1_000),
             "memory_mb_of_500": round(small_kb / 1_000),
             **bench.resumed(data, n, is_filled=False),

@@ -178,30 +178,9 @@ def several(rng: random.Random, source: Source) -> Case | None:
 # --- false quotes -----------------------------------------------------------------------------
 
 COMMON = [
-    "the",
-    "of",
-    "and",
-    "to",
-    "a",
-    "in",
-    "that",
-    "it",
-    "was",
-    "he",
-    "for",
-    "on",
-    "with",
-    "as",
-    "his",
-    "her",
-    "they",
-    "at",
-    "by",
-    "had",
-    "but",
-    "all",
-    "she",
-]
+    "the", "of", "and", "to", "a", "in", "that", "it", "was", "he", "for", "on", "with", "as", "his", "her",
+    "they", "at", "by", "had", "but", "all", "she",
+]  # fmt: skip
 
 
 def common_words(rng: random.Random, source: Source) -> Case | None:
@@ -285,9 +264,7 @@ FALSE: tuple[Make, ...] = (
     common_words, halves, neighbours, turned, other_word, word_gone, other_number, joined, cut_number,
 )  # fmt: skip
 
-ALTERED = [
-    make for make in FALSE if make is not cut_number
-]  # which says what the number's end says
+ALTERED = set(FALSE) - {cut_number}  # which says what the number's end says
 
 
 def is_said(case: Case, source: Source) -> bool:

@@ -4,8 +4,6 @@
 
 Paragraphs of 80 words by Zipf's and Mandelbrot's law, from 120,000 made-up words. Queries of 6 words of one paragraph,
 without the 100 commonest, and of 10: with 4 of these. The 60 best are asked for.
-
-More than 200,000 paragraphs are never held as texts; the peak of memory is then that of the whole process.
 """
 
 from __future__ import annotations
@@ -15,11 +13,11 @@ import json
 import random
 import resource
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +28,7 @@ from pearl.retrieval.postings import Postings, flat
 
 N_WORDS, N_COMMON, VOCABULARY = 80, 100, 120_000
 K = 60
-MANY = 200_000
-"""From so many paragraphs on, texts are not kept."""
-
 MIB = 1 << 20
-
-Search = Callable[[str], Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -76,60 +69,34 @@ class Corpus:
         return found
 
 
-class Made(NamedTuple):
-    """An index: its search and the megabytes of its arrays."""
-
-    search: Search
-    mib: float
-
-
-def pearl(texts: Iterator[str], n: int) -> Made:
-    """BM25 of PEARL."""
-    terms = Postings.build(texts)
-    index: Any = SimpleNamespace(terms=terms, vectors=None)
-    method, analyse, settings = find_method("bm25"), analyzer("english"), SearchSettings()
-
-    def search(query: str) -> Sequence[int]:
-        terms = Query(dict.fromkeys(analyse(query), 1.0))
-        return method.rank(terms, index, settings, K).passages.tolist()
-
-    return Made(search, sum(a.nbytes for a in flat(terms).values()) / MIB)
-
-
 def measure(corpus: Corpus, n_queries: int) -> dict[str, Any]:
     """Build the index and search it."""
-    is_large = corpus.n > MANY
-    texts = corpus.texts() if is_large else iter(list(corpus.texts()))
-    texts_alone = spent(lambda: sum(1 for _ in corpus.texts())) if is_large else 0.0
+    texts = list(corpus.texts())
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began, cpu = time.perf_counter(), time.process_time()
-    made = pearl(texts, corpus.n)
+    postings = Postings.build(iter(texts))
     row: dict[str, Any] = {
-        "index_cpu_s": round(time.process_time() - cpu - texts_alone, 2),
+        "index_cpu_s": round(time.process_time() - cpu, 2),
         "index_wall_s": round(time.perf_counter() - began, 2),
-        "data_mib": round(made.mib, 1),
+        "data_mib": round(sum(a.nbytes for a in flat(postings).values()) / MIB, 1),
         "memory_mib": round((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024),
         "peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     }
+    index: Any = SimpleNamespace(terms=postings, vectors=None)
+    method, analyse, settings = find_method("bm25"), analyzer("english"), SearchSettings()
+
+    def search(query: str) -> tuple[float, float]:
+        began, cpu = time.perf_counter(), time.process_time()
+        method.rank(Query(dict.fromkeys(analyse(query), 1.0)), index, settings, K)
+        return time.perf_counter() - began, time.process_time() - cpu
+
     for n_common in (0, 4):
         queries = corpus.queries(n_queries, n_common)
-        made.search(queries[0])  # fills caches
-        pairs = [timed(made.search, query) for query in queries]
+        search(queries[0])  # fills caches
+        pairs = [search(query) for query in queries]
         wall, cpu = (round(1_000 * float(median), 3) for median in np.median(pairs, axis=0))
         row |= {f"query_{6 + n_common}_ms": wall, f"query_{6 + n_common}_cpu_ms": cpu}
     return row
-
-
-def spent(do: Callable[[], Any]) -> float:
-    began = time.process_time()
-    do()
-    return time.process_time() - began
-
-
-def timed(search: Search, query: str) -> tuple[float, float]:
-    began, cpu = time.perf_counter(), time.process_time()
-    search(query)
-    return time.perf_counter() - began, time.process_time() - cpu
 
 
 def main() -> None:

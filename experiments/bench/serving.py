@@ -23,7 +23,6 @@ from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PearlError
 from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.prefix_warmup import PrimingMode
 
 QUICK = "--quick" in sys.argv
@@ -57,12 +56,12 @@ def stats(url: str) -> dict[str, Any]:
         return found
 
 
-def plans(n: int, seed: int = 0) -> tuple[ActionLibrary, list[CheckedPlan]]:
-    """Valid plans, drawn without repetition as far as there are so many; all of them for n = 0."""
+def plans(n: int) -> tuple[ActionLibrary, list[CheckedPlan]]:
+    """Valid plans, drawn without repetition as far as there are so many."""
     folder = shared("data/pearl_traces")
     if folder is None:
         library = load_library("seed")
-        texts = [_made_up(random.Random(i)) for i in range(n or 500)]
+        texts = [_made_up(random.Random(i)) for i in range(n)]
     else:
         library = read_library((folder / "actions_refined.txt").read_text("utf-8"), "refined")
         rows = [
@@ -71,7 +70,7 @@ def plans(n: int, seed: int = 0) -> tuple[ActionLibrary, list[CheckedPlan]]:
             for line in path.read_text("utf-8").splitlines()
         ]
         texts = [row["plan"] for row in rows]
-        random.Random(seed).shuffle(texts)
+        random.Random(0).shuffle(texts)
     found = []
     for text in texts:
         try:
@@ -103,11 +102,10 @@ def opened(
     library: ActionLibrary | str = "seed",
     *,
     prefix: PrimingMode = "off",
-    replies: Replies | None = None,
 ) -> Pearl:
     """A `Pearl` on the simulated model."""
     model = create_model("openai:sim", ModelSettings(url, 600.0, 128_000))
-    return Pearl(model, library=library, concurrency=n_places, prefix=prefix, replies=replies)
+    return Pearl(model, library=library, concurrency=n_places, prefix=prefix)
 
 
 def table(rows: Sequence[Sequence[object]]) -> None:

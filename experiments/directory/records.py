@@ -40,69 +40,28 @@ SERVICES = {
 """Name in the directory → what people ask for."""
 
 KINDS = (
-    "Primary care clinic",
-    "Private clinic",
-    "Hospital clinic",
-    "Pharmacy",
-    "Laboratory",
-    "Imaging centre",
-)
+    "Primary care clinic", "Private clinic", "Hospital clinic", "Pharmacy", "Laboratory", "Imaging centre",
+)  # fmt: skip
 LANGUAGES = ("Hebrew", "Arabic", "Russian", "English", "French", "Amharic", "Spanish")
 STREETS = (
-    "Herzl",
-    "Weizmann",
-    "Ben Gurion",
-    "Rothschild",
-    "Bialik",
-    "Jabotinsky",
-    "HaNassi",
-    "HaPalmach",
-    "Dizengoff",
-    "Allenby",
-)
+    "Herzl", "Weizmann", "Ben Gurion", "Rothschild", "Bialik", "Jabotinsky", "HaNassi", "HaPalmach",
+    "Dizengoff", "Allenby",
+)  # fmt: skip
 FIRST = (
-    "Dana",
-    "Yossi",
-    "Miriam",
-    "Avi",
-    "Noa",
-    "Ahmad",
-    "Layla",
-    "Igor",
-    "Tatiana",
-    "Ruth",
-    "Eli",
-    "Sara",
-    "Omar",
-    "Hila",
-)
+    "Dana", "Yossi", "Miriam", "Avi", "Noa", "Ahmad", "Layla", "Igor", "Tatiana", "Ruth", "Eli", "Sara",
+    "Omar", "Hila",
+)  # fmt: skip
 LAST = (
-    "Levi",
-    "Cohen",
-    "Mizrahi",
-    "Peretz",
-    "Haddad",
-    "Friedman",
-    "Katz",
-    "Volkov",
-    "Nasser",
-    "Azoulay",
-    "Shapira",
-    "Biton",
-)
+    "Levi", "Cohen", "Mizrahi", "Peretz", "Haddad", "Friedman", "Katz", "Volkov", "Nasser", "Azoulay",
+    "Shapira", "Biton",
+)  # fmt: skip
 ANIMALS = (
-    "Service animals are welcome.",
-    "No animals, guide dogs excepted.",
-    "Animals are not allowed.",
-    "",
-)
+    "Service animals are welcome.", "No animals, guide dogs excepted.", "Animals are not allowed.", "",
+)  # fmt: skip
 ACCESS = (
-    "Step-free entrance",
-    "Lift to all floors",
-    "Accessible toilet",
-    "Hearing loop at the desk",
+    "Step-free entrance", "Lift to all floors", "Accessible toilet", "Hearing loop at the desk",
     "Entrance over three steps",
-)
+)  # fmt: skip
 REMARKS = (
     "Free parking behind the building.", "No parking nearby.", "Entrance from the back yard.", "Moved here in spring.",
     "Appointments by telephone only.", "Walk-in until an hour before closing.", "Bring your referral.",
