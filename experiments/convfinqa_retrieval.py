@@ -1,4 +1,4 @@
-"""Are the rows of tables found that the programs of ConvFinQA take their numbers from?
+"""The dialogues of ConvFinQA (Chen et al., EMNLP 2022); and are the rows of tables found that its programs take numbers from?
 
 Every row of every page's table is a passage: the row's name, and each column's heading with the cell. Counted
 are the turns whose program takes an operand from the table; right are the rows of that page that hold an operand,
@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import groupby
+from pathlib import Path
 
-from convfinqa import Dialogue
+import click
 from retrieval.measures import (
     Judgments,
     RetrievalComparison,
@@ -34,12 +36,12 @@ from retrieval.measures import (
 )
 
 from pearl.contrib.finance.domain import operands
+from pearl.data.domains import Source, read_samples
+from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.documents.numbers import read_quantity
 from pearl.documents.table import table_rows
-from pearl.interpreter.searchers import new_searcher
-from pearl.llm.client import ClientSettings
-from pearl.retrieval import SearchSettings
+from pearl.errors import DataError
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index
 from pearl.retrieval.search import Searcher
@@ -57,21 +59,53 @@ Cells = Mapping[str, list[tuple[str, str]]]
 """Row → its columns with their cells."""
 
 
-@dataclass(frozen=True, slots=True)
-class Legs:
-    """What ranks beside `bm25`."""
+@dataclass(frozen=True)
+class Turn:
+    """One question of a dialogue with what is right."""
 
-    methods: Sequence[str] = (LEXICAL,)
-    embeddings: str = ""
+    question: str
+    answer: str
+    program: str
+    executed: float | str
 
-    def searchers(self) -> dict[str, Searcher]:
-        """Each by its name."""
-        found = {name: Searcher(SearchSettings(name)) for name in self.methods}
-        client = ClientSettings()
-        if self.embeddings:
-            for name in ("dense", "hybrid"):
-                found[name] = new_searcher(client, SearchSettings(name), self.embeddings)
-        return found
+
+@dataclass(frozen=True)
+class Dialogue:
+    """A dialogue about one page of a report."""
+
+    id: str
+    turns: tuple[Turn, ...]
+    page: Document
+
+
+def read_dialogues(path: Path) -> Iterator[Dialogue]:
+    """Every dialogue of a file."""
+    try:
+        samples = (_checked(path, each) for each in read_samples("finance", Source(str(path))))
+        for id, turns in groupby(samples, lambda sample: sample.extra.get("dialogue")):
+            every = list(turns)
+            yield Dialogue(id, tuple(map(_turn, every)), every[0].load())
+    except DataError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _checked(path: Path, sample: Sample | DataError) -> Sample:
+    if isinstance(sample, DataError):
+        raise sample
+    if not (sample.extra.get("dialogue") and sample.extra.get("program") and sample.reference):
+        raise DataError(f"sample '{sample.id}' is no turn with a program and its result", path=path)
+    return sample
+
+
+def _turn(sample: Sample) -> Turn:
+    reference = sample.reference or ""
+    try:
+        executed: float | str = float(reference)
+    except ValueError:
+        executed = reference
+    return Turn(
+        sample.question, sample.extra.get("said", reference), sample.extra["program"], executed
+    )
 
 
 def page_of(dialogue: Dialogue) -> str:
@@ -168,40 +202,27 @@ class RowTopics:
     )
 
 
-async def evaluate_rows(found: RowTopics, legs: Legs | None = None) -> dict[str, RetrievalScores]:
-    """Every setting by every searcher: `SETTING, METHOD` → scores."""
-    searchers = (legs or Legs()).searchers()
+async def evaluate_rows(found: RowTopics) -> dict[str, RetrievalScores]:
+    """Every setting: `SETTING, bm25` → scores."""
     plain, paged = (
         Index.build(passages(found.pages, with_page=with_page), Cutting("document"))
         for with_page in (False, True)
     )
     scores: dict[str, RetrievalScores] = {}
-    try:
-        for setting in SETTINGS:
-            done = await evaluate_retrieval(
-                paged if setting == "ticker and year" else plain,
-                found.asked(setting),
-                found.judgments,
-                {f"{setting}, {name}": searcher for name, searcher in searchers.items()},
-                MEASURES,
-                DEPTH,
-            )
-            scores |= {one.method: one for one in done}
-    finally:
-        for searcher in searchers.values():
-            await searcher.aclose()
+    for setting in SETTINGS:
+        index = paged if setting == "ticker and year" else plain
+        searchers = {f"{setting}, {LEXICAL}": Searcher()}
+        (done,) = await evaluate_retrieval(
+            index, found.asked(setting), found.judgments, searchers, MEASURES, DEPTH
+        )
+        scores[done.method] = done
     return scores
 
 
 def comparisons(scores: Mapping[str, RetrievalScores]) -> list[RetrievalComparison]:
-    """What the history is worth, by every method."""
-    return [
-        RetrievalComparison.of(one, scores[f"{other}, {method}"], "R@10")
-        for name, one in scores.items()
-        for setting, _, method in [name.partition(", ")]
-        if setting == "history"
-        for other in ("turn", "joined")
-    ]
+    """What the history is worth."""
+    turn, joined, history = (scores[f"{name}, {LEXICAL}"] for name in SETTINGS[:3])
+    return [RetrievalComparison.of(history, other, "R@10") for other in (turn, joined)]
 
 
 def below_bars(scores: Mapping[str, RetrievalScores]) -> list[str]:

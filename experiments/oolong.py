@@ -1,7 +1,7 @@
 """Questions that count: how far plans over rows are from exact, and what they cost.
 
     python experiments/oolong.py [--windows N] [--entries N ...] [--p P ...] [--questions N]
-        [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile]
+        [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--edit] [--hostile]
         [--undecided SHARE ...] [--forecasts N]
 
 Windows of entries are generated, their labels hidden; an oracle labels each item with a known share of
@@ -27,7 +27,6 @@ from aggregation.bars import (
     exact,
     faults,
     hostile,
-    many_repeats,
     pairs,
     undecided,
 )
@@ -53,8 +52,6 @@ async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
     if said.pairs:
         for p in said.p:
             yield await pairs(min(said.windows, 10), p, said.seed)
-    if said.repeats:
-        yield await many_repeats(said.seed)
     if said.faults is not None:
         yield await faults("drop", 1.0, said.seed)
         for kind in get_args(Fault):
@@ -102,7 +99,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--items-per-call", type=int, default=N_PER_CALL)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pairs", action="store_true")
-    parser.add_argument("--repeats", action="store_true")
     parser.add_argument("--faults", type=float, nargs="*", metavar="RATE")
     parser.add_argument("--edit", action="store_true")
     parser.add_argument("--undecided", type=float, nargs="*", default=(), metavar="SHARE")

@@ -4,7 +4,7 @@
     python experiments/planners.py --data FILE --traces FILE... --actions FILE ...
 
 Without --data the questions are those of the shipped banks of examples. With it they are those of a
-file of QuALITY for which plans were published (`published_plans`), and plans call the published
+file of QuALITY for which plans were published (`traces`), and plans call the published
 actions. The questions are drawn by --seed. As examples a planner is shown the plans of the other
 questions, but none of the same article.
 
@@ -41,9 +41,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from published_plans import Planned, published, strings
 from scipy.stats import binomtest
-from traces import records, trace_files
+from traces import Planned, published, records, strings, trace_files
 
 from pearl import Pearl, PearlError, load_library
 from pearl.data.domains import load_domain

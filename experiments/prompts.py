@@ -1,6 +1,6 @@
 """How long the prompts of planning are, for questions with published plans.
 
-    python experiments/prompts.py --data FILE --traces FILE... --actions FILE [--model NAME] [--json]
+    python experiments/prompts.py --data FILE --traces FILE... --actions FILE [--model NAME]
 
 Tokens are those of the vocabulary that tiktoken has for --model; without a network the estimate,
 which is higher by half. Measured are the planning prompts of every domain, for each question of a
@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import get_args
 
 import click
-from published_plans import Planned, published
-from traces import records, trace_files
+from traces import Planned, published, records, trace_files
 
 from pearl import PearlError, load_library
 from pearl.actions.native import is_operator
@@ -41,14 +40,12 @@ def n_tokens(messages: Iterable[Message], counter: Counter) -> int:
     return counter.count("\n\n".join(message.content for message in messages))
 
 
-def planning(
-    questions: Sequence[str], counter: Counter, nearest: int | None = None
-) -> dict[str, dict[str, float]]:
+def planning(questions: Sequence[str], counter: Counter) -> dict[str, dict[str, float]]:
     """The tokens of the planning prompts of every domain and kind of document, and those that all share."""
     figures: dict[str, dict[str, float]] = {}
     for name in DOMAINS:
         domain = load_domain(name)
-        own = PlannerMaterial(load_library(domain.library), domain.examples, nearest)
+        own = PlannerMaterial(load_library(domain.library), domain.examples)
         for kind in get_args(DocumentKind):
             prompts = [plan_messages(each, own.shown(each, kind), kind=kind) for each in questions]
             tokens = [n_tokens(prompt, counter) for prompt in prompts]
@@ -65,9 +62,9 @@ def planning(
 def explained(
     items: Sequence[Planned], library: ActionLibrary, counter: Counter, nearest: int | None = None
 ) -> dict[str, float]:
-    """The share of the actions of published plans that the planning prompt explains, and names."""
+    """The share of the actions of published plans that the planning prompt explains."""
     bank = {item.group: Example(item.question, item.plans[0]) for item in items}
-    n = n_explained = n_named = 0
+    n = n_explained = 0
     tokens: list[int] = []
     for item in items:
         own = PlannerMaterial(library, "generic", nearest)
@@ -80,9 +77,8 @@ def explained(
                 if not is_operator(library[name]):
                     n += 1
                     n_explained += f"\n- {library[name].signature} : " in prompt
-                    n_named += library[name].signature in prompt
     return {
-        "actions": n, "explained": n_explained / n, "named": n_named / n, "tokens": statistics.mean(tokens),
+        "actions": n, "explained": n_explained / n, "tokens": statistics.mean(tokens),
     }  # fmt: skip
 
 
@@ -94,16 +90,7 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @trace_files
 @click.option("--actions", required=True, help="The library that they were written for.")
 @click.option("--model", default="openai:gpt-4", show_default=True, help="Whose tokens count.")
-@click.option("--nearest", type=click.IntRange(min=1), help="As for pearl --nearest.")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
-def main(
-    data: Path,
-    traces: tuple[Path, ...],
-    actions: str,
-    model: str,
-    nearest: int | None,
-    as_json: bool,
-) -> None:
+def main(data: Path, traces: tuple[Path, ...], actions: str, model: str) -> None:
     """Measure the prompts."""
     if not traces:
         raise click.UsageError("name at least one file: --traces FILE...")
@@ -114,31 +101,18 @@ def main(
         questions = [each.question for each in samples if isinstance(each, Sample)]
         counter = Counter.for_model(model)
         figures = {
-            "planning": planning(questions, counter, nearest),
+            "planning": planning(questions, counter),
             **{
                 f"published plans, {f'--nearest {n}' if n else 'whole prompt'}": explained(
                     items, library, counter, n
                 )
-                for n in (None, 5, 3, 2)
+                for n in (None, 2)
             },
         }
     except PearlError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)
-    if as_json:
-        click.echo(json.dumps(figures, indent=2))
-        return
-    click.echo(
-        f"{len(questions)} questions, {len(items)} with published plans; tokens of {counter.method}"
-    )
-    for name, tokens in figures["planning"].items():
-        click.echo(
-            f"planning, {name}: {tokens['mean']:.0f} tokens on average, {tokens['most']} at most, "
-            f"{tokens['shared']} the same for every question"
-        )
-    for name, row in figures.items():
-        if name != "planning":
-            click.echo(f"{name}: {', '.join(f'{key} {value:.4g}' for key, value in row.items())}")
+    click.echo(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ With --pages every program is evaluated over its page, too, as EVALUATE does it 
 to the same, and `operands` says where their numbers were found.
 
 `retrieval` is how well the rows are found that the programs take their numbers from: `convfinqa_retrieval` says what
-each setting is. --dense adds search by meaning and both together.
+each setting is.
 
 Exit code 1 if a program comes to
 something else, or recall is lower than it was.
@@ -25,17 +25,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import isclose
 from pathlib import Path
 from typing import Any
 
 import click
-from convfinqa import Dialogue, Turn, read_dialogues
-from convfinqa_retrieval import Legs, RowTopics, below_bars, comparisons, evaluate_rows
-from retrieval.measures import RetrievalScores
-from retrieval.tables import print_comparison, print_scores
+from convfinqa_retrieval import (
+    Dialogue,
+    RowTopics,
+    Turn,
+    below_bars,
+    comparisons,
+    evaluate_rows,
+    read_dialogues,
+)
+from retrieval.measures import RetrievalScores, print_comparison, print_scores
 
 from pearl.actions.arithmetic.evaluation import PERCENT, POINTS, RATIO, Result, evaluate
 from pearl.actions.arithmetic.matching import Form, Rule, match
@@ -212,43 +218,25 @@ def render(report: Report) -> str:
 @click.command(help=__doc__)
 @click.option("--data", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--pages", is_flag=True, help="Evaluate the programs over their pages, too.")
-@click.option(
-    "--method",
-    "methods",
-    multiple=True,
-    default=["bm25"],
-    show_default=True,
-    help="Lexical; repeatable.",
-)
-@click.option("--dense", default="", help="Embeddings for dense and hybrid search: openai:MODEL.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(
-    data: Path, pages: bool, methods: tuple[str, ...],
-    dense: str, as_json: bool,
-) -> None:  # fmt: skip
+def main(data: Path, pages: bool, as_json: bool) -> None:
     dialogues = list(read_dialogues(data))
     report = reproduce(dialogues, has_pages=pages)
     if (rows := RowTopics(dialogues)).topics:
-        legs = Legs(methods, dense)
-        report.retrieval = asyncio.run(evaluate_rows(rows, legs))
+        report.retrieval = asyncio.run(evaluate_rows(rows))
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=1))
     else:
         click.echo(render(report))
-        print_retrieval(report.retrieval)
+        if report.retrieval:
+            print_scores(list(report.retrieval.values()))
+            for each in comparisons(report.retrieval):
+                print_comparison(each)
     short = below_bars(report.retrieval)
     for line in short:
         click.echo(line, err=True)
     if short or report.executed_equal < report.turns:
         raise click.exceptions.Exit(1)
-
-
-def print_retrieval(scores: Mapping[str, RetrievalScores]) -> None:
-    """A table, and what the history is worth."""
-    if scores:
-        print_scores(list(scores.values()))
-    for each in comparisons(scores):
-        print_comparison(each)
 
 
 if __name__ == "__main__":

@@ -97,24 +97,6 @@ async def exact(
     return bar
 
 
-async def many_repeats(seed: int, n: int = 100_000, n_texts: int = 5_452) -> Bar:
-    """Calls for entries that repeat as many texts as TREC's questions have."""
-    window = draw_window(n, seed, repeats=n / n_texts)
-    oracle = _oracle(window, seed)
-    session = Session(window, oracle)
-    question = draw_questions(window, seed, 1)[0]
-    asked = await session.ask(question.query)
-    await session.aclose()
-    most = ceil(len(window.labels_of) / N_PER_CALL)
-    bar = Bar(
-        f"{n:,} entries of {len(window.labels_of):,} texts",
-        {"calls": len(oracle.calls), "calls_expected": most},
-    )
-    bar.require(asked.named == question.right, "a wrong answer")
-    bar.require(len(oracle.calls) == most, "other calls than the different texts take")
-    return bar
-
-
 async def pairs(n_windows: int, p: float, seed: int, n: int = PAIRS_ENTRIES) -> Bar:
     """F1 of the twenty questions about pairs, beside the reference's on the same labels."""
     bar = Bar(f"pairs, {n} entries, p = {p}", {})

@@ -4,8 +4,8 @@
 
 The JSON says where the server is, how many calls are made at once and where prompts and documents
 are. A caller makes some calls first, so that imports, connections and tables are no part of it, and
-then all the others: different ones. Printed is, for each round of those, the processor time that this
-process took, its threads included, and the time that passed. Each caller imports what it needs.
+then all the others: different ones. Printed is the processor time that this process took for those, its
+threads included, and the time that passed. Each caller imports what it needs.
 """
 
 from __future__ import annotations
@@ -52,24 +52,24 @@ def clocked(work: Callable[[], object]) -> tuple[float, float]:
 Asked = Callable[[Sequence[Messages]], Awaitable[None]]
 
 
-def rounds(said: dict[str, Any], ask: Asked) -> list[tuple[float, float]]:
+def rounds(said: dict[str, Any], ask: Asked) -> tuple[float, float]:
     """Some calls, then all others, in one event loop as a program has it."""
     prompts = [json.loads(line) for line in Path(said["prompts"]).read_text().splitlines()]
     loop = asyncio.new_event_loop()
     loop.run_until_complete(ask(prompts[:N_FIRST]))
-    found = [clocked(lambda: loop.run_until_complete(ask(prompts[N_FIRST:])))]
+    found = clocked(lambda: loop.run_until_complete(ask(prompts[N_FIRST:])))
     loop.close()
     return found
 
 
-def official(said: dict[str, Any]) -> list[tuple[float, float]]:
+def official(said: dict[str, Any]) -> tuple[float, float]:
     """The official client, as its documentation has it."""
     from openai import AsyncOpenAI
 
     return _official(said, AsyncOpenAI(api_key="none", base_url=said["url"], max_retries=0))
 
 
-def official_aiohttp(said: dict[str, Any]) -> list[tuple[float, float]]:
+def official_aiohttp(said: dict[str, Any]) -> tuple[float, float]:
     """The same over its other transport."""
     from openai import AsyncOpenAI, DefaultAioHttpClient
 
@@ -85,7 +85,7 @@ def official_aiohttp(said: dict[str, Any]) -> list[tuple[float, float]]:
     return _official(said, made[0])
 
 
-def _official(said: dict[str, Any], client: Any) -> list[tuple[float, float]]:
+def _official(said: dict[str, Any], client: Any) -> tuple[float, float]:
     async def call(messages: Messages) -> object:
         reply = await client.chat.completions.create(
             model=said["model"], temperature=0.0, messages=messages
@@ -95,7 +95,7 @@ def _official(said: dict[str, Any], client: Any) -> list[tuple[float, float]]:
     return rounds(said, lambda prompts: gathered(prompts, call, said["at_once"]))
 
 
-def aiohttp(said: dict[str, Any]) -> list[tuple[float, float]]:
+def aiohttp(said: dict[str, Any]) -> tuple[float, float]:
     """A session, JSON there and back, and nothing else."""
     import aiohttp
 
@@ -124,49 +124,10 @@ def made_up_words(draw: random.Random, n: int) -> list[str]:
     return ["".join(draw.choices(syllables, k=draw.randint(1, 4))) for _ in range(n)]
 
 
-def vocabulary() -> Any:
-    """An `Encoding` as large as those of today's models, of words that were made up.
-
-    Every token but the bytes is the beginning of a word, so that long ones are found as merging finds
-    them in a real one: pair by pair.
-    """
-    from tiktoken import Encoding
-
-    size = 200_000
-    tokens = dict.fromkeys(bytes([byte]) for byte in range(256))
-    draw = random.Random(0)
-    words = made_up_words(
-        draw, 20_000
-    )  # those of the documents: most words are known to a real one
-    while len(tokens) < size:
-        for word in words:
-            token = f" {word}".encode()
-            tokens.update(dict.fromkeys(token[:n] for n in range(2, len(token) + 1)))
-        words = made_up_words(draw, 1_000)
-    by_length = sorted(tokens, key=lambda token: (len(token) > 1, len(token)))
-    pattern = (
-        r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    )
-    ranks = {token: rank for rank, token in enumerate(by_length[:size])}
-    return Encoding("made-up", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
-
-
-def _with_vocabulary(said: dict[str, Any]) -> None:
-    if said["is_counted"]:
-        from pearl.documents import tokens
-
-        made = vocabulary()
-        tokens._load = lambda name: made
-
-
-def pearl_command(said: dict[str, Any]) -> list[tuple[float, float]]:
-    """`pearl execute PLAN DOC... --out FILE`, its store in: documents never seen, then seen ones.
-
-    Seen are they by this process only: every round has a store of its own, and makes every call.
-    """
+def pearl_command(said: dict[str, Any]) -> tuple[float, float]:
+    """`pearl execute PLAN DOC... --out FILE`, its store in."""
     from pearl.cli import run
 
-    _with_vocabulary(said)
     documents = sorted(map(str, Path(said["documents"]).iterdir()))
 
     def execute(chosen: Sequence[str]) -> None:
@@ -182,18 +143,17 @@ def pearl_command(said: dict[str, Any]) -> list[tuple[float, float]]:
         assert (code, n_rows) == (1, len(chosen)), (code, n_rows)
 
     execute(documents[:N_FIRST])
-    return [clocked(lambda: execute(documents[N_FIRST:])) for _ in range(2)]
+    return clocked(lambda: execute(documents[N_FIRST:]))
 
 
-def pearl_library(said: dict[str, Any]) -> list[tuple[float, float]]:
-    """`Pearl.execute` over the documents, nothing kept: never seen, then seen."""
+def pearl_library(said: dict[str, Any]) -> tuple[float, float]:
+    """`Pearl.execute` over the documents, nothing kept."""
     from functools import partial
 
     from pearl import Pearl, load
     from pearl.runs.executors import Task
     from pearl.runs.executors.local import run
 
-    _with_vocabulary(said)
     documents = sorted(map(str, Path(said["documents"]).iterdir()))
     plan = Path(said["plan"]).read_text()
 
@@ -208,10 +168,10 @@ def pearl_library(said: dict[str, Any]) -> list[tuple[float, float]]:
                 assert outcome.error is None, outcome.error
 
     asyncio.run(execute(documents[:N_FIRST]))
-    return [clocked(lambda: asyncio.run(execute(documents[N_FIRST:]))) for _ in range(2)]
+    return clocked(lambda: asyncio.run(execute(documents[N_FIRST:])))
 
 
-CALLERS: dict[str, Callable[[dict[str, Any]], list[tuple[float, float]]]] = {
+CALLERS: dict[str, Callable[[dict[str, Any]], tuple[float, float]]] = {
     caller.__name__: caller
     for caller in (
         official, official_aiohttp, aiohttp, pearl_library, pearl_command
@@ -220,12 +180,4 @@ CALLERS: dict[str, Callable[[dict[str, Any]], list[tuple[float, float]]]] = {
 
 
 if __name__ == "__main__":
-    if "--profile" in sys.argv:
-        import cProfile
-        import pstats
-
-        with cProfile.Profile() as profile:
-            CALLERS[sys.argv[1]](json.load(sys.stdin))
-        pstats.Stats(profile).sort_stats("tottime").print_stats(70)
-    else:
-        print(json.dumps(CALLERS[sys.argv[1]](json.load(sys.stdin))))
+    print(json.dumps(CALLERS[sys.argv[1]](json.load(sys.stdin))))

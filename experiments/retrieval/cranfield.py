@@ -1,12 +1,11 @@
 """Cranfield: nDCG@10, MAP and recall@60 of every method.
 
-    python experiments/retrieval/cranfield.py [--data FOLDER] [--embeddings openai:MODEL]
+    python experiments/retrieval/cranfield.py --data FOLDER [--embeddings openai:MODEL]
 
-FOLDER has `cran.all.1400`, `cran.qry` and `cranqrel`; without it `shared/data/cranfield` beside the
-checkout is read. Queries are numbered in the order of `cran.qry`. `cranqrel` codes relevance from 1,
+FOLDER has `cran.all.1400`, `cran.qry` and `cranqrel`. Queries are numbered in the order of `cran.qry`. `cranqrel` codes relevance from 1,
 a complete answer, to 4, of minimum interest: the gain is 5 - code, and all four are relevant where
 relevance is yes or no (MAP, recall). Code -1 is there once for each query, for the paper that the query came
-from as it seems: not relevant, as trec_eval takes what is below 0; `--sources` has it as relevant as 1.
+from as it seems: not relevant, as trec_eval takes what is below 0.
 
 A document is its text, which begins with the title.
 Exit code 1 if hybrid is not ahead of both legs.
@@ -28,8 +27,9 @@ from measures import (
     RetrievalScores,
     Topic,
     evaluate_retrieval,
+    print_comparison,
+    print_scores,
 )
-from tables import found_data, print_comparison, print_scores
 
 from pearl.llm.embedders import create_embedder
 from pearl.retrieval import Embedder, SearchSettings
@@ -49,9 +49,7 @@ def records(text: str) -> Iterator[tuple[str, str]]:
         yield number.strip(), rest.partition(".W\n")[2].strip()
 
 
-def collection(
-    folder: Path, *, sources: bool = False
-) -> tuple[list[CorpusDocument], list[Topic], Judgments]:
+def collection(folder: Path) -> tuple[list[CorpusDocument], list[Topic], Judgments]:
     """Documents (two of them are empty and left out), topics and judgments."""
     read = {name: (folder / name).read_text() for name in ("cran.all.1400", "cran.qry", "cranqrel")}
     documents = [CorpusDocument(n, text) for n, text in records(read["cran.all.1400"]) if text]
@@ -59,8 +57,7 @@ def collection(
     grades: dict[str, dict[str, int]] = defaultdict(dict)
     for line in read["cranqrel"].splitlines():
         topic, document, code = line.split()
-        below = 4 if sources else 0
-        grades[topic][document] = 5 - int(code) if int(code) > 0 else below
+        grades[topic][document] = 5 - int(code) if int(code) > 0 else 0
     return documents, topics, grades
 
 
@@ -90,12 +87,10 @@ async def semantic(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--embeddings", help="for dense and hybrid, as openai:MODEL")
-    parser.add_argument("--sources", action="store_true", help="code -1 is relevant")
     args = parser.parse_args()
-    folder = found_data(args.data, "cranfield")
-    documents, topics, judgments = collection(folder, sources=args.sources)
+    documents, topics, judgments = collection(args.data)
     print(f"{len(documents):,} documents, {len(topics)} queries")
     scores = asyncio.run(lexical(documents, topics, judgments))
     if args.embeddings:

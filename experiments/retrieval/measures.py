@@ -1,4 +1,4 @@
-"""Topics × searchers → measures of retrieval, with intervals, paired differences and latency.
+"""Topics × searchers → measures of retrieval, with intervals and paired differences, and their tables.
 
 The measures are those of trec_eval, computed by `ir_measures` (extra `eval`). Documents are judged: the rank of a
 document is the rank of its best passage.
@@ -11,10 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import gt, lt
-from time import perf_counter
 from typing import Any
-
-import numpy as np
 
 from pearl.errors import DataError
 from pearl.evals import stats
@@ -23,9 +20,6 @@ from pearl.retrieval.search import Searcher
 
 DEPTH = 1_000
 """Number of ranked passages for each topic, as in TREC; average precision uses all of them."""
-
-TIMED = 10
-"""Number of passages of a search whose time is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +44,17 @@ class RetrievalScores:
     method: str
     values: Mapping[str, Mapping[str, float]]
     groups: tuple[str, ...]
-    seconds: tuple[float, ...] = ()
     notes: Mapping[str, int] = field(default_factory=dict)
 
     def mean(self, measure: str) -> stats.Interval:
         """The mean over topics with its bootstrap interval."""
         return stats.accuracy(list(self.values[measure].values()), clusters=self.groups)
 
-    def latency_ms(self, percentile: float) -> float:
-        """A percentile of the milliseconds of a search."""
-        return 1_000 * float(np.percentile(self.seconds, percentile))
-
     def to_dict(self) -> dict[str, Any]:
-        """Means with intervals, latency and what was left out."""
+        """Means with intervals, and what was left out."""
         return {
             "method": self.method,
             "measures": {name: asdict(self.mean(name)) for name in self.values},
-            "latency_ms": {"p50": self.latency_ms(50), "p95": self.latency_ms(95)},
             "notes": dict(self.notes),
         }
 
@@ -118,19 +106,12 @@ async def evaluate_retrieval(
     scores = []
     for name, searcher in searchers.items():
         rankings: dict[str, list[str]] = {}
-        seconds: list[float] = []
         notes: Counter[str] = Counter()
-        # Vectors and caches that are made once are not timed.
-        await _ranked(index, judged[0], searcher, 1, Counter())
         for topic in judged:
-            # Timed with the vector of the query in the cache: the first method would embed it.
             rankings[topic.id] = await _ranked(index, topic, searcher, depth, notes)
-            began = perf_counter()
-            await _ranked(index, topic, searcher, TIMED, Counter())
-            seconds.append(perf_counter() - began)
         values = measure_rankings(rankings, judgments, measures)
         groups = tuple(topic.group or f"\0{topic.id}" for topic in judged)
-        scores.append(RetrievalScores(name, values, groups, tuple(seconds), dict(notes)))
+        scores.append(RetrievalScores(name, values, groups, dict(notes)))
     return scores
 
 
@@ -172,3 +153,25 @@ async def _ranked(
     )
     notes.update(dict.fromkeys(found.notes, 1))
     return list(dict.fromkeys(hit.passage.document for hit in found.hits))
+
+
+def print_scores(scores: Sequence[RetrievalScores]) -> None:
+    """A line a method: its means."""
+    names = list(scores[0].values)
+    print(f"\n| method | {' | '.join(names)} |")
+    print("|---" * (len(names) + 1) + "|")
+    for one in scores:
+        means = [f"{one.mean(name).estimate:.4f}" for name in names]
+        print(f"| {one.method} | {' | '.join(means)} |")
+        for note, n in one.notes.items():
+            print(f"NOTE {one.method}, {n} queries: {note}")
+
+
+def print_comparison(found: RetrievalComparison) -> None:
+    """The difference of two methods with its interval, p, and topics better and worse."""
+    it = found.difference
+    p = "" if found.bootstrap_p is None else f", p {found.bootstrap_p:.4f}"
+    print(
+        f"{found.measure}: {found.first} - {found.second}: {it.estimate:+.4f} "
+        f"({it.low:+.4f}..{it.high:+.4f}{p}), better {found.n_better}, worse {found.n_worse}"
+    )

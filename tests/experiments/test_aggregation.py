@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 import doctest
-import importlib
 import re
 from collections import Counter
-from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
 import pytest
 
 from pearl.dsl.parser import read as read_plan
-from tests.root import ROOT
+from tests.experiments.scripts import parts
 
 PARTS = ("oracle", "queries", "questions", "windows")
 
 
-class Parts:
-    """The modules of `experiments/aggregation`, imported as the experiment does."""
-
-    def __getattr__(self, name: str) -> Any:
-        return importlib.import_module(f"aggregation.{name}")
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "experiments")
-        yield Parts()
-
-
-def test_examples_in_docstrings(parts: Parts) -> None:
+def test_examples_in_docstrings() -> None:
     assert not sum(doctest.testmod(getattr(parts, name)).failed for name in PARTS)
 
 
-def test_a_window_is_what_was_asked_for(parts: Parts) -> None:
+def test_a_window_is_what_was_asked_for() -> None:
     window = parts.windows.draw_window(2_000, 7, repeats=4)
     assert window == parts.windows.draw_window(2_000, 7, repeats=4)
     assert window.text != parts.windows.draw_window(2_000, 8, repeats=4).text
@@ -53,16 +37,13 @@ def test_a_window_is_what_was_asked_for(parts: Parts) -> None:
 
 
 @pytest.fixture
-def entries(parts: Parts) -> list[Any]:
-    rows = [
-        ("2022-01-05", "9", "a"), ("2022-01-20", "9", "b"), ("2022-01-20", "9", "a"),
-        ("2022-02-03", "10", "b"), ("2022-02-09", "10", "b"), ("2023-02-11", "10", "a"),
-        ("2023-02-11", "777", "c"), ("2023-02-11", "9", "c"),
-    ]  # fmt: skip
-    entry = parts.windows.Entry
+def entries() -> list[Any]:
+    rows = """2022-01-05 9 a, 2022-01-20 9 b, 2022-01-20 9 a, 2022-02-03 10 b, 2022-02-09 10 b,
+        2023-02-11 10 a, 2023-02-11 777 c, 2023-02-11 9 c"""
+    cells = (row.split() for row in rows.split(","))
     return [
-        entry(date.fromisoformat(day), user, f"text {i}", label)
-        for i, (day, user, label) in enumerate(rows)
+        parts.windows.Entry(date.fromisoformat(day), user, f"text {i}", label)
+        for i, (day, user, label) in enumerate(cells)
     ]
 
 
@@ -91,14 +72,12 @@ def entries(parts: Parts) -> list[Any]:
         ({"ask": "months_top", "label": "c"}, {"1"}),
     ],
 )  # fmt: skip
-def test_the_reference(
-    parts: Parts, entries: list[Any], query: dict[str, Any], right: set[str]
-) -> None:
+def test_the_reference(entries: list[Any], query: dict[str, Any], right: set[str]) -> None:
     assert parts.queries.answers(parts.queries.Query(**query), entries) == right
 
 
 @pytest.mark.parametrize("n", [40, 700])
-def test_questions_are_clear_and_their_plans_are_read(parts: Parts, n: int) -> None:
+def test_questions_are_clear_and_their_plans_are_read(n: int) -> None:
     seen = set()
     for seed in range(4):
         window = parts.windows.draw_window(n, seed)
@@ -152,7 +131,7 @@ def _is_clear(query: Any, rows: list[Any], right: frozenset[str]) -> None:
         ("pairs", "Nothing found.", {"1, 2"}, 0.0),
     ],
 )  # fmt: skip
-def test_scores(parts: Parts, kind: str, said: str, right: set[str], score: float) -> None:
+def test_scores(kind: str, said: str, right: set[str], score: float) -> None:
     assert parts.queries.score(kind, said, right) == score
 
 
@@ -165,7 +144,7 @@ def prompt_of(*texts: str, ask: str = "Label each: entity, location or numeric v
     return f"{ask}\n\n{items}\n\nReply with one JSON object."
 
 
-def test_the_oracle_is_right_as_often_as_it_should_be(parts: Parts) -> None:
+def test_the_oracle_is_right_as_often_as_it_should_be() -> None:
     oracle = parts.oracle.Oracle(TEXTS, LABELS)
     assert (
         oracle.call(prompt_of("text 4", "text 2")).reply == '{"1":"location","2":"numeric value"}'

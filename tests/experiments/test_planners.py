@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from pearl.dsl.nodes import Plan
 from pearl.dsl.parser import parse
 from tests.experiments.scripts import experiment
 from tests.shared import shared
@@ -32,10 +31,6 @@ def rated(*args: str | Path) -> dict[str, Any]:
     return found
 
 
-def plan(text: str) -> Plan:
-    return parse(text)
-
-
 @pytest.mark.parametrize(
     ("text", "reference", "expected"),
     [
@@ -46,7 +41,9 @@ def plan(text: str) -> Plan:
     ],
 )  # fmt: skip
 def test_action_f1_is_of_multisets_of_names(text: str, reference: str, expected: float) -> None:
-    assert experiment("planners").action_f1(plan(text), plan(reference)) == pytest.approx(expected)
+    assert experiment("planners").action_f1(parse(text), parse(reference)) == pytest.approx(
+        expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,14 +59,14 @@ def test_action_f1_is_of_multisets_of_names(text: str, reference: str, expected:
     ],
 )
 def test_overlap_matches_each_string_once(text: str, reference: str, expected: float) -> None:
-    assert experiment("planners").overlap(plan(text), plan(reference)) == pytest.approx(expected)
+    assert experiment("planners").overlap(parse(text), parse(reference)) == pytest.approx(expected)
 
 
 def test_identical_steps_halve_the_points() -> None:
-    planners, plans = experiment("planners"), experiment("published_plans")
-    item = plans.Planned("Why?", "a", (plan(WHY),))
-    twice = plan(f"{WHY}\n" + WHY.replace("1. a", "2. b"))
-    once, doubled = (planners.rate(each, item, item.plans) for each in (plan(WHY), twice))
+    planners, plans = experiment("planners"), experiment("traces")
+    item = plans.Planned("Why?", "a", (parse(WHY),))
+    twice = parse(f"{WHY}\n" + WHY.replace("1. a", "2. b"))
+    once, doubled = (planners.rate(each, item, item.plans) for each in (parse(WHY), twice))
     assert once.points == 2.0
     assert doubled.is_distinct is False
     assert doubled.points == pytest.approx((2 / 3 + 2 / 3) / 2)

@@ -76,40 +76,21 @@ def test_questions_about_shared_data_are_asked_where_it_is(
     assert "24 questions are left out: their shared data is not here" in invoked(run.main, *asked)
 
 
-FACT = {
-    "kind": "fact",
-    "question": "Where is it?",
-    "rule": {"all": [["tin"], ["ninth"]], "not": ["stage"]},
-}
-LIST = {
-    "kind": "list",
-    "question": "Which?",
-    "rule": {"list": [["fish"], ["soft cheese"]], "not": ["hard"]},
-}
-HEIGHT = {
-    "kind": "number",
-    "question": "How tall is it?",
-    "rule": {"number": 4.12, "units": ["metre", "m"], "besides": [2]},
-}
-COUNT = {
-    "kind": "number",
-    "question": "How many sheets are there?",
-    "rule": {"number": 22, "units": ["sheet"]},
-}
-MONEY = {
-    "kind": "number",
-    "question": "What does it cost?",
-    "rule": {"number": 310000, "units": ["pound"]},
-}
-SHARE = {"kind": "number", "question": "What share?", "rule": {"number": 67, "units": ["%"]}}
-SCALED = {"kind": "number", "question": "How many million kronor?", "rule": {"number": 0.5, "units": ["million", "kronor"], "also": [500000]}}  # fmt: skip
-YES = {"kind": "yesno", "question": "Is it so?", "rule": {"verdict": "yes"}}
-NO = {"kind": "yesno", "question": "Has it locked?", "rule": {"verdict": "no"}}
-NONE = {
-    "kind": "not stated",
-    "question": "How deep is it?",
-    "rule": {"not_stated": True, "not": ["hale"]},
-}
+def asking(kind: str, question: str, **rule: Any) -> dict[str, Any]:
+    return {"kind": kind, "question": question, "rule": rule}
+
+
+FACT = asking("fact", "Where is it?", all=[["tin"], ["ninth"]], **{"not": ["stage"]})
+LIST = asking("list", "Which?", list=[["fish"], ["soft cheese"]], **{"not": ["hard"]})
+HEIGHT = asking("number", "How tall is it?", number=4.12, units=["metre", "m"], besides=[2])
+COUNT = asking("number", "How many sheets are there?", number=22, units=["sheet"])
+MONEY = asking("number", "What does it cost?", number=310000, units=["pound"])
+SHARE = asking("number", "What share?", number=67, units=["%"])
+KRONOR = ["million", "kronor"]
+SCALED = asking("number", "How many million kronor?", number=0.5, units=KRONOR, also=[500000])
+YES = asking("yesno", "Is it so?", verdict="yes")
+NO = asking("yesno", "Has it locked?", verdict="no")
+NONE = asking("not stated", "How deep is it?", not_stated=True, **{"not": ["hale"]})
 
 
 @pytest.mark.parametrize(
@@ -179,7 +160,6 @@ def test_wordings_are_compared_in_one_form() -> None:
     assert not is_silent("He knows nothing of it")
 
 
-REPLY = json.dumps({"answer": "in his tobacco tin", "quotes": ["folded it into his tobacco tin"]})
 PLAN = '1. ans = FIND_PLACE(CTX, "the letter") : Find where the letter is'
 RULES = [
     {"match": "Answer in a few words", "reply": "In his tobacco tin."},
