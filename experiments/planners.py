@@ -41,7 +41,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from scipy.stats import binomtest
 from traces import Planned, published, records, strings, trace_files
 
 from pearl import Pearl, PearlError, load_library
@@ -53,6 +52,7 @@ from pearl.errors import ModelError, PlanningError
 from pearl.evals.stats import accuracy, difference
 from pearl.llm.client import Client, ClientSettings
 from pearl.planner.examples import read_bank
+from pearl.runs.reviewing import wilson
 from pearl.trace import Trace
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -202,8 +202,8 @@ def summary(ratings: Sequence[Rating], first: Sequence[Rating]) -> dict[str, obj
         "points": [MOST * end for end in (points.estimate, points.low, points.high)],
         "action_f1": statistics.mean(rating.action_f1 for rating in ratings),
         "overlap": statistics.mean(rating.overlap for rating in ratings),
-        "valid": [n_valid, *_wilson(n_valid, n)],
-        "no_identical_steps": [n_distinct, *_wilson(n_distinct, n)],
+        "valid": [n_valid, *wilson(n_valid, n)],
+        "no_identical_steps": [n_distinct, *wilson(n_distinct, n)],
         "rounds": statistics.mean(rating.n_rounds for rating in ratings),
         "tokens": statistics.median(rating.n_tokens for rating in ratings),
         "seconds": statistics.median(rating.seconds for rating in ratings),
@@ -212,11 +212,6 @@ def summary(ratings: Sequence[Rating], first: Sequence[Rating]) -> dict[str, obj
         ahead = difference(share, [rating.points / MOST for rating in first], clusters=groups)
         figures["ahead"] = [MOST * end for end in (ahead.estimate, ahead.low, ahead.high)]
     return figures
-
-
-def _wilson(k: int, n: int) -> tuple[float, float]:
-    ends = binomtest(k, n).proportion_ci(0.95, method="wilson")
-    return float(ends.low), float(ends.high)
 
 
 def render(figures: dict[str, dict[str, object]]) -> str:
@@ -255,7 +250,7 @@ def ways_of(model: str) -> list[str]:
 
 async def run(
     items: Sequence[Planned], everything: Sequence[Planned], models: Sequence[str],
-    library: ActionLibrary, ways: Sequence[str] = (), **settings: Any,
+    library: ActionLibrary, ways: Sequence[str] = (),
 ) -> dict[str, list[Rating]]:  # fmt: skip
     """The ratings of every model, and of the plans that were published again."""
     found: dict[str, list[Rating]] = {}
@@ -264,7 +259,7 @@ async def run(
             name = model if way == "usual" else f"{Path(model).name}, {way}"
             nearest = WAYS[way].get("nearest")
             chosen = {key: value for key, value in WAYS[way].items() if key != "nearest"}
-            async with aclosing(Client(ClientSettings(model, **chosen, **settings))) as client:
+            async with aclosing(Client(ClientSettings(model, **chosen))) as client:
                 found[name] = await plan_all(items, everything, client, library, nearest)
     if len({each.group for each in everything}) > 1:
         found["no planner"] = [
@@ -290,13 +285,12 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     "--way", "ways", multiple=True, type=click.Choice(list(WAYS)),
     help="How each model plans [default: in every way that it supports].",
 )  # fmt: skip
-@click.option("--window", type=click.IntRange(min=1), help="As for pearl --window.")
 @click.option("--n", type=click.IntRange(min=1), default=25, show_default=True)
 @click.option("--seed", default=0, show_default=True, help="Of the choice of questions.")
 @click.option("--json", "as_json", is_flag=True, help="Print figures and plans as JSON.")
 def main(
     domain: str, data: Path | None, traces: tuple[Path, ...], actions: str | None,
-    models: tuple[str, ...], ways: tuple[str, ...], window: int | None, n: int, seed: int, as_json: bool,
+    models: tuple[str, ...], ways: tuple[str, ...], n: int, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Rate models by plans that were written for the same questions."""
     if bool(data) != bool(traces) or bool(data) != bool(actions):
@@ -306,7 +300,7 @@ def main(
         everything = published(data, records(traces)) if data else shipped(known.examples)
         items = random.Random(seed).sample(everything, min(n, len(everything)))
         library = load_library(actions or known.library)
-        found = asyncio.run(run(items, everything, models, library, ways, window=window))
+        found = asyncio.run(run(items, everything, models, library, ways))
     except PearlError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)

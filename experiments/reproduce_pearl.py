@@ -12,6 +12,14 @@ compared with the recorded one, blanks aside. The traces hold no articles, so CT
 placeholder.
 
 With --table the accuracies of the paper are counted again, with intervals and paired tests.
+The authors count what was answered; a question whose plan failed has no row and leaves the
+denominator. Both ways of counting stand side by side here: as the authors did, and over every
+question of the split that any file mentions, failures as wrong answers. A reply was mapped to an
+option by its first letter; one that is not A to D ("T" as in "The ...") is wrong and counted as
+unmapped.
+
+The traces name no articles, so intervals and tests resample questions. Questions on one article
+resemble each other: the intervals are, if anything, too narrow.
 """
 
 from __future__ import annotations
@@ -19,24 +27,274 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import click
-from published_table import recount, render
-from traces import PlanRow, Record, records, trace_files, typed
+from traces import AnswerRow, PlanRow, Record, records, trace_files, typed
 
 from pearl import Document, Pearl, PearlError, load_library
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import PlanError, PlanSyntaxError
+from pearl.errors import DataError, PlanError, PlanSyntaxError
 from pearl.evals.log import PlanShape
 from pearl.evals.report import PlanFigures, figures_of
+from pearl.evals.stats import Interval, accuracy, bootstrap_p, difference, mcnemar
 from pearl.testing import Fake
+
+PEARL, SECOND_RUN = "pearl", "pearl_rerun"
+RUNS = {"pearl_out": PEARL, "pearl_out_1": SECOND_RUN}
+"""Runs of the plan files; the authors report the first."""
+ORDER = ("mcq", "gqa", PEARL, SECOND_RUN)
+OPTIONS = ("A", "B", "C", "D")
+ALL = "all"
+
+Question = tuple[str, str]
+"""Split and id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One cell of the table."""
+
+    method: str
+    split: str
+    accuracy_pct: float
+    interval_pct: tuple[float, float]
+    accuracy_with_failures_pct: float
+    interval_with_failures_pct: tuple[float, float]
+    n: int
+    n_questions: int
+    n_failed: int
+    n_unmapped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two methods on the questions both answered; `difference` is first minus second, in points."""
+
+    first: str
+    second: str
+    split: str
+    n: int
+    difference_points: float
+    interval_points: tuple[float, float]
+    p_bootstrap: float
+    p_mcnemar: float
+    n_first_only: int
+    n_second_only: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """What two runs of PEARL make of the questions both answered."""
+
+    split: str
+    n: int
+    n_decided_differently: int
+    n_answers_differ: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Everything that is counted."""
+
+    accuracy_pct: dict[str, dict[str, float]]
+    accuracies: tuple[Share, ...]
+    comparisons: tuple[Comparison, ...]
+    reruns: tuple[Rerun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The rows of all files: the right option of each question, and what each method said."""
+
+    gold: Mapping[Question, str]
+    given: Mapping[str, Mapping[Question, str | None]]
+
+    def of(self, method: str, splits: Iterable[str]) -> dict[Question, str | None]:
+        """What a method answered, in an order that is not that of the files."""
+        return {q: option for q, option in sorted(self.given[method].items()) if q[0] in splits}
+
+    def right(self, method: str, questions: Iterable[Question]) -> list[bool]:
+        """Whether each question is answered with its right option; none is wrong."""
+        return [self.given[method].get(q) == self.gold[q] for q in questions]
+
+
+def read_answers(records: Iterable[Record]) -> Answers:
+    """The answers of plans and baselines, in any order."""
+    gold: dict[Question, str] = {}
+    given: defaultdict[str, dict[Question, str | None]] = defaultdict(dict)
+    for record in records:
+        row = typed(AnswerRow, record)
+        question, method = (row.split, row.qid), RUNS.get(row.method, row.method)
+        if gold.setdefault(question, row.gold) != row.gold:
+            raise record.error(f"question {row.qid} has another right option in an earlier row")
+        if question in given[method]:
+            raise record.error(f"a second answer of {row.method} to question {row.qid}")
+        given[method][question] = row.answer if row.answer in OPTIONS else None
+    if not gold:
+        raise DataError("the files hold no answers", help="name plan files, baseline files or both")
+    return Answers(gold, given)
+
+
+def recount(records: Iterable[Record]) -> Table:
+    """The table of whatever methods and splits there are."""
+    answers = read_answers(records)
+    methods = sorted(answers.given, key=lambda m: (ORDER.index(m) if m in ORDER else len(ORDER), m))
+    compared = [method for method in reversed(methods) if method != SECOND_RUN]
+    names = sorted({split for split, _ in answers.gold})
+    splits = {**{name: [name] for name in names}, ALL: names}
+    shares = tuple(
+        _share(answers, method, split, members)
+        for method in methods
+        for split, members in splits.items()
+        if answers.of(method, members)
+    )
+    return Table(
+        {
+            method: {share.split: share.accuracy_pct for share in shares if share.method == method}
+            for method in methods
+        },
+        shares,
+        tuple(
+            _comparison(answers, first, second, split, shared)
+            for first, second in combinations(compared, 2)
+            for split, members in splits.items()
+            if (shared := _shared(answers, first, second, members))
+        ),
+        tuple(
+            _rerun(answers, split, shared)
+            for split, members in splits.items()
+            if (shared := _shared(answers, PEARL, SECOND_RUN, members))
+        ),
+    )
+
+
+def _shared(answers: Answers, first: str, second: str, splits: Sequence[str]) -> list[Question]:
+    if not {first, second} <= answers.given.keys():
+        return []
+    return [q for q in answers.of(first, splits) if q in answers.given[second]]
+
+
+def _percent(interval: Interval) -> tuple[float, tuple[float, float]]:
+    estimate, *ends = (
+        round(100 * share, 1) for share in (interval.estimate, interval.low, interval.high)
+    )
+    return estimate, (ends[0], ends[1])
+
+
+def _share(answers: Answers, method: str, split: str, members: Sequence[str]) -> Share:
+    answered = answers.of(method, members)
+    # A split without any answer of the method was not asked, it did not fail.
+    asked = {name for name, _ in answered}
+    questions = sorted(question for question in answers.gold if question[0] in asked)
+    as_published, interval = _percent(accuracy(answers.right(method, answered)))
+    with_failures, its_interval = _percent(accuracy(answers.right(method, questions)))
+    return Share(
+        method=method,
+        split=split,
+        accuracy_pct=as_published,
+        interval_pct=interval,
+        accuracy_with_failures_pct=with_failures,
+        interval_with_failures_pct=its_interval,
+        n=len(answered),
+        n_questions=len(questions),
+        n_failed=len(questions) - len(answered),
+        n_unmapped=sum(option is None for option in answered.values()),
+    )
+
+
+def _comparison(
+    answers: Answers, first: str, second: str, split: str, shared: Sequence[Question]
+) -> Comparison:
+    one, other = answers.right(first, shared), answers.right(second, shared)
+    points, interval = _percent(difference(one, other))
+    counts = mcnemar(one, other)
+    return Comparison(
+        first=first,
+        second=second,
+        split=split,
+        n=len(shared),
+        difference_points=points,
+        interval_points=interval,
+        p_bootstrap=bootstrap_p(one, other),
+        p_mcnemar=counts.p_value,
+        n_first_only=counts.n_first_only,
+        n_second_only=counts.n_second_only,
+    )
+
+
+def _rerun(answers: Answers, split: str, shared: Sequence[Question]) -> Rerun:
+    one, other = answers.given[PEARL], answers.given[SECOND_RUN]
+    counts = mcnemar(answers.right(PEARL, shared), answers.right(SECOND_RUN, shared))
+    return Rerun(
+        split=split,
+        n=len(shared),
+        n_decided_differently=counts.n_first_only + counts.n_second_only,
+        n_answers_differ=sum(one[q] != other[q] for q in shared),
+    )
+
+
+def render(table: Table) -> str:
+    """The table as text."""
+    blocks = [
+        [
+            ("accuracy, %", "split", "as published", "95 %", "failures wrong", "95 %",
+             "answers", "failed", "unmapped"),
+            *(
+                (s.method, s.split, f"{s.accuracy_pct:.1f}", _ends(s.interval_pct),
+                 f"{s.accuracy_with_failures_pct:.1f}", _ends(s.interval_with_failures_pct),
+                 f"{s.n:,}", f"{s.n_failed:,}", f"{s.n_unmapped:,}")
+                for s in table.accuracies
+            ),
+        ],
+        [
+            ("difference, points", "split", "", "95 %", "p bootstrap", "p McNemar",
+             "questions", "only first right", "only second right"),
+            *(
+                (f"{c.first} - {c.second}", c.split, f"{c.difference_points:+z.1f}",
+                 _ends(c.interval_points, "+"), _p(c.p_bootstrap), _p(c.p_mcnemar), f"{c.n:,}",
+                 f"{c.n_first_only:,}", f"{c.n_second_only:,}")
+                for c in table.comparisons
+            ),
+        ],
+        [
+            ("two runs", "split", "questions", "right in only one", "other answer"),
+            *(
+                (f"{PEARL}, {SECOND_RUN}", r.split, f"{r.n:,}",
+                 f"{r.n_decided_differently:,}", f"{r.n_answers_differ:,}")
+                for r in table.reruns
+            ),
+        ],
+    ]  # fmt: skip
+    return "\n\n".join(_aligned(rows) for rows in blocks if len(rows) > 1)
+
+
+def _ends(interval: tuple[float, float], sign: str = "") -> str:
+    return "[{:{sign}z.1f}, {:{sign}z.1f}]".format(*interval, sign=sign)
+
+
+def _p(value: float) -> str:
+    return f"{value:.3f}" if value >= 0.001 else "< 0.001"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Two columns of names to the left, figures to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i < 2 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
 
 PLACEHOLDER = Document("The article is not part of the published traces.", "placeholder")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 from aggregation.windows import Entry
 
@@ -91,18 +91,14 @@ def _exactly(n: int, label: str) -> Condition:
     return Condition((label,), n, is_exact=True)
 
 
-def _both(
+def _one(
     *conditions: Condition, all_of: str = "", is_after: bool = True, day: date = date(2023, 1, 6)
-) -> Query:
-    return Query("pairs", pair=(UserPredicate(conditions, all_of, is_after, day),))
-
-
-def _one(*conditions: Condition) -> UserPredicate:
-    return UserPredicate(conditions)
-
-
-def _dated(*conditions: Condition, all_of: str, is_after: bool, day: date) -> UserPredicate:
+) -> UserPredicate:
     return UserPredicate(conditions, all_of, is_after, day)
+
+
+def _both(*conditions: Condition, **dated: Any) -> Query:
+    return Query("pairs", pair=(_one(*conditions, **dated),))
 
 
 PAIR_QUERIES: tuple[Query, ...] = (
@@ -122,24 +118,24 @@ PAIR_QUERIES: tuple[Query, ...] = (
     Query("pairs", pair=(_one(_some(_HUMAN)), _one(_some(_ENTITY), _exactly(1, _ABBREVIATION)))),
     Query("pairs", pair=(_one(_some(_ENTITY, _LOCATION, n=2)), _one(_exactly(1, _NUMERIC)))),
     Query("pairs", pair=(
-        _dated(_some(_LOCATION), all_of=_LOCATION, is_after=True, day=date(2022, 11, 1)),
+        _one(_some(_LOCATION), all_of=_LOCATION, is_after=True, day=date(2022, 11, 1)),
         _one(_some(_HUMAN, n=2)),
     )),
     Query("pairs", pair=(
         _one(_exactly(1, _NUMERIC)),
-        _dated(_some(_LOCATION, n=2), all_of=_LOCATION, is_after=False, day=date(2024, 6, 30)),
+        _one(_some(_LOCATION, n=2), all_of=_LOCATION, is_after=False, day=date(2024, 6, 30)),
     )),
     Query("pairs", pair=(
         _one(_some(_ABBREVIATION), _exactly(1, _HUMAN)),
-        _dated(_some(_ENTITY), all_of=_ENTITY, is_after=True, day=date(2023, 1, 6)),
+        _one(_some(_ENTITY), all_of=_ENTITY, is_after=True, day=date(2023, 1, 6)),
     )),
     Query("pairs", pair=(
         _one(_some(_LOCATION, n=2), _some(_ENTITY)),
-        _dated(_exactly(1, _ABSTRACT), all_of=_ABSTRACT, is_after=False, day=date(2024, 1, 31)),
+        _one(_exactly(1, _ABSTRACT), all_of=_ABSTRACT, is_after=False, day=date(2024, 1, 31)),
     )),
     Query("pairs", pair=(
-        _dated(_some(_HUMAN, n=2), all_of=_HUMAN, is_after=True, day=date(2022, 5, 1)),
-        _dated(_exactly(1, _ENTITY), all_of=_ENTITY, is_after=False, day=date(2024, 9, 1)),
+        _one(_some(_HUMAN, n=2), all_of=_HUMAN, is_after=True, day=date(2022, 5, 1)),
+        _one(_exactly(1, _ENTITY), all_of=_ENTITY, is_after=False, day=date(2024, 9, 1)),
     )),
 )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """The index of a file of rows: made, and brought up to date after 1 % of the rows is new.
 
-    python experiments/bench/index.py [--rows N] [--seed N]
+    python experiments/bench/index.py [--rows N]
 
 Rows are the paragraphs of `retrieval.py`, as JSON Lines. Processor time is that of `Index.open`, all of
 it. Prints JSON.
@@ -51,10 +51,9 @@ def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     n_new = options.rows // 100
-    corpus = Corpus.of(options.rows + n_new, options.seed)
+    corpus = Corpus.of(options.rows + n_new, seed=0)
     with tempfile.TemporaryDirectory() as folder:
         path, at = Path(folder) / "rows.jsonl", Path(folder) / "index"
         new: list[str] = []

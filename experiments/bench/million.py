@@ -1,10 +1,10 @@
 """What do very many short documents cost, beside the model: processor time, memory, resuming?
 
-    python experiments/bench/million.py [--documents N] [--quick] [--executor ray] [--resume-only]
+    python experiments/bench/million.py [--documents N] [--quick] [--resume-only]
 
 `pearl execute` runs a plan of one step over N documents of 100 characters in one JSON Lines file, with
 scripted replies, its store, its rows and its traces. Once to the end; once killed (SIGKILL) halfway and
-run again, until its first new row is stored. Processor time is that of the command, start-up taken off: with Ray its workers are not in it.
+run again, until its first new row is stored. Processor time is that of the command, start-up taken off.
 With `--resume-only` nothing is run to the end: the rows of 95 % of the documents are copies of the first one, written
 straight to the store, and what is measured is the time until the first new row. Prints one JSON line.
 """
@@ -68,9 +68,8 @@ run(sys.argv[2:])
 class Bench:
     """A folder with the documents, the plan and the rules of the replies."""
 
-    def __init__(self, folder: Path, executor: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._executor = executor
         (folder / "why.plan").write_text(PLAN)
         (folder / "rules.json").write_text(json.dumps([{"match": "", "reply": REPLY}]))
 
@@ -87,7 +86,7 @@ class Bench:
         """Start a run, by a script in place of the program."""
         arguments = [
             "execute", "why.plan", "--data", data, "--model", "scripted:rules.json",
-            "--out", f"{run}.jsonl", "--store", run, "--executor", self._executor,
+            "--out", f"{run}.jsonl", "--store", run,
         ]  # fmt: skip
         command = [sys.executable, *(script or ("-m", "pearl")), *arguments]
         return subprocess.Popen(command, cwd=self._folder, stderr=subprocess.DEVNULL)
@@ -140,12 +139,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--documents", type=int)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--executor", default="local")
     parser.add_argument("--resume-only", action="store_true")
     options = parser.parse_args()
     n = options.documents or (2_000 if options.quick else 1_000_000)
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder), options.executor)
+        bench = Bench(Path(folder))
         if options.resume_only:
             resumed = bench.resumed(bench.documents(n), n, is_filled=True)
             print(json.dumps({"bench": "million, resumed", "documents": n, **resumed}))
@@ -156,7 +154,6 @@ def main() -> None:
         figures = {
             "bench": "million",
             "documents": n,
-            "executor": options.executor,
             "cpu_ms_per_document": round(1_000 * (cpu_s - start_s) / (n - SMALL), 3),
             "memory_mb": round(most_kb / 1_000),
             "memory_mb_of_500": round(small_kb / 1_000),

@@ -101,16 +101,8 @@ def simulated(sim: Path, rps: float, options: argparse.Namespace) -> Iterator[st
     arguments = ["--rps", str(rps), "--call-s", str(options.call_s), "--slots", "1000"]
     arguments += ["--retry-after", options.retry_after]
     arguments += ["--faults", json.dumps({"429": options.refused})]
-    with serving([str(sim), *arguments]) as address:
-        yield address
-
-
-@contextmanager
-def serving(arguments: list[str]) -> Iterator[str]:
-    """The address of a server that prints its port, for the length of a block."""
-    with subprocess.Popen(
-        [sys.executable, *arguments], stdout=subprocess.PIPE, text=True
-    ) as server:
+    command = [sys.executable, str(sim), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
             yield f"http://127.0.0.1:{int(server.stdout.readline())}"

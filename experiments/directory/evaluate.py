@@ -1,6 +1,6 @@
 """How many of 150 questions of a made-up directory are answered by gold queries.
 
-    python -m experiments.directory.evaluate [--rows 23000] [--seed 0] [--json] [--write FILE.csv]
+    python -m experiments.directory.evaluate [--write FILE.csv]
 
 A question counts if its rows are those of the gold answer, and its figures, where it has some.
 """
@@ -8,12 +8,11 @@ A question counts if its rows are those of the gold answer, and its figures, whe
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from pathlib import Path
 
 from experiments.directory.questions import Question, questions
-from experiments.directory.records import N_RECORDS, Record, records, write
+from experiments.directory.records import Record, records, write
 from pearl.documents.rows import Row, Rows
 from pearl.tables.columns import QueryTable
 from pearl.tables.lookup import Thesaurus
@@ -25,24 +24,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--rows", type=int, default=N_RECORDS)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", type=Path)
     said = parser.parse_args()
-    found = records(said.rows, said.seed)
+    found = records()
     if said.write:
         write(said.write, found)
     table = table_of(found)
-    asked = questions(found, said.seed + 1)
+    asked = questions(found)
     thesaurus = Thesaurus(table)
     right = {
         "gold": [q for q in asked if is_right(q, read_query(q.query), table)],
         "terms": [q for q in asked if has_its_terms(q, thesaurus)],
     }
-    if said.json:
-        print(json.dumps({"questions": len(asked), **{k: len(v) for k, v in right.items()}}))
-        return
     print(f"{len(asked)} questions over {len(found):,} rows")
     print("gold     answered by the gold query")
     print("terms    every text of the gold query is among the terms that a model is shown\n")

@@ -115,13 +115,8 @@ def folder(tmp_path: Path) -> Path:
 
 def run(folder: Path, server: Server, *options: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "x"}  # fmt: skip
-    command = [
-        sys.executable,
-        str(ROOT / "experiments/extractbench.py"),
-        ".",
-        "--model",
-        "openai:m",
-    ]
+    script = str(ROOT / "experiments/extractbench.py")
+    command = [sys.executable, script, ".", "--model", "openai:m"]
     return subprocess.run(
         [*command, *options], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )  # fmt: skip
