@@ -155,27 +155,18 @@ def score(truth: Path, results: Path) -> None:
 
 
 def report(verdicts: Sequence[tuple[str, Asked, str]]) -> list[str]:
-    """The figures of each group, by language and by what the claims are about; lies by their kind."""
+    """The figures of each group."""
     lines = [f"{'':28}{'true: supported':>26}{'lies: accepted':>26}{'not checked':>14}"]
     for group in GROUPS:
         own = [(each, verdict) for of, each, verdict in verdicts if of == group]
         if not own:
             continue
-        names = [("all", ""), *((la, la) for la in LANGUAGES), *((path, path) for path in PATHS)]
-        for name, key in names:
-            rows = [(e, v) for e, v in own if key in ("", e.language, e.path)]
-            cells = [
-                _share([v == "supported" for e, v in rows if v and bool(e.kind) == is_lie])
-                for is_lie in (False, True)
-            ]
-            n_open = sum(not verdict for _, verdict in rows)
-            lines.append(f"{group + ' ' + name:28}{cells[0]:>26}{cells[1]:>26}{n_open:>14}")
-        kinds = sorted({each.kind for each, _ in own} - {""})
-        accepted = {
-            kind: [v == "supported" for e, v in own if e.kind == kind and v] for kind in kinds
-        }
-        by_kind = ", ".join(f"{kind} {sum(of)}/{len(of)}" for kind, of in accepted.items() if of)
-        lines.append(f"{group} accepted by kind: {by_kind}")
+        cells = [
+            _share([v == "supported" for each, v in own if v and bool(each.kind) == is_lie])
+            for is_lie in (False, True)
+        ]
+        n_open = sum(not verdict for _, verdict in own)
+        lines.append(f"{group + ' all':28}{cells[0]:>26}{cells[1]:>26}{n_open:>14}")
     return lines
 
 

@@ -1,27 +1,174 @@
-"""The published plans, replayed by the real interpreter."""
+"""The published plans, replayed by the real interpreter, and the paper's table, counted again."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 
-from tests.root import ROOT
+from tests.experiments.scripts import experiment
 from tests.shared import shared
 
-pytestmark = pytest.mark.slow
+PLAN = '1. a = FIND(CTX, "x") : f'
 
 
-def reproduce(*args: str | Path) -> dict[str, object]:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "experiments/reproduce_pearl.py"), *map(str, args), "--json"],
-        stdout=subprocess.PIPE, check=True,
-    )  # fmt: skip
-    report: dict[str, object] = json.loads(done.stdout)
+def run(*args: str | Path) -> Result:
+    return CliRunner().invoke(experiment("reproduce_pearl").main, [str(arg) for arg in args])
+
+
+def printed(*args: str | Path) -> dict[str, Any]:
+    done = run(*args, "--json")
+    assert done.exit_code == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
     return report
+
+
+def counted(*files: Path) -> dict[str, Any]:
+    return printed("--table", "--traces", *files)
+
+
+def cells(table: dict[str, Any], *keys: str) -> dict[tuple[str, str], Any]:
+    """The named figures of each method and split; the bare figure where only one is named."""
+    return {
+        (cell["method"], cell["split"]): cell[keys[0]]
+        if len(keys) == 1
+        else tuple(cell[key] for key in keys)
+        for cell in table["accuracies"]
+    }
+
+
+def baseline(method: str, split: str, answers: str, gold: str) -> list[dict[str, Any]]:
+    """One row for each letter of `answers`; a dash is a failure and leaves no row."""
+    return [
+        {"method": method, "split": split, "qid": str(i), "answer": answer, "gold": right}
+        for i, (answer, right) in enumerate(zip(answers, gold, strict=True))
+        if answer != "-"
+    ]
+
+
+def plans(which: str, split: str, answers: str, gold: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "run": which, "split": split, "qid": row["qid"], "plan": PLAN, "step_outputs": None,
+            "open_answer": "", "map_answer": row["answer"], "gold": row["gold"],
+        }
+        for row in baseline("", split, answers, gold)
+    ]  # fmt: skip
+
+
+def write(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """Two splits of eight and four questions: failures, an answer that is none, two runs."""
+    long, short = "ABCDABCD", "ABCD"
+    rows = {
+        "plans_long": plans("pearl_out", "long", "ABCDTA--", long)
+        + plans("pearl_out_1", "long", "ABDATBC-", long),
+        "plans_short": plans("pearl_out", "short", "ABCA", short),
+        "base_long": baseline("mcq", "long", "ABCDABCA", long)
+        + baseline("gqa", "long", "A" * 8, long),
+        "base_short": baseline("mcq", "short", "ABCD", short),
+    }
+    return [write(tmp_path / f"{name}.jsonl", each) for name, each in rows.items()]
+
+
+def test_failures_and_answers_that_are_none(files: list[Path]) -> None:
+    table = counted(*files)
+    assert cells(table, "accuracy_pct", "accuracy_with_failures_pct") == {
+        ("mcq", "long"): (87.5, 87.5),
+        ("mcq", "short"): (100, 100),
+        ("mcq", "all"): (91.7, 91.7),
+        ("gqa", "long"): (25, 25),
+        ("gqa", "all"): (25, 25),  # it was never asked the short ones
+        ("pearl", "long"): (66.7, 50),  # 4 of 6 answered, of 8 asked
+        ("pearl", "short"): (75, 75),
+        ("pearl", "all"): (70, 58.3),
+        ("pearl_rerun", "long"): (57.1, 50),
+        ("pearl_rerun", "all"): (57.1, 50),
+    }
+    counts = cells(table, "n", "n_questions", "n_failed", "n_unmapped")
+    assert counts["pearl", "long"] == (6, 8, 2, 1)
+    assert counts["pearl", "all"] == (10, 12, 2, 1)
+    assert counts["mcq", "short"] == (4, 4, 0, 0)
+    for cell in table["accuracies"]:
+        low, high = cell["interval_pct"]
+        assert low <= cell["accuracy_pct"] <= high
+        assert low < high
+
+
+def test_comparisons_are_paired(files: list[Path]) -> None:
+    found = {(c["first"], c["second"], c["split"]): c for c in counted(*files)["comparisons"]}
+    # gqa was never asked the short questions
+    assert {key for key in found if key[1] == "gqa"} == {
+        ("pearl", "gqa", split) for split in ("long", "all")
+    }
+    assert len(found) == 7
+    one = found["pearl", "gqa", "long"]
+    assert (one["n"], one["n_first_only"], one["n_second_only"]) == (6, 3, 1)
+    assert one["difference_points"] == 33.3
+    assert one["p_mcnemar"] == pytest.approx(0.625)  # 2 (1 + 4) / 16
+    low, high = one["interval_points"]
+    assert low < 33.3 < high
+    assert 0 < one["p_bootstrap"] <= 1
+
+
+GOOD = {"method": "mcq", "split": "s", "qid": "1", "answer": "A", "gold": "A"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "no JSON"),
+        ("[1]", "no JSON object"),
+        ('"\\ud800', "no JSON"),
+        (json.dumps({k: v for k, v in GOOD.items() if k != "answer"}), "answer: field required"),
+        (json.dumps({k: v for k, v in GOOD.items() if k != "method"}), "method: field required"),
+        (json.dumps({**GOOD, "gold": "E"}), "gold: input should be 'A', 'B', 'C' or 'D'"),
+        (json.dumps(GOOD), "a second answer of mcq to question 1"),
+        (json.dumps({**GOOD, "method": "gqa", "gold": "B"}), "question 1 has another right option"),
+    ],
+)
+def test_a_bad_row_is_one_line(tmp_path: Path, line: str, message: str) -> None:
+    traces = tmp_path / "traces.jsonl"
+    traces.write_text(f"{json.dumps(GOOD)}\n\n{line}\n", encoding="utf-8")
+    done = run("--table", "--traces", traces)
+    assert (done.exit_code, done.stdout) == (3, "")
+    error, help = done.stderr.splitlines()
+    assert error.startswith(f"Error: {traces}:3: ")
+    assert message in error
+    assert help.startswith("  help: ")
+
+
+@pytest.mark.slow
+def test_the_published_figures_to_the_digit() -> None:
+    table = counted(*shared("pearl_traces").glob("*.jsonl"))
+    published = {
+        ("mcq", "long"): 81.2, ("mcq", "short"): 84.4,
+        ("gqa", "long"): 71.5, ("gqa", "short"): 79.1,
+        ("pearl", "long"): 77.4, ("pearl", "short"): 76.7,
+    }  # fmt: skip
+    ours = cells(table, "accuracy_pct")
+    assert {key: ours[key[0], f"dev.ctx_eval_{key[1]}"] for key in published} == published
+    counts = cells(
+        table, "n", "n_questions", "n_failed", "n_unmapped", "accuracy_with_failures_pct"
+    )
+    assert counts["pearl", "dev.ctx_eval_long"] == (327, 330, 3, 2, 76.7)
+    assert counts["pearl", "dev.ctx_eval_short"] == (300, 302, 2, 3, 76.2)
+    assert [
+        (r["n"], r["n_decided_differently"], r["n_answers_differ"]) for r in table["reruns"]
+    ] == [
+        (326, 48, 57),
+        (300, 29, 36),
+        (626, 77, 93),
+    ]
 
 
 def test_counts_and_disagreements(tmp_path: Path) -> None:
@@ -39,7 +186,7 @@ def test_counts_and_disagreements(tmp_path: Path) -> None:
     ]
     traces = tmp_path / "traces.jsonl"
     traces.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    report = reproduce("--traces", traces, "--actions", actions)
+    report = printed("--traces", traces, "--actions", actions)
     assert {k: v for k, v in report.items() if k not in ("disagreements", "figures")} == {
         "plans": 6,
         "parsed": 5,
@@ -48,22 +195,16 @@ def test_counts_and_disagreements(tmp_path: Path) -> None:
         "replayed": 3,
         "answers_equal": 1,
     }
-    figures = report["figures"]
-    assert isinstance(figures, dict)
-    assert (figures["n"], figures["steps"], figures["calls"], figures["depth"]) == (
-        4,
-        2.0,
-        1.0,
-        2.0,
-    )
-    assert [row["qid"] for row in report["disagreements"]] == ["2", "3"]  # type: ignore[attr-defined]
+    figures = [report["figures"][name] for name in ("n", "steps", "calls", "depth")]
+    assert figures == [4, 2.0, 1.0, 2.0]
+    assert [row["qid"] for row in report["disagreements"]] == ["2", "3"]
 
 
 @pytest.mark.slow
 def test_the_published_plans() -> None:
     files = [shared(f"pearl_traces/dev.ctx_eval_{split}.jsonl") for split in ("long", "short")]
     actions = shared("pearl_traces/actions_refined.txt")
-    report = reproduce("--traces", *files, "--actions", actions)
+    report = printed("--traces", *files, "--actions", actions)
     assert (report["plans"], report["parsed"], report["valid"]) == (1255, 1255, 1226)
     assert report["invalid_by_code"] == {"unknown-action": 29}
     assert (report["replayed"], report["answers_equal"]) == (612, 600)
