@@ -166,6 +166,7 @@ def test_pages_begin_where_their_text_does() -> None:
     assert document.page_at(document.text.index("two")) == 2
 
 
+@pytest.mark.slow
 def test_images_of_pages_are_small() -> None:
     photograph = Image.effect_noise((1200, 1600), 90).convert("RGB")
     file = io.BytesIO()

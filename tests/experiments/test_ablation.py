@@ -53,6 +53,7 @@ def rows(result: Result) -> list[list[str]]:
     return [line.split() for line in lines if line.strip()[:1].isdecimal()]
 
 
+@pytest.mark.slow
 def test_the_most_used_actions_are_kept_and_sizes_are_compared(
     folder: Path, openai_server: Server
 ) -> None:

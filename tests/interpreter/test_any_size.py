@@ -41,7 +41,10 @@ FLAT = [Field(f"field_{i:04}", "int", True) for i in range(369)]
 DEEP = [Field(f"part_{i // 200}.group_{i // 8}.field_{i:04}", "int", True) for i in range(2000)]
 
 
-@pytest.mark.parametrize(("fields", "n_most"), [(FLAT, 7), (DEEP, 32)], ids=["flat", "deep"])
+@pytest.mark.parametrize(
+    ("fields", "n_most"),
+    [pytest.param(FLAT, 7, id="flat"), pytest.param(DEEP, 32, id="deep", marks=pytest.mark.slow)],
+)
 def test_many_fields_are_asked_for_in_groups(fields: Sequence[Field], n_most: int) -> None:
     text = "".join(f"The {f.name[-10:]} is {int(f.name[-4:]) + 1000}.\n" for f in fields)
     model = Scripted(replying(value_of))
@@ -81,7 +84,7 @@ def test_groups_are_cut_at_objects() -> None:
     assert one.output == "record"
 
 
-@pytest.mark.parametrize("n", [500])
+@pytest.mark.parametrize("n", [100, pytest.param(500, marks=pytest.mark.slow)])
 def test_a_list_of_many_objects_is_read_whole(n: int) -> None:
     text = "".join(
         f"Drug D{i:04} has {i + 1000} mg at {i % 24} h with A{i:04}.\n" for i in range(n)

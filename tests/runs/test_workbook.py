@@ -126,6 +126,7 @@ def test_a_long_table_goes_on_in_further_sheets_and_is_told(
     assert any(row[0] == "split" for row in readme.values) == (n >= 9)
 
 
+@pytest.mark.slow
 def test_a_large_table_is_written_in_little_memory(tmp_path: Path) -> None:
     def peak(n: int) -> int:
         cells = {"a": "text of some length", "b": Marked("undecided", "why"), "c": Marked("x", link="n.html#r1")}  # fmt: skip

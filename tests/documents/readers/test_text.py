@@ -301,7 +301,7 @@ LOCK = b"<enc><CipherReference URI='OEBPS/one.xhtml'/></enc>"
     [
         (make_book(CHAPTERS, [0])[:400], "damaged or not what"),
         (make_book({"../../../etc/passwd": None}, [0]), "no item named '../../etc/passwd' in the archive"),
-        (make_book({"a": "<p>" + "x " * 500_000}, [0] * 100), "text is longer than the limit of 64 MB"),
+        pytest.param(make_book({"a": "<p>" + "x " * 500_000}, [0] * 100), "text is longer than the limit of 64 MB", marks=pytest.mark.slow),
         (make_book(CHAPTERS, [0], pad=bytes(65_000_000)), "unpacks to more than the limit of 64 MB"),
         (make_book(CHAPTERS, [1], **{"META-INF/encryption.xml": LOCK}), "the book is encrypted"),
     ],
@@ -411,8 +411,8 @@ NESTED = [b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (i, i) for
     ("data", "wanted"),
     [
         (TYPE + "déjà vu, très bon café".encode("cp1252"), "Subject: x\n\ndéjà vu, très bon café"),
-        (many_attachments(), "and 9,900 more\n\nbody"),
-        (b"".join(NESTED) + b"\nhi", "\n\nhi"),
+        pytest.param(many_attachments(), "and 9,900 more\n\nbody", marks=pytest.mark.slow),
+        pytest.param(b"".join(NESTED) + b"\nhi", "\n\nhi", marks=pytest.mark.slow),
         (b"Subject: a\n b\nX: y\n\nbody", "Subject: a b\n\nbody"),
     ],
 )
