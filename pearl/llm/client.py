@@ -234,7 +234,8 @@ class Client(wrappers.Wrapper):
         if collecting is not None and settings.constrain == "auto":  # only JSON can be collected
             constrains = Constrains(constrains.by & {"json"})
         judged = {"judge": model.judge} if hasattr(model, "judge") else {}
-        self.plan_fallback = ConstraintFallback(constrains, settings.constrain, **judged)
+        of_plans = {name: partial(judge, is_of_plans=True) for name, judge in judged.items()}
+        self.plan_fallback = ConstraintFallback(constrains, settings.constrain, **of_plans)
         self.reply_fallback = reply_fallback(constrains, settings.constrain, **judged)
         caching: PrefixCaching | None = getattr(model, "caching", None)
         warm_up = partial(

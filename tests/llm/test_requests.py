@@ -106,3 +106,16 @@ def test_models_are_listed_once_where_nothing_may_be_stored(
     openai_server.takes_constraints, openai_server.answer = True, ignoring
     asked("openai", openai_server)
     assert openai_server.n_listings == 2  # one for each question
+
+
+def test_a_plan_outside_its_form_leaves_steps_in_theirs(openai_server: Server) -> None:
+    """The server may have refused the long form of the plan alone; what is remembered of plans holds for plans."""
+    openai_server.takes_constraints, openai_server.answer = True, ignoring
+    asked("groq", openai_server)
+    by_step = {
+        "<text>" in seen.prompt: "response_format" in seen.body
+        for seen in openai_server.requests
+        if seen.path.endswith("/completions")
+        and ("<text>" in seen.prompt or "Question:" in seen.prompt)
+    }
+    assert by_step == {True: True, False: False}

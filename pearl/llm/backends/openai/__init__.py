@@ -137,8 +137,11 @@ class OpenAIModel:
         self._window = window
         self._endpoint = endpoint
         self._listing: SingleFlight[list[Listed]] = SingleFlight()
-        self._verdicts: dict[ConstrainBy, Form | ModelError] = {}
-        self._unproven: set[ConstrainBy] = set()  # No reader has seen a reply in the form yet
+        # Of plans and of replies apart: a server may refuse the long form of a plan and take the short ones of steps.
+        self._verdicts: dict[tuple[ConstrainBy, bool], Form | ModelError] = {}
+        self._unproven: set[tuple[ConstrainBy, bool]] = (
+            set()
+        )  # No reader has seen a reply in the form yet
         self._reported: set[str] = set()  # Parameters that the log names as left out
 
     @property
@@ -217,7 +220,8 @@ class OpenAIModel:
                 raise _unconstrained(
                     f"the grammar of '{constraint.name}' is not sent: {message}", _OFF
                 ) from None
-        known = self._verdict(by, server)
+        kind = by, bool(constraint.lark)
+        known = self._verdict(kind, server)
         if isinstance(known, ModelError):
             raise known.copy()
         refusals: list[ModelError] = []
@@ -232,11 +236,11 @@ class OpenAIModel:
                 refusals.append(error)
                 continue
             if not known:
-                self._verdicts[by] = form
-                self._unproven.add(by)
+                self._verdicts[kind] = form
+                self._unproven.add(kind)
             return completion
         if known:  # the server may be another than it was
-            self.memory.keep(f"{server.title}: {by}", None)
+            self.memory.keep(_memory_key(kind, server), None)
             self.memory.keep("listing", None)
         raise refusals[0]
 
@@ -295,30 +299,33 @@ class OpenAIModel:
             raise _unconstrained(f"{where} takes no {_WANTED[by]}", self.server.help)
         return self.server
 
-    def _verdict(self, by: ConstrainBy, server: Server) -> Form | ModelError | None:
+    def _verdict(self, kind: tuple[ConstrainBy, bool], server: Server) -> Form | ModelError | None:
         """What is known of a kind of constraint by earlier requests, perhaps of an earlier command."""
-        if by not in self._verdicts:
-            match self.memory.read(f"{server.title}: {by}"):
+        if kind not in self._verdicts:
+            match self.memory.read(_memory_key(kind, server)):
                 case {"form": name}:
-                    forms = (form for form in server.forms(by) if form == name)
+                    forms = (form for form in server.forms(kind[0]) if form == name)
                     if (form := next(forms, None)) is not None:
-                        self._verdicts[by] = form
+                        self._verdicts[kind] = form
                 case {"refused": str(message)}:
-                    self._verdicts[by] = _unconstrained(message, server.help)
-        return self._verdicts.get(by)
+                    self._verdicts[kind] = _unconstrained(message, server.help)
+        return self._verdicts.get(kind)
 
-    def judge(self, by: ConstrainBy, violation: ModelError | None) -> None:
+    def judge(
+        self, by: ConstrainBy, violation: ModelError | None, *, is_of_plans: bool = False
+    ) -> None:
         """Learn from the first reply that is read: it is in its form, or the server ignores or refuses the form."""
-        verdict = violation or self._verdicts.get(by)
-        is_open = by in self._unproven or by not in self._verdicts
+        kind = by, is_of_plans
+        verdict = violation or self._verdicts.get(kind)
+        is_open = kind in self._unproven or kind not in self._verdicts
         if self.server is None or verdict is None or not is_open:
             return
-        self._unproven.discard(by)
-        self._verdicts[by] = verdict
+        self._unproven.discard(kind)
+        self._verdicts[kind] = verdict
         kept = (
             {"refused": verdict.message} if isinstance(verdict, ModelError) else {"form": verdict}
         )
-        self.memory.keep(f"{self.server.title}: {by}", kept)
+        self.memory.keep(_memory_key(kind, self.server), kept)
 
     async def listing(self) -> list[Listed]:
         """The models that the server lists, free of charge; empty if it has no listing."""
@@ -372,3 +379,8 @@ def _conforms(text: str, constraint: Constraint) -> bool:
 
 
 _validate = lru_cache(maxsize=64)(validate)
+
+
+def _memory_key(kind: tuple[ConstrainBy, bool], server: Server) -> str:
+    by, is_of_plans = kind
+    return f"{server.title}: {by} of {'plans' if is_of_plans else 'replies'}"
