@@ -1,4 +1,4 @@
-"""What do the places of a PDF's text cost? Prints a table and one JSON line.
+"""What do the places of a PDF's text cost? Prints one JSON line.
 
     python experiments/bench/pdf.py [FILE.pdf] [--rounds N]
 
@@ -83,15 +83,6 @@ def main() -> None:
     ]
     result |= {"pages": len(pdf), "ratio": round(median(ratios), 2)}
     result["without_boxes"] = sum(not boxes for boxes in boxes_of(data, document, spans))
-    print(f"{len(pdf)} pages, {len(document.text):,} characters")
-    print(f"text, bare pypdfium2            {result['bare']:.2f} s")
-    print(
-        f"text with places                {result['text_and_places']:.2f} s, {result['ratio']:.2f} times"
-    )
-    print(
-        f"boxes of {N_SPANS} passages           {result['boxes']:.2f} s, {result['without_boxes']} have none"
-    )
-    print(f"images of 10 pages              {result['images']:.2f} s")
     print(json.dumps(result))
 
 

@@ -1,17 +1,16 @@
 """A server of Chat Completions that costs next to nothing: what is measured beside it is the client.
 
-    python experiments/bench/quick_server.py [--call-s S]
-
 It reads as much of a request as it takes to find its end, and answers each with the same reply, after
-S seconds. Prints its port, serves until it is ended.
+50 ms. Prints its port, serves until it is ended.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import re
+
+CALL_S = 0.05
 
 REPLY = json.dumps(
     {
@@ -46,8 +45,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 class Connection(asyncio.Protocol):
     """One connection: a request, its reply, the next request."""
 
-    def __init__(self, call_s: float) -> None:
-        self._call_s = call_s
+    def __init__(self) -> None:
         self._data = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -64,23 +62,16 @@ class Connection(asyncio.Protocol):
         length = _LENGTH.search(self._data, 0, end)
         if len(self._data) >= end + 4 + int(length[1] if length else 0):
             self._data.clear()
-            asyncio.get_running_loop().call_later(self._call_s, self._transport.write, ANSWER)
+            asyncio.get_running_loop().call_later(CALL_S, self._transport.write, ANSWER)
 
 
-async def serve(call_s: float) -> None:
+async def serve() -> None:
     """Serve until the process is ended."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(call_s), "127.0.0.1", 0)
+    server = await loop.create_server(Connection, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
-def main() -> None:
-    """Serve."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--call-s", type=float, default=0.05)
-    asyncio.run(serve(parser.parse_args().call_s))
-
-
 if __name__ == "__main__":
-    main()
+    asyncio.run(serve())
