@@ -108,14 +108,22 @@ def test_models_are_listed_once_where_nothing_may_be_stored(
     assert openai_server.n_listings == 2  # one for each question
 
 
-def test_a_plan_outside_its_form_leaves_steps_in_theirs(openai_server: Server) -> None:
-    """The server may have refused the long form of the plan alone; what is remembered of plans holds for plans."""
-    openai_server.takes_constraints, openai_server.answer = True, ignoring
+def misshapen(seen: Seen) -> Canned:
+    """As a server that holds replies to short schemas, but not to the long one of a plan."""
+    if "response_format" in seen.body and "Question:" in seen.prompt:
+        return Canned(completion(json.dumps({"new_actions": [], "steps": [{"output": "a"}]})))
+    return ignoring(seen)
+
+
+@pytest.mark.parametrize(("answer", "is_held"), [(misshapen, True), (ignoring, False)])
+def test_a_plan_outside_its_form_leaves_steps_in_theirs(
+    answer: Any, is_held: bool, openai_server: Server
+) -> None:
+    """JSON of another shape says something of plans alone; a reply that is no JSON shows that forms are ignored."""
+    openai_server.takes_constraints, openai_server.answer = True, answer
     asked("groq", openai_server)
-    by_step = {
-        "<text>" in seen.prompt: "response_format" in seen.body
-        for seen in openai_server.requests
-        if seen.path.endswith("/completions")
-        and ("<text>" in seen.prompt or "Question:" in seen.prompt)
+    sent = [seen for seen in openai_server.requests if seen.path.endswith("/completions")]
+    assert {"response_format" in seen.body for seen in sent if "Question:" in seen.prompt} == {
+        False
     }
-    assert by_step == {True: True, False: False}
+    assert {"response_format" in seen.body for seen in sent if "<text>" in seen.prompt} == {is_held}

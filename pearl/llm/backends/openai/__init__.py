@@ -39,6 +39,7 @@ from pearl.llm.backends.openai.servers import Server
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.flaws import is_blank
 from pearl.replies.common import unique_json
+from pearl.replies.reasoning import without_reasoning
 
 DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of your own"
 ABILITIES = Abilities("NAME", None, key=KEY_VARIABLE, tokenizes=None)
@@ -315,17 +316,21 @@ class OpenAIModel:
         self, by: ConstrainBy, violation: ModelError | None, *, is_of_plans: bool = False
     ) -> None:
         """Learn from the first reply that is read: it is in its form, or the server ignores or refuses the form."""
-        kind = by, is_of_plans
-        verdict = violation or self._verdicts.get(kind)
-        is_open = kind in self._unproven or kind not in self._verdicts
-        if self.server is None or verdict is None or not is_open:
-            return
-        self._unproven.discard(kind)
-        self._verdicts[kind] = verdict
-        kept = (
-            {"refused": verdict.message} if isinstance(verdict, ModelError) else {"form": verdict}
-        )
-        self.memory.keep(_memory_key(kind, self.server), kept)
+        # A reply that is no JSON shows that the server ignores schemas; one of another shape may be the plan's fault alone.
+        is_ignored = violation is not None and violation.reply and not _is_json(violation.reply)
+        for kind in ((by, is_of_plans), *([(by, not is_of_plans)] if is_ignored else [])):
+            verdict = violation or self._verdicts.get(kind)
+            is_open = kind in self._unproven or kind not in self._verdicts
+            if self.server is None or verdict is None or not is_open:
+                continue
+            self._unproven.discard(kind)
+            self._verdicts[kind] = verdict
+            kept = (
+                {"refused": verdict.message}
+                if isinstance(verdict, ModelError)
+                else {"form": verdict}
+            )
+            self.memory.keep(_memory_key(kind, self.server), kept)
 
     async def listing(self) -> list[Listed]:
         """The models that the server lists, free of charge; empty if it has no listing."""
@@ -379,6 +384,14 @@ def _conforms(text: str, constraint: Constraint) -> bool:
 
 
 _validate = lru_cache(maxsize=64)(validate)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        unique_json(without_reasoning(text).text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _memory_key(kind: tuple[ConstrainBy, bool], server: Server) -> str:
