@@ -8,7 +8,7 @@ endif
 VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
 
-.PHONY: setup demo models fmt check test mutants faults attacks suites test-core test-all test-wheel test-extras test-docs test-ray test-browser goldens bench supply docs figures picture
+.PHONY: setup demo models fmt check test mutants faults attacks suites test-core test-contrib test-all test-wheel test-extras test-docs test-ray test-browser goldens bench supply docs figures picture
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.installed
@@ -44,6 +44,10 @@ test-core: setup
 	rm -rf $(CORE) && mkdir -p $(CORE)
 	git ls-files -z -- . ':!pearl/contrib' ':!tests/contrib' | xargs -0 cp --parents -t $(CORE)
 	cd $(CORE) && PYTHONPATH=$$PWD $(CURDIR)/$(BIN)/python -m pytest $(IN_PARALLEL) --ignore tests/docs
+
+# The rest of the fast tests: `test-core` and these are those of `test`.
+test-contrib: setup
+	$(BIN)/pytest $(IN_PARALLEL) pearl/contrib tests/contrib tests/docs
 
 # One-line changes of the modules that a change touches, BASE=COMMIT or what is not in origin/main: tests notice 85 % of 40 of them.
 mutants: setup
