@@ -15,7 +15,7 @@ from pearl.retrieval.index import Index
 from pearl.retrieval.search import Searcher
 from tests.experiments.scripts import experiment
 from tests.shared import shared
-from tests.skips import NO_LARGE
+from tests.skips import NO_LARGE, needs_contrib
 
 
 def test_cranfield_is_read_as_its_codes_mean(tmp_path: Path) -> None:
@@ -55,6 +55,7 @@ def dialogues(tmp_path: Path) -> list[Any]:
     return list(experiment("convfinqa_retrieval").read_dialogues(path))
 
 
+@needs_contrib  # its programs are those of finance
 def test_rows_that_hold_an_operand_are_right(tmp_path: Path) -> None:
     module = experiment("convfinqa_retrieval")
     found = module.RowTopics(dialogues(tmp_path))

@@ -179,7 +179,7 @@ from pathlib import Path
 from pearl import Pearl
 from pearl.contrib.batches.executor import Pace, run
 from pearl.runs.store import Store
-from tests.batch_tasks import tasks_of
+from tests.contrib.batches.batch_tasks import tasks_of
 async def main(url, folder):
     with Store.open(folder) as store:
         pace = Pace(quiet_s=0.02, poll_s=0.01, longest_poll_s=0.02, patience_s=5.0)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pearl import Pearl
+from pearl import Pearl, cli
 from pearl.contrib.batches.batching import FOLDER
 from pearl.contrib.batches.executor import BatchProgress, Pace, run
 from pearl.contrib.batches.openai import VendorBatches
@@ -22,7 +22,7 @@ from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.runs.executors import Outcome, Task, local
 from tests.batch_server import BatchServer, answered, serving_batches
-from tests.batch_tasks import PACE, tasks_of
+from tests.contrib.batches.batch_tasks import PACE, tasks_of
 from tests.server import Canned, Seen, completion, error
 
 
@@ -335,3 +335,15 @@ def test_damaged_record_of_a_batch_is_an_error(server: BatchServer, tmp_path: Pa
     (tmp_path / FOLDER / "x.json").write_text("{")
     with pytest.raises(PearlError, match="not a record of a batch"):
         outcomes(server, tasks_of(1, 1), folder=tmp_path)
+
+
+def test_mining_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("questions.jsonl").write_text('{"question": "Why?"}\n', encoding="utf-8")
+    assert (
+        cli.run(["mine", "--data", "questions.jsonl", "--out", "m.jsonl", "--executor", "batch"])
+        == 2
+    )
+    assert "runs only questions and plans over documents" in capsys.readouterr().err

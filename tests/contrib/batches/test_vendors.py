@@ -26,7 +26,7 @@ from pearl.llm.prices import Price
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.store import Store
 from tests.batch_server import BatchServer, Job, answered
-from tests.batch_tasks import PACE, tasks_of
+from tests.contrib.batches.batch_tasks import PACE, tasks_of
 from tests.contrib.batches.other_servers import VENDORS, settings_of
 from tests.llm.backends import asking
 from tests.server import Canned, error
@@ -421,7 +421,7 @@ from pathlib import Path
 from pearl import Pearl
 from pearl.contrib.batches.executor import run
 from pearl.runs.store import Store
-from tests.batch_tasks import PACE, tasks_of
+from tests.contrib.batches.batch_tasks import PACE, tasks_of
 async def main(model, url, folder):
     with Store.open(folder) as store:
         async with Pearl(model, base_url=url) as pearl:
