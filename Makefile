@@ -49,7 +49,7 @@ test-core: setup
 test-contrib: setup
 	$(BIN)/pytest $(IN_PARALLEL) pearl/contrib tests/contrib tests/docs
 
-# One-line changes of the modules that a change touches, BASE=COMMIT or what is not in origin/main: tests notice 85 % of 40 of them.
+# One-line changes of the modules that a change touches, BASE=COMMIT or what is not in origin/main: of 40 drawn, tests notice 85 % as far as 40 can tell.
 mutants: setup
 	$(BIN)/python experiments/mutation.py --changed $(BASE)
 
