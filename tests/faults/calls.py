@@ -32,8 +32,11 @@ def request(number: int, **options: Any) -> Request:
 def model_of(server: Server, form: str = "chat", timeout_s: float = 30.0) -> Model:
     """The model of the server that sends replies in a form."""
     endpoint = Endpoint(server.url, "m", "")
-    is_streamed = form == "stream"
-    return OpenAIModel(endpoint, timeout_s, 128_000, is_streamed=is_streamed)
+    if form == "stream":
+        from pearl.contrib.llamacpp.streaming import StreamingWire
+
+        return OpenAIModel(endpoint, timeout_s, 128_000, new_wire=StreamingWire)
+    return OpenAIModel(endpoint, timeout_s, 128_000)
 
 
 def answering(answer: Callable[[int, int], Canned]) -> Callable[[Seen], Canned]:
