@@ -248,7 +248,7 @@ def _split(text: str, span: Span, level: int) -> list[Span]:
         case 1:
             starts = [sentence.start for sentence in sentences(source)]
         case 2:  # lines of a list, which look like a wrapped paragraph
-            starts = [at for at, c in enumerate(source, 1) if c == "\n"]
+            starts = [m.end() for m in re.finditer("\n", source)]
         case 3:
             starts = [m.start() for m in re.finditer(r"(?<=\s)\S", source)]
         case _:

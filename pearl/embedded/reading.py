@@ -23,7 +23,7 @@ from pearl.dsl.signatures import NOTHING
 from pearl.embedded.sentences import Kind, SentenceHit, SentenceIndex, SentenceQuery, SentenceRanker
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ChooseTask
-from pearl.replies.common import says_nothing
+from pearl.replies.not_stated import says_nothing
 
 MAX_QUOTES = 3  # Maximum sentences quoted if one answer is requested
 MAX_LISTED = 12  # Maximum sentences quoted if all answers are requested

@@ -38,7 +38,7 @@ from pearl.interpreter.prompt import (
     words_messages,
 )
 from pearl.llm import ActionTask, Message, Request
-from pearl.replies.common import says_nothing
+from pearl.replies.not_stated import says_nothing
 from pearl.retrieval.search import Searcher
 
 MARK_TOKENS = 16  # Tokens reserved for the tags around a part that is merged

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -19,7 +19,8 @@ from pydantic import (
 )
 
 from pearl.documents.evidence import DOUBTS, Evidence, Unverified, short_place
-from pearl.documents.record import Candidate, FieldResult, Record
+from pearl.documents.evidence.verifying import Match
+from pearl.documents.record import Basis, Candidate, FieldResult, FieldState, Record
 from pearl.documents.rows import Stated
 from pearl.errors import DataError, Span
 from pearl.interpreter.parts import AnswerPart, ListEntry, Tally
@@ -27,11 +28,12 @@ from pearl.interpreter.results import Checks, Look, StepResult
 from pearl.interpreter.row_evidence import CellEvidence, RowEvidence
 from pearl.llm import Usage
 from pearl.replies.step_replies import State
+from pearl.trace import AnswerStatus
 
 VERSION = 1
 """The version of the form of rows. Rows of the releases before it say none, and have this form."""
 
-STATUSES = ("answered", "degraded", "nothing_found", "undecided", "refused")
+STATUSES: tuple[AnswerStatus, ...] = get_args(AnswerStatus)
 """The statuses of answers."""
 
 Count = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
@@ -123,7 +125,7 @@ class Passage(SourceText):
     """A passage that steps quote."""
 
     match: Annotated[
-        Literal["exact", "normalised", "elided"],
+        Match,
         says(
             "How it is quoted: as it is; in other blanks, quote marks, hyphens of line ends or punctuation at its ends or "
             "between its words, or without a unit or an attribution; with something left out, see omitted."
@@ -148,9 +150,10 @@ class Passage(SourceText):
     @property
     def gaps(self) -> tuple[Span, ...]:
         """The places of what is omitted, in its text."""
-        first = self.start or 0
-        spans = [each.span for each in self.omitted if self.span is not None]
-        return tuple(Span(s.start - first, s.end - first) for s in spans if s is not None)
+        if self.span is None:
+            return ()
+        spans = [each.span for each in self.omitted if each.span is not None]
+        return tuple(span.moved(-self.span.start) for span in spans)
 
     def restored(self) -> Evidence:
         """The passage. Where it stands in joined files is not in a row."""
@@ -231,11 +234,11 @@ class FieldCandidate(_Data):
 class FieldData(_Data):
     """What became of one field of an extraction."""
 
-    state: Literal["found", "not_stated", "undecided"] = "undecided"
+    state: FieldState = "undecided"
     value: Annotated[Scalar | None, says("null unless found; of a list, see entries.")] = None
     why: Annotated[str, IF_ANY, says("Why it is undecided.")] = ""
     basis: Annotated[
-        Literal["", "copied", "normalised", "checked", "judged", "person"],
+        Basis,
         IF_ANY,
         says(
             "What the value rests on: it stands in its passages, also in another notation; a model checked it; no model "
@@ -404,7 +407,7 @@ class StepData(_Data):
     output: str = ""
     action: str = ""
     value: Scalar | list[str] | None = None
-    state: Literal["found", "nothing", "undecided", "refused", "not_needed"] = "found"
+    state: State = "found"
     why: Annotated[str, IF_ANY, says("Why it is undecided or refused.")] = ""
     truncated: Annotated[str, IF_ANY, says("Why its value may be incomplete.")] = ""
     looks: Annotated[list[LookData], IF_ANY] = []

@@ -274,8 +274,7 @@ class Client(wrappers.Wrapper):
         # Cache hits use neither a slot nor tokens.
         shared = partial(DedupCache, replies=replies, claimed=claimed) if is_kept else None
         self._sending = _stack(model, order)
-        sending = self._sending[0]
-        self.layers = (*self._asking(sending, shared, {}), *self._sending)
+        self.layers = (*self._asking(shared, {}), *self._sending)
         self.limiter = limiter or next(
             layer for layer in self._sending if isinstance(layer, Limited)
         )
@@ -293,11 +292,9 @@ class Client(wrappers.Wrapper):
         drawn = {"seed": seed, "temperature": temperature}
         measured = partial(Measured, replies=self.replies, scope=scope)
         is_measured = scope and self.model.reads_prompts
-        return self._asking(self._sending[0], measured if is_measured else None, drawn)[0]
+        return self._asking(measured if is_measured else None, drawn)[0]
 
-    def _asking(
-        self, model: Model, cache: Layer | None, drawn: Mapping[str, Any]
-    ) -> tuple[Model, ...]:
+    def _asking(self, cache: Layer | None, drawn: Mapping[str, Any]) -> tuple[Model, ...]:
         """The layers around those that send a call; all calls pass them, whether they share replies or not."""
         settings = self.settings
         given = {name: value for name, value in drawn.items() if value is not None}
@@ -312,7 +309,7 @@ class Client(wrappers.Wrapper):
         )
         sampled = partial(wrappers.Sampled, parameters=parameters) if parameters else None
         # A call that waits for a retry does not occupy a slot, so retries come before the limits.
-        return _stack(model, (wrappers.MarksRestored, retrying, sampled, cache))
+        return _stack(self._sending[0], (wrappers.MarksRestored, retrying, sampled, cache))
 
 
 def _stack(model: Model, order: Sequence[Layer | None]) -> tuple[Model, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveInt, ValidationError
@@ -172,6 +173,7 @@ class Prices:
         return self.by_beginning.get(beginning)
 
 
+@lru_cache(maxsize=4_096)  # the names of the table, for each row of a listing
 def _spelled(name: str) -> str:
     """A name by which its spellings are compared: routers write dots for hyphens."""
     return name.casefold().replace(".", "-")

@@ -24,7 +24,7 @@ from pearl.mining.miner import DRAFTS_VERSION, MinedHeader, MinedRow
 from pearl.mining.refinement import DraftFate, RefinedAction, Refinement, Round, ShardRecord
 from pearl.plugins.extras import require_extra
 from pearl.plugins.version import __version__
-from pearl.replies.common import json_objects
+from pearl.replies.json_objects import json_objects
 
 _BEST_FIRST = ("mined", "unreadable", "failed")
 _FORMAT_HELP = "`pearl mine` writes one; or write one action per line: NAME(CTX, X) : definition"

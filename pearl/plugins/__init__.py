@@ -151,9 +151,10 @@ class _EntryPoint(NamedTuple):
 
     def is_removed(self) -> bool:
         """Whether it is of this distribution, and its module is no longer on disk."""
+        if self.distribution != DISTRIBUTION:
+            return False
         path = _ROOT.joinpath(*self.value.partition(":")[0].split("."))
-        is_there = path.with_suffix(".py").exists() or (path / "__init__.py").exists()
-        return self.distribution == DISTRIBUTION and not is_there
+        return not (path.with_suffix(".py").exists() or (path / "__init__.py").exists())
 
 
 @cache

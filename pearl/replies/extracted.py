@@ -22,7 +22,7 @@ from pearl.documents.record import PLAIN
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object
 from pearl.dsl.fields import ENTRY, Field, parse_fields
 from pearl.errors.patterns import lazy_pattern
-from pearl.replies.common import says_not_stated
+from pearl.replies.not_stated import says_not_stated
 
 UNMENTIONED = "the reply does not mention it"
 

@@ -25,7 +25,8 @@ from pearl.dsl.decoding.constraint import (
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING
 from pearl.errors.patterns import lazy_pattern
-from pearl.replies.common import says_not_stated, says_nothing, unique_json
+from pearl.replies.json_objects import unique_json
+from pearl.replies.not_stated import says_not_stated, says_nothing
 from pearl.replies.step_replies import without_fences
 
 ItemKind = Literal["yes_no", "label", "line", "pick"]

@@ -41,7 +41,8 @@ from pearl.dsl.decoding import constraint
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.errors.patterns import lazy_pattern
-from pearl.replies.common import EDGES, is_none, json_objects, says_not_stated, says_nothing
+from pearl.replies.json_objects import json_objects
+from pearl.replies.not_stated import EDGES, is_none, says_not_stated, says_nothing
 
 Value = str | bool | list[str]
 

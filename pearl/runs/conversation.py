@@ -104,7 +104,7 @@ class Conversation:
             answer = await self._pearl.ask_understood(
                 understood, self.document, token_budget=token_budget, trace=trace
             )
-            row = {**answer.to_dict(), "question": one_line(question), "answer": answer.text}
+            row = {**answer.to_dict(), "question": one_line(question)}
             self._rows.append(_Row.model_validate(row))
             self.last = answer
         return answer

@@ -203,8 +203,9 @@ def _some(values: Sequence[str]) -> str:
 def nearest_values(column: TypedColumn, value: str) -> list[str]:
     """The values of a column with the most similar spelling, best first."""
     wanted = fold(value)
+    asked = _words(wanted)
     form = {each: fold(each) for each in column.values[:20_000]}
-    n_shared = {each: len(_words(wanted) & _words(own)) for each, own in form.items()}
+    n_shared = {each: len(asked & _words(own)) for each, own in form.items()}
     best = sorted(filter(n_shared.get, form), key=lambda each: -n_shared[each])[:200]
     best.sort(key=lambda each: -difflib.SequenceMatcher(None, wanted, form[each]).ratio())
     if len(best) < _NEAREST:

@@ -20,7 +20,7 @@ from pearl.actions.arithmetic.program import (
     Step,
     UnfitUnitsError,
 )
-from pearl.documents.comparisons import MAX_SAMPLED, are_mostly
+from pearl.documents.comparisons import MAX_SAMPLED, are_mostly, is_no_key
 from pearl.documents.dates import date_part, read_dates, read_period
 from pearl.documents.lexicon import (
     CURRENCIES,
@@ -212,6 +212,11 @@ class TypedColumn:
     """The power of ten that the heading or the caption names; the numbers are as written."""
     is_day_first: bool | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_without(self) -> Callable[[str], bool]:
+        """The test of cells without a value of the column's kind."""
+        return is_no_key if self.kind == "text" else is_blank
 
     @property
     def unread(self) -> frozenset[str]:

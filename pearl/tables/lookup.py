@@ -31,7 +31,7 @@ from pearl.documents.table.totals import Parted, joined, part_rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import install_hint
-from pearl.replies.common import json_objects
+from pearl.replies.json_objects import json_objects
 from pearl.retrieval.methods.bm25 import TermRanker
 from pearl.retrieval.postings import Postings
 from pearl.tables.columns import QueryTable, TypedColumn, fold, word_form

@@ -219,7 +219,7 @@ def _test(one: Condition, column: TypedColumn) -> Test:
             meets = _test(one.model_copy(update={"op": _OPPOSITES[one.op]}), column)
             return lambda cell: negated(meets(cell))
         case "is empty":
-            return is_no_key if column.kind == "text" else is_blank
+            return column.is_without
         case "is" | "in":
             tests = [_equality(column, value) for value in one.value]
             return lambda cell: any_of(test(cell) for test in tests)
@@ -353,7 +353,7 @@ def _figure(one: Aggregate, rows: Sequence[int], table: QueryTable) -> int | flo
     if one.column is None:
         return len(rows)
     column = table.known(one.column)
-    is_without = is_no_key if column.kind == "text" else is_blank
+    is_without = column.is_without
     cells = [c for row in rows if (c := column.cells[row]) is not None and not is_without(c)]
     numbers: list[Any] = [column.parsed[cell] for cell in cells if cell in column.parsed]
     match one.function:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pearl.documents.document import Document
@@ -16,6 +16,7 @@ from pearl.runs.extraction import proposed
 from pearl.runs.reviewing import Item
 from pearl.view.page import render_page
 from pearl.view.panel import Gap, Mark, Piece, blocks, highlighted, sheets_of
+from pearl.view.result import value_text
 from pearl.view.sources import ResultRecord
 
 MAX_WHOLE, AROUND = 400_000, 20_000
@@ -64,7 +65,7 @@ def review_page(
         f"{item.field.name} · {item.document}",
         item=item,
         key=item.key,
-        value=shortened(_format_value(item.result), MAX_SHOWN),
+        value=shortened(value_text(item.result.get("value")), MAX_SHOWN),
         state=str(item.result["state"]).replace("_", " "),
         why=shortened(_why(item), MAX_SHOWN),
         wanted="'complete', if all entries are there" if is_list else wanted or WANTED[item.field.type],
@@ -87,13 +88,6 @@ def _why(item: Item) -> str:
     return str(item.result.get("why") or (item.row_why if item.kind == "degraded" else ""))
 
 
-def _format_value(result: Mapping[str, Any]) -> str:
-    value = result.get("value")
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else str(value)
-
-
 def _proposals(item: Item, document: Document | None) -> tuple[list[Mark], list[Proposal]]:
     """The proposed values, or the result itself, with their passages; those in the document are marked by their number."""
     marks: list[Mark] = []
@@ -114,7 +108,9 @@ def _proposals(item: Item, document: Document | None) -> tuple[list[Mark], list[
             else:
                 place += "; not in the text at this place" if document else ""
             passages.append((shortened(text, MAX_SHOWN), place))
-        found.append(Proposal(number, shortened(_format_value(each), MAX_SHOWN), passages))
+        found.append(
+            Proposal(number, shortened(value_text(each.get("value")), MAX_SHOWN), passages)
+        )
     return marks, found
 
 

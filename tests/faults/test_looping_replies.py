@@ -18,10 +18,10 @@ from pearl.dsl.fields import parse_fields
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.interpreter.chooser import read_choice
-from pearl.replies.common import says_not_stated
 from pearl.replies.composed import read_composed
 from pearl.replies.extracted import read_extracted
 from pearl.replies.items import read_items
+from pearl.replies.not_stated import says_not_stated
 from pearl.replies.reasoning import without_reasoning
 from pearl.replies.step_replies import read_reply
 from pearl.tables.lookup import read_reply as read_query_reply

@@ -75,7 +75,7 @@ def asked(backend: str, server: Server) -> list[int]:
 BY_SCHEMA = [
     name
     for name, each in providers().items()
-    if each.server != "anthropic" and not servers.load(each.server or "generic").renderings
+    if each.server != "anthropic" and not servers.load(each.server).renderings
 ]
 
 

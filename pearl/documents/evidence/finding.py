@@ -49,6 +49,7 @@ _INLINE = lazy_pattern(
 )
 _MARKS = "\"“„‚«‹「『”»›‘'"
 """Characters that may begin an inline quotation: a fast test, since most paragraphs have none."""
+_COLON = lazy_pattern(r"\s*:")  # behind a key of a JSON object
 _LIST_MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d+[.)])\s+")  # `- `, `2. `, `3) `
 
 
@@ -77,7 +78,7 @@ def _inline(text: str) -> Iterator[str]:
         return
     for match in _INLINE.finditer(text):
         before = text[max(match.start() - 20, 0) : match.start()].rstrip()
-        is_key = before.endswith(("{", ",")) and text[match.end() :].lstrip().startswith(":")
+        is_key = before.endswith(("{", ",")) and _COLON.match(text, match.end())
         if not is_key:  # of a JSON object
             yield match[match.lastindex or 0]
 

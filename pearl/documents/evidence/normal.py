@@ -374,12 +374,9 @@ def has_name(text: str, name: str) -> bool:
     return False
 
 
-_WORD = lazy_pattern(r"\w+")
-
-
 def words_in(text: str) -> list[str]:
     """The words of a text, numbers included, without what stands between them."""
-    return _WORD.findall(text)
+    return re.findall(r"\w+", text)
 
 
 _of_short_text = lru_cache(256)(NormalText)

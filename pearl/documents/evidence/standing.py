@@ -1,4 +1,4 @@
-"""Where a value may stand in a text, for a reply without a quote of it; whether it does, `agreeing` decides."""
+"""Where a value may stand in a text, for a reply without a quote of it; whether it does, `value_checks` decides."""
 
 from __future__ import annotations
 

@@ -246,13 +246,11 @@ def boxes(data: bytes, path: str, pages: Sequence[tuple[int, str, list[tuple[int
     with _opened(data, path) as document:
         for number, text, spans in pages:
             lines: list[list[_Rectangle]] = [[] for _ in spans]
-            if 0 < number <= len(document):
+            if 0 < number <= len(document) and text.strip():
                 with closing(document[number - 1]) as page, closing(page.get_textpage()) as layer:
                     own = _text_like(text, data, number - 1, layer)
                     # The document's text has other blanks and no control characters.
-                    if not text.strip():
-                        pass  # a blank page between others
-                    elif not own.text:
+                    if not own.text:
                         lines = _lines_by_ocr(page, text, spans, path)
                     elif _visible(own.text) == _visible(text):
                         pairs = zip(own.indices, own.text, strict=True)

@@ -144,7 +144,7 @@ class Constraint:
     @cached_property
     def text(self) -> str:
         """What tells this language from others: its grammar, or its schema."""
-        return self.lark or self.rendered("json-schema")
+        return self.lark or self.json_schema
 
     @cached_property
     def llguidance(self) -> str:
@@ -156,6 +156,13 @@ class Constraint:
         """The grammar for llama.cpp without llguidance."""
         return to_gbnf(self.lark)
 
+    @cached_property
+    def json_schema(self) -> str:
+        """The schema as JSON."""
+        if self.json_form is None:
+            raise UsageError(f"the language '{self.name}' has no JSON form")
+        return json.dumps(self.json_form.schema, ensure_ascii=False, indent=2) + "\n"
+
     def rendered(self, form: Form) -> str:
         """The text of a form; JSON Schema as JSON."""
         match form:
@@ -166,9 +173,7 @@ class Constraint:
             case "gbnf":
                 return self.gbnf
             case "json-schema":
-                if self.json_form is None:
-                    raise UsageError(f"the language '{self.name}' has no JSON form")
-                return json.dumps(self.json_form.schema, ensure_ascii=False, indent=2) + "\n"
+                return self.json_schema
 
 
 _TOKEN = lazy_pattern(

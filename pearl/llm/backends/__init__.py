@@ -142,7 +142,7 @@ class Provider:
     """A server with a short name: the backend `openai` at its address.
 
     Attributes:
-        server: The kind of the server; `hosted` if it has nothing of its own.
+        server: The kind of the server; `hosted` has nothing of its own.
         fields: What each request contains besides.
         names: Its own names of parameters of requests, by those of the API.
     """
@@ -151,7 +151,7 @@ class Provider:
     about: str
     url: str
     key: str = ""
-    server: str | None = None
+    server: str = "hosted"
     fields: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
 
@@ -165,11 +165,9 @@ class Provider:
             base_url=url,
             api_key_env=self.key_variable(url) if key is None else key,
         )
-        server = None
-        if self.server is not None:
-            kind = servers.load(self.server)
-            title = self.about if self.server == "hosted" else kind.title
-            server = replace(kind, title=title, fields=self.fields, names=self.names)
+        kind = servers.load(self.server)
+        title = self.about if self.server == "hosted" else kind.title
+        server = replace(kind, title=title, fields=self.fields, names=self.names)
         model: Model = _backend("openai").create_named(self.name, name, own_settings, server)
         return model
 

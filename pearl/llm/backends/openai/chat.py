@@ -20,7 +20,7 @@ from pearl.llm.backends.openai.api import Accepted, Api, Body, Schema
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import reported
 from pearl.llm.flaws import REPETITION_HELP, is_blank
-from pearl.replies.common import unique_json
+from pearl.replies.json_objects import unique_json
 from pearl.replies.reasoning import without_reasoning
 
 # --- A request → its body
@@ -388,11 +388,6 @@ def _check_ending(reason: str, usage: Usage, endpoint: Endpoint) -> None:
             )
 
 
-def blank(endpoint: Endpoint) -> ModelError:
-    """The error for a reply without a text."""
-    return ModelError(f"the reply of {endpoint.model} is blank", kind="empty")
-
-
 class BlankError(ModelError):
     """The reply has no text in `content`, but perhaps `elsewhere`: in fields by their name."""
 
@@ -483,7 +478,7 @@ def sentence(completion: Completion, constraint: Constraint, endpoint: Endpoint)
                     help="use --constrain off",
                 ) from None
             if is_blank(text):
-                raise blank(endpoint)
+                raise BlankError(completion, {}, endpoint)
     return replace(completion, text=text, reasoning=completion.reasoning or split.reasoning)
 
 

@@ -42,7 +42,7 @@ class ServerMemory:
 
     def read(self, name: str) -> Any:
         """The value of a name; None if it is unknown."""
-        return self._of_process.get(name, self._values().get(name))
+        return self._of_process[name] if name in self._of_process else self._values().get(name)
 
     def keep(self, name: str, value: Any, *, is_stored: bool = True) -> None:
         """Keep a value that JSON can represent."""

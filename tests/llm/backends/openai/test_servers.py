@@ -60,7 +60,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(autouse=True)
-def _probes(openai_server: Server) -> None:
+def _takes_constraints(openai_server: Server) -> None:
     openai_server.takes_constraints = True
 
 
