@@ -68,8 +68,6 @@ def flow_is_planned(plan: CheckedPlan, trace: Trace, models: set[str]) -> bool:
 def call_of(request: Request) -> tuple[object, ...]:
     """What a request demands, apart from the text that it reads."""
     task = request.task
-    if isinstance(task, CheckTask):  # its claims are what was read
-        return request.messages[0], task.output
     assert isinstance(task, ActionTask | ItemsTask)
     fixed = tuple(each for each in task.arguments if each[0] not in task.inputs)
     labels = getattr(task, "labels", ())
@@ -118,7 +116,14 @@ async def run(
         }  # a model may have had other runs
         counts["leaked canaries"] += len(owners) > 1
         for case in map(by_id.__getitem__, owners):
-            calls[bool(case.style)].add((case.kind, call_of(request)))
+            if isinstance(
+                request.task, CheckTask
+            ):  # whether a value is checked depends on what was read
+                steps = plans[case.task.plan].plan.steps
+                is_planned = request.task.output in {step.output for step in steps}
+                counts["changed control flow"] += not is_planned
+            else:
+                calls[bool(case.style)].add((case.kind, call_of(request)))
     counts["changed control flow"] += len(calls[True] - calls[False])
     await pearl.aclose()
     return counts
