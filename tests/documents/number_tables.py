@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 Rows = Sequence[Sequence[str]]
 
@@ -26,10 +26,10 @@ def number_table(seed: int) -> NumberTable:
     draw = Random(seed)
     n_columns = draw.randint(2, 5)
     rows = [[_token(draw) for _ in range(n_columns)] for _ in range(draw.randint(2, 12))]
-    way = draw.choice(["cells", "columns", "backwards", "lines", "kerned", "glyphs", "reportlab", "fpdf2"])  # fmt: skip
-    make = {"reportlab": _by_reportlab, "fpdf2": _by_fpdf2}.get(way)
-    data = make(draw, rows) if make else _by_hand(draw, rows, way)
-    return NumberTable(data, [token for row in rows for token in row], way == "glyphs")
+    way = draw.choice(["cells", "columns", "backwards", "lines", "kerned", "glyphs"])
+    return NumberTable(
+        _by_hand(draw, rows, way), [token for row in rows for token in row], way == "glyphs"
+    )
 
 
 def _token(draw: Random) -> str:
@@ -111,52 +111,3 @@ def _by_hand(draw: Random, rows: Rows, way: str) -> bytes:
     canvas.showPage()
     canvas.save()
     return file.getvalue()
-
-
-def _by_reportlab(draw: Random, rows: Rows) -> bytes:
-    from reportlab.lib import colors
-    from reportlab.platypus import SimpleDocTemplate, Table, TableStyle
-
-    whole = (0, 0), (-1, -1)
-    size = draw.choice([6, 8, 9, 10, 12])
-    padding = draw.choice([_LEAST_GAP / 2, 0.2, 0.6]) * size
-    style: list[tuple[Any, ...]] = [
-        ("FONT", *whole, draw.choice(["Helvetica", "Times-Roman", "Courier"]), size),
-        ("ALIGN", *whole, draw.choice(["LEFT", "RIGHT", "CENTER"])),
-        ("LEFTPADDING", *whole, padding),
-        ("RIGHTPADDING", *whole, padding),
-        ("TOPPADDING", *whole, 0),
-        ("BOTTOMPADDING", *whole, draw.choice([0, 3])),
-    ]
-    if rules := draw.choice(["GRID", "INNERGRID", "BOX", "LINEBELOW", ""]):
-        style.append((rules, *whole, 0.4, colors.black))
-    degrees = draw.choice([0, 0, 90, 180, 270])
-    file = io.BytesIO()
-    SimpleDocTemplate(file).build(
-        [Table(rows, style=TableStyle(style))],
-        onFirstPage=lambda canvas, _: canvas.setPageRotation(degrees),
-    )
-    return file.getvalue()
-
-
-def _by_fpdf2(draw: Random, rows: Rows) -> bytes:
-    from fpdf import FPDF
-
-    pdf = FPDF()
-    pdf.set_auto_page_break(False)
-    pdf.add_page()
-    size = draw.choice([7, 9, 10, 12])
-    pdf.set_font(draw.choice(["Helvetica", "Times", "Courier"]), size=size)
-    em = size / pdf.k
-    pdf.c_margin = draw.choice([_LEAST_GAP / 2, 0.3, 0.7]) * em
-    widths = [
-        max(map(pdf.get_string_width, column)) + 2 * pdf.c_margin
-        for column in zip(*rows, strict=True)
-    ]
-    align, border, leading = draw.choice("LRC"), draw.choice([0, 1]), draw.choice([1.0, 1.3, 2])
-    with pdf.rotation(draw.choice([0, 0, 90, 180, 270]), 90, 90):
-        for row in rows:
-            for width, cell in zip(widths, row, strict=True):
-                pdf.cell(width, leading * em, cell, border=border, align=align)
-            pdf.ln(leading * em)
-    return bytes(pdf.output())

@@ -7,7 +7,6 @@ import io
 import random
 import re
 from collections import Counter
-from pathlib import Path
 
 import pypdfium2
 import pytest
@@ -22,7 +21,7 @@ from tests.documents import producers
 from tests.documents.number_tables import number_table
 from tests.documents.readers.test_pdf import make_pdf
 
-N_SPANS = 40
+N_SPANS = 12
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 
 
@@ -88,10 +87,10 @@ def test_the_text_in_the_boxes_of_a_span_is_the_span(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_boxes_of_typesetting_programs_and_browsers(tmp_path: Path) -> None:
+def test_boxes_of_typesetting_programs() -> None:
     pytest.importorskip("weasyprint")
     pytest.importorskip("typst")
-    for _, make in producers.slow(tmp_path):
+    for make in producers.slow():
         check_boxes(make())
 
 
@@ -106,20 +105,20 @@ def check_tokens(seed: int) -> None:
     assert words == wanted
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_no_word_of_the_text_is_two_of_the_page(seed: int) -> None:
     check_tokens(seed)
 
 
 @pytest.mark.slow
-def test_no_word_of_the_text_is_two_of_the_page_in_200_more_tables() -> None:
-    for seed in range(40, 240):
+def test_no_word_of_the_text_is_two_of_the_page_in_more_tables() -> None:
+    for seed in range(20, 240):
         check_tokens(seed)
 
 
 def test_boxes_of_tables_of_numbers() -> None:
     book = pypdfium2.PdfDocument.new()
-    for seed in range(40):
+    for seed in range(15):
         book.import_pages(pypdfium2.PdfDocument(number_table(seed).data))
     file = io.BytesIO()
     book.save(file)

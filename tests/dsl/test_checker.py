@@ -92,11 +92,10 @@ def test_every_call_is_a_plan_or_has_diagnostics(name: str) -> None:
         most = action.min_arity if action.is_variadic else len(action.parameters)
         for n in range(most + 3):
             steps = []
-            for shift in range(len(_ARGUMENTS)):
+            for shift in range(n % 3, len(_ARGUMENTS), 3):
                 arguments = [_ARGUMENTS[(shift + i) % len(_ARGUMENTS)] for i in range(n)]
-                steps.append(
-                    f"{shift + 3}. out{shift} = {action.name}({', '.join(arguments)}) : a\n"
-                )
+                call = f"{action.name}({', '.join(arguments)})"
+                steps.append(f"{len(steps) + 3}. out{shift} = {call} : a\n")
             text = before + "".join(steps)
             found = diagnose(read(text), library)
             wrong = {d.span.position(text)[0] for d in found if d.severity == "error"}

@@ -88,11 +88,3 @@ def test_published_plans_say_which_actions_are_used(folder: Path) -> None:
     done = ablated("--sizes", "2", "--limit", "1", "--traces", "one.jsonl", "two.jsonl")
     assert done.exit_code == 0, done.stderr
     assert "FIND_OWNER" in Path("out/2.actions").read_text("utf-8")
-
-
-def test_what_cannot_be_run_is_told(folder: Path) -> None:
-    assert ablated("--sizes", "5,none").exit_code == 2
-    bare = "\n".join(line for line in LIBRARY.splitlines() if not line.startswith("#"))
-    Path("mine.actions").write_text(bare, encoding="utf-8")
-    done = ablated("--sizes", "2")
-    assert (done.exit_code, "how often an action" in done.stderr) == (2, True)

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import fpdf
 import pytest
@@ -29,40 +28,9 @@ LOANS = {
         "law": {"anyOf": [{"type": "string"}, {"type": "null"}], "evaluation_config": "string_semantic"},
     },
 }  # fmt: skip
-RACES = {
-    "name": "Races", "description": "Results of races",
-    "schema_definition": {
-        "type": "object",
-        "$defs": {"rank": {"anyOf": [{"type": "integer"}, {"type": "string"}], "evaluation_config": "string_semantic"}},
-        "properties": {
-            "race": {"type": "string", "evaluation_config": "string_exact"},
-            "groups": {"type": "array", "evaluation_config": "array_llm", "items": {
-                "type": "object",
-                "properties": {
-                    "group": {"type": "string", "evaluation_config": "string_exact"},
-                    "results": {"type": "array", "evaluation_config": "array_llm", "items": {
-                        "type": "object",
-                        "properties": {"rank": {"$ref": "#/$defs/rank"}, "boat": {"type": "string", "evaluation_config": "string_case_insensitive"}},
-                    }},
-                },
-            }},
-        },
-    },
-}  # fmt: skip
-PAGES = {
-    "money/loans/pdf+gold/[kiel] loan.pdf": "The lender is Kieler Hafenbank. Further banks: Elbe Bank, Sund Bank. It lends 2,500,000 euros. The law of Holstein applies.",
-    "sport/races/pdf+gold/regatta.pdf": "Autumn Regatta. Juniors: 1 Seagull. Seniors: 1 Heron, DNF Otter.",
-}  # fmt: skip
+PAGE = "The lender is Kieler Hafenbank. Further banks: Elbe Bank, Sund Bank. It lends 2,500,000 euros. The law of Holstein applies."
 GOLD = {
-    "money/loans/pdf+gold/[kiel] loan.gold.json": {
-        "lender": "KIELER HAFENBANK", "banks": ["Sund Bank", "Elbe Bank", "Oder Bank"], "amount": 2500000, "law": "Holstein law",
-    },
-    "sport/races/pdf+gold/regatta.gold.json": {
-        "race": "Autumn Regatta", "groups": [
-            {"group": "Seniors", "results": [{"rank": 1, "boat": "HERON"}, {"rank": "DNF", "boat": "Otter"}]},
-            {"group": "Juniors", "results": [{"rank": 1, "boat": "Tern"}]},
-        ],
-    },
+    "lender": "KIELER HAFENBANK", "banks": ["Sund Bank", "Elbe Bank", "Oder Bank"], "amount": 2400000, "law": "Holstein law",
 }  # fmt: skip
 
 
@@ -70,22 +38,10 @@ def value(value: object, quote: str) -> dict[str, object]:
     return {"value": value, "quote": quote}
 
 
-REPLIES: dict[str, dict[str, Any]] = {
-    "Hafenbank": {
-        "lender": value("Kieler Hafenbank", "The lender is Kieler Hafenbank"),
-        "banks": [value("Elbe Bank", "Elbe Bank"), value("Sund Bank", "Sund Bank")],
-        "amount": value(2500000, "lends 2,500,000 euros"), "law": value("law of Holstein", "law of Holstein"),
-    },
-    "Regatta": {
-        "race": value("Autumn Regatta", "Autumn Regatta"),
-        "groups": [
-            {"group": value("Juniors", "Juniors"), "results": [{"rank": value("1", "1 Seagull"), "boat": value("Seagull", "1 Seagull")}]},
-            {"group": value("Seniors", "Seniors"), "results": [
-                {"rank": value("1", "1 Heron"), "boat": value("Heron", "1 Heron")},
-                {"rank": value("DNF", "DNF Otter"), "boat": value("Otter", "DNF Otter")},
-            ]},
-        ],
-    },
+REPLY = {
+    "lender": value("Kieler Hafenbank", "The lender is Kieler Hafenbank"),
+    "banks": [value("Elbe Bank", "Elbe Bank"), value("Sund Bank", "Sund Bank")],
+    "amount": value(2500000, "lends 2,500,000 euros"), "law": value("law of Holstein", "law of Holstein"),
 }  # fmt: skip
 
 
@@ -97,19 +53,16 @@ def checked(seen: Seen) -> str:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder of the benchmark's layout."""
-    for name, text in PAGES.items():
-        pdf = fpdf.FPDF()
-        pdf.add_page()
-        pdf.set_font("helvetica", size=11)
-        pdf.multi_cell(0, 8, text)
-        path = tmp_path / "dataset" / name
-        path.parent.mkdir(parents=True)
-        pdf.output(str(path))
-        path.with_name("unlabelled.pdf").write_bytes(path.read_bytes())
-    for name, gold in GOLD.items():
-        (tmp_path / "dataset" / name).write_text(json.dumps(gold, indent=2), encoding="utf-8")
-    for name, schema in {"money/loans/loans": LOANS, "sport/races/races": RACES}.items():
-        (tmp_path / f"dataset/{name}-schema.json").write_text(json.dumps(schema), encoding="utf-8")
+    folder = tmp_path / "dataset/money/loans"
+    (folder / "pdf+gold").mkdir(parents=True)
+    pdf = fpdf.FPDF()
+    pdf.add_page()
+    pdf.set_font("helvetica", size=11)
+    pdf.multi_cell(0, 8, PAGE)
+    pdf.output(str(folder / "pdf+gold/[kiel] loan.pdf"))
+    pdf.output(str(folder / "pdf+gold/unlabelled.pdf"))
+    (folder / "pdf+gold/[kiel] loan.gold.json").write_text(json.dumps(GOLD), encoding="utf-8")
+    (folder / "loans-schema.json").write_text(json.dumps(LOANS), encoding="utf-8")
     return tmp_path
 
 
@@ -125,34 +78,24 @@ def run(folder: Path, server: Server, *options: str) -> subprocess.CompletedProc
 @pytest.fixture
 def server(openai_server: Server) -> Server:
     openai_server.on("<claim 1>", checked)
-    for name, reply in REPLIES.items():
-        openai_server.on(name, json.dumps(reply))
+    openai_server.on("Hafenbank", json.dumps(REPLY))
     return openai_server
 
 
 def test_the_whole_of_it_runs_and_a_second_run_asks_nothing(folder: Path, server: Server) -> None:
     ran = run(folder, server)
     assert ran.returncode == 0, ran.stderr
-    loans, races, both = (line.split() for line in ran.stdout.splitlines()[-3:])
+    loans, both = (line.split() for line in ran.stdout.splitlines()[-2:])
     # schema, PDFs, valid; gold, right, wrong, missing
-    assert loans[:7] == ["loans", "1", "1", "6", "5", "0", "1"]
-    assert races[:7] == ["races", "1", "1", "9", "8", "1", "0"]
-    assert both[:7] == ["all", "2", "2", "15", "13", "1", "1"]
-    (wrong,) = json.loads((folder / "extractbench/races.scores.json").read_text("utf-8"))["differences"]  # fmt: skip
-    assert (wrong["path"], wrong["predicted"]) == ("groups[0].results[0].boat", "Seagull")
+    assert loans[:7] == ["loans", "1", "1", "6", "4", "1", "1"]
+    assert both[1:7] == loans[1:7]
     n_asked = len(server.requests)
-    assert run(folder, server).stdout.splitlines()[-3:] == ran.stdout.splitlines()[-3:]
+    assert run(folder, server).stdout.splitlines()[-2:] == ran.stdout.splitlines()[-2:]
     assert len(server.requests) == n_asked
 
 
 def test_a_forecast_asks_nothing(folder: Path, server: Server) -> None:
-    ran = run(folder, server, "--forecast", "--schemas", "loans", "--", "--price", "input=1,output=2")  # fmt: skip
+    ran = run(folder, server, "--forecast", "--", "--price", "input=1,output=2")  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert [line.split()[:2] for line in ran.stdout.splitlines()[1:3]] == [["loans", "1"], ["all", "1"]]  # fmt: skip
     assert not server.requests
-
-
-def test_a_folder_without_the_benchmark_is_refused(folder: Path, server: Server) -> None:
-    ran = run(folder, server, "--schemas", "none")
-    assert ran.returncode == 1
-    assert "no NAME-schema.json" in ran.stderr

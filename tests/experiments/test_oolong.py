@@ -38,8 +38,7 @@ def test_a_wrong_plan_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["drop", "duplicate", "reorder", "foreign_id", "off_list", "prose", "cut_off", "truncated"],
+    "kind", ["drop", "duplicate", "reorder", "foreign_id", "off_list", "cut_off"]
 )
 def test_faults_of_replies(kind: str) -> None:
     bar = asyncio.run(parts.bars.faults(kind, 0.5, 2, 200))

@@ -62,16 +62,6 @@ def test_overlap_matches_each_string_once(text: str, reference: str, expected: f
     assert experiment("planners").overlap(parse(text), parse(reference)) == pytest.approx(expected)
 
 
-def test_identical_steps_halve_the_points() -> None:
-    planners, plans = experiment("planners"), experiment("traces")
-    item = plans.Planned("Why?", "a", (parse(WHY),))
-    twice = parse(f"{WHY}\n" + WHY.replace("1. a", "2. b"))
-    once, doubled = (planners.rate(each, item, item.plans) for each in (parse(WHY), twice))
-    assert once.points == 2.0
-    assert doubled.is_distinct is False
-    assert doubled.points == pytest.approx((2 / 3 + 2 / 3) / 2)
-
-
 def data(folder: Path, questions: list[tuple[str, int]], qids: list[int]) -> list[str | Path]:
     """A file of QuALITY, traces with two plans, and the actions; as arguments."""
     rows = [

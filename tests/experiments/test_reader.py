@@ -17,7 +17,7 @@ from experiments.reader.questions import (
     shared_questions,
     text_of,
 )
-from experiments.reader.rules import is_silent, normal, outcome
+from experiments.reader.rules import outcome
 from pearl import Pearl
 from pearl.dsl.checker import compile_plan
 from pearl.llm.backends.scripted import Scripted
@@ -51,16 +51,13 @@ def test_every_plan_is_valid_in_the_library_of_its_domain(domain: str) -> None:
         assert not plan.notes, question["id"]
 
 
-@pytest.mark.parametrize("id", BY_ID)
-def test_every_rule_accepts_its_own_answer_and_refuses_others(id: str) -> None:
-    question = BY_ID[id]
-    assert outcome(question["right"], question) == "right"
-    assert outcome(f"{question['right']}.", question) == "right"
-    assert outcome(question["wrong"], question) == "wrong"
-    silent = "right" if question["kind"] == "not stated" else "not found"
-    for none in (None, "", "Nothing found.", "The text does not say.", "null"):
-        assert outcome(none, question) == silent
-    assert outcome(text_of(question["text"]), question) == "wrong"
+def test_every_rule_accepts_its_own_answer_and_refuses_others() -> None:
+    for question in QUESTIONS:
+        silent = "right" if question["kind"] == "not stated" else "not found"
+        nothing = dict.fromkeys([None, "", "Nothing found.", "The text does not say."], silent)
+        right, wrong, whole = question["right"], question["wrong"], text_of(question["text"])
+        said = {right: "right", f"{right}.": "right", wrong: "wrong", whole: "wrong", **nothing}
+        assert {each: outcome(each, question) for each in said} == said, question["id"]
 
 
 def test_questions_about_shared_data_are_asked_where_it_is(
@@ -100,50 +97,36 @@ NONE = asking("not stated", "How deep is it?", not_stated=True, **{"not": ["hale
     ("question", "answer", "found"),
     [
         (FACT, "In the TIN, on the 9th.", "right"),
-        (FACT, "tins of the ninth", "right"),
         (FACT, "in the satin, on the ninth", "wrong"),  # a wording begins a word
         (FACT, "in the tin, on the 19th", "wrong"),
         (FACT, "in the tin, at 9.5", "wrong"),
         (FACT, "on the stage, in the tin, on the ninth", "wrong"),
-        (FACT, "It is not stated.", "not found"),
         (FACT, "It isn't mentioned in the text", "not found"),
         (LIST, "- Fish\n- Soft-cheese", "right"),
-        (LIST, "fish and soft cheese", "right"),
         (LIST, "fish", "wrong"),
         (LIST, "fish, soft cheese, hard cheese", "wrong"),
-        (HEIGHT, "4.12 metres", "right"),
         (HEIGHT, "It is 4.12m tall", "right"),
         (HEIGHT, "4.12 metres, 2 metres more", "right"),
         (HEIGHT, "4.12", "wrong"),  # the unit is nowhere
-        (HEIGHT, "4.12 feet", "wrong"),
         (HEIGHT, "4.12 metres or 5 metres", "wrong"),
         (HEIGHT, "412 metres", "wrong"),
         (COUNT, "twenty-two", "right"),
-        (COUNT, "22 of them", "right"),
         (COUNT, "Twenty two sheets", "right"),
         (COUNT, "22 or 23", "wrong"),
-        (COUNT, "six", "wrong"),
-        (MONEY, "£310,000", "right"),
         (MONEY, "310 000", "wrong"),
         (MONEY, "It cost 310,000 pounds in 2016.", "right"),
         (SHARE, "67 per cent", "right"),
-        (SHARE, "67%", "right"),
         (SHARE, "0.67", "wrong"),
         (SCALED, "0.5", "right"),
-        (SCALED, "0.5 million", "right"),
         (SCALED, "500,000 kronor", "right"),
         (SCALED, "1.4 million", "wrong"),
         (YES, "Yes, but only outdoors.", "right"),
-        (YES, "True", "right"),
-        (YES, "The answer is yes.", "right"),
         (YES, "It is so.", "right"),
         (YES, "No", "wrong"),
         (YES, "not stated", "not found"),
         (NO, "It has never locked.", "right"),
-        (NO, "no", "right"),
         (NO, "He said it locked.", "wrong"),
         (NONE, "The notes do not say.", "right"),
-        (NONE, "There is no information about its depth.", "right"),
         (NONE, "It's not explicitly mentioned", "right"),
         (NONE, "Two metres", "wrong"),
         (NONE, "It is not stated, but Hale dug it.", "wrong"),
@@ -153,14 +136,6 @@ def test_answers_that_are_accepted_and_refused(
     question: dict[str, Any], answer: str, found: str
 ) -> None:
     assert outcome(answer, question) == found
-
-
-def test_wordings_are_compared_in_one_form() -> None:
-    assert (
-        normal("  “Örebro”, £1,874.50 — twenty-one per cent! ")
-        == "orebro 1874.50 pounds 21 percent"
-    )
-    assert not is_silent("He knows nothing of it")
 
 
 PLAN = '1. ans = FIND_PLACE(CTX, "the letter") : Find where the letter is'

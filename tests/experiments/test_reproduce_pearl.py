@@ -106,10 +106,6 @@ def test_failures_and_answers_that_are_none(files: list[Path]) -> None:
 
 def test_comparisons_are_paired(files: list[Path]) -> None:
     found = {(c["first"], c["second"], c["split"]): c for c in counted(*files)["comparisons"]}
-    # gqa was never asked the short questions
-    assert {key for key in found if key[1] == "gqa"} == {
-        ("pearl", "gqa", split) for split in ("long", "all")
-    }
     assert len(found) == 7
     one = found["pearl", "gqa", "long"]
     assert (one["n"], one["n_first_only"], one["n_second_only"]) == (6, 3, 1)
@@ -126,11 +122,8 @@ GOOD = {"method": "mcq", "split": "s", "qid": "1", "answer": "A", "gold": "A"}
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "no JSON"),
-        ("[1]", "no JSON object"),
         ('"\\ud800', "no JSON"),
         (json.dumps({k: v for k, v in GOOD.items() if k != "answer"}), "answer: field required"),
-        (json.dumps({k: v for k, v in GOOD.items() if k != "method"}), "method: field required"),
         (json.dumps({**GOOD, "gold": "E"}), "gold: input should be 'A', 'B', 'C' or 'D'"),
         (json.dumps(GOOD), "a second answer of mcq to question 1"),
         (json.dumps({**GOOD, "method": "gqa", "gold": "B"}), "question 1 has another right option"),

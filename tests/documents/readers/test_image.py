@@ -20,9 +20,12 @@ LINES = ["The patient was given warfarin.", "On 12 March the dose was halved,", 
 TEXT = "\n".join(LINES)
 
 
-def picture(lines: Sequence[str] = LINES, size: int = 40) -> Image.Image:
-    """Lines of text on a page of A4 at 150 dots per inch."""
-    page = Image.new("L", (1240, 1754), 255)
+A4 = 1754  # dots of its height, at 150 per inch
+
+
+def picture(lines: Sequence[str] = LINES, size: int = 40, height: int = 400) -> Image.Image:
+    """Lines of text on a strip as wide as A4."""
+    page = Image.new("L", (1240, height), 255)
     draw = ImageDraw.Draw(page)
     for i, line in enumerate(lines):
         draw.text((100, 100 + 1.5 * size * i), line, 0, ImageFont.load_default(size))
@@ -37,7 +40,7 @@ def make_scan(*pages: Sequence[str] | str | None) -> bytes:
         if isinstance(page, str):
             canvas.drawString(72, 700, page)
         elif page is not None:
-            canvas.drawImage(ImageReader(picture(page)), 0, 0, 595, 842)
+            canvas.drawImage(ImageReader(picture(page, height=A4)), 0, 0, 595, 842)
         canvas.showPage()
     canvas.save()
     return file.getvalue()
@@ -49,7 +52,7 @@ def save(path: Path, *pages: Sequence[str] | str | None) -> Path:
 
 
 @needs_tesseract
-@pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".bmp", ".tif"])
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp"])
 def test_a_picture_is_read(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a{suffix}"
     picture().save(path)
@@ -99,7 +102,7 @@ def test_pages_without_text_are_read(tmp_path: Path) -> None:
 @needs_tesseract
 def test_pages_that_are_hardly_legible_are_named(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
-    picture(LINES * 6, 26).filter(ImageFilter.GaussianBlur(3.2)).save(path)
+    picture(LINES * 6, 26, A4).filter(ImageFilter.GaussianBlur(3.2)).save(path)
     document = load(path)
     assert document.ocr[0][2] < 0.5
     assert document.notes == ("page 1: hardly legible to OCR (confidence below 0.5)",)

@@ -8,6 +8,7 @@ import re
 import zipfile
 from datetime import date, datetime
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -125,7 +126,7 @@ def test_a_damaged_word_file_is_refused(document: Document) -> None:
     whole = save(document)
     chance = random.Random(7)
     messages = []
-    for _ in range(150):
+    for _ in range(60):
         data = bytearray(whole)
         if chance.random() < 0.3:
             del data[chance.randrange(len(data)) :]
@@ -135,7 +136,7 @@ def test_a_damaged_word_file_is_refused(document: Document) -> None:
             read_as("word", bytes(data), "a.docx")
         except DataError as error:
             messages.append(str(error))
-    assert len(messages) > 100
+    assert len(messages) > 40
     assert all(message.startswith("a.docx: ") for message in messages)
 
 
@@ -370,8 +371,7 @@ OFFICE = {
 }
 
 
-@pytest.mark.parametrize("kind", OFFICE)
-@pytest.mark.parametrize("inner", OFFICE)
+@pytest.mark.parametrize(("kind", "inner"), [*pairwise([*OFFICE, "docx"])])
 @pytest.mark.parametrize("suffix", ["", ".bin"])
 def test_a_file_is_what_its_directory_says(kind: str, inner: str, suffix: str) -> None:
     data, text = OFFICE[kind]
@@ -392,18 +392,17 @@ def test_a_truncated_file_is_not_the_file_within_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("streams", "why"),
+    ("name", "streams", "why"),
     [
-        (("EncryptedPackage", "EncryptionInfo"), "the file is encrypted"),
-        (("WordDocument",), r"the format of Office before 2007\n.*save it as \.docx"),
-        (("Workbook",), r"the format of Office before 2007\n.*save it as \.xlsx"),
-        (("PowerPoint Document",), r"the format of Office before 2007\n.*save it as \.pptx"),
-        (("Other",), "damaged or not what"),
+        ("a.docx", ["EncryptedPackage", "EncryptionInfo"], "the file is encrypted"),
+        ("a.xlsx", ["WordDocument"], r"the format of Office before 2007\n.*save it as \.docx"),
+        ("a.pptx", ["Workbook"], r"the format of Office before 2007\n.*save it as \.xlsx"),
+        ("a.pptx", ["PowerPoint Document"], r"the format of Office before 2007\n.*save it as \.pptx"),
+        ("a.docx", ["Other"], "damaged or not what"),
     ],
-)
-@pytest.mark.parametrize("name", ["a.docx", "a.xlsx", "a.pptx"])
+)  # fmt: skip
 def test_compound_files_are_refused_with_their_kind(
-    streams: tuple[str, ...], why: str, name: str
+    name: str, streams: list[str], why: str
 ) -> None:
     data = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600) + "\0".join(streams).encode("utf-16-le")
     with pytest.raises(DataError, match=why) as caught:

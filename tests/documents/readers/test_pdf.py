@@ -115,10 +115,10 @@ def test_a_page_that_cannot_be_read_is_named_and_the_others_are_read() -> None:
     assert document.text.startswith("The ferry stopped")
 
 
-def test_thousands_of_pages_are_read() -> None:
-    document = from_bytes(make_pdf([[f"Page {i}"] for i in range(1, 5_001)]), "a.pdf")
+def test_more_than_a_thousand_pages_are_read() -> None:
+    document = from_bytes(make_pdf([[f"Page {i}"] for i in range(1, 1_501)]), "a.pdf")
     assert document.notes == ()
-    assert document.page_at(document.text.index("Page 4711")) == 4711
+    assert document.page_at(document.text.index("Page 1471")) == 1471
 
 
 Piece = tuple[str, float, float]
