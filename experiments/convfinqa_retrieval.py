@@ -6,7 +6,7 @@ by absolute value (cleaning has turned signs), so slightly generous. A query is
 
 - `turn`: the question of the turn alone,
 - `joined`: the earlier questions of the dialogue and it,
-- `history`: the same, the first question and the last in full and those between by `Searcher.search(history=...)`,
+- `history`: the same, a line each,
 - `ticker and year`: `history`, and the company's ticker and the fiscal year of the page in the query and in front of
   each passage. They are known of the page asked about, not read from the question: an upper bound for who has
   such metadata,

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
     from pearl.pipeline import Pearl
     from pearl.plugins.version import __version__ as __version__
-    from pearl.runs.conversation import Conversation
     from pearl.runs.executors import Task
     from pearl.runs.session import Session, run
     from pearl.runs.tasks import over_files
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "CheckedPlan",
-    "Conversation",
     "Document",
     "Extraction",
     "Pearl",
@@ -52,7 +50,6 @@ __all__ = [
 _HOME = {
     "Answer": "pearl.interpreter.answer",
     "CheckedPlan": "pearl.dsl.checker",
-    "Conversation": "pearl.runs.conversation",
     "Document": "pearl.documents.document",
     "Extraction": "pearl.runs.typed_api",
     "Pearl": "pearl.pipeline",

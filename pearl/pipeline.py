@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import date
 from functools import partial
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 from pearl.actions.library import load_library
 from pearl.arguments import AnyModel, SettingArguments, check_arguments
 from pearl.data.domains import load_domain
-from pearl.data.samples import Turn
 from pearl.data.schemas import Schema, load_schema
 from pearl.documents.document import Document, DocumentKind, Source, load
 from pearl.documents.readers import reading
@@ -25,7 +23,7 @@ from pearl.dsl.binding import bind, parameter_value, with_names
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.fields import Field
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import ExecutionError, PlanError, PlanningError, UsageError, suggest
+from pearl.errors import PlanError, PlanningError, UsageError, suggest
 from pearl.errors.callers import WARNING, for_caller, log
 from pearl.errors.privacy import keep_private
 from pearl.interpreter.answer import Answer
@@ -50,12 +48,11 @@ from pearl.llm.reply_limits import READING_TOKENS
 from pearl.planner.planner import Planner, PlannerSettings
 from pearl.planner.prompt import Rejected
 from pearl.planner.prompt_selection import PlannerMaterial, extraction_plan
-from pearl.planner.question_rewriting import MAX_NAME, Understood
 from pearl.planner.writer import one_line
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.search import Searcher
 from pearl.settings import SETTINGS, Settings, values_for
-from pearl.trace import PlanFailed, QuestionUnderstood, Trace
+from pearl.trace import PlanFailed, Trace
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -65,10 +62,6 @@ SourceGiven = Document | str | Path | tuple[Document | str | Path, str]
 """A document, or the path or pattern of a file or a folder; with what it is, for the planner."""
 FieldsGiven = str | Path | Mapping[str, Any] | Sequence[Field]
 """A schema that is no class: its values are dictionaries."""
-
-_NAME = Field(
-    "name", is_optional=True, description="who or what it names, in its own words, as short as can be",
-)  # fmt: skip
 
 CLIENT_SETTINGS = {field.name for field in fields(ClientSettings)} - {"model"}
 _OF_CLIENT = {"model", *CLIENT_SETTINGS} - {"embeddings"}
@@ -233,7 +226,6 @@ class Pearl:
         self,
         question: str,
         *,
-        history: Sequence[Turn] = (),
         kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
         parameters: Mapping[str, str] | None = None,
@@ -244,7 +236,6 @@ class Pearl:
 
         Args:
             question: Not blank.
-            history: Earlier turns of the conversation, oldest first.
             kind: Kind of the document: a corpus can be searched, a table can be queried.
             rejected: Valid plans that gave no usable answer, and why.
             parameters: Texts of the question that the plan takes as parameters, by their names.
@@ -256,46 +247,14 @@ class Pearl:
             PlanningError: The repair loop ended without a valid plan.
             ModelError: The model gave no usable reply.
         """
+        question = one_line(question)
         values = {name: parameter_value(name, v) for name, v in (parameters or {}).items()}
-        question = with_names(one_line(question), values) if values else question
+        question = with_names(question, values) if values else question
         read = await self._with_sources(None, sources) if sources else Document("", kind=kind)
-        understood = await self.understand(question, history=history, trace=trace)
-        plan = await self.planner.write(
-            understood.planned, self.calls(trace, "planner"), kind=read.kind, rejected=rejected,
+        return await self.planner.write(
+            question, self.calls(trace, "planner"), kind=read.kind, rejected=rejected,
             parameters=values, sources=read.sources, trace=trace,
         )  # fmt: skip
-        return understood.filled(plan)
-
-    async def understand(
-        self, question: str, *, history: Sequence[Turn] = (), trace: Trace | None = None
-    ) -> Understood:
-        """Rewrite a question to be clear on its own.
-
-        Raises:
-            UsageError: The question is blank.
-            ModelError: The model gave no usable reply.
-        """
-        planner = self.calls(trace, "planner")
-        understood = await self.planner.understand(question, planner, history, trace)
-        if not understood.unnamed:
-            return understood
-        # The planner must not see answers, so what they name is read as from any document.
-        told, names = Trace(), {}
-        for placeholder in understood.unnamed:
-            turn = history[int(placeholder.rpartition("_")[2]) - 1]
-            plan = self.plan_extraction([_NAME], question=f"What answers: {turn.question}")
-            limits = replace(self.limits, check="off")
-            answer = Document(turn.answer, "an earlier answer")
-            with suppress(ExecutionError):
-                read = await self._run(plan, answer, limits, "plan", None, told)
-                names[placeholder] = str(read.fields[_NAME.name].value or "")[:MAX_NAME]
-        understood = understood.naming(names)
-        if trace is not None:
-            trace.append(QuestionUnderstood(
-                asked=understood.asked, question=understood.question, notes=understood.notes,
-                usage=told.usage, n_calls=told.n_calls,
-            ))  # fmt: skip
-        return understood
 
     def compile(self, text: str, *, question: str | None = None) -> CheckedPlan:
         """Parse and check the text of a plan; line breaks around it are ignored.
@@ -381,19 +340,19 @@ class Pearl:
     @overload
     async def ask(
         self, question: str, document: Document | None = None, *, answer: None = None,
-        sources: Mapping[str, SourceGiven] | None = None, history: Sequence[Turn] = (),
+        sources: Mapping[str, SourceGiven] | None = None,
         token_budget: int | None = None, trace: Trace | None = None,
     ) -> Answer: ...  # fmt: skip
     @overload
     async def ask(
         self, question: str, document: Document | None = None, *, answer: type[T],
-        sources: Mapping[str, SourceGiven] | None = None, history: Sequence[Turn] = (),
+        sources: Mapping[str, SourceGiven] | None = None,
         token_budget: int | None = None, trace: Trace | None = None,
     ) -> Answer[T]: ...  # fmt: skip
     @overload
     async def ask(
         self, question: str, document: Document | None = None, *, answer: FieldsGiven,
-        sources: Mapping[str, SourceGiven] | None = None, history: Sequence[Turn] = (),
+        sources: Mapping[str, SourceGiven] | None = None,
         token_budget: int | None = None, trace: Trace | None = None,
     ) -> Answer[dict[str, PartValue]]: ...  # fmt: skip
     async def ask(
@@ -403,7 +362,6 @@ class Pearl:
         *,
         answer: Any = None,
         sources: Mapping[str, SourceGiven] | None = None,
-        history: Sequence[Turn] = (),
         token_budget: int | None = None,
         trace: Trace | None = None,
     ) -> Answer[Any]:
@@ -414,7 +372,6 @@ class Pearl:
             document: The document or corpus.
             answer: A schema, as of `pearl.extract`: the answer is an instance of it, and no plan is written.
             sources: Named documents, corpora and tables; the plan reads those that the question needs.
-            history: Earlier turns of the conversation, oldest first.
             token_budget: As in `execute`; it does not include the planner.
             trace: Records all events.
 
@@ -426,10 +383,12 @@ class Pearl:
         """
         trace = Trace() if trace is None else trace
         document = await self._with_sources(document, sources)
-        understood = await self.understand(question, history=history, trace=trace)
-        return await self.ask_understood(
-            understood, document, answer=answer, token_budget=token_budget, trace=trace
-        )
+        question = one_line(question)
+        schema = None if answer is None else load_schema(answer)
+        check_document(document)  # before a call is paid for
+        if schema is not None:
+            return await self._extract(schema, document, question, token_budget, trace)
+        return await self._ask(question, document, token_budget, trace)
 
     async def _with_sources(
         self, document: Document | None, sources: Mapping[str, SourceGiven] | None
@@ -446,26 +405,10 @@ class Pearl:
 
         return await asyncio.to_thread(opened)
 
-    async def ask_understood(
-        self, understood: Understood, document: Document, *, answer: Any = None, token_budget: int | None = None,
-        trace: Trace,
-    ) -> Answer[Any]:  # fmt: skip
-        """As `ask`, for a question that is clear on its own."""
-        schema = None if answer is None else load_schema(answer)
-        check_document(document)  # before a call is paid for
-        result: Answer[Any]
-        if schema is not None:
-            result = await self._extract(schema, document, understood.question, token_budget, trace)
-        else:
-            result = await self._ask(understood, document, token_budget, trace)
-        if not understood.says_more:
-            return result
-        return replace(result, question=understood.asked, understood=understood)
-
     async def _ask(
-        self, understood: Understood, document: Document, token_budget: int | None, trace: Trace
+        self, question: str, document: Document, token_budget: int | None, trace: Trace
     ) -> Answer:
-        planner, alone = self.clients["planner"], understood.question
+        planner = self.clients["planner"]
         if self.fallback == "direct" and planner.is_small:
             if document.sources:
                 raise UsageError(
@@ -473,7 +416,7 @@ class Pearl:
                     help="--planner-model names another model, --fallback none lets it",
                 )
             trace.append(PlanFailed(n_attempts=0, fallback="direct"))
-            answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
+            answer = await self.answer(question, document, token_budget=token_budget, trace=trace)
             note = (
                 f"{planner.name} is too small to write plans: --planner-model names another, "
                 "--fallback none lets it"
@@ -481,17 +424,15 @@ class Pearl:
             return replace(answer, document_notes=(note, *answer.document_notes))
         try:
             plan = await self.planner.write_shared(
-                understood.planned, self.calls(trace, "planner"), trace, kind=document.kind,
+                question, self.calls(trace, "planner"), trace, kind=document.kind,
                 sources=document.sources,
             )  # fmt: skip
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None or document.sources:
                 raise
-            return await self.answer(alone, document, token_budget=token_budget, trace=trace)
-        return await self.execute(
-            understood.filled(plan), document, token_budget=token_budget, trace=trace
-        )
+            return await self.answer(question, document, token_budget=token_budget, trace=trace)
+        return await self.execute(plan, document, token_budget=token_budget, trace=trace)
 
     @overload
     async def extract(

@@ -18,7 +18,6 @@ from pearl.llm import (
     Constrains,
     PlanTask,
     Request,
-    StandaloneTask,
 )
 from pearl.llm.backends.scripted import Scripted
 
@@ -80,8 +79,6 @@ def least(request: Request) -> str:
             )
         case ChooseTask():
             return "A"
-        case StandaloneTask():
-            return task.question
         case PlanTask() if form is None or set(form.schema["properties"]) != {"new_actions"}:
             return write_plan(task.question, task.library)
         case ActionTask() if form is None:

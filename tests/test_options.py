@@ -49,7 +49,6 @@ New actions:
 ROWS = ["--data", "rows.jsonl"]
 USED = {
     "ask": ["ask", "Why was it sold last year?", "story.txt"],
-    "chat": ["chat", "story.txt"],
     "eval": ["eval", *ROWS, "--limit", "1", "--methods", "pearl"],
     "execute": ["execute", "--tasks", "tasks.jsonl"],
     "extract": ["extract", ", ".join(f"f{i}: [str]" for i in range(10)), "story.txt"],
@@ -126,7 +125,6 @@ OF_READERS = {field.name for field in fields(ReaderOptions)}
 
 
 OF_ANSWERS = {
-    "chat": {"strict_items"},
     "eval": {"strict_items"},
     "execute": {"strict_items"},
     "refine fewshot": {"strict_items"},

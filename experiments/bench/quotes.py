@@ -82,8 +82,8 @@ def words(rng: random.Random, source: Source) -> Case | None:
 
 def inline(rng: random.Random, source: Source) -> Case | None:
     quote = rng.choice(source.sentences)
-    begin, end = rng.choice(["“”", "‘’", "«»", "‹›", "「」", "''", '""', "„“", "»«"])
-    if re.search(r"""["“”„«»‹›「」]|(?<!\w)['‘’]|['‘’](?!\w)""", quote):
+    begin, end = rng.choice(["“”", "«»", "「」", '""', "„“"])
+    if re.search(r"""["“”„«»‹›「」]""", quote):
         return None  # the marks of a quotation are others than those within it
     return Case(source.text, f"He says {begin}{quote}{end} there.")
 

@@ -148,9 +148,8 @@ async def _ranked(
     index: Index, topic: Topic, searcher: Searcher, depth: int, notes: Counter[str]
 ) -> list[str]:
     """The documents of the best passages, each once, at its best passage."""
-    found = await searcher.search(
-        index, topic.text, depth, filters=topic.filters, history=topic.history
-    )
+    query = "\n".join([*topic.history, topic.text])
+    found = await searcher.search(index, query, depth, filters=topic.filters)
     notes.update(dict.fromkeys(found.notes, 1))
     return list(dict.fromkeys(hit.passage.document for hit in found.hits))
 

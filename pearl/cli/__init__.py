@@ -26,7 +26,7 @@ from pearl.plugins.version import __version__
 COMMANDS = "pearl.cli.commands"
 
 GROUPS = {
-    "Ask": ("ask", "chat", "search", "mcp", "demo"),
+    "Ask": ("ask", "search", "mcp", "demo"),
     "Many documents": ("extract", "execute", "plan", "review", "index", "view", "runs"),
     "Build your own": (
         "init",

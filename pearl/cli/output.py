@@ -49,9 +49,6 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         head("Answer")
     for name, value in answer.parameters.items():
         console.print(Text(f"{name} = {value}", style="dim"))
-    understood = answer.understood
-    if understood is not None and understood.question != understood.asked:
-        console.print(Text(f"Understood as: {understood.question}", style="dim"))
     text = normalise(answer.text)
     marks = {int(number) for number in MARK.findall(answer.markdown)}
     quoted = {
@@ -94,8 +91,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
             how = "row by row"
         read = f"Read: {100 * answer.coverage:.3g} % of the document, {how}"
         console.print(Text(read, style="yellow"))
-    notes = [note for note in answer.notes if note not in answer.why]  # which is shown above
-    for note in (*(() if understood is None else understood.notes), *notes):
+    for note in (note for note in answer.notes if note not in answer.why):  # which is shown above
         console.print(Text(f"Note: {note}", style="yellow"))
     for quote in answer.unverified:
         style = "bold red" if quote.reason in {"missing", "apart"} else "yellow"
@@ -156,15 +152,6 @@ def print_steps(steps: Sequence[StepResult], file: IO[str]) -> None:
         )
         console.print(Text(step.preview))
         console.print()
-
-
-def print_evidence(answer: Answer, file: IO[str]) -> None:
-    """Print every passage and row behind an answer, with its place and the steps that use it."""
-    console = new_console(file=file)
-    for each in _numbered(answer):
-        each.print(console)
-    if not answer.evidence and not answer.row_evidence:
-        console.print("Evidence: none")
 
 
 @dataclass(frozen=True, slots=True)

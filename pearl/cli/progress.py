@@ -206,7 +206,6 @@ SLOW_S = 20.0  # Seconds without progress of a call before its silence is report
 MAX_WORDS = 500  # Maximum characters of a call, a reason or a diagnostic
 
 PARTS = {
-    "question": "reading the question",
     "plan": "writing the plan",
     "choose": "choosing an option",
     "mine": "drafting actions",
@@ -332,8 +331,6 @@ class PlanSection:
             case "model_called" | "call_failed" if row := self.steps.get(event.step):
                 is_kept = event.event == "model_called" and event.is_remembered
                 row.add(event.usage, is_kept=is_kept)
-            case "question_understood":
-                self._end("question", event.usage)
             case "plan_attempted":
                 row = self._part("plan")
                 row.add(event.usage)

@@ -10,7 +10,6 @@ import click
 
 from pearl.cli.run_commands import report_reasons
 from pearl.cli.terminal import new_console, new_table
-from pearl.errors.escaping import counted
 from pearl.evals import report, stats
 from pearl.evals.log import EvalLog
 from pearl.evals.report import KINDS, Cluster, MethodComparison, Score, outcomes, plan_figures
@@ -60,11 +59,6 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
         subset = None if score.subset == "all" else score.subset
         if report.is_below(score, report.chance(log.of(score.method, subset))):
             click.echo(f"{score.method} is below chance on {score.subset}: look at its records")
-    for score in scores:
-        if score.subset == "all" and (n_kept := score.n_kept_wording):
-            click.echo(
-                f"{score.method}: {counted(n_kept, 'question')} could not be made clear alone, and kept the wording"
-            )
     seeded = [score for score in scores if score.subset == "all" and len(score.by_seed) > 1]
     for score in seeded:
         shares = ", ".join(f"{100 * share:.1f}" for share in score.by_seed)

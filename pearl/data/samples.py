@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,6 @@ from typing import Any
 from pearl.data.storage import StoredFile
 from pearl.documents.document import Document, file_source, load
 from pearl.errors import DataError
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One turn of a conversation."""
-
-    question: str
-    answer: str = ""
 
 
 def letter(index: int) -> str:
@@ -39,7 +31,6 @@ class Sample:
     reference: str | None = None
     subsets: frozenset[str] = frozenset()
     gold_passages: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
-    history: tuple[Turn, ...] = field(default=(), repr=False, kw_only=True)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     @property
@@ -92,7 +83,6 @@ class Sample:
             "reference": self.reference,
             "subsets": sorted(self.subsets),
             "gold_passages": list(self.gold_passages),
-            "history": [asdict(turn) for turn in self.history],
         }
         return row | {name: value for name, value in others.items() if value}
 

@@ -99,9 +99,9 @@ def bound(checked: CheckedPlan, given: Mapping[str, str]) -> CheckedPlan:
 
     def item(each: Item) -> Item:
         if isinstance(each, Reference) and each.name in given:
-            return String(given[each.name], each.span, has_answer=True, written=each.name)
+            return String(given[each.name], each.span, has_parameter=True, written=each.name)
         if isinstance(each, String) and each.value == asked != run.question:
-            return String(run.question, each.span, has_answer=True, written=quote(asked))
+            return String(run.question, each.span, has_parameter=True, written=quote(asked))
         return each
 
     steps = tuple(step.with_items(item) for step in checked.plan.steps)

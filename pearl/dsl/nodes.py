@@ -34,8 +34,8 @@ class String:
 
     value: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
-    has_answer: bool = field(default=False, compare=False, repr=False)
-    """Whether it has text of an earlier answer in a conversation, or the value of a parameter."""
+    has_parameter: bool = field(default=False, compare=False, repr=False)
+    """Whether it has the value of a parameter."""
     written: str = field(default="", compare=False, repr=False)
     """How the plan writes a text that has the value of a parameter."""
 
@@ -68,7 +68,7 @@ def items_of(argument: Argument) -> tuple[Item, ...]:
 def is_data(argument: Argument) -> bool:
     """Whether an argument may have text of a document."""
     return any(
-        isinstance(item, Reference) or (isinstance(item, String) and item.has_answer)
+        isinstance(item, Reference) or (isinstance(item, String) and item.has_parameter)
         for item in items_of(argument)
     )
 

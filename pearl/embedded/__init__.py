@@ -26,7 +26,6 @@ from pearl.llm import (
     PlanTask,
     RefineTask,
     Request,
-    StandaloneTask,
 )
 from pearl.replies.extracted import UNREAD, name_key, wanted_fields
 
@@ -133,8 +132,6 @@ class ExtractiveModel:
                 )
             case PlanTask() as task:
                 text = write_plan(task.question, task.library)
-            case StandaloneTask() as task:
-                text = task.question
             case ActionTask() as task if task.action.extracts:
                 # imported on use: few plans extract
 

@@ -84,7 +84,6 @@ class EvalRecord(Frozen, extra="ignore"):  # older logs have more fields
     error: str | None = None
     plan: str | None = None
     shape: PlanShape | None = None
-    kept_wording: bool = False
     """Its question refers to earlier turns, could not be made clear by itself, and was asked as it stands."""
     coverage: float | None = None  # Smallest share of the document in a reading call
     calls: tuple[Call, ...] = ()

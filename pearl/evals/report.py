@@ -59,7 +59,6 @@ class Score:
     n_answered: int
     n_fell_back: int
     n_failed: int
-    n_kept_wording: int
     n_unmapped: int
     n_correct: int
     accuracy: Interval
@@ -150,7 +149,6 @@ def score_of(
         n_answered=statuses["answered"],
         n_fell_back=statuses["fell_back"],
         n_failed=statuses["failed"],
-        n_kept_wording=sum(record.kept_wording for record in records),
         n_unmapped=sum(record.is_unmapped for record in records),
         n_correct=sum(record.is_correct for record in records),
         accuracy=stats.accuracy(

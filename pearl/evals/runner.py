@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -28,7 +28,7 @@ from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, asked_again
 from pearl.runs.executors import RecordUnit, Resources, local
-from pearl.trace import OptionChosen, PlanAttempted, QuestionUnderstood, Trace
+from pearl.trace import OptionChosen, PlanAttempted, Trace
 
 
 def right_option(options: Sequence[str], reference: str) -> int | None:
@@ -155,7 +155,6 @@ def _deciding(samples: Iterable[Sample]) -> Iterator[str]:
             sorted(sample.subsets), read,
         ]  # fmt: skip
         parts += [sample.gold_passages] if sample.gold_passages else []
-        parts += [[asdict(turn) for turn in sample.history]] if sample.history else []
         yield json.dumps(parts)
 
 
@@ -222,8 +221,7 @@ class EvalUnit(RecordUnit):
             self.method, self.seed, evaluation.temperature, evaluation.effort.token_budget,
             evaluation.effort.part_tokens,
         )  # fmt: skip
-        told = [(turn.question, turn.answer) for turn in sample.history]
-        return (json.dumps((*asked, told) if told else asked),)
+        return (json.dumps(asked),)
 
     @property
     def shard_key(self) -> str:
@@ -264,7 +262,6 @@ class EvalUnit(RecordUnit):
             "coverage": update.get(
                 "coverage", next((share for share in shown if share is not None), None)
             ),
-            "kept_wording": any(isinstance(e, QuestionUnderstood) and e.notes for e in trace),
             "calls": calls_of(trace),
         }
         record = blank(self.sample, self.method, self.seed, self.sample.document_name)

@@ -50,7 +50,6 @@ from pearl.interpreter.row import (
     QuoteData,
     ResultRow,
     StepData,
-    UnderstoodData,
     UsageData,
     check_version,
     fields_data,
@@ -58,7 +57,6 @@ from pearl.interpreter.row import (
 )
 from pearl.interpreter.row_evidence import Cell, RowEvidence, ranks_at, row_evidence
 from pearl.llm import Usage
-from pearl.planner.question_rewriting import Understood
 from pearl.trace import AnswerStatus, Trace
 
 if TYPE_CHECKING:
@@ -93,7 +91,6 @@ class Answer(ShownInNotebooks, Generic[T]):
         outputs: The steps of the parts: those whose output no step uses but the last one, which composes
             the answer.
         method: `plan`, or `direct` if the question itself was asked in one step: no plan was valid, or the model is too small.
-        understood: How the question was understood; None if it was planned unchanged.
         record: The fields that the steps of the plan extract; None for other plans.
         provenance: The steps and the text of documents that the answer derives from, as JSON data.
         schema: The schema of a typed answer.
@@ -116,7 +113,6 @@ class Answer(ShownInNotebooks, Generic[T]):
     parts: tuple[AnswerPart, ...] = ()
     composed: tuple[Piece, ...] = field(default=(), repr=False)
     row_evidence: tuple[RowEvidence, ...] = field(default=(), repr=False)
-    understood: Understood | None = None
     document_notes: tuple[str, ...] = ()
     record: Record | None = None
     provenance: Provenance = field(default_factory=dict, repr=False)
@@ -320,14 +316,10 @@ class Answer(ShownInNotebooks, Generic[T]):
     @classmethod
     def _of(cls, row: ResultRow, schema: Schema | None) -> Answer[Any]:
         method: Any = row.method
-        asked, understood = row.question or "", None
-        if row.understood is not None:
-            planned, notes = row.understood.question, tuple(row.understood.notes)
-            understood = Understood(asked, planned, notes)
         if row.status not in STATUSES:
             raise ValueError(f"'{row.status}' is no status of an answer")
         answer: Answer[Any] = cls(
-            question=asked, text=row.answer, plan=row.plan, document=row.document,
+            question=row.question or "", text=row.answer, plan=row.plan, document=row.document,
             model=row.model, outputs=tuple(part.output for part in row.parts), method=method,
             steps=tuple(step.restored() for step in row.steps),
             evidence=tuple(each.restored() for each in row.passages),
@@ -335,7 +327,7 @@ class Answer(ShownInNotebooks, Generic[T]):
             unverified=tuple(each.restored() for each in row.unverified_quotes),
             usage=row.usage.restored(), duration_s=row.duration_s, trace=Trace(),
             parts=tuple(part.restored() for part in row.parts),
-            understood=understood, provenance=row.provenance.to_dict(), parameters=row.parameters, schema=schema,
+            provenance=row.provenance.to_dict(), parameters=row.parameters, schema=schema,
             record=None if row.record is None else Record(restored_fields(row.record)),
         )  # fmt: skip
         # What is computed from the values of steps, which a row has only as they are shown.
@@ -358,13 +350,9 @@ class Answer(ShownInNotebooks, Generic[T]):
     @property
     def row(self) -> ResultRow:
         """The answer as a row of results."""
-        understood = None
-        if self.understood is not None:
-            asked = self.understood
-            understood = UnderstoodData(question=asked.question, notes=[*asked.notes])
         return ResultRow(
             status=self.status, question=self.question, parameters=dict(self.parameters),
-            understood=understood, document=self.document, answer=self.text, markdown=self.markdown,
+            document=self.document, answer=self.text, markdown=self.markdown,
             parts=[*map(PartData.of_part, self.parts)],
             record=None if self.record is None else fields_data(self.record.fields),
             why=self.why, **self.typed, method=self.method, model=self.model, plan=self.plan,

@@ -515,13 +515,6 @@ class QuoteData(_Data):
         return Unverified(self.step, self.text, reason)
 
 
-class UnderstoodData(_Data):
-    """The question that was planned, where it is not as it was asked: with absolute periods, clear without the turns before it."""
-
-    question: str = ""
-    notes: Annotated[list[str], says("What each period was read as, by which date, and what is open.")] = []  # fmt: skip
-
-
 class ErrorData(_Data):
     """Why a task failed."""
 
@@ -589,7 +582,6 @@ class ResultRow(TaskRow):
             "the model refused a step."
         ),
     ] = ""
-    understood: Annotated[UnderstoodData | None, IF_KNOWN] = None
     document: Annotated[str, says("Name of the document that was read.")] = ""
     answer: str = ""
     markdown: Annotated[str, says("The answer as Markdown; [^3] stands behind what the third entry of evidence bears out.")] = ""  # fmt: skip

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
-from pearl.data.samples import Turn
 from pearl.documents.digest import digest
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType
@@ -40,14 +39,6 @@ class PlanTask:
     round: int = 0
     n_rejected: int = 0  # valid plans that did not reach the gold answer
     has_sources: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class StandaloneTask:
-    """Rewrite a question of a conversation so that it is clear without the turns before it."""
-
-    question: str
-    history: tuple[Turn, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +123,7 @@ class RefineTask:
 
 
 Task = (
-    PlanTask | StandaloneTask | ActionTask | ItemsTask | LookupTask | ChooseTask
+    PlanTask | ActionTask | ItemsTask | LookupTask | ChooseTask
     | CheckTask | MineTask | RefineTask
 )  # fmt: skip
 

@@ -15,7 +15,6 @@ from pearl.llm import (
     MineTask,
     PlanTask,
     RefineTask,
-    StandaloneTask,
     Task,
 )
 from pearl.replies.items import MAX_ITEM_TOKENS, NOT_STATED, label_line
@@ -51,7 +50,7 @@ def reply_limit(
             shown = FRAME_TOKENS + VERDICT_TOKENS * len(task.claims)
         case ItemsTask():
             shown = FRAME_TOKENS + items_limit(task, Counter(), max_item_tokens)
-        case ActionTask() | LookupTask() | ChooseTask() | StandaloneTask():
+        case ActionTask() | LookupTask() | ChooseTask():
             return reading_limit(window, max_output_tokens)
         case _:
             assert_never(task)

@@ -1,4 +1,4 @@
-"""A question → a standalone question → a checked plan."""
+"""A question → a checked plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 
-from pearl.data.samples import Turn
 from pearl.documents.document import DocumentKind, Source
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan
 from pearl.errors import UsageError
@@ -19,8 +18,7 @@ from pearl.llm.concurrency import SingleFlight
 from pearl.llm.reply_limits import reply_limit
 from pearl.planner.prompt import Rejected, asked_on, plan_messages, rejection_messages, told_sources
 from pearl.planner.prompt_selection import PlannerMaterial, Shown
-from pearl.planner.question_rewriting import Understood, understand
-from pearl.planner.writer import MAX_REPAIRS, RepairLoop, composing, one_line
+from pearl.planner.writer import MAX_REPAIRS, RepairLoop, composing
 from pearl.trace import Trace
 
 _LARGE = 65_536  # Tokens of a window that a planning prompt fits by its length in bytes
@@ -72,16 +70,6 @@ class Planner:
         self._plans: dict[Hashable, CheckedPlan] = {}
         self._writing: SingleFlight[CheckedPlan] = SingleFlight()
 
-    async def understand(
-        self, question: str, model: Model, history: Sequence[Turn] = (), trace: Trace | None = None
-    ) -> Understood:
-        """Make a question standalone."""
-        with self.client.breaker.running():
-            return await understand(
-                one_line(question), model, history=history,
-                max_output_tokens=self.settings.max_output_tokens, trace=trace,
-            )  # fmt: skip
-
     def shown(
         self,
         question: str,
@@ -131,7 +119,7 @@ class Planner:
         sources: Sequence[Source] = (),
         trace: Trace | None = None,
     ) -> CheckedPlan:
-        """Plan a standalone question; a language model composes the answer."""
+        """Plan a question; a language model composes the answer."""
         settings = self.settings
         with self.client.breaker.running(), self._counted():
             show = partial(self.shown, question, kind=kind, rejected=rejected, sources=sources)

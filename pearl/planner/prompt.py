@@ -18,7 +18,6 @@ from pearl.errors.escaping import counted
 from pearl.llm import Message
 from pearl.llm.messages import PLAN_ASKED
 from pearl.planner.prompt_selection import Shown, is_on_rows
-from pearl.planner.question_rewriting import PLACEHOLDER
 
 _PLANNER = """\
 You write plans that answer questions about a long document. You do not see the document: in a \
@@ -94,8 +93,6 @@ collection or a table holds for those that are one:
 {names}
 Read a source only for what its description says that it is about, as few of them as the question needs, and each in steps of its own; \
 the name is given without quotes. A question of which they have nothing is one step: answer = NO_SOURCE("<the question>")."""
-
-_EARLIER = "ANSWER_1 and the like stand for answers to earlier questions: copy them into strings as they are."
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +187,6 @@ def plan_messages(
         *([_TABLE_RULES] if asks_table else []),
         PLAN_ASKED,
         f"Question: {question}",
-        *([_EARLIER] if PLACEHOLDER.search(question) else []),
         *([day] if day else []),
     ]
     return Message("system", _PLANNER), Message("user", "\n\n".join(parts))

@@ -246,10 +246,9 @@ class Searcher:
         k: int,
         *,
         filters: Iterable[Filter | str] = (),
-        history: Sequence[str] = (),
     ) -> SearchResult:
         """The `k` best passages, or fewer if fewer match."""
-        queries = _queries(query, history)
+        queries = _queries(query)
         parsed = [parse_filter(each) if isinstance(each, str) else each for each in filters]
         notes: list[str] = []
         mask: NDArray[np.bool_] | None = None
@@ -312,15 +311,10 @@ class Searcher:
         return searched, list(vectors)
 
 
-def _queries(query: str | Sequence[str], history: Sequence[str]) -> list[str]:
-    """The different queries that are not blank, in order, each with the earlier questions before it.
-
-    A query may leave out their words ("and in 2009?"). Recall at 10 on ConvFinQA: .812; less weight for those
-    between the first and the last gave .815 (experiments/convfinqa_retrieval.py).
-    """
+def _queries(query: str | Sequence[str]) -> list[str]:
+    """The different queries that are not blank, in order."""
     texts = [query] if isinstance(query, str) else query
-    different = dict.fromkeys(filter(str.strip, texts))
-    return ["\n".join(filter(str.strip, [*history, text])) for text in different]
+    return list(dict.fromkeys(filter(str.strip, texts)))
 
 
 async def _work(index: Index, do: Callable[[], Done]) -> Done:

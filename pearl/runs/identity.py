@@ -122,7 +122,6 @@ _PROMPTS = (
     "pearl.interpreter.prompt",
     "pearl.llm.messages",
     "pearl.planner.prompt",
-    "pearl.planner.question_rewriting",
     "pearl.replies.extracted",
     "pearl.replies.step_replies",
     "pearl.tables.lookup",

@@ -17,7 +17,8 @@ from pearl.errors import PlanError
 from pearl.llm import Completion
 from pearl.llm.middleware.caching import Replies
 from pearl.pipeline import Pearl
-from pearl.planner.question_rewriting import MAX_NAME
+
+MAX_NAME = 60  # Maximum characters of the value of a parameter
 
 MAX_KEPT = 500  # Maximum plans that are kept for one library; the oldest go first
 

@@ -27,7 +27,6 @@ from pearl.llm import (
     PlanTask,
     PrefixUse,
     RefineTask,
-    StandaloneTask,
     Task,
     Usage,
 )
@@ -90,15 +89,6 @@ class PlanAttempted(AskingEvent):
     n_calls: int = 1  # With some constraints a separate reply defines new actions
 
 
-class QuestionUnderstood(AskingEvent):
-    """The interpretation of a question before planning."""
-
-    event: Literal["question_understood"] = "question_understood"
-    asked: str
-    question: str  # Clear by itself
-    notes: tuple[str, ...] = ()  # Why the question is unclear, if it is
-
-
 class ConstraintRefused(AskingEvent):
     """A constraint level is not available: the server rejected it, or the reply violated it."""
 
@@ -151,7 +141,7 @@ class StepStarted(EventBase):
     action: str
 
 
-CallPurpose = Literal["question", "plan", "step", "combine", "choose", "mine", "refine"]
+CallPurpose = Literal["plan", "step", "combine", "choose", "mine", "refine"]
 """The purpose of a call."""
 
 
@@ -336,7 +326,7 @@ class RunFinished(EventBase):
 
 
 Event = Annotated[
-    PlanAttempted | QuestionUnderstood | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
+    PlanAttempted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
     | ModelAttempted | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip
@@ -514,8 +504,6 @@ def _purpose(task: Task) -> dict[str, Any]:
     match task:
         case PlanTask():
             return {"purpose": "plan", "attempt": task.round + 1}
-        case StandaloneTask():
-            return {"purpose": "question"}
         case ActionTask(parts=[*_]):
             return {"purpose": "combine", "step": task.output}
         case ActionTask() | ItemsTask() | LookupTask() | CheckTask():

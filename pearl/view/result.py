@@ -100,9 +100,8 @@ class Result:
 
     @property
     def notes(self) -> list[str]:
-        """How the question was understood and the answer computed, as far as `why` does not say so."""
-        understood = self.row.understood.notes if self.row.understood else []
-        return [*understood, *(note for note in self.row.notes if note not in self.why)]
+        """How the answer was computed, as far as `why` does not say so."""
+        return [note for note in self.row.notes if note not in self.why]
 
     @property
     def error(self) -> tuple[str, str]:

@@ -14,9 +14,9 @@ from typing import get_args
 import pytest
 
 import pearl
-from pearl import Conversation, Pearl
+from pearl import Pearl
 from pearl.actions.library import read_library
-from pearl.data.samples import Sample, Turn
+from pearl.data.samples import Sample
 from pearl.dsl.graph import build_graph
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError, PearlError, PlanError
@@ -31,7 +31,6 @@ from pearl.llm import (
     PlanTask,
     RefineTask,
     Request,
-    StandaloneTask,
     Task,
 )
 from pearl.llm.backends.scripted import Scripted
@@ -209,7 +208,7 @@ READING = (ActionTask, ItemsTask, LookupTask, ChooseTask, CheckTask)
 PLANS = (
     '1. a = LOOKUP(CTX, "which one") : Look\n2. b = FIND(CTX, ["it", a]) : Find',
     '1. a = LIST_ALL(CTX, "them") : List\n2. n = SUM(a) : Add up',
-    '1. a = FIND(CTX, "what ANSWER_1 said") : Find\n2. n = SUM(a) : Add up',
+    '1. a = FIND(CTX, "what they said") : Find\n2. n = SUM(a) : Add up',
     '1. rows = SPLIT(CTX, "record") : Rows\n2. n = WHERE(rows, "nothing", "is", "x") : Select',
 )
 
@@ -231,26 +230,17 @@ def in_turn(request: Request) -> str:
             return "no plan"
         case PlanTask(n_rejected=n):
             return PLANS[n % len(PLANS)]
-        case StandaloneTask() if len(request.messages) < 3:
-            return f"You ask about {CANARY[:-1]}?"
-        case StandaloneTask():
-            return "What did ANSWER_1 do?"
         case MineTask() | RefineTask():
             return "none"
     return f"Undecided: {CANARY} - {CANARY}\nand so on"
 
 
 async def every_way(model: Scripted, document: pearl.Document, domain: str) -> None:
-    """Ask, converse, plan, execute, extract, evaluate and curate."""
+    """Ask, plan, execute, extract, evaluate and curate."""
     asker = Pearl(model, domain=domain)
-    turns = (Turn("Who came?", f"{CANARY}, who sold it"), Turn("And then?", CANARY))
-    talk = Conversation(asker, document)
     for way in (
         lambda: asker.ask("What did they do?", document),
-        lambda: asker.ask("What did they do then?", document, history=turns),
-        lambda: talk.ask("Who was it?"),
-        lambda: talk.ask("And why?"),
-        lambda: asker.plan("What was sold?", kind=document.kind, history=turns),
+        lambda: asker.plan("What was sold?", kind=document.kind),
         lambda: asker.execute(PLANS[1], document),
         lambda: asker.ask("Who is it?", document, answer="name: str, age: int"),
     ):  # fmt: skip

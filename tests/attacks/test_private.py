@@ -147,9 +147,8 @@ def test_private_runs(trial: Trial, user: Home, key: str) -> None:
             n_failed += user.run(*arguments, "--force", key=key, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT="true",
                                  OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9") != 0  # fmt: skip
             n_runs += 1
-    user.run("chat", "a.txt", stdin=f"What does {user.canary} take?\nAnd why?\n", key=key)
     leaks = user.leaks(apart_from=OUTS)
-    trial.figure("commands", n_runs + 1)
+    trial.figure("commands", n_runs)
     trial.figure("failed commands", n_failed, at_least=5)
     trial.figure("files and messages with a form of the name", len(leaks), at_most=0)
     assert not leaks, leaks

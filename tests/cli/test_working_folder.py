@@ -41,7 +41,6 @@ WITH_CHILDREN = [
 ]
 OTHERS = [
     [f"{ASK} --page answer.html --trace trace.jsonl", "view trace.jsonl"],
-    ["chat story.txt"],
     ["check why.plan", "fmt why.plan"],
     ["completion bash"],
     ["config show"],

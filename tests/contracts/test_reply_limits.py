@@ -9,7 +9,6 @@ from typing import get_args
 import pytest
 
 from pearl.actions.library import read_library
-from pearl.data.samples import Turn
 from pearl.documents.document import Document
 from pearl.dsl.checker import MAX_STEPS
 from pearl.errors import ModelError, PlanningError
@@ -61,7 +60,6 @@ async def everything(model: Model, limit: int | None = None) -> None:
     """One request of every kind, at least."""
     pearl = Pearl(model, library=SEED, max_output_tokens=limit, prefix="off")
     await pearl.plan("Where is the boat?")
-    await pearl.understand("And where?", history=[Turn("What is a boat?", "It floats.")])
     await pearl.execute(PLAN, LONG)
     await pearl.execute(BY_ROW, LONG)
     await pearl.execute(OF_TABLE, TABLE)

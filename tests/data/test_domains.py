@@ -10,7 +10,7 @@ import pytest
 
 from pearl.data.domains import Source, read_samples
 from pearl.data.domains.medical import NOTE_TASK
-from pearl.data.samples import Sample, Turn
+from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.errors import DataError
 from tests.shared import shared
@@ -143,29 +143,6 @@ def test_renamed_column_id_is_not_the_id(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("id\nWho?\n")
     (sample,) = read(tmp_path / "q.csv", question="id")
     assert sample == Sample("2", "Who?")
-
-
-def test_the_turns_before_a_question(tmp_path: Path) -> None:
-    turns = [{"question": " Who\nsold? ", "answer": "Ada"}, "And who bought?"]
-    rows = [
-        {"question": "Why?", "history": turns, "dialogue_id": 7, "n_turns": 4, "program": "1"},
-        {"question": "Why?", "history": json.dumps(turns)},
-        {"question": "Why?", "history": "Smoked until 1990."},
-        {"question": "Why?", "history": [{"answer": "Ada"}]},
-    ]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    first, cell, text, bad = read_samples("generic", Source(str(path)))
-    assert isinstance(first, Sample)
-    assert isinstance(cell, Sample)
-    assert isinstance(text, Sample)
-    assert first.history == cell.history == (Turn("Who sold?", "Ada"), Turn("And who bought?"))
-    assert first.extra == {"dialogue_id": 7, "n_turns": 4, "program": "1"}
-    assert (text.history, text.extra) == ((), {"history": "Smoked until 1990."})
-    assert "turn 1 is neither" in str(bad)
-    again = tmp_path / "again.jsonl"
-    again.write_text(json.dumps(first.to_dict()), encoding="utf-8")
-    assert list(read_samples("generic", Source(str(again)))) == [first]
 
 
 HEADER = "description,medical_specialty,sample_name,transcription,keywords\n"

@@ -29,7 +29,6 @@ from pearl import plugins
 from pearl.actions import library
 from pearl.actions.arithmetic import evaluation, program
 from pearl.cli.settings import defaults, read_settings
-from pearl.data.samples import Turn
 from pearl.data.schemas import load_schema
 from pearl.documents import dates, document, units
 from pearl.documents.evidence.collecting import StepReply, collect
@@ -45,7 +44,6 @@ from pearl.llm.backends.openai import endpoint
 from pearl.llm.backends.openai.chat import read_completion
 from pearl.llm.embedders import EmbeddingCache
 from pearl.pipeline import Pearl
-from pearl.planner import question_rewriting
 from pearl.replies import composed, extracted, items, reasoning, step_replies
 from pearl.retrieval.index import Index
 from pearl.runs.extraction import read_answers
@@ -514,13 +512,6 @@ def composed_answers(data: bytes) -> None:
         reply(data), ["It leaked.", "n = 3"], {"n": (1, "3")}, "How many?"
     )
     assert bool(answer.why) != bool(answer.sentences)
-
-
-@target([b"Question: What were net sales in 2009?", b"What were net sales in 2009 and ANSWER_1?"])
-def standalone_questions(data: bytes) -> None:
-    turns = [Turn("What were net sales in 2008?", "ANSWER_1")]
-    question, flaw = question_rewriting.read_reply(reply(data), "and in 2009?", turns)
-    assert bool(question) != bool(flaw)
 
 
 SERVER = endpoint.Endpoint("http://localhost/v1", "m", "sk-secret-0123456789")

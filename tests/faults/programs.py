@@ -195,7 +195,6 @@ WORKS = {
     "embeddings": commanded("search corpus harbour --method dense --embeddings openai:e --embeddings-url URL --at index --json"),
     "batches": Work(("-c", BATCHES, "URL")),
     "export": commanded("runs export RUN --store kept --out again.jsonl --force", "again.jsonl", "", "documents"),
-    "chat": commanded(f"chat story.txt --out talk.jsonl --force --constrain off {ONLINE}", "talk.jsonl", "Who left?\nWho sold the boat?\n"),
     "eval": commanded(f"eval --data gold.jsonl --methods direct --out log {ONLINE}", "log"),
 }  # fmt: skip
 PLANS = {

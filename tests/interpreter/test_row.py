@@ -22,7 +22,6 @@ from pearl.interpreter.results import Checks, Look, StepResult
 from pearl.interpreter.row import read_row
 from pearl.interpreter.row_evidence import CellEvidence, RowEvidence
 from pearl.llm import Usage
-from pearl.planner.question_rewriting import Understood
 from pearl.trace import Trace
 from tests.root import ROOT
 
@@ -97,7 +96,7 @@ ANSWER = st.builds(
     st.lists(STEP, max_size=2).map(tuple), PASSAGES, st.lists(UNVERIFIED, max_size=1).map(tuple), TEXT,
     st.builds(Usage, SOME, SOME, SOME, SOME, SOME, SOME), st.floats(0, 9), st.builds(Trace),
     st.lists(PART, max_size=2).map(tuple), st.just(()) | st.just((("He did.", (1,)),)), st.lists(ROW, max_size=2).map(tuple),
-    st.none() | st.builds(Understood, TEXT, TEXT, WORDS), WORDS, RECORD, PROVENANCE, st.none(),
+    WORDS, RECORD, PROVENANCE, st.none(),
     st.dictionaries(TEXT, TEXT, max_size=1),
 )  # fmt: skip
 

@@ -33,7 +33,7 @@ def index() -> Index:
 
 
 def found(index: Index, query: str | Sequence[str], k: int = 10, **options: Any) -> SearchResult:
-    named = {name: options.pop(name) for name in ("filters", "history") if name in options}
+    named = {name: options.pop(name) for name in ("filters",) if name in options}
     return asyncio.run(Searcher(**options).search(index, query, k, **named))
 
 
@@ -78,13 +78,6 @@ def test_a_passage_that_is_deep_in_both_rankings_is_found() -> None:
     both = CorpusDocument("both", f"oar lamp {'filler ' * 400}")
     index = Index.build([*documents, both], Cutting("document"))
     assert "both" in ids(found(index, ["oar", "lamp"], 70))
-
-
-def test_earlier_questions_add_their_words(index: Index) -> None:
-    assert ids(found(index, "and is it dear?")) == ["gold"]
-    asked = found(index, "and is it dear?", 2, history=["Where is lead mined?"])
-    assert ids(asked) == ["lead", "gold"]
-    assert found(index, "what is it?", history=["lead"]).hits[0].passage.document == "lead"
 
 
 # --- filters ----------------------------------------------------------------------------------

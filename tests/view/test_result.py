@@ -22,7 +22,7 @@ from pearl.view.sources import ResultRecord, record_of_answer
 STORY = Document("Nils sold the boat because the hull was rotten. Ada bought it.", "story.txt")
 
 FIELDS = (
-    "id", "status", "question", "understood", "answer", "error", "method", "model", "document", "plan",
+    "id", "status", "question", "answer", "error", "method", "model", "document", "plan",
     "evidence", "unverified_quotes", "notes", "steps", "coverage", "usage", "duration_s",
     "match", "text", "start", "end", "source", "omitted", "cells", "column", "row", "state", "value",
     "output", "action", "calls", "input_tokens", "output_tokens", "cached_tokens", "message", "type", "help",

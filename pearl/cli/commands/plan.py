@@ -216,9 +216,7 @@ async def _plan(
     pearl: Pearl, sample: Sample, trace: Any, kind: DocumentKind | None
 ) -> dict[str, Any]:
     try:
-        checked = await pearl.plan(
-            sample.question, history=sample.history, kind=kind or "document", trace=trace
-        )
+        checked = await pearl.plan(sample.question, kind=kind or "document", trace=trace)
         return _row(sample.question, checked, trace)
     except PlanningError as error:
         attempts = [attempt.reply for attempt in error.attempts]

@@ -4,8 +4,8 @@ Reads its cleaned form: `doc` with `pre_text`, `post_text`, `table` (column → 
 `conv_questions`, `conv_answers`, `turn_program`, `executed_answers`; each turn is a sample.
 
 The reference of a sample is the result of its program, as executed by the authors; the answer of the
-annotators is kept as `said`, the program as `program`, the conversation as `dialogue`. Its history has the earlier
-questions with their references. Other rows are read as in `generic`.
+annotators is kept as `said`, the program as `program`, the conversation as `dialogue`. A question is taken as it
+stands, though it may refer to earlier ones; the first of each conversation are the subset `first`. Other rows are read as in `generic`.
 
 Source:
     Chen et al., ConvFinQA (EMNLP 2022).
@@ -203,10 +203,9 @@ def _conversation(
     row: Row, names: Names, page: Document, questions: Sequence[_Question]
 ) -> Iterator[Sample]:
     """One sample per turn."""
-    from pearl.data.samples import Sample, Turn
+    from pearl.data.samples import Sample
 
     dialogue = row.name("id") or str(row.line)
-    history: list[Turn] = []
     for number, question in enumerate(questions, start=1):
         kept = {"dialogue": dialogue, "program": question.program, "said": question.said}
         yield Sample(
@@ -214,12 +213,10 @@ def _conversation(
             question.text,
             page,
             reference=question.reference,
-            subsets=_subsets(row, dialogue),
+            subsets=_subsets(row, dialogue) | ({"first"} if number == 1 else set()),
             gold_passages=gold_passages(page.text, question.program),
-            history=tuple(history),
             extra={name: value for name, value in kept.items() if value},
         )
-        history.append(Turn(question.text, question.reference or ""))
 
 
 def _subsets(row: Row, dialogue: str) -> frozenset[str]:

@@ -7,8 +7,7 @@ option, else an option's own text, else its number **counted from 1**. `subsets`
 names, or one name; `gold_passages` an array of the texts of the document that hold the answer. The default `id` is the line number. Rows with the same text share one document,
 named by `document_name` or else by the id of the first of them.
 
-Of a conversation, `history` is an array of the turns before the question: texts, or objects with
-`question` and `answer`. Other fields are kept with the sample.
+Other fields are kept with the sample.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:  # the modules that read data are imported when data is read
     from pearl.data.rows import Names, Row
-    from pearl.data.samples import Sample, Turn
+    from pearl.data.samples import Sample
     from pearl.data.storage import StoredFile
     from pearl.documents.document import Document
 
@@ -35,7 +34,7 @@ DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
 
 FIELDS = (
     "id", "question", "document", "document_path", "document_name", "options", "gold", "reference",
-    "subsets", "gold_passages", "history",
+    "subsets", "gold_passages",
 )  # fmt: skip
 
 
@@ -70,12 +69,9 @@ def make_sample(row: Row, names: Names) -> Sample:
     gold = read_gold(row, options)
     reference, subsets = row.text("reference"), read_subsets(row)
     extra = {name: value for name, value in row.fields.items() if name not in FIELDS}
-    history = _history(row)
-    if not history and row.fields.get("history"):
-        extra["history"] = row.fields["history"]
     return Sample(
         names.claim_id(id, row), question, document, options, gold, reference, subsets, extra,
-        gold_passages=read_array(row, "gold_passages"), history=history,
+        gold_passages=read_array(row, "gold_passages"),
     )  # fmt: skip
 
 
@@ -111,31 +107,6 @@ def inline(row: Row, field: str, name: str, names: Names) -> Document:
         return document
     claimed = names.claim(document.digest, name, row.line)
     return document if claimed == name else replace(document, name=claimed)
-
-
-def _history(row: Row) -> tuple[Turn, ...]:
-    """The turns in `history`, which a table cell holds as JSON; any other text stays a field."""
-    from pearl.data.samples import Turn
-
-    value: Any = row.fields.get("history")
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            raise row.error("'history' is not a JSON array") from None
-    if not isinstance(value, list):
-        return ()
-    turns = []
-    for number, said in enumerate(value, start=1):
-        fields = {"question": said} if isinstance(said, str) else said
-        question = fields.get("question") if isinstance(fields, dict) else None
-        answer = fields.get("answer") or "" if isinstance(fields, dict) else ""
-        if not isinstance(question, str) or not question.strip() or not isinstance(answer, str):
-            raise row.error(
-                f"'history': turn {number} is neither a question nor an object with question and answer"
-            )
-        turns.append(Turn(" ".join(question.split()), answer))
-    return tuple(turns)
 
 
 def _options(row: Row) -> tuple[str, ...]:

@@ -25,31 +25,10 @@ _QUOTED_LINE = lazy_pattern(
     re.VERBOSE,
 )
 _WITHIN = r"(?!\n\s*\n)"  # a quotation may run over a line break, not over a paragraph's end
-_PAIRS = (
-    (r'(?<!\w)"', '"', r'"(?!\w)'),
-    *(
-        (begin, begin + end, f"[{end}]")
-        for begin, end in (("“", "”"), ("„", "“”"), ("‚", "‘"), "«»", "‹›", "「」", "『』")
-    ),
-    (r"(?<!\w)”(?=\w)", "”", r"”(?!\w)"),  # the same mark at both ends, or the marks reversed
-    (r"(?<!\w)»(?=\S)", "»«", "«"),
-    (r"(?<!\w)›(?=\S)", "›‹", "‹"),
-)
-# Not quotation marks: apostrophes between letters or in place of omitted letters.
-_CLIPPED = r"(?i:tis|twas|twere|til|till|em|cause|bout|round|n|s|t|[0-9]0s)\b"
-_POSSESSIVE = r"(?<=s)['’](?=\s+[a-z])"  # plural possessive, unless nothing else ends the quotation
-_SINGLE = "|".join(
-    rf"{begin}(?!\s|{_CLIPPED})((?:{_WITHIN}(?!{begin}\w)[\s\S])+?){end}"
-    for begin, mark in ((r"(?<!\w)‘", "’"), (r"(?<!\w)'", "'"))
-    for end in (rf"(?!{_POSSESSIVE})(?<=\S){mark}(?!\w)", rf"(?<=\S){mark}(?!\w)")
-)
 _INLINE = lazy_pattern(
-    "|".join(rf"{begin}((?:{_WITHIN}[^{marks}])+){end}" for begin, marks, end in _PAIRS)
-    + f"|{_SINGLE}"
+    rf'(?<!\w)"((?:{_WITHIN}[^"])+)"(?!\w)'  # "a dog", not 5" by 4"
+    rf"|[“„«‹「『]((?:{_WITHIN}[^“”„«»‹›「」『』])+)[”“»›」』]"  # “a dog”, „ein Hund“, « un chien », 「犬」
 )
-_MARKS = "\"“„‚«‹「『”»›‘'"
-"""Characters that may begin an inline quotation: a fast test, since most paragraphs have none."""
-_COLON = lazy_pattern(r"\s*:")  # behind a key of a JSON object
 _LIST_MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d+[.)])\s+")  # `- `, `2. `, `3) `
 
 
@@ -68,19 +47,9 @@ def find_quotes(reply: str) -> list[str]:
     """The quotes of a reply in order: block quotes and inline quotations of any length."""
     quotes: list[str] = []
     for is_block, text in _paragraphs(reply):
-        found = [text] if is_block else _inline(text)
+        found = [text] if is_block else [one or two for one, two in _INLINE.findall(text)]
         quotes += [quote.strip() for quote in found if any(map(str.isalnum, quote))]
     return quotes
-
-
-def _inline(text: str) -> Iterator[str]:
-    if not any(mark in text for mark in _MARKS):
-        return
-    for match in _INLINE.finditer(text):
-        before = text[max(match.start() - 20, 0) : match.start()].rstrip()
-        is_key = before.endswith(("{", ",")) and _COLON.match(text, match.end())
-        if not is_key:  # of a JSON object
-            yield match[match.lastindex or 0]
 
 
 def n_words(text: str) -> int:

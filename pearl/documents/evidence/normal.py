@@ -8,8 +8,7 @@ Invariant: a range that is found has the normal form of the quote, and begins an
 "he left" is not in "she left". A number is one token with its sign, comparison and currency before it,
 its decimals, groups, fractions and range, and the `%`, `°` or currency after it: `5` is not in `1.5`,
 `-5`, `< 5`, `$5`, `1 250`, `1/2`, `10-20` or `5%`. A hyphen, a slash or an apostrophe between letters
-joins words, also over a line break. A unit or currency that stands apart (`5 mg`, `$ 5`) may be
-omitted, but is then included in the passage. Normalisation takes linear time.
+joins words, also over a line break. Normalisation takes linear time.
 """
 
 from __future__ import annotations
@@ -63,47 +62,16 @@ _JOINED = lazy_pattern(
         _cut(_CURRENCY, _DECIMAL),
         _cut(r"\d", rf"(?:[%‰°]|{_CURRENCY})(?!{_SPACE}?\d)"),
         _cut(_LETTER, rf"['’ʼ](?!s\b|[\u3040-\u9fff]){_LETTER}"),  # `the dog` may be quoted from `the dog's`
-        _cut(r"['’ʼ][nN](?!\w)", _LETTER),  # French `n'est`; `l'homme` may lose its article
-        _cut("[不没沒未勿莫]", r"\w"),
         _cut(_HAN_NUMBER, _HAN_NUMBER),
         _cut(r"\d", r"[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]"),
     ))
 )  # fmt: skip
-
-_UNIT = lazy_pattern(
-    rf"""(?:{_SPACE}|\s)(?:
-      [kcmµμnd]?(?:g|m|l|L|s|mol|W|V|Hz|J|Pa|Bq|Gy|Sv)|mcg|ug|lbs?|oz|ft|feet|foot|inch(?:es)?|yd|yards?
-    | miles?|mi|kcal|cal|mEq|mmHg|IU|U|units?|cc|bpm|dB|[kMGT]i?B|[kMG]Hz|MW|GW|[kMGT]Wh
-    | h|hrs?|hours?|min|minutes?|secs?|seconds?|msec|days?|weeks?|months?|years?|yrs?|decades?|centuries
-    | percent|per[ ]cent|pct|degrees?|hundred|thousand|million|billion|trillion|dozen|bn|mn
-    | dollars?|cents?|euros?|pounds?|USD|EUR|GBP|CHF|JPY|(?:milli|centi|kilo|micro)?(?:grams?|meters?|metres?)
-    | (?:milli)?lit(?:er|re)s?|tablets?|capsules?|drops?|doses?|times
-    | Prozent|Tausend|Million(?:en)?|Milliarden?|Stunden?|Tagen?|Wochen?|Monaten?|Jahren?|Minuten?
-    | pour[ ]cent|por[ ]ciento|por[ ]cento|per[ ]cento|mille|millions?|milliards?|millones|milhões|milioni
-    | heures?|jours?|semaines?|mois|ans|años|horas|días|meses|anni|ore|giorni|mesi
-    | процент\w*|тысяч\w*|миллион\w*|миллиард\w*|лет|год\w*|руб\w*|мг|кг|мл|см|км
-    )(?!{_W}) | {_SPACE}(?:[%‰°]|{_CURRENCY})(?!{_SPACE}?\d)""",
-    re.VERBOSE,
-)
-
 
 def is_inside_token(text: str, at: int) -> bool:
     """Whether an offset is inside a number or a compound word."""
     before = text[max(at - _REACH, 0) : at][::-1]
     # The second mark stands for the beginning of the text.
     return _JOINED.match(f"{before}{_AT}{_AT}{text[at : at + _REACH]}") is not None
-
-
-def with_units(text: str, start: int, end: int) -> tuple[int, int]:
-    """Extend a range by the currency before its first number and the unit after its last."""
-    if text[start : start + 1].isdigit():
-        sign, blank = text[max(start - 2, 0) : start - 1], text[max(start - 1, 0) : start]
-        if sign and sign in _CURRENCY[1:-1] and blank in _SPACE[1:-1]:
-            start -= 2
-    if text[max(end - 1, 0) : end].isdigit():
-        unit = _UNIT.match(text, end)
-        end = end if unit is None else unit.end()
-    return start, end
 
 
 UNSPACED = lazy_pattern(
@@ -340,10 +308,7 @@ class NormalText:
         if last % 2 and end != self._normals[last + 1]:
             return False
         span = self.original(start, end)
-        return not self.is_inside(span.start) and (
-            not self.is_inside(span.end)
-            or _is_korean(self._source[max(span.end - 1, 0) : span.end + 1])
-        )
+        return not (self.is_inside(span.start) or self.is_inside(span.end))
 
     def _widen(self, at: int, quote: NormalText) -> Range:
         """Extend the match of a quote's core by the punctuation that agrees."""
@@ -356,11 +321,6 @@ class NormalText:
 
     def _piece(self, at: int) -> int:
         return bisect_right(self._normals, at) - 1
-
-
-def _is_korean(pair: str) -> bool:
-    """Whether two characters are the end of a Korean word and the particle that is written together with it."""
-    return len(pair) == 2 and all("\uac00" <= each <= "\ud7a3" for each in pair)
 
 
 def has_name(text: str, name: str) -> bool:

@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from typing import Literal
 
 from pearl.documents.evidence.finding import TableRowFinder, is_passage, n_words
-from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range, normal_text, with_units
+from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range, normal_text
 from pearl.documents.passages import sentences
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
@@ -73,7 +73,7 @@ class Verifier:
         self._rows = rows
 
     def verify(self, quote: str) -> Quote:
-        """Find a quote: punctuation may differ, a unit or an attribution be left out, omissions divide it; a row is found by its cells."""
+        """Find a quote: punctuation may differ, an attribution be left out, omissions divide it; a row is found by its cells."""
         doubts: list[Quote] = []
         for wording in self._wordings(quote):
             for pieces in _divided(wording):
@@ -125,7 +125,7 @@ class Verifier:
         is_said = sum(map(str.isalnum, needle.text)) > 1
         if not (is_long or (is_said and len(places) == 1)):
             return Quote(wording, (), "short")
-        span = Span(*with_units(self._text, exact.start, exact.end)) if exact else places[0]
+        span = exact or places[0]
         is_exact = self._text[span.start : span.end] == piece
         return Quote(wording, (span,), "exact" if is_exact else "normalised")
 
@@ -136,8 +136,7 @@ class Verifier:
             needle = normal_text(wanted)
             text = self._words if is_loose else self._normal
             while (at := text.find(needle, begin)) is not None and at[0] < at[1]:
-                found = text.original(*at)
-                yield Span(*with_units(self._text, found.start, found.end))
+                yield text.original(*at)
                 begin = at[1]
             if begin:
                 return
@@ -179,7 +178,7 @@ class Verifier:
         """The places of a quote with omissions; the last one is the doubt about it, if there is none."""
         needles = [normal_text(piece) for piece in pieces]
         for places in islice(self._near_each_other(needles), _MAX_TRIED):
-            spans = self._spans(places)
+            spans = tuple(self._normal.original(*place) for place in places)
             gaps = [Span(one.end, other.start) for one, other in pairwise(spans)]
             left_out = [self._text[gap.start : gap.end] for gap in gaps]
             if not any(map(_says_something, left_out)):
@@ -224,19 +223,6 @@ class Verifier:
                     places[i] = nearer or places[i]
                 begin = max(begin, places[0][0] + 1)
                 yield places
-
-    def _spans(self, places: Sequence[Range]) -> tuple[Span, ...]:
-        """Spans of the pieces, extended by units unless that overlaps another piece."""
-        spans: list[Span] = []
-        for i, place in enumerate(places):
-            found = self._normal.original(*place)
-            start, end = with_units(self._text, found.start, found.end)
-            low = spans[-1].end if spans else 0
-            high = self._normal.original(*places[i + 1]).start if places[i + 1 :] else end
-            spans.append(
-                Span(start if start >= low else found.start, end if end <= high else found.end)
-            )
-        return tuple(spans)
 
     def _is_one_passage(self, spans: Sequence[Span]) -> bool:
         """Whether each omission is within one sentence, or ends at the beginning of one."""

@@ -2,8 +2,7 @@
 
 A method has `DESCRIPTION` (one line), `NEEDS_OPTIONS` (whether it can only choose) and
 `predict(pearl, sample, document, effort, trace) -> Prediction`, which raises a `PearlError` if it fails: the runner
-records it, and a failure counts as wrong. A sample may follow others in a conversation: `standalone` gives its
-question in a form that is clear by itself. A method that shows the gold passages has `NEEDS_PASSAGES = True`, and is
+records it, and a failure counts as wrong. A method that shows the gold passages has `NEEDS_PASSAGES = True`, and is
 refused if no sample has any.
 """
 
@@ -63,12 +62,6 @@ def load_method(name: str) -> Method:
     return method
 
 
-async def standalone(pearl: Pearl, sample: Sample, trace: Trace) -> str:
-    """The question of a sample, clear without the earlier turns; calls the model only if there are turns."""
-    understood = await pearl.understand(sample.question, history=sample.history, trace=trace)
-    return understood.question
-
-
 async def answered(
     pearl: Pearl,
     sample: Sample,
@@ -96,7 +89,7 @@ async def chosen(
 ) -> Prediction:
     """The prediction of a model that sees the options at once, with the document or without one."""
     choice = await pearl.choose(
-        await standalone(pearl, sample, trace),
+        sample.question,
         sample.options,
         document=document,
         is_reasoned=is_reasoned,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
-from pearl.evals.methods import Effort, Prediction, answered, chosen, standalone
+from pearl.evals.methods import Effort, Prediction, answered, chosen
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
@@ -41,8 +41,7 @@ def _reading(arguments: Callable[[Effort], dict[str, Any]]) -> Predict:
     async def predict(
         pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
     ) -> Prediction:
-        question = await standalone(pearl, sample, trace)
-        answer = await pearl.answer(question, document, trace=trace, **arguments(effort))
+        answer = await pearl.answer(sample.question, document, trace=trace, **arguments(effort))
         return await answered(pearl, sample, answer, trace)
 
     return predict
@@ -100,7 +99,6 @@ async def _pearl(
     answer = await pearl.ask(
         sample.question,
         document,
-        history=sample.history,
         token_budget=effort.token_budget,
         trace=trace,
     )
@@ -119,12 +117,13 @@ async def _unexecuted(
 ) -> Prediction:
     from pearl.dsl.nodes import print_plan
 
-    question = await standalone(pearl, sample, trace)
     checked = await pearl.planner.write(
-        question, pearl.calls(trace, "planner"), kind=document.kind, trace=trace
+        sample.question, pearl.calls(trace, "planner"), kind=document.kind, trace=trace
     )
     steps = " ".join(line for line in print_plan(checked.plan).splitlines() if line[:1].isdigit())
-    asked = f"{question} Answer by these steps, and say only what the last one gives: {steps}"
+    asked = (
+        f"{sample.question} Answer by these steps, and say only what the last one gives: {steps}"
+    )
     answer = await pearl.answer(asked, document, token_budget=effort.token_budget, trace=trace)
     return await answered(pearl, sample, answer, trace)
 

@@ -11,7 +11,7 @@ import pytest
 
 from pearl.contrib.finance.domain import gold_passages, operands, page_text
 from pearl.data.domains import Source, read_samples
-from pearl.data.samples import Sample, Turn
+from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.errors import DataError, UsageError
 from tests.shared import shared
@@ -60,8 +60,7 @@ def test_a_dialogue_gives_a_sample_per_turn(tmp_path: Path) -> None:
     assert [one.reference for one in found] == ["120.5", "100", "0.205"]
     assert [one.extra["program"] for one in found] == PROGRAMS
     assert {one.extra["dialogue"] for one in found} == {id}
-    first, second = Turn(QUESTIONS[0], "120.5"), Turn(QUESTIONS[1], "100")
-    assert [one.history for one in found] == [(), (first,), (first, second)]
+    assert [one.id for one in found if "first" in one.subsets] == [f"{id}/1"]
     assert text(found[0]) == (
         f"{BEFORE}\n\n"
         "| item | 2008 | 2007 |\n| --- | --- | --- |\n| rent | 120.5 | 100 |\n| wages | n/a |  |"
@@ -74,7 +73,7 @@ def test_cleaned_dialogue_keeps_the_annotated_answers(tmp_path: Path) -> None:
     assert [{"said": one.extra["said"]} for one in found[:3]] == [
         {"said": "$120.5"}, {"said": "100"}, {"said": "20.5%"},
     ]  # fmt: skip
-    assert found[0].subsets == {"single", "duplicate columns"}
+    assert found[0].subsets == {"single", "duplicate columns", "first"}
     assert "| rent | 120.5 | 100 |\n| wages | n/a |  |" in text(found[0])
     assert found[0].document == found[3].document
     assert {one.document_name for one in found} == {"MILL/2008/page_9.pdf"}
@@ -112,7 +111,6 @@ def test_a_private_test_set_has_questions_only(tmp_path: Path) -> None:
     found = samples(tmp_path, {**CLEANED, "dialogue": {"conv_questions": QUESTIONS}})
     assert {(one.reference, one.gold_passages) for one in found} == {(None, ())}
     assert all("program" not in one.extra for one in found)
-    assert found[2].history == (Turn(QUESTIONS[0]), Turn(QUESTIONS[1]))
 
 
 def test_samples_written_as_rows_are_read_back(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_words_that_a_quote_leaves_out_are_shown_whatever_they_say() -> None:
     [
         ('"no such thing"', "", "missing"),
         ('"boats of Nils"', "the boats of Nils, and others", "given"),
-        ("He says 'the'.", "the", "short"),
+        ('He says "the".', "the", "short"),
         ("> Nils sold the … did not approve", "", "apart"),
     ],
 )
@@ -70,7 +70,7 @@ def test_lines_of_a_block_quote_may_be_quotes_of_their_own() -> None:
 def test_a_passage_that_two_steps_quote_is_one() -> None:
     replies = [
         StepReply("a", "> Nils sold the boat"),
-        StepReply("b", "‘Nils sold the boat’, he says."),
+        StepReply("b", "“Nils sold the boat”, he says."),
     ]
     (found,), _ = collect(replies, Document(TEXT))
     assert found.steps == ("a", "b")
@@ -86,7 +86,7 @@ def test_omissions_are_placed_in_the_file_they_are_in() -> None:
 
 def test_evidence_is_placed_where_the_answer_quotes_it() -> None:
     answer = "He did:\n> Nils sold the\n> boat\n\n> The committee did not approve\n\nSo it was."
-    found, _ = collected(f"{answer}\nNot ‘approve the merger’.")
+    found, _ = collected(f"{answer}\nNot “approve the merger”.")
     pieces, others = placed(answer, found)
     assert "\n".join(text for text, _ in pieces) == answer
     assert [(text, each.text) for text, each in pieces if each] == [
