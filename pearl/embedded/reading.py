@@ -23,7 +23,6 @@ from pearl.dsl.signatures import NOTHING
 from pearl.embedded.sentences import Kind, SentenceHit, SentenceIndex, SentenceQuery, SentenceRanker
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ChooseTask
-from pearl.replies.not_stated import says_nothing
 
 MAX_QUOTES = 3  # Maximum sentences quoted if one answer is requested
 MAX_LISTED = 12  # Maximum sentences quoted if all answers are requested
@@ -44,7 +43,7 @@ at least `_NEAR`: unrelated texts have less. Tuned on the same half."""
 
 _N_CENTRAL = 60  # Number of central terms of a document
 
-_NOTHING = f"{NOTHING} No passage of the document matches"
+_NOTHING = f"{NOTHING[:-1]}: no passage of the document matches"
 _NOT_COMPUTED = f"{NOTHING} Several rows match alike, and the embedded model neither chooses among them nor computes: name a language model with --model"
 _MAX_SUBJECT_WORDS = 40
 
@@ -152,8 +151,7 @@ def _nothing(subject: str) -> str:
     """The reply if nothing matches, without quotation marks, which would be read as a quote."""
     words = re.sub('["“”„«»「」]', "", subject).split()
     shown = " ".join(words[:_MAX_SUBJECT_WORDS]) + (" …" if len(words) > _MAX_SUBJECT_WORDS else "")
-    told = f"{_NOTHING}: {shown}"
-    return told if shown and says_nothing(told) else f"{_NOTHING}."  # "but ..." would qualify it
+    return f"{_NOTHING}: {shown}" if shown else f"{_NOTHING}."
 
 
 # Queries ------------------------------------------------------------------------------------------

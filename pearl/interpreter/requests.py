@@ -38,7 +38,7 @@ from pearl.interpreter.prompt import (
     words_messages,
 )
 from pearl.llm import ActionTask, Message, Request
-from pearl.replies.not_stated import says_nothing
+from pearl.replies.not_stated import says_not_stated
 from pearl.retrieval.search import Searcher
 
 MARK_TOKENS = 16  # Tokens reserved for the tags around a part that is merged
@@ -433,7 +433,7 @@ class RequestBuilder:
                     rows = value.values if isinstance(value, Rows) else [as_text(value)]
                     texts = value if isinstance(value, list) else rows
                     is_output = isinstance(item, Reference)
-                    entries += [text for text in texts if not (is_output and says_nothing(text))]
+                    entries += [text for text in texts if not (is_output and says_not_stated(text))]
                 return entries
             case String() | Number():
                 return argument.value

@@ -26,7 +26,7 @@ from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING
 from pearl.errors.patterns import lazy_pattern
 from pearl.replies.json_objects import unique_json
-from pearl.replies.not_stated import says_not_stated, says_nothing
+from pearl.replies.not_stated import says_not_stated
 from pearl.replies.step_replies import without_fences
 
 ItemKind = Literal["yes_no", "label", "line", "pick"]
@@ -50,11 +50,13 @@ _MAX_WORD = 16  # Maximum average characters of a word: some scripts have no bla
 _ODD = "<>{}[]|…\ufffd"
 """Marks of placeholders, tags, errors and lost characters, unless the item has them."""
 _NO_VALUE = lazy_pattern(
-    r"(?:(?:same|identical)(?: (?:as|to) .*)?|(?:as|see) above|see (?:item |row )?[0-9]+|ditto|idem|both|either|tbd|undecided"
-    r"|(?:all|none) of the above|(?:item|entry|row) *#? *[0-9]+|.*\bno,? wait\b.*|(?:i'm |i am )?sorry\b.*|i (?:cannot|can't|am unable)\b.*)",
+    r"(?:same|identical)(?: (?:as|to) .*)?|(?:as|see) above|ditto|idem"  # same as item 2
+    r"|(?:see|item|row) (?:item |row )?#?[0-9]+"  # see 3, Item 1
+    r"|both|either|(?:all|none) of the above|.*\bno,? wait\b.*"  # red, no wait, blue
+    r"|(?:i'm |i am )?sorry\b.*|i (?:cannot|can't|don't|am unable)\b.*",  # I'm sorry, I cannot tell
     re.S | re.I,
 )
-"""References to other values, values that are taken back, and refusals, of which rows in JSON have few."""
+"""What stands in place of a value: no quote proves a line, so that it is asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,16 +328,13 @@ def _bare(text: str) -> str:
 
 
 def _line(text: str, item: str) -> str | None:
-    """A free line, if it is a value rather than a remark, a placeholder, a copy or a reference to another one."""
-    if says_nothing(text) or _bare(text) == NOT_STATED:
+    """A free line, if it is a value rather than a placeholder, or a reference to another one."""
+    bare = _bare(text)
+    if bare in (_bare(NOTHING), NOT_STATED):
         return NOTHING
     is_odd = any(mark in text and mark not in item for mark in (*_ODD, "..."))
-    # A short item may be the value.
-    is_copy = len(text.split()) > 5 and _key(text) == _key(item[: 2 * len(text)])
-    bare = _bare(text)
-    # No quote proves a line, so that words of the model's own are asked for again: null is the form for them.
-    is_remark = bool(_NO_VALUE.fullmatch(bare)) or says_not_stated(text)
-    if not bare or is_odd or is_copy or (is_remark and bare not in item.casefold()):
+    is_remark = says_not_stated(text) or bool(_NO_VALUE.fullmatch(bare))
+    if not bare or is_odd or (is_remark and bare not in item.casefold()):
         return None
     return text.strip("*` ")
 

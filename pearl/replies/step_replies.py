@@ -42,7 +42,7 @@ from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.errors.patterns import lazy_pattern
 from pearl.replies.json_objects import json_objects
-from pearl.replies.not_stated import EDGES, is_none, says_not_stated, says_nothing
+from pearl.replies.not_stated import EDGES, says_not_stated
 
 Value = str | bool | list[str]
 
@@ -331,14 +331,8 @@ def _of_text(text: str, wanted: ValueType) -> tuple[str | list[str] | None, tupl
     said = dedent("\n".join(line for line, quote in lines if quote is None)).strip()
     if wanted not in _READERS:
         said = said or "\n\n".join(quotes) or text.strip()
-        for mark in _WRAPPERS:
-            start, end = f"<{mark}>", f"</{mark}>"
-            inner = said.removeprefix(start).removesuffix(end).strip()
-            is_around = said.startswith(start) and said.endswith(end)
-            if is_around and inner and not set(inner) & {"<", ">"}:
-                return inner, quotes
         return said, quotes
-    if says_nothing(said) or is_none(said):
+    if says_not_stated(said):
         return None, quotes
     if not said:
         raise _UnclearError("there is nothing in it but quotes")
@@ -350,28 +344,14 @@ def _of_text(text: str, wanted: ValueType) -> tuple[str | list[str] | None, tupl
 
 
 _FENCE = "```"
-_WRAPPERS = ("text", "input", "answer")
-"""The marks of a prompt around a whole reply: `<text>October 2024</text>`."""
-_BULLET = lazy_pattern(r"(?:[-*•–]|(?P<ordinal>\d{1,4})[.)])[ \t]+(?P<entry>\S.*)")
 
 
 def _bulleted(said: str) -> list[str]:
-    """The entries of a text that has one on every line, all behind bullets or all behind numbers."""
-    bullets = [_BULLET.fullmatch(line) for line in said.split("\n") if line.strip()]
-    entries = [_unquoted(plain(each["entry"]).strip().rstrip(";,")) for each in bullets if each]
-    if len(entries) < len(bullets):
+    """The entries of a text that has one behind "- " on every line."""
+    lines = [line for line in said.split("\n") if line.strip()]
+    if not all(line.startswith("- ") for line in lines):
         raise _UnclearError("not every line of it is an entry behind '- '")
-    numbers = [each["ordinal"] for each in bullets if each]
-    if any(numbers) and numbers != [str(i) for i in range(1, len(entries) + 1)]:
-        raise _UnclearError("the numbers before its entries are not 1, 2, 3")
-    return entries
-
-
-def _unquoted(entry: str) -> str:
-    """An entry without the quotation marks around all of it."""
-    inner = entry[1:-1]
-    is_around = entry[:1] in ('"', "“") and entry[-1:] in ('"', "”")
-    return inner if is_around and inner and not set(inner) & set('"“”') else entry
+    return [plain(line[2:]).strip() for line in lines]
 
 
 def _short(text: str) -> str:

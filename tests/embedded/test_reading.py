@@ -112,7 +112,7 @@ def test_rows_that_match_alike_answer_no_question_for_a_number(head: str) -> Non
     table = "\n".join([head, *(form.format(*row) for row in cells)])
     for question in ("What is the sum of the amounts of pumps?", "How many pumps were sold?"):
         said = reply(step("FIND", question, document=f"{table}\n"))
-        assert said.startswith("Nothing found.")
+        assert said.startswith("Nothing found")
         assert not quotes(said)
     said = reply(step("FIND", "How many pumps did the West get?", document=f"{table}\n"))
     assert quotes(said) == [form.format("West", "pumps", 60)]
@@ -120,7 +120,7 @@ def test_rows_that_match_alike_answer_no_question_for_a_number(head: str) -> Non
 
 def test_a_reply_without_a_match_contains_no_quote() -> None:
     text = reply(step("FIND", 'the "president of France in the year of the plague"'))
-    assert text.startswith("Nothing found. No passage of the document matches")
+    assert text.startswith("Nothing found: no passage of the document matches")
     assert not find_quotes(text)
     assert not quotes(reply(answer_task("Does the dragon smoke?", STORY)))
 
@@ -164,7 +164,7 @@ def test_a_finding_of_an_earlier_step_points_to_its_neighbours() -> None:
 def test_parts_are_combined_by_their_best_quotes() -> None:
     parts = (
         "> Ada Brandt bought the mill in the spring of 1911.\n\n> Otto Farkas never liked it.",
-        "No passage of the document matches: Ada sell the mill",
+        "Nothing found: no passage of the document matches: Ada sell the mill",
         "> In October 1913 Ada sold the mill because the river had changed.",
     )
     text = reply(replace(step("FIND_REASON", "Ada sell the mill"), parts=parts))

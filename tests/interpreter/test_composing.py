@@ -225,7 +225,7 @@ def test_an_answer_that_could_not_be_checked_says_so_and_is_degraded(reply: str)
 @pytest.mark.parametrize(
     ("reply", "evidence"),
     [
-        ("- **Maria**,\n> a boat called Maria\n- Elsa\n> another called Elsa", [(1,), (2,)]),
+        ("- **Maria**\n> a boat called Maria\n- Elsa\n> another called Elsa", [(1,), (2,)]),
         ("- Maria\n- Elsa\n> another called Elsa\n> a boat called Maria", [(2,), (1,)]),
         ("> a boat called Maria\n- Maria\n> another called Elsa\n- Elsa", [(1,), (2,)]),
         ("- Maria\n- Ada\n> another called Elsa", [(), ()]),

@@ -56,7 +56,6 @@ def by_output(replies: dict[str, str]) -> Callable[[Request], str]:
         (['a = FIND(CTX, "x")'], {"a": "bees\n> Ada keeps bees."}, "answered", "bees"),
         (['a = FIND(CTX, "x")'], {"a": "> Ada keeps bees."}, "answered", "Ada keeps bees."),
         (['a = FIND(CTX, "x")'], {"a": "Nothing found."}, "nothing_found", "Nothing found."),
-        (['a = FIND(CTX, "x")'], {"a": "The text does not say."}, "nothing_found", "The text does not say."),
         (['a = LIST_ALL(CTX, "x")'], {"a": "None"}, "nothing_found", "Nothing found."),
         (["a = DOSE(CTX)"], {"a": "30 mg\n> Eve takes 30 mg."}, "answered", "30 mg"),
         (["a = DOSE(CTX)"], {"a": "30 mg\n> Ada keeps bees."}, "undecided", None),

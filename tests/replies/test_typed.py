@@ -64,7 +64,7 @@ def test_an_object_is_read_from_what_stands_around_it(
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        (TEXT, {"answer": None, "quotes": []}), (TEXT, {"answer": "The text does not say.", "quotes": []}),
+        (TEXT, {"answer": None, "quotes": []}), (TEXT, {"answer": "Not stated.", "quotes": []}),
         (LIST, {"entries": []}), (LIST, {"entries": None}), (NUMBER, {"value": None}),
         (BOOL, {"verdict": "not stated"}), (BOOL, {"verdict": None}),
     ],
@@ -126,12 +126,9 @@ def test_5_000_entries_and_long_quotes_are_read() -> None:
     [
         (TEXT, "She was late.\n> She came at nine.", "She was late."),
         (TEXT, "> She came\n> at nine.", "She came\n\nat nine."),
-        (TEXT, "<text>October 2024</text>", "October 2024"),
-        (LIST, "- a dog\n- **a cat**,\n\n> A dog barked.", ["a dog", "a cat"]),
-        (LIST, "1. a dog\n2) a cat", ["a dog", "a cat"]),
-        (LIST, "```\n* a dog\n• a cat\n```", ["a dog", "a cat"]),
+        (LIST, "- a dog\n- **a cat**\n\n> A dog barked.", ["a dog", "a cat"]),
+        (LIST, "```\n- a dog\n- a cat\n```", ["a dog", "a cat"]),
         (LIST, "- no fever", ["no fever"]),
-        (LIST, '- "a cat, aged 12 months"', ["a cat, aged 12 months"]),
         *((NUMBER, text, text) for text in (
             "12", "30 mg", "-12.4 percent", "$1,250", "12%", "about 40", "5.2 million", "5 Millionen", "$15m", ".5",
             "(1,315)", "minus 5", "12 animals", "5 dogs", "2010",
@@ -159,7 +156,7 @@ def test_nothing_found_is_not_stated(text: str, wanted: ValueType) -> None:
     [
         *((LIST, text) for text in (
             "- No animals", "- a dog\n- a bear", "a dog\na cat", "- a dog\nThat is all.", "Dogs:\n- a dog", "- a dog, a cat",
-            "- a dog\n  - a cat", "1. a dog\n3. a cat", "> A dog barked.", "- a dog\n- A dog", "- [animal 1]", "- END", "- - a dog",
+            "- a dog\n  - a cat", "1. a dog\n2. a cat", "> A dog barked.", "- a dog\n- A dog", "- [animal 1]", "- END", "- - a dog",
             "- a dog\n- Total: 1", "Nothing found, but three dogs bark.",
         )),
         *((NUMBER, text) for text in (

@@ -67,6 +67,7 @@ _JOINED = lazy_pattern(
     ))
 )  # fmt: skip
 
+
 def is_inside_token(text: str, at: int) -> bool:
     """Whether an offset is inside a number or a compound word."""
     before = text[max(at - _REACH, 0) : at][::-1]
