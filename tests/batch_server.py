@@ -28,7 +28,7 @@ SCHEMA = {
     "$defs?": dict,
 }
 CHAT = {
-    "model": TEXT, "messages": MESSAGES, "temperature?": float, "seed?": int, "max_tokens?": int,
+    "model": TEXT, "messages": MESSAGES, "temperature?": float, "seed?": int, "top_p?": float, "max_tokens?": int,
     "max_completion_tokens?": int, "structured_outputs?": {"json": SCHEMA},  # of vLLM
     "response_format?": {"type": re.compile("json_schema"), "json_schema": {"name": ID, "strict": bool, "schema": SCHEMA}},
 }  # fmt: skip

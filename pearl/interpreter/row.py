@@ -712,4 +712,6 @@ def _mended(
 def restored_record(row: Mapping[str, Any]) -> Record | None:
     """The record of a row as JSON data, if it has one; a `ValueError` if that cannot be read."""
     record = row.get("record")
-    return record and Record({k: FieldData.model_validate(v).restored() for k, v in record.items()})
+    if not isinstance(record, Mapping):
+        return None
+    return Record({k: FieldData.model_validate(v).restored() for k, v in record.items()})

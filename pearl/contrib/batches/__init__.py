@@ -228,10 +228,9 @@ class Batches(ABC):
         fields = said if isinstance(said, dict) else {}
         # Other fields may quote the request.
         named, told = fields.get("param"), str(fields.get("message"))
-        if status == 400 and (named == "temperature" or "temperature" in told):
-            self._session.accepted.refused.add("temperature")
+        if status == 400 and (name := self._session.accepted.refuse(told, named)):
             return ModelError(
-                f"{self._endpoint.model} rejects a temperature; the request is repeated without it",
+                f"{self._endpoint.model} rejects `{name}`; the request is repeated without it",
                 kind="transport",
                 usage=Usage(),
             )

@@ -123,14 +123,20 @@ class Accepted:
         end = prefix_end(request) if is_kept else None
         return None if end is None else scrubbed(request.messages[1].content[:end])
 
-    def mended(self, body: Body, said: str, named: object = None) -> Body | None:
-        """A rejected body without the rejected parameter, a too large limit halved or fitted to the prompt; None if no parameter was the reason."""
+    def refuse(self, said: str, named: object = None, body: Body | None = None) -> str:
+        """Leave out the parameter (of the body) that a rejection names from now on; return its name in requests, "" for none."""
         for name in self._sent:
             own = self.names.get(name, name)
             is_named = named == own or re.search(rf"\b{re.escape(own)}\b", said)
-            if name != _LIMIT and own in body and is_named:
+            if name != _LIMIT and is_named and (body is None or own in body):
                 self.refused.add(name)
-                return {key: value for key, value in body.items() if key != own}
+                return own
+        return ""
+
+    def mended(self, body: Body, said: str, named: object = None) -> Body | None:
+        """A rejected body without the rejected parameter, a too large limit halved or fitted to the prompt; None if no parameter was the reason."""
+        if own := self.refuse(said, named, body):
+            return {key: value for key, value in body.items() if key != own}
         messages = body.get("messages")
         if self.takes_system and messages and _IS_OF_SYSTEM.search(said):
             merged = _without_system(messages)
