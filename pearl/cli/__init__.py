@@ -26,22 +26,40 @@ from pearl.plugins.version import __version__
 COMMANDS = "pearl.cli.commands"
 
 GROUPS = {
-    "Ask": ("ask", "search", "mcp", "demo"),
-    "Many documents": ("extract", "execute", "plan", "review", "index", "view", "runs"),
-    "Build your own": (
-        "init",
-        "check",
-        "fmt",
-        "mine",
-        "refine",
-        "eval",
-        "compare",
-        "grammar",
-        "lsp",
-    ),
-    "Look after it": ("doctor", "models", "config", "completion"),
+    "Ask": {
+        "ask": "Answer QUESTION from each DOC, with passages that support it.",
+        "search": "Find the passages of CORPUS that match QUERY best.",
+        "mcp": "Serve agents by the Model Context Protocol.",
+        "demo": "Answer three questions about shipped documents, offline.",
+    },
+    "Many documents": {
+        "extract": "Take the fields of SCHEMA from each DOC, with sources.",
+        "execute": "Run PLAN, a plan file, over documents, or the rows of --tasks.",
+        "plan": "Write a plan for QUESTION, or for every question of --data.",
+        "review": "Decide what a run left open, beside its documents.",
+        "index": "Index CORPUS for fast searches.",
+        "view": "Write results, runs or traces as an HTML page.",
+        "runs": "List, resume, export and remove the runs in the store.",
+    },
+    "Build your own": {
+        "init": "Make FOLDER a project for actions and examples of your own.",
+        "check": "Check plan files and action files (- is stdin).",
+        "fmt": "Rewrite plan files and action files in canonical form.",
+        "mine": "Draft actions from the questions of --data.",
+        "refine": "Make libraries and banks of examples.",
+        "eval": "Score methods over the samples of --data.",
+        "compare": "Compare two logs of `pearl eval`, sample by sample.",
+        "grammar": "Print the grammar of the plans that are valid with a library.",
+        "lsp": "Serve an editor by the Language Server Protocol.",
+    },
+    "Look after it": {
+        "doctor": "Check whether PEARL works here.",
+        "models": "List backends, servers with a short name, prices and windows.",
+        "config": "Show the settings in force, and trust folders to set them.",
+        "completion": "Print the completion script of SHELL.",
+    },
 }
-"""Group of the help → its commands, in order."""
+"""Group of the help → its commands, in order, with their summaries: the help imports no command."""
 
 EPILOG = """\
 Settings come from flags, then PEARL_... variables (PEARL_MODEL, PEARL_BASE_URL, ...), then TOML:
@@ -82,13 +100,14 @@ class _Commands(click.Group):
         """Write the commands in their groups; those of other distributions come last."""
         names = self.list_commands(ctx)
         width = max(map(len, names))
-        others = [name for name in names if name not in chain.from_iterable(GROUPS.values())]
-        for title, members in {**GROUPS, "Other distributions": others}.items():
-            rows = [
-                (name.ljust(width), command.get_short_help_str(formatter.width - width))
-                for name in members
-                if (command := self.get_command(ctx, name)) is not None
-            ]
+        shipped = set(chain.from_iterable(GROUPS.values()))
+        others = {
+            name: command.get_short_help_str(formatter.width - width)
+            for name in names
+            if name not in shipped and (command := self.get_command(ctx, name)) is not None
+        }
+        for title, summaries in {**GROUPS, "Other distributions": others}.items():
+            rows = [(name.ljust(width), line) for name, line in summaries.items() if name in names]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
