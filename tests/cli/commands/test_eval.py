@@ -214,7 +214,7 @@ def test_a_run_that_is_killed_is_resumed_and_pays_for_nothing_twice(
     served.hold_after = 10
     command = [
         sys.executable, "-m", "pearl", "eval", "--data", "data.jsonl", *online(served), "-o", "l",
-        "--methods", "pearl,mcq", "--concurrency", "2", "--store", "s",
+        "--methods", "pearl,mcq", "--constrain", "off", "--concurrency", "2", "--store", "s",
     ]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
         await_replies(Path("s"), 10)
