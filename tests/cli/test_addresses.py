@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -117,37 +116,6 @@ def test_rows_and_documents_of_a_bucket_become_one_table(
     names = bucket.names("out")
     pearl("execute", "why.plan", "--data", IN, "--out", OUT)
     assert bucket.names("out") == names, "a second run adds nothing"
-
-
-def test_fields_have_typed_columns(bucket: ObjectStorage, pearl: Terminal) -> None:
-    letter = "Patient: Maria Keller\nAge: 54\nStatus: seen\n"
-    bucket.write(
-        "in/rows.jsonl",
-        lines({"id": "1", "document": letter}, {"id": "2", "document": "Patient: Jo Lund\n"}),
-    )
-    Path("fields.plan").write_text(
-        pearl("extract", "patient: str, age: int?, status: str?", "--show-plan")
-    )
-    pearl("execute", "fields.plan", "--data", IN, "--out", OUT, code=None)
-    rows = {row["id"]: row for row in table(bucket)}
-    assert (rows["1"]["patient"], rows["1"]["age"], rows["1"]["status_"]) == (
-        "Maria Keller",
-        54,
-        "seen",
-    )
-    assert (rows["2"]["patient"], rows["2"]["age"]) == ("Jo Lund", None)
-
-
-def test_a_folder_is_listed_no_further_than_it_is_read(
-    bucket: ObjectStorage, pearl: Terminal
-) -> None:
-    with ThreadPoolExecutor() as threads:
-        list(threads.map(lambda n: bucket.write(f"in/{n:04}.txt", story(n)), range(1_005)))
-    out = pearl("execute", "why.plan", "--data", IN, "--limit", "3", "--json")
-    assert len(out.splitlines()) == 3
-    requests = [path for method, path in bucket.requests if method == "GET"]
-    assert len([path for path in requests if "list-type" in path]) == 1
-    assert len(requests) == 4
 
 
 @pytest.mark.parametrize("pattern", ["in/*/part-[01].txt", "in/**/part-[01].txt"])
@@ -353,22 +321,6 @@ def test_a_folder_that_is_its_own_data_is_refused(bucket: ObjectStorage, pearl: 
     assert "1 row in" in pearl.talk
 
 
-def test_outputs_may_have_the_names_of_columns(bucket: ObjectStorage, pearl: Terminal) -> None:
-    bucket.write("in/a.txt", story(1))
-    plan = Path("why.plan").read_text()
-    step = '{} = FIND_REASON(CTX, "Nils selling the boat") : Find'
-    names = ("key", "key_", "status", "id")
-    steps = (f"{n}. {step.format(name)}" for n, name in enumerate(names, start=1))
-    Path("key.plan").write_text(plan[: plan.index("1. ")] + "\n".join(steps))
-    for _ in range(2):
-        pearl("execute", "key.plan", "--data", IN, "--out", OUT)
-    (row,) = table(bucket)
-    assert row["id"].endswith("a.txt")
-    assert row["status"] == "answered"
-    for name in ("key_", "key__", "status_", "id_"):
-        assert "hull was rotten" in row[name]
-
-
 def test_no_file_and_no_store_names_where_rows_are_sent(
     bucket: ObjectStorage, pearl: Terminal
 ) -> None:
@@ -386,24 +338,3 @@ def test_no_file_and_no_store_names_where_rows_are_sent(
     with pytest.raises((UsageError, ValueError), match="out"):
         ExecuteRequest.model_validate({**request, "out": OUT})
     assert not bucket.names("out")
-
-
-def test_shards_share_a_folder(bucket: ObjectStorage, pearl: Terminal) -> None:
-    for n in range(6):
-        bucket.write(f"in/d{n}.txt", story(n))
-    for shard in ("1/2", "2/2", "1/2"):
-        pearl("execute", "why.plan", "--data", IN, "--out", OUT, "--shard", shard)
-    assert ids(bucket) == [f"d{n}.txt" for n in range(6)]
-
-
-def test_rows_in_a_local_folder(pearl: Terminal) -> None:
-    from pyarrow import dataset
-
-    Path("in").mkdir()
-    for n in range(3):
-        Path(f"in/d{n}.txt").write_text(story(n))
-    out = f"file://{Path.cwd()}/out"
-    for _ in range(2):
-        pearl("execute", "why.plan", "--data", "in/*", "--out", out)
-    assert dataset.dataset("out").to_table().num_rows == 3
-    assert [path.suffix for path in Path("out").iterdir()] == [".parquet"]

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
-from pearl.cli import group as pearl_commands
 from pearl.cli import run
-from pearl.cli.options import Command
 from pearl.cli.writing import new_file
 from tests.cli.terminal import PLAN, STORY, Terminal
 from tests.skips import needs_full_device
@@ -66,33 +62,6 @@ def test_json_lines_have_the_same_fields_for_one_document_and_for_many(
                 "help": "check the path",
                 "exit_code": 3,
             }
-
-
-@pytest.mark.parametrize("group", [[], ["runs"], ["refine"], ["config"]])
-def test_help_has_a_whole_line_for_every_command(
-    pearl: Terminal, group: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    shown = pearl(*group, "--help")
-    assert "Other distributions" not in shown, "each command of ours has a group"
-    command: click.Command = pearl_commands
-    for name in group:
-        assert isinstance(command, click.Group)
-        command = command.get_command(click.Context(command), name)  # type: ignore[assignment]
-    assert isinstance(command, click.Group)
-    context = click.Context(command)
-    for name in command.list_commands(context):
-        member = command.get_command(context, name)
-        assert member is not None
-        first = " ".join((member.help or "").partition("\n\n")[0].split())
-        first = re.split(r"(?<=\.) ", first)[0].removesuffix(".")
-        lines = [line for line in shown.splitlines() if line.split()[:1] == [name]]
-        assert len(lines) == 1, (name, shown)
-        assert first in lines[0]
-        options = member.options if isinstance(member, Command) and member.is_long else []
-        listed = pearl(*group, name, "--help-all") if options else ""
-        for option in options:
-            assert re.search(rf"^ .*{option.opts[-1]}\b", listed, re.M), (name, option.opts)
 
 
 def test_plan_then_execute(pearl: Terminal) -> None:

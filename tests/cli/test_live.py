@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
@@ -29,9 +27,8 @@ from pearl.trace import (
     StepFinished,
     StepStarted,
 )
-from tests.cli.emulator import OnTerminal
-from tests.cli.test_progress import Held
-from tests.server import Canned, Server, completion, error
+from tests.cli.own_terminal import OnTerminal
+from tests.server import Server
 
 PLAN = """\
 New actions:
@@ -41,109 +38,29 @@ New actions:
 2. mood = FIND_EMOTION(CTX, reason, "her brother") : How she felt
 """
 OUTPUTS = ("reason", "mood")
-
-
-class Child(OnTerminal):
-    """A command on a terminal whose screen is looked at."""
-
-    def until(self, wanted: Callable[[str], bool]) -> str:
-        """Read its output until the screen shows something, or it has ended."""
-        while not wanted(self.terminal.screen) and (text := self.read()):
-            self.terminal.feed(text)
-        return self.terminal.screen
-
-    def shows(self, *parts: str) -> str:
-        """Wait until the screen has all of these parts at once."""
-        screen = self.until(lambda screen: all(part in screen for part in parts))
-        assert all(part in screen for part in parts), screen
-        return screen
-
-    def last(self) -> str:
-        """Wait for its end; returns the screen."""
-        screen = self.until(lambda screen: False)
-        self.process.wait()
-        return screen
-
-
-@contextmanager
-def on_a_terminal(
-    server: Server, folder: Path, *args: str, width: int = 80, height: int = 24, **env: str
-) -> Iterator[Child]:
-    """A command that asks the server, with a terminal for everything."""
-    (folder / "story.txt").write_text("Ada sold the boat because it leaked.", encoding="utf-8")
-    (folder / "why.plan").write_text(PLAN, encoding="utf-8")
-    child = Child(
-        folder, "-m", "pearl", *args, "--model", "openai:gpt-4o-mini", "--base-url", server.url,
-        "--constrain", "off", "--timeout-s", "60", width=width, height=height, **env,
-    )  # fmt: skip
-    try:
-        yield child
-    finally:
-        child.close()
-
-
-QUOTE = "> Ada sold the boat because it leaked."
-GLAD, LEAKED = f"Glad.\n{QUOTE}", f"It leaked.\n{QUOTE}"
-
-
-@pytest.mark.slow
-def test_steps_turn_from_waiting_to_running_to_done(openai_server: Server, tmp_path: Path) -> None:
-    said = Canned(completion("> Ada sold the boat because it leaked."))
-    held = Held(openai_server, Canned(completion(PLAN)), said, Canned(completion(GLAD)))
-    with on_a_terminal(openai_server, tmp_path, "ask", "Why?", "story.txt") as child:
-        child.shows("writing the plan (attempt 1)")
-        held.let_go()
-        screen = child.shows("✓ plan written", " 1. reason = FIND_REASON(CTX", "needs reason")
-        assert "· 2. mood = FIND_EMOTION" in screen
-        assert "✓ 1." not in screen
-        assert not child.terminal.has_cursor
-        held.let_go()
-        screen = child.shows("✓ 1. reason", "1 of 2 steps")
-        assert "needs" not in screen
-        held.let_go()
-        screen = child.last()
-        assert child.process.returncode == 0, screen
-    assert child.terminal.has_cursor
-    assert not child.terminal.n_wrapped
-    assert screen.count("1. reason = ") == 1, "what was live stays once"
-    steps, _, answer = screen.partition("2 of 2 steps")
-    assert "✓ 1. reason" in steps
-    assert "✓ 2. mood" in steps
-    assert " tokens, $0." in steps
-    assert "Glad." in answer
-
-
-@pytest.mark.slow
-def test_a_wait_is_told_and_resizing_does_no_harm(openai_server: Server, tmp_path: Path) -> None:
-    slow = Canned(error("slow down"), 429, {"retry-after": "2"})
-    replies = (Canned(completion(LEAKED)), Canned(completion(GLAD)))
-    held = Held(openai_server, slow, *replies)
-    with on_a_terminal(openai_server, tmp_path, "execute", "why.plan", "story.txt") as child:
-        child.shows("1. reason")
-        held.let_go()
-        child.shows("waits 2 s, retry 1 of ", "429")
-        child.resize(40, 10)
-        held.let_go()
-        child.shows("✓ 1. reason = FIND_REASON(CTX, ", "…")
-        held.let_go()
-        screen = child.last()
-        assert child.process.returncode == 0, screen
-    assert "Glad." in screen
+HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
+"""What hides the cursor, and shows it again."""
 
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_the_terminal_as_it_was(openai_server: Server, tmp_path: Path) -> None:
-    held = Held(openai_server, Canned(completion("nobody reads it")))
-    with on_a_terminal(openai_server, tmp_path, "execute", "why.plan", "story.txt") as child:
-        child.shows("1. reason")
-        child.until(lambda screen: not child.terminal.has_cursor)
+    (tmp_path / "story.txt").write_text("Ada sold the boat because it leaked.", encoding="utf-8")
+    (tmp_path / "why.plan").write_text(PLAN, encoding="utf-8")
+    openai_server.next("hang")
+    command = ("execute", "why.plan", "story.txt", "--model", "openai:m", "--base-url")
+    child = OnTerminal(tmp_path, "-m", "pearl", *command, openai_server.url, "--timeout-s", "60")
+    try:
+        while HIDDEN not in child.written or "1. reason" not in child.written:
+            assert child.read(), child.written
+        n = len(child.written)
         child.process.send_signal(signal.SIGINT)
-        screen = child.last()
-        assert child.process.returncode == 130, screen
-        held.let_go()
-    assert child.terminal.has_cursor
-    assert "1. reason" not in screen
-    assert not any(word in screen for word in ("Traceback", "a bug in PEARL"))
+        assert child.end() == 130, child.written
+    finally:
+        child.close()
+    after = child.written[n:]
+    assert "\x1b[2K" in after, "what was live is gone"
+    assert after.rfind(SHOWN) > child.written.rfind(HIDDEN) - n
+    assert not any(word in child.written for word in ("Traceback", "a bug in PEARL"))
 
 
 # --- as drawn -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.errors.escaping import escaped, to_json
-from tests.cli.emulator import OnTerminal
+from tests.cli.own_terminal import OnTerminal
 from tests.cli.terminal import Terminal
 
 EVIL = "\x1b]0;owned\x07\x1b[31mred\x9b1mbold\x9d0;c1\x9c\u202egnp.exe\u2066\x08\x7f\r"
@@ -157,14 +157,6 @@ def piped(folder: Path) -> Callable[..., bytes]:
         return done.stdout
 
     return run
-
-
-@pytest.mark.slow
-def test_a_pipe_may_lead_to_a_terminal_too(piped: Callable[..., bytes]) -> None:
-    for args in (("ask", WHY, "story.txt", "-v"), ("ask", WHY, "story.txt", "--json")):
-        said = piped(*args).decode()
-        assert r"\u009b1mbold" in said  # shown, not taken out
-        assert not OBEYED.search(said), args
 
 
 @pytest.mark.slow

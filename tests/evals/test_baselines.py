@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pearl.evals import report
+import pytest
+
+from pearl.evals import report, stats
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.report import BASELINES, baseline_records
 from tests.evals.evallogs import header, record
@@ -41,7 +43,8 @@ def test_answers_in_words_have_no_such_baseline() -> None:
     assert baseline_records([asked("1", 0, 0), open_one]) == ()
 
 
-def test_scores_have_intervals_on_every_subset() -> None:
+def test_scores_have_intervals_on_every_subset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stats, "N_RESAMPLES", 400)
     records = tuple(asked(str(i), i % 4, 0, subsets=("hard",) if i % 2 else ()) for i in range(12))
     log = EvalLog(header(methods=("mcq",), n_samples=12), records)
     found = {(score.method, score.subset): score for score in report.baselines(log)}

@@ -102,10 +102,7 @@ def buggy(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     ("error", "said"),
     [
         (ZeroDivisionError("by zero\nand more"), "ZeroDivisionError: by zero"),
-        (KeyError("x"), "KeyError: 'x'"),
-        (AssertionError(), "AssertionError"),
         (ValueError("half \ud800"), "ValueError: half \\ud800"),
-        (TimeoutError("late"), "TimeoutError: late"),
     ],
 )
 def test_a_bug_in_a_method_is_a_failure_of_its_samples(
@@ -147,8 +144,7 @@ def test_methods_that_show_options_need_them(name: str) -> None:
     assert model.requests == []
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 26])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(("name", "n"), [("mcq", 2), *((name, 26) for name in METHODS)])
 def test_any_number_of_options(name: str, n: int) -> None:
     options = tuple(f"It was reason {i:02d}" for i in range(n))
     last = chr(ord("A") + n - 1)
@@ -249,7 +245,7 @@ def test_a_reference_says_which_option_is_right(
         ]
     else:
         model = acting(choose="ABCD"[gold], step="None of it.")
-        scores = {r.score for r in run(Pearl(model), fit, *METHODS).values()}
+        scores = {r.score for r in run(Pearl(model), fit, "direct", "mcq").values()}
         assert scores == {1.0}
 
 
@@ -257,7 +253,7 @@ def test_the_digest_is_of_all_that_matters() -> None:
     first = samples_digest([sample()])
     assert first == samples_digest([sample()])
     for change in (
-        {"question": "Who?"}, {"gold": 1}, {"options": OPTIONS[:3]},
+        {"question": "Who?"}, {"gold": 1}, {"options": OPTIONS[:3]}, {"gold_passages": ()},
         {"document": Document(STORY.text + "!", STORY.name)}, {"reference": "x"},
         {"document": Document(STORY.text, "other.txt")}, {"subsets": frozenset({"hard"})},
     ):  # fmt: skip

@@ -72,13 +72,6 @@ def test_replies(reply: str, wanted: tuple[bool, list[str], list[str]]) -> None:
         assert "error: " in rendered
 
 
-def test_a_sketch_with_an_unknown_action_is_read_and_diagnosed() -> None:
-    proposal = read_proposal(f"New actions:\n- {MOTIVE}\n\n1. a = NOPE(CTX) : f", SEED)
-    assert proposal.is_read
-    assert [action.name for action in proposal.actions] == ["FIND_MOTIVE"]
-    assert "unknown-action" in proposal.diagnostics[0]
-
-
 @pytest.mark.parametrize(
     ("call", "undeclared", "drafts"),
     [
@@ -125,14 +118,6 @@ def test_no_reply_is_a_failed_row() -> None:
     row = row_of(Scripted(fail))
     assert (row.status, row.error, row.actions) == ("failed", "the key is wrong", ())
     assert row_of(Scripted(lambda request: " ")).status == "failed"
-
-
-def test_an_unreadable_reply_is_kept_with_its_diagnostics() -> None:
-    row = row_of(Scripted(lambda request: "I would look for the motive."))
-    assert row.status == "unreadable"
-    assert row.reply == "I would look for the motive."
-    assert row.diagnostics
-    assert row.actions == ()
 
 
 def test_the_digest_tells_prompts_apart() -> None:

@@ -20,7 +20,6 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import print_action
 from pearl.errors import DataError, ModelError
 from pearl.llm import Completion, Model, Request
-from pearl.llm.backends import create_model
 from pearl.llm.backends.scripted import Scripted
 from pearl.mining.merging import LibraryEntry, entry_of, merge_by_rule
 from pearl.mining.refinement import Refinement, library_text
@@ -28,7 +27,6 @@ from pearl.mining.refining import Drafts, RefineSettings, read_drafts, read_repl
 from tests.dsl.strategies import texts
 from tests.examples import examples
 from tests.mining.drafts import PLAIN, header, mined, pairs, refined, row, task_of
-from tests.shared import shared
 
 FIND_A = "FIND_A(CTX) : Find the first letter"
 FIND_B = "FIND_B(CTX) : Find the second letter"
@@ -304,15 +302,6 @@ def test_shards_are_small_enough_for_the_window() -> None:
     assert max(len(task_of(request).drafts) for request in model.requests) == 6
 
 
-def test_the_library_says_what_it_stands_for() -> None:
-    text = library_text(refine(PLAIN))
-    assert "# stands for: FIND_WEATHER x2\n" in text
-    many = "".join(f"FIND_{i}_{'LONG_' * 4}NAME(CTX, X) : Find {i}\n" for i in range(20))
-    wide = library_text(refine(many, lambda r: refined(("FIND(CTX, X) : Find X", range(1, 21))),
-                               max_actions=1))  # fmt: skip
-    assert max(map(len, wide.splitlines())) <= 100
-
-
 def test_the_model_merges_in_shards_and_rounds_until_it_fits() -> None:
     refinement = refine(unlike(30), max_actions=8, shard_size=10)
     assert len(refinement.actions) == 8
@@ -346,13 +335,6 @@ def test_native_actions_and_seeds_are_kept() -> None:
     assert (count.is_native, len(count.drafts), len(count.questions)) == (True, 4, 4)
     assert seed.is_seed
     assert_accounted(refinement)
-
-
-def test_natives_are_never_shown_to_the_model() -> None:
-    model = Scripted(pairs)
-    refine(f"{unlike(6)}COUNT(ITEMS) : Count ITEMS\n", model, max_actions=3)
-    assert all(d.name != "COUNT" for r in model.requests for d in task_of(r).drafts)
-    assert all("COUNT(" not in request.prompt for request in model.requests)
 
 
 def test_the_token_budget_counts_what_a_planner_reads() -> None:
@@ -485,22 +467,3 @@ def test_every_draft_is_accounted_for(
     assert len(refinement.actions) <= max(wanted, native)
     assert_accounted(refinement)
     assert_a_library(refinement)
-
-
-@pytest.mark.parametrize("model", ["scripted", "extractive"])
-def test_the_published_drafts_are_refined_the_same_every_time(model: str) -> None:
-    found = read_drafts(
-        shared("pearl_traces/actions_mined.txt").read_text(encoding="utf-8"), "mined"
-    )
-    made = [
-        refine(found, pairs if model == "scripted" else create_model("extractive"))
-        for _ in range(2)
-    ]
-    assert made[0] == made[1]
-    assert library_text(made[0]) == library_text(made[1])
-    assert len(made[0].drafts) == 143
-    assert len(made[0].actions) <= 80
-    assert made[0].calls("merged") == made[0].calls()
-    assert made[0].count("dropped", "malformed") == 1
-    assert_accounted(made[0])
-    assert_a_library(made[0])

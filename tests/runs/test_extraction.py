@@ -12,7 +12,7 @@ import openpyxl
 import pytest
 
 from pearl.documents.evidence import Evidence
-from pearl.documents.record import Candidate, FieldResult, Record
+from pearl.documents.record import Candidate, FieldResult
 from pearl.dsl.fields import Field, parse_fields, print_fields
 from pearl.errors import DataError, Span
 from pearl.interpreter.row import FieldData, Passage
@@ -219,8 +219,8 @@ def test_names_of_entries_around_that_are_taken_have_a_mark(tmp_path: Path) -> N
     )
 
 
-@pytest.mark.parametrize("name", ["n" * 500, "عقد" * 200, "🦪" * 300])
-def test_lists_with_long_names_have_files(tmp_path: Path, name: str) -> None:
+def test_lists_with_long_names_have_files(tmp_path: Path) -> None:
+    name = "🦪" * 300
     fields = parse_fields(f"'{name}': [str], '{name}2': [{{'{name}': [int]}}]")
     out = str(tmp_path / "out.csv")
     write_tables(fields, list, out, "csv", opened)
@@ -240,21 +240,6 @@ def test_amounts_keep_their_digits_in_a_workbook(tmp_path: Path) -> None:
     cells = {head.value: cell for head, cell in zip(sheet[1], sheet[2], strict=True)}
     assert (cells["a"].value, cells["a"].number_format) == (0.1, "0.00")
     assert (cells["b"].value, cells["c"].value) == (long, 1200)
-
-
-def test_the_readme_of_a_workbook_explains_its_columns(tmp_path: Path) -> None:
-    out = tmp_path / "out.xlsx"
-    fields = parse_fields(
-        'age: int {"minimum": 0}? (in years), smoker: yes|no, orders: [{items: [{price: decimal}]}]'
-    )
-    write_tables(fields, list, str(out), "xlsx", opened)
-    about = dict(openpyxl.load_workbook(out)["README"].values)
-    assert about["documents: age"] == "whole number; minimum 0; need not be stated. in years"
-    assert about["documents: smoker"] == "one of yes, no"
-    assert about["documents: orders"].startswith("number of entries, which have a sheet")
-    assert about["orders.items: price"] == "number with its digits"
-    assert "orders.items: orders, entry" in about
-    assert {"FIELD_source", "FIELD_basis"} <= about.keys()
 
 
 def test_persons_answer_for_entries_in_entries(tmp_path: Path) -> None:
@@ -393,15 +378,6 @@ def test_a_person_says_that_a_list_is_complete(tmp_path: Path) -> None:
     )
     assert lines(written(tmp_path, "csv", [*rows()]))[0]["drugs"] == "2"
     assert len(lines(tmp_path / "out.drugs.csv")) == 2
-
-
-def test_the_states_of_a_record_have_paths() -> None:
-    entry = {"dose_mg": FieldResult("undecided")}
-    record = Record(
-        {"age": FieldResult("undecided"), "drugs": FieldResult("found", entries=(entry,))}
-    )
-    assert record.undecided == ("age", "drugs[0].dose_mg")
-    assert record.paths["drugs[0].dose_mg"].state == "undecided"
 
 
 def test_documents_whose_names_differ_by_an_apostrophe_are_told_apart(tmp_path: Path) -> None:

@@ -65,27 +65,6 @@ def test_every_item_has_a_result_within_the_bound(
     assert work.peak <= min(n, n_items)
 
 
-def test_items_are_taken_late() -> None:
-    taken: list[int] = []
-
-    def endless() -> Iterator[int]:
-        i = 0
-        while True:
-            taken.append(i)
-            yield i
-            i += 1
-
-    async def main() -> None:
-        results = in_order(endless(), Work(), 3)
-        for n_results in range(1, 10):
-            await anext(results)
-            assert len(taken) <= n_results + 3
-        await results.aclose()
-        assert await all_done()
-
-    asyncio.run(main())
-
-
 def test_error_of_the_source_cancels_running_work() -> None:
     def source() -> Iterator[int]:
         yield 0

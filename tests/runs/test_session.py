@@ -285,12 +285,10 @@ class Greeting(Unit):
         return {"id": self.id, "status": "failed" if error else "answered", "answer": result}
 
 
-def test_documents_of_a_data_file_are_released(
-    folder: Path, asked: pearl.Pearl, openai_server: Server
-) -> None:
+def test_documents_of_a_data_file_are_released(folder: Path) -> None:
     rows = [{"id": f"d{i}", "document": f"She left on day {i}."} for i in range(200)]
     Path("d.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    session = pearl.Session(asked, store="runs")
+    session = pearl.Session(pearl.Pearl(concurrency=2), store="runs")
     work = CountedDocumentTasks(lambda: read_samples("generic", Source("d.jsonl")), PLAN)
     n_alive = 0
 

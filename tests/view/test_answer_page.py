@@ -237,25 +237,6 @@ def test_a_page_says_who_checked_which_sentence() -> None:
     assert '<p class="flag">the server is down</p>' in page
 
 
-def test_the_first_lines_say_of_what_the_flaw_once_and_how_often_a_short_quote_stands_there() -> (
-    None
-):
-    document = Document("Aspirin: 5 mg. Later 5 mg.\n\n5 mg of Ramipril.", "letter.txt")
-    quote = {"text": "5 mg", "start": 9, "end": 13, "source": "letter.txt", "steps": ["a"]}
-    page = page_of_row(
-        document, answer="5 mg.", evidence=[quote], document="letter.txt", status="degraded",
-        why="step 'a' (FIND): a sentence is left out", notes=["a sentence is left out", "dates are read"],
-    )  # fmt: skip
-    assert "evidence · letter.txt" in page
-    assert (page.count("a sentence is left out"), page.count("dates are read")) == (1, 1)
-    assert "(letter.txt, characters 9-13; a; stands at 3 places)" in page
-    long = "Why is it so? " * 40
-    assert f"<summary>{long[:200]}…</summary>" in page_of_row(document, question=long)
-    nothing = page_of_row(document, answer="Nothing found.", status="nothing_found", evidence=[])
-    assert "The answer quotes nothing" not in nothing
-    assert "The answer quotes nothing" in page_of_row(document, answer="It is so.", evidence=[])
-
-
 def test_of_a_row_in_a_text_the_cited_cells_are_lit_and_not_the_row() -> None:
     def place(text: str) -> dict[str, object]:
         return {"text": text, "start": STORY.index(text), "end": STORY.index(text) + len(text)}

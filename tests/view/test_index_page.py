@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pearl.view.comparison_page import aligned, comparison_page, differences
-from pearl.view.listing import index_page, plain
+from pearl.view.listing import index_page
 from pearl.view.sources import ResultsFile
 
 HOSTILE = "</script></style><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -111,7 +111,3 @@ def test_both_texts_can_be_had_from_their_differences(text: str) -> None:
     found = differences(text[:9_000], other[:9_000])
     assert "".join(c.text for c in found if c.kind != "new") == text[:9_000]
     assert "".join(c.text for c in found if c.kind != "gone") == other[:9_000]
-
-
-def test_signs_of_markdown_are_left_out_of_a_line_and_those_of_a_sum_are_not() -> None:
-    assert plain("# Who\n**Ada** (2 ** 3)") == "Who\nAda (2 ** 3)"

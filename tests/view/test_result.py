@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from pearl import Document, Pearl
 from pearl.errors import Span
-from pearl.interpreter.row import ProvenanceData, SourceData, SourceSpan
 from pearl.llm import Usage
 from pearl.trace import OptionChosen, StepFailed, StepStarted
 from pearl.view.answer_page import result_page
-from pearl.view.result import origin, read_result
+from pearl.view.result import read_result
 from pearl.view.sources import ResultRecord, record_of_answer
 
 STORY = Document("Nils sold the boat because the hull was rotten. Ada bought it.", "story.txt")
@@ -113,9 +112,3 @@ def test_evidence_that_cannot_be_read_leaves_the_numbers_and_an_empty_cell_is_un
     assert [(p.number, p.where, p.note) for p in result.places] == [
         (2, "a.pdf, page 3", ""), (3, "", "undecided"),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("end", "said"), [(10, "a.txt (whole)"), (9, "a.txt (1 passage, 90 %)")])
-def test_how_much_of_a_document_a_value_derives_from(end: int, said: str) -> None:
-    source = SourceData(document="a.txt", characters=10, spans=[SourceSpan(start=0, end=end)])
-    assert origin(ProvenanceData(sources=[source], chosen_from=[source])) == f"{said}; chosen from {said}"  # fmt: skip

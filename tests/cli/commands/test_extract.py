@@ -310,21 +310,6 @@ def test_a_run_replaces_what_it_wrote_in_any_order_and_nothing_else(
     assert {line["value"] for line in table("r.csv")} == {""}
 
 
-def test_what_is_printed(pearl: Terminal, model: Server) -> None:
-    one = pearl("extract", SCHEMA, "b.txt", code=1)
-    assert "Georg Brandt" in one
-    assert "67-year-old man" in one
-    several = pearl("extract", SCHEMA, *LETTERS, code=1)
-    assert [line.split()[0] for line in several.splitlines() if ".txt" in line] == [*LETTERS]
-    assert max(map(len, several.splitlines())) <= 80
-    rows = [
-        json.loads(line)
-        for line in pearl("extract", SCHEMA, *LETTERS, "--json", code=1).splitlines()
-    ]
-    assert rows[2]["record"]["age"]["state"] == "not_stated"
-    assert "3 " in pearl("extract", SCHEMA, *LETTERS, "--dry-run")
-
-
 def test_a_question_is_answered_in_a_schema(pearl: Terminal, model: Server) -> None:
     question = "Who was seen, and how old is she?"
     row = pearl.json("ask", question, "a.txt", "--schema", "patient: str, age: int?", code=0)

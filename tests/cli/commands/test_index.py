@@ -42,14 +42,3 @@ def test_json(pearl: Terminal) -> None:
         "documents": 2, "passages": 3, "left_out": 1, "other_files": 1, "new": 2, "changed": 0,
         "removed": 0,
     }  # fmt: skip
-
-
-def test_what_is_left_out_is_counted_and_named(pearl: Terminal) -> None:
-    for number in range(40):
-        Path(f"docs/bad{number:02}.txt").write_bytes(bytes(range(256)))
-    out = pearl("index", "docs", code=1)
-    assert "2 documents, 3 passages, 40 left out; 2 new" in out
-    told = pearl.talk.splitlines()
-    assert told[0].startswith("pearl: 40 documents are left out; the first: ")
-    assert "bad00.txt" in told[0]
-    assert len(told) == 5

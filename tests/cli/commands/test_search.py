@@ -37,17 +37,6 @@ def test_json_is_a_list_of_hits_in_order(pearl: Terminal) -> None:
     assert first["score"] > second["score"] > 0
 
 
-def test_people_are_shown_place_fields_and_passage_without_colours_in_a_pipe(
-    pearl: Terminal,
-) -> None:
-    assert pearl("search", "rows.jsonl", "bridges", "-k", "1").splitlines() == [
-        # ln(1 + 2.5 / 1.5) * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 7 / (17 / 3)))
-        "1. a1  0.8947  0-34",
-        "   year: 1901",
-        "   The iron bridge was built in 1901.",
-    ]
-
-
 def test_names_of_untrusted_rows_are_on_one_line(pearl: Terminal) -> None:
     row = {"id": "a\n\n2. b  9.9  0-1\x1b[2J", "text": "iron", "c\nd": "e\nf"}
     Path("odd.jsonl").write_text(f"{json.dumps(row)}\n", "utf-8")
@@ -80,26 +69,6 @@ def test_what_is_asked_for_is_found(pearl: Terminal, args: tuple[str, ...], ids:
     assert [hit["id"] for hit in hits] == ids
     if "record" in args:
         assert hits[0]["fields"] == {"unit": "record", "item": "tea", "price": "5"}
-
-
-# --- what is shown ----------------------------------------------------------------------------
-
-
-def test_words_that_match_are_coloured_and_long_passages_shortened() -> None:
-    from pearl.cli.commands.search import MATCH, excerpt, matcher
-
-    text = "word " * 100 + "the keys\nwere kept " + "word " * 100
-    shown = excerpt(text, matcher("key keep", "english"))
-    assert shown.plain.startswith("… word")
-    assert shown.plain.endswith("word …")
-    assert len(shown.plain) <= 404
-    styled = [shown.plain[span.start : span.end] for span in shown.spans if span.style == MATCH]
-    assert styled == ["keys", "kept"]
-    assert excerpt("x" * 1_000, matcher("y", "english")).plain == "x" * 400 + " …"
-    both = excerpt(f"a key {'word ' * 200} keys kept", matcher("key keep", "english")).plain
-    assert both.startswith("… word")  # the stretch with both words, not the first one
-    assert both.endswith("keys kept")
-    assert excerpt("a key", matcher("key", "english")).plain == "a key"
 
 
 # --- vectors ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from pearl import Pearl, Trace
 from pearl.errors import UsageError
 from pearl.evals.methods import Effort, load_method
-from pearl.evals.runner import refuse_unfit, samples_digest
+from pearl.evals.runner import refuse_unfit
 from pearl.llm import ChooseTask
 from tests.evals.asking import acting, sample
 
@@ -36,10 +36,3 @@ def test_samples_without_gold_passages_are_refused_before_any_call() -> None:
     refuse_unfit([unknown], ["direct"])
     with pytest.raises(UsageError, match="no sample has any"):
         refuse_unfit([unknown], ["direct", "oracle"])
-
-
-def test_other_passages_make_another_evaluation() -> None:
-    digests = {
-        samples_digest([sample(gold_passages=found)]) for found in ((), PASSAGES, PASSAGES[:1])
-    }
-    assert len(digests) == 3

@@ -178,8 +178,6 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, filled: bytes) -> None:
         _, err = without_override(FILLER, str(folder), "0")
         assert err.startswith("StoreError ")
         assert "name another `store`" in err
-        _, err = without_override(FILLER, str(folder / "new"), "0")
-        assert err.startswith("StoreError ")
         code = (
             "import sys\nfrom pathlib import Path\nfrom pearl.runs.store import Store\n"
             "with Store.open(Path(sys.argv[1]), read_only=True) as store:\n"
@@ -189,15 +187,6 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, filled: bytes) -> None:
         assert (out, err) == (f"{N_REPLIES}\n", "")
     finally:
         folder.chmod(0o700)
-
-
-def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
-    Store.open(tmp_path).close()
-    (tmp_path / FILE).chmod(0o000)
-    code = FILLER.replace("Path(sys.argv[1])", "Path(sys.argv[1]), read_only=True")
-    _, err = without_override(code, str(tmp_path), "0")
-    assert err.startswith("StoreError ")
-    assert len(err.splitlines()) <= 3
 
 
 def test_a_disk_without_shared_memory(tmp_path: Path) -> None:

@@ -48,25 +48,6 @@ def test_holder_of_a_run() -> None:
     assert not Holder(process.pid, me.host, "", 0).is_alive
 
 
-def test_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
-    writer = child(str(KILLED), str(tmp_path), "1000000", "4")
-    assert writer.stdout is not None
-    assert writer.stdout.readline() == "begun\n"
-    try:
-        with Store.open(tmp_path, read_only=True) as store:
-            seen = 0
-            while seen < 50:
-                (info,) = store.runs()
-                assert info.n_results >= seen
-                seen = info.n_results
-                rows = [row["answer"] for row in store.rows(info.id)]
-                assert len(rows) >= seen
-                assert all(answer.startswith("answer ") for answer in rows)
-    finally:
-        writer.kill()
-        writer.communicate()
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_zombie_process_is_dead() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
