@@ -459,15 +459,15 @@ _OTHERS = {
         "max_errors", "token_budget", "part_tokens", "price", "prices",
     ),
     "Run": (
-        "methods", "seeds", "scorer", "by_document", "seed_library", "rounds", "retries", "compare",
-        "again", "shard_size", "continued", "fresh", "yes", "store", "private", "executor",
+        "methods", "seeds", "scorer", "by_document", "seed_library", "rounds", "retries",
+        "again", "shard_size", "fresh", "yes", "store", "private", "executor",
         "batch_threshold", "shard",
     ),
     "Search": (
         "k", "method", "filters", "unit", "size", "overlap", "at", "update", "stem", "embeddings_url",
     ),
     "Output": (
-        "out", "evaluate", "review", "answers", "page", "report", "verbose", "boxes", "as_json", "as_lines", "trace", "telemetry", "force",
+        "out", "evaluate", "page", "report", "verbose", "boxes", "as_json", "as_lines", "trace", "telemetry", "force",
     ),
 }  # fmt: skip
 """Options that are not settings, by their names in Python."""
@@ -479,8 +479,8 @@ GROUPS = {
 """Group → its options, in the order in which help shows them."""
 
 FIRST = frozenset({
-    "again", "answers", "as_json", "as_lines", "compare", "continued", "data", "dry_run", "evaluate", "filters", "held_out",
-    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "out", "page", "private", "question", "report", "retries", "retrieval", "review", "rounds",
+    "again", "as_json", "as_lines", "data", "dry_run", "evaluate", "filters", "held_out",
+    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "out", "page", "private", "question", "report", "retries", "rounds",
     "schema", "seed_library", "show_plan", "tasks", "together", "verbose",
     *(name for name, (_, setting) in schema().items() if setting.is_first),
 })  # fmt: skip

@@ -134,7 +134,7 @@ def print_records(
         table.add_row(*row)
     console.print(table)
     if any("undecided" in column for column in columns.values()):
-        console.print(Text("-o FILE.csv --review FILE.csv says why fields are undecided", "dim"))
+        console.print(Text("-o FILE.html says why fields are undecided", "dim"))
     if left_out:
         console.print(Text(f"no room for: {', '.join(left_out)}; -o FILE.csv writes them", "dim"))
 

@@ -334,10 +334,9 @@ def resume_command(id: str) -> str:
     words = ["pearl", "runs", "resume", id]
     if context.params.get("store") is not None:
         words += ["--store", context.params["store"]]
-        # A table has no mark of a run: a person names the one that is replaced.
-        named = {"-o": "out", "--review": "review"} if "review" in context.params else {}
-        for flag, name in named.items():
-            words += [flag, context.params[name]] if context.params[name] else []
+        if "fields" in context.params and context.params["out"]:
+            # An extraction: a table has no mark of a run: a person names the one that is replaced.
+            words += ["-o", context.params["out"]]
     url = str(context.params["base_url"])
     is_flag = context.get_parameter_source("base_url") is ParameterSource.COMMANDLINE
     # Without the flag, a server that only the store names gets no OpenAI key. Passwords are not shown.

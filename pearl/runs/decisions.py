@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from pearl.data.log_files import Frozen
+from pearl.documents.rows import shortened
 from pearl.errors import StoreError
+from pearl.errors.escaping import counted
+from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.persistence import FAILURES, connect, create_private, to_store_error
-from pearl.runs.extraction import AnsweredRows, PersonAnswer
+from pearl.runs.extraction import (
+    ANSWER,
+    MAX_QUOTE,
+    NOT_STATED,
+    PERSON,
+    UNDECIDED,
+    Rows,
+    document_of,
+    entries_of,
+    id_of,
+    record_of,
+    results_of,
+    text_of,
+)
 from pearl.runs.store import Store
+
+if TYPE_CHECKING:
+    from pearl.data.schemas import Schema
 
 _TABLE = "CREATE TABLE IF NOT EXISTS decisions (number INTEGER PRIMARY KEY, body BLOB NOT NULL)"
 
@@ -40,6 +61,11 @@ class Decision(Frozen):
     def field(self) -> tuple[str, str]:
         """What it is about."""
         return self.row, self.path
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The result of the field, with who decided it and when."""
+        return {**self.result, "decided_by": self.person, "decided_at": self.time}
 
 
 class Decisions:
@@ -108,21 +134,144 @@ def in_force(decisions: Iterable[Decision]) -> dict[tuple[str, str], Decision]:
     }
 
 
-def decided_rows(rows: Any, decisions: Decisions) -> AnsweredRows:
-    """Rows with what persons decided about them."""
-    answers: dict[str, list[PersonAnswer]] = {}
-    for each in in_force(decisions.all()).values():
-        given = {**each.result, "decided_by": each.person, "decided_at": each.time}
-        answer = PersonAnswer(each.number, each.path, each.entry, given)
-        answers.setdefault(each.row, []).append(answer)
-    return AnsweredRows(rows, answers)
+class DecidedRows:
+    """Rows with what persons decided about them, in the form of a schema if there is one; `problems` could not be taken."""
+
+    def __init__(self, rows: Rows, decisions: Decisions) -> None:
+        self._rows = rows
+        self.decisions: dict[str, list[Decision]] = {}
+        for each in in_force(decisions.all()).values():
+            self.decisions.setdefault(each.row, []).append(each)
+        self.schema: Schema | None = None
+        self.problems: dict[int, str] = {}
+        self.statuses: Counter[str] = Counter()
+
+    def __call__(self) -> Iterator[Mapping[str, Any]]:
+        """The rows, from the beginning."""
+        self.statuses.clear()
+        for row in self._rows():
+            taken = self.taken(row)
+            taken = taken if self.schema is None else in_form(taken, self.schema)
+            self.statuses[str(taken.get("status"))] += 1
+            yield taken
+
+    def taken(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A row with what persons say about it."""
+        decisions = self.decisions.get(id_of(row), ())
+        if not decisions:
+            return row
+        if "record" not in row:
+            return _answered(row, decisions) if isinstance(row.get("answer"), str) else row
+        record = json.loads(json.dumps(record_of(row)))
+        results = {path: (entry, result) for path, entry, result in results_of(record)}
+        for each in decisions:
+            now, result = results.get(each.path, ("", None))
+            if result is None:
+                self.problems[each.number] = f"'{document_of(row)}' has no '{each.path}' now"
+            elif each.entry != now:
+                self.problems[each.number] = f"'{each.path}' belongs to another entry now: {now}"
+            else:
+                said = each.said
+                entries = entries_of(result) if said["state"] == "found" else ()
+                result.clear()
+                result |= {**said, **({"entries": entries} if entries else {})}
+        taken = _told_again(row, record)
+        n = sum(result["state"] == UNDECIDED for _, result in results.values())
+        is_whole = all(entries_of(r) or r.get("basis") == PERSON for _, r in results.values())
+        if is_whole or _OF_FIELDS.search(str(row.get("why"))):
+            taken.pop("why", None)
+            taken |= {"why": f"{counted(n, 'field')} undecided"} if n else {"status": "answered"}
+        return taken
 
 
-def reviewed(store: Store, run_id: str) -> AnsweredRows:
+def reviewed(store: Store, run_id: str) -> DecidedRows:
     """The rows of a run with what persons decided about them."""
-    return decided_rows(partial(store.rows, run_id), Decisions.of_run(store, run_id))
+    return DecidedRows(partial(store.rows, run_id), Decisions.of_run(store, run_id))
 
 
 def seen(result: Mapping[str, Any]) -> dict[str, Any]:
     """What of a result a decision is about."""
     return {"state": result.get("state"), "value": result.get("value")}
+
+
+def in_form(row: Mapping[str, Any], schema: Schema) -> Mapping[str, Any]:
+    """A row with what its record says in the form of a schema: `value`, `undecided`, `reasons`, `partial`."""
+    from pearl.interpreter.row import restored_record  # late: tables need no answers
+
+    try:
+        record = restored_record(row)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):  # not of this pearl
+        record = None
+    if record is None:
+        return row
+    said = schema.read(record).to_dict()
+    if row.get("status") == "answered" and said["undecided"]:  # the model refuses something
+        status = "undecided" if said["value"] is None else "degraded"
+        said |= {"status": status, "why": said["reasons"][0]}
+    return {**row, **said}
+
+
+def row_path(number: int, column: str) -> str:
+    """The path of a row behind an answer, or of a column of it."""
+    return f"row {number}.{column}" if column else f"row {number}"
+
+
+def row_entry(row: Mapping[str, Any]) -> str:
+    """What identifies a row behind an answer."""
+    return shortened(row["text"] or row["value"] or "", MAX_QUOTE)
+
+
+def _answered(row: Mapping[str, Any], decisions: Sequence[Decision]) -> Mapping[str, Any]:
+    """A row without fields, with the answer and the rows behind it that persons decided."""
+    given = next((each.said for each in decisions if each.path == ANSWER), None)
+    by_path = {each.path: each for each in decisions}
+    evidence: list[Mapping[str, Any]] = []
+    n_rows = 0
+    for number, each in enumerate(row.get("evidence", ()), start=1):
+        fields = dict(each.get("fields", ()))
+        paths = {row_path(number, column): column for column in ("", *fields)}
+        own = [by_path[path] for path in paths if path in by_path and by_path[path].entry == row_entry(each)]  # fmt: skip
+        n_rows += bool(own)
+        fields |= {column: text_of(of.said["value"] or NOT_STATED) for of in own if (column := paths[of.path])}  # fmt: skip
+        by = [*each.get("decided_by", ()), *(str(of.said["decided_by"]) for of in own)]
+        state = UNDECIDED if None in fields.values() else "found"
+        if not any(of.path == row_path(number, "") and of.said["value"] is not True for of in own):
+            evidence.append({**each, "fields": fields, "decided_by": by, "state": state} if own else each)  # fmt: skip
+    notes = list(row.get("notes", ()))
+    if n_rows and given is None:
+        notes.append(f"persons decided {counted(n_rows, 'row')} after the answer was computed, which counts them as undecided")  # fmt: skip
+    taken = {**row, "evidence": evidence, "notes": notes} if n_rows else row
+    if given is None:
+        return taken
+    # What else it says of the answer is the model's, and goes.
+    gone = ["why"]
+    if given["value"] != row["answer"]:
+        gone += ["value", "partial", "undecided", "reasons"]
+        taken = {**taken, "markdown": "", "parts": []}
+    kept = {name: value for name, value in taken.items() if name not in gone}
+    status = "answered" if given["state"] == "found" else "nothing_found"
+    notes.append(f"the answer was decided by a person: {given['decided_by']}, {given['decided_at']}")  # fmt: skip
+    return {**kept, "status": status, "answer": given["value"] or NOT_STATED, "notes": notes}
+
+
+def _told_again(row: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with its new record, whose answer tells that, if it told the old one."""
+    from pearl.interpreter.row import restored_record  # late: tables need no answers
+
+    taken = {**row, "record": record}
+    try:
+        records = [restored_record(each) for each in (row, taken)]
+    except (KeyError, TypeError, ValueError, AttributeError):  # a file of others
+        return taken
+    was, now = ([line for line, _ in each.lines] if each else [] for each in records)
+    if row.get("answer") != "\n".join(was):
+        return taken
+    told = [f"- {line}" for line in now]
+    marked = str(row.get("markdown", "")).splitlines()
+    if len(was) == len(now) == len(marked):  # a line that says the same keeps its references
+        told = [m if a == b else t for a, b, m, t in zip(was, now, marked, told, strict=True)]
+    return {**taken, "parts": [], "answer": "\n".join(now), "markdown": "\n".join(told) + "\n"}
+
+
+_OF_FIELDS = lazy_pattern(r"\d fields? (?:is|are) undecided")
+"""What `why` says of a record with undecided fields."""

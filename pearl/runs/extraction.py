@@ -1,44 +1,33 @@
-"""Rows of an extraction → tables of documents and of lists, a review file of undecided fields; a person's answers → rows."""
+"""Rows of an extraction → tables of documents and of lists."""
 
 from __future__ import annotations
 
-import csv
 import json
-import math
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import datetime
-from decimal import Decimal, InvalidOperation
 from functools import lru_cache, partial
-from io import StringIO
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from pearl.actions.operators import operators
-from pearl.documents.document import read_bytes
 from pearl.documents.record import PLAIN, FieldScalar
 from pearl.documents.rows import shortened
-from pearl.dsl.fields import ENTRY, Field, broken_rule, parse_fields
+from pearl.dsl.fields import ENTRY, Field, parse_fields
 from pearl.dsl.nodes import String
 from pearl.dsl.parser import parse
-from pearl.errors import DataError, PlanError
-from pearl.errors.escaping import counted, inert
-from pearl.errors.patterns import lazy_pattern
+from pearl.errors import PlanError
 from pearl.runs.export import SOURCES, source_row, write_excel, write_rows, write_sheet
 from pearl.runs.workbook import Marked, Table, amount, day
 
 if TYPE_CHECKING:
-    from pearl.data.schemas import Schema
+    pass
 
 UNDECIDED, NOT_STATED, PERSON = "undecided", "not stated", "person"
-COMPLETE = "complete"  # What a person says of a list whose entries are all there
-ACCEPT = "accept proposed"  # What a person says of a field whose one proposed value is right
 ANSWER = "answer"  # The path of a row without fields
 
 Rows = Callable[[], Iterable[Mapping[str, Any]]]  # Reads the rows of a run from the beginning
@@ -47,12 +36,6 @@ Opener = Callable[[str], AbstractContextManager[IO[str]]]
 
 COLUMN_TYPES: Mapping[str, type] = {"int": int, "number": float, "bool": bool}
 """Types of fields → types of their columns; of all others, text."""
-_WANTED: Mapping[str, tuple[Sequence[type], str]] = {
-    "int": ([int], "a whole number"),
-    "number": ([int, float], "a number such as 1250.5"),
-    "bool": ([bool], "true or false"),
-}
-"""What a person's value has to be, as JSON writes it."""
 MAX_PART = 120  # Maximum bytes of the name of a list in the name of its file, which has 255
 _MAX_EXACT = 2**53  # Integers from here on are not exact in a spreadsheet or a column of floats
 
@@ -228,7 +211,7 @@ def field_told(field: Field) -> str:
         of_objects = "lists" if _is_of_lists(field) else "entries"
         kind = f"list of {of_objects if field.fields else kind}"
     rules = json.loads(field.rules) if field.rules else {}
-    told = [kind, *(f"{name} {_text(value)}" for name, value in rules.items())]
+    told = [kind, *(f"{name} {text_of(value)}" for name, value in rules.items())]
     told += ["need not be stated"] if field.is_optional else []
     return f"{'; '.join(told)}{f'. {field.description}' if field.description else ''}"
 
@@ -250,7 +233,7 @@ def _reached(
     """The entries to which steps lead, with their numbers; of a list in a list, also what else is to say of it."""
     step, *others = steps
     result = results.get(step or PLAIN)
-    entries = _entries(result)
+    entries = entries_of(result)
     for number, entry in enumerate(entries, start=1):
         for numbers, each in _reached(entry, others, first) if others else [((), entry)]:
             yield (number, *numbers), each
@@ -308,7 +291,7 @@ def field_cells(
     """The cells of the columns of a field; empty ones if the document failed. `link` gives the address of its source."""
     state, value = result.get("state"), result.get("value")
     if field.is_list and state == "found":
-        value = len(_entries(result))
+        value = len(entries_of(result))
     elif state == UNDECIDED and form == "xlsx":
         told = [f"proposed: {_candidates(result)}"] if result.get("candidates") else []
         value = Marked(UNDECIDED, "\n".join([*told, str(result.get("why") or UNDECIDED)]))
@@ -317,7 +300,7 @@ def field_cells(
     elif form == "xlsx" and field.type in ("date", "decimal"):
         value = day(value) if field.type == "date" else amount(value)
     if isinstance(value, bool) and form == "csv":
-        value = _text(value)
+        value = text_of(value)
     elif isinstance(value, int) and abs(value) >= _MAX_EXACT and form != "csv":
         value, state = (None, "too large") if form == "parquet" else (str(value), state)
     yield value
@@ -372,7 +355,7 @@ def _sources(rows: Iterable[Mapping[str, Any]]) -> Table:
     """The passages of all values and candidates."""
     passages = (
         source_row(
-            passage, document=document_of(row), field=path, value=_text(each["value"]),
+            passage, document=document_of(row), field=path, value=text_of(each["value"]),
             basis="candidate" if result["state"] == UNDECIDED else str(result.get("basis")),
         )
         for row in rows for path, _, result in results_of(record_of(row))
@@ -383,10 +366,10 @@ def _sources(rows: Iterable[Mapping[str, Any]]) -> Table:
 
 def shown_value(result: Mapping[str, Any]) -> str:
     """A field in a few words."""
-    value, n = result.get("value"), len(_entries(result))
+    value, n = result.get("value"), len(entries_of(result))
     if value is None and result["state"] == "found":
         return f"{n} {'entry' if n == 1 else 'entries'}"
-    return str(result["state"]).replace("_", " ") if value is None else _text(value)
+    return str(result["state"]).replace("_", " ") if value is None else text_of(value)
 
 
 def source_of(result: Mapping[str, Any]) -> str | None:
@@ -407,14 +390,8 @@ def record_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return record if isinstance(record, Mapping) else {}
 
 
-def proposed(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The values that a result proposes, each with its evidence: that which is found, or its candidates."""
-    if result.get("state") == "found":
-        return [] if "entries" in result or result.get("value") is None else [result]
-    return [each for each in result.get("candidates", ()) if isinstance(each, Mapping)]
-
-
-def _entries(result: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+def entries_of(result: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+    """The entries of a list; none of anything else."""
     entries: Sequence[Mapping[str, Any]] = (result or {}).get("entries", ())
     return entries
 
@@ -425,28 +402,12 @@ def _why(row: Mapping[str, Any]) -> str | None:
     return error.get("message") if isinstance(error, Mapping) else row.get("why")
 
 
-# --- review -----------------------------------------------------------------------------------
-
-MAX_QUOTE = 300  # Maximum characters of a quote in a review file
-
-_REVIEWED = ("document", "field", "entry", "why", "candidates", "value")
-
-
-def write_review(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
-    """Write a line for each undecided field, with an empty `value` for a person; returns their number."""
-    lines = (
-        (document_of(row), path, entry, result.get("why"), _candidates(result), "")
-        for row in rows
-        for path, entry, result in results_of(record_of(row))
-        if result["state"] == UNDECIDED
-    )
-    cells = (dict(zip(_REVIEWED, line, strict=True)) for line in lines)
-    return write_sheet(("review", dict.fromkeys(_REVIEWED, str), cells), file, "csv")
+MAX_QUOTE = 300  # Maximum characters of a quote in a cell
 
 
 def _candidates(result: Mapping[str, Any]) -> str:
     """The values that a field may have with their quotes, or the quotes alone."""
-    candidates = [f"{_text(c['value'])}: {_quoted(c)}" for c in result.get("candidates", ())]
+    candidates = [f"{text_of(c['value'])}: {_quoted(c)}" for c in result.get("candidates", ())]
     return "; ".join(candidates) or _quoted(result)
 
 
@@ -463,10 +424,10 @@ def results_of(
     """Every field with its path and, within a list, its entry as the model read it, behind those around it."""
     for name, result in record.items():
         yield f"{path}{name}", around, result
-        for i, entry in enumerate(_entries(result)):
+        for i, entry in enumerate(entries_of(result)):
             # By it a person recognises the entry.
             read = ", ".join(
-                f"{key}: {_text(value['value'])}"
+                f"{key}: {text_of(value['value'])}"
                 for key, value in entry.items()
                 if value["state"] == "found" and value.get("basis") != PERSON
                 and value["value"] is not None
@@ -475,284 +436,6 @@ def results_of(
             yield from results_of(entry, f"{path}{name}[{i}].", within)
 
 
-def _text(value: FieldScalar) -> str:
+def text_of(value: FieldScalar) -> str:
+    """A value as tables show it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-# --- a person's answers -----------------------------------------------------------------------
-
-
-class PersonAnswer(NamedTuple):
-    """What a person says about a field: its value, or that the document does not state it."""
-
-    line: int
-    path: str
-    entry: str | None
-    result: Mapping[str, Any]  # Empty for `ACCEPT`
-    field: Field | None = None
-
-
-def field_at(fields: Mapping[str, Field], path: str) -> Field | None:
-    """The field at a path such as `orders[0].items[2].price`, of those of `by_path`."""
-    return fields.get(path) or fields.get(_NUMBER.sub("[].", path))
-
-
-_NUMBER = lazy_pattern(r"\[\d+\]\.")
-
-
-def by_path(fields: Iterable[Field], path: str = "") -> Iterator[tuple[str, Field]]:
-    """Fields by their paths without numbers: `orders[].items[].price`."""
-    for field in fields:
-        yield f"{path}{field.name}", field
-        if field.is_list:
-            yield from by_path(field.inner, f"{path}{field.name}[].")
-
-
-def read_answers(
-    path: str, fields: Sequence[Field], documents: Iterable[str]
-) -> dict[str, list[PersonAnswer]]:
-    """The filled-in lines of a review file, by document."""
-    known = {inert(name): name for name in documents}  # as `write_review` writes them
-    paths = dict(by_path(fields))
-    answers: dict[str, list[PersonAnswer]] = {}
-    lines: dict[tuple[str, str], int] = {}
-    for line, row in _answer_lines(path):
-        document, name, value = row["document"], row["field"].strip(), row["value"].strip()
-        if not value or value.casefold() == UNDECIDED:
-            continue
-        field = field_at(paths, name)
-        try:
-            if document not in known:
-                raise ValueError(f"the run has no document '{document[:80]}'")
-            if field is None:
-                names = ", ".join(field.name for field in fields)[:200]
-                raise ValueError(f"no field '{name[:80]}'; fields: {names}")
-            if (before := lines.setdefault((document, name), line)) != line:
-                raise ValueError(f"'{name}' of '{document}' stands in line {before}, too")
-            given = PersonAnswer(line, name, row.get("entry"), person_result(field, value), field)
-        except ValueError as error:
-            help = "correct the line, or empty its value"
-            raise DataError(str(error), path=path, line=line, help=help) from None
-        answers.setdefault(known[document], []).append(given)
-    return answers
-
-
-def is_filled_in(path: str) -> bool:
-    """Whether a file is a review in which a person has written values."""
-    with suppress(DataError):
-        return any(row["value"].strip() for _, row in _answer_lines(path))
-    return False
-
-
-def _answer_lines(path: str) -> Iterator[tuple[int, dict[str, str]]]:
-    try:
-        text = read_bytes(path, path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError("not UTF-8 text", path=path, help="save it as 'CSV UTF-8'") from None
-    head = text.partition("\n")[0]
-    # Some spreadsheets write semicolons or tabs.
-    delimiter = max(",;\t", key=head.count)
-    reader = csv.DictReader(StringIO(text, newline=""), delimiter=delimiter, restval="")
-    if missing := {"document", "field", "value"} - set(reader.fieldnames or ()):
-        raise DataError(
-            f"no column {', '.join(sorted(missing))}", path=path, help="--review FILE writes such a file"
-        )  # fmt: skip
-    try:
-        for row in reader:
-            yield reader.line_num, row
-    except csv.Error as error:
-        raise DataError(f"not CSV: {error}", path=path, line=reader.line_num) from None
-
-
-def person_result(field: Field, text: str) -> dict[str, Any]:
-    """The result of a field by a person, empty for `ACCEPT`; a `ValueError` says what the value has to be."""
-    if text.casefold() == ACCEPT and ACCEPT not in field.labels:
-        return {}
-    if text.casefold() == NOT_STATED and NOT_STATED not in field.labels:
-        return {"state": "not_stated", "value": None, "basis": PERSON}
-    value, wanted = _typed(field, text)
-    if wanted:
-        raise ValueError(f"'{field.name}': '{text[:80]}' is not {wanted}")
-    judged: Any = Decimal(str(value)) if field.type == "decimal" and value else value
-    if not field.is_list and (flaw := broken_rule(field.rules, judged)):
-        raise ValueError(f"'{field.name}': {flaw}")
-    return {"state": "found", "value": value, "basis": PERSON}
-
-
-def _typed(field: Field, text: str) -> tuple[FieldScalar, str]:
-    """The value of a text; or else what it has to be."""
-    if field.is_list:
-        return None, "" if text.casefold() == COMPLETE else f"'{COMPLETE}' or '{NOT_STATED}'"
-    if field.type == "label":
-        labels = {label.casefold(): label for label in field.labels}
-        label = labels.get(text.casefold())
-        return label, "" if label else f"one of {', '.join(field.labels)}"
-    if field.type == "date":
-        with suppress(ValueError):
-            return datetime.strptime(text, "%Y-%m-%d").date().isoformat(), ""
-        return None, "a date such as 2024-05-31"
-    if field.type == "decimal":
-        with suppress(InvalidOperation):
-            if Decimal(text).is_finite():
-                return text, ""
-        return None, "a number such as 1250.50"
-    if field.type not in _WANTED:
-        return text, ""
-    kinds, wanted = _WANTED[field.type]
-    with suppress(ValueError, RecursionError):
-        plain = re.sub(r"\.0+$", "", text.casefold())  # a spreadsheet writes TRUE and 54.0
-        value = json.loads({"yes": "true", "no": "false"}.get(plain, plain))
-        if type(value) in kinds and abs(value) < math.inf:
-            return value, ""
-    return None, wanted
-
-
-class AnsweredRows:
-    """Rows with the values that a person gave in place of the model's, in the form of a schema if there is one; `problems` could not be taken."""
-
-    def __init__(self, rows: Rows, answers: Mapping[str, Sequence[PersonAnswer]]) -> None:
-        self._rows, self.answers = rows, answers
-        self.schema: Schema | None = None
-        self.problems: dict[int, str] = {}
-        self.statuses: Counter[str] = Counter()
-
-    def __call__(self) -> Iterator[Mapping[str, Any]]:
-        """The rows, from the beginning."""
-        self.statuses.clear()
-        for row in self._rows():
-            taken = self.taken(row)
-            taken = taken if self.schema is None else in_form(taken, self.schema)
-            self.statuses[str(taken.get("status"))] += 1
-            yield taken
-
-    def taken(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A row with what persons say about it."""
-        answers = self.answers.get(id_of(row), ())
-        if not answers:
-            return row
-        if "record" not in row:
-            return _answered(row, answers) if isinstance(row.get("answer"), str) else row
-        record = json.loads(json.dumps(record_of(row)))
-        results = {path: (entry, result) for path, entry, result in results_of(record)}
-        for line, path, entry, given, field in answers:
-            now, result = results.get(path, ("", None))
-            if result is None:
-                self.problems[line] = f"'{document_of(row)}' has no '{path}' now"
-            elif entry not in (None, now, inert(now)):
-                self.problems[line] = f"'{path}' belongs to another entry now: {now}"
-            elif not given and len(proposed(result)) != 1:
-                n = len(proposed(result))
-                self.problems[line] = f"'{path}' has {counted(n, 'proposed value')}, not one"
-            else:
-                try:
-                    said = given or accepted(field, proposed(result)[0])
-                except ValueError as error:
-                    self.problems[line] = str(error)
-                    continue
-                entries = _entries(result) if said["state"] == "found" else ()
-                result.clear()
-                result |= {**said, **({"entries": entries} if entries else {})}
-        taken = _told_again(row, record)
-        n = sum(result["state"] == UNDECIDED for _, result in results.values())
-        is_whole = all(_entries(r) or r.get("basis") == PERSON for _, r in results.values())
-        if is_whole or _OF_FIELDS.search(str(row.get("why"))):
-            taken.pop("why", None)
-            taken |= {"why": f"{counted(n, 'field')} undecided"} if n else {"status": "answered"}
-        return taken
-
-
-def in_form(row: Mapping[str, Any], schema: Schema) -> Mapping[str, Any]:
-    """A row with what its record says in the form of a schema: `value`, `undecided`, `reasons`, `partial`."""
-    from pearl.interpreter.row import restored_record  # late: tables need no answers
-
-    try:
-        record = restored_record(row)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):  # not of this pearl
-        record = None
-    if record is None:
-        return row
-    said = schema.read(record).to_dict()
-    if row.get("status") == "answered" and said["undecided"]:  # the model refuses something
-        status = "undecided" if said["value"] is None else "degraded"
-        said |= {"status": status, "why": said["reasons"][0]}
-    return {**row, **said}
-
-
-def accepted(field: Field | None, proposal: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of a person who accepts a proposed value; a `ValueError` says what it should be."""
-    value, evidence = proposal.get("value"), proposal.get("evidence")
-    if field is not None:  # a reply may give a value of another type
-        text = _text(value)
-        value, wanted = _typed(field, text)
-        if wanted:
-            raise ValueError(f"'{field.name}': '{text[:80]}' is not {wanted}")
-    of = {"state": "found", "value": value, "basis": PERSON}
-    return {**of, **({"evidence": evidence} if evidence else {})}
-
-
-def row_path(number: int, column: str) -> str:
-    """The path of a row behind an answer, or of a column of it."""
-    return f"row {number}.{column}" if column else f"row {number}"
-
-
-def row_entry(row: Mapping[str, Any]) -> str:
-    """What identifies a row behind an answer."""
-    return shortened(row["text"] or row["value"] or "", MAX_QUOTE)
-
-
-def _answered(row: Mapping[str, Any], answers: Sequence[PersonAnswer]) -> Mapping[str, Any]:
-    """A row without fields, with the answer and the rows behind it that persons decided."""
-    given = next((each.result for each in answers if each.path == ANSWER), None)
-    by_path = {each.path: each for each in answers}
-    evidence: list[Mapping[str, Any]] = []
-    n_rows = 0
-    for number, each in enumerate(row.get("evidence", ()), start=1):
-        fields = dict(each.get("fields", ()))
-        paths = {row_path(number, column): column for column in ("", *fields)}
-        own = [by_path[path] for path in paths if path in by_path and by_path[path].entry == row_entry(each)]  # fmt: skip
-        n_rows += bool(own)
-        fields |= {column: _text(of.result["value"] or NOT_STATED) for of in own if (column := paths[of.path])}  # fmt: skip
-        by = [*each.get("decided_by", ()), *(str(of.result["decided_by"]) for of in own)]
-        state = UNDECIDED if None in fields.values() else "found"
-        if not any(
-            of.path == row_path(number, "") and of.result["value"] is not True for of in own
-        ):
-            evidence.append({**each, "fields": fields, "decided_by": by, "state": state} if own else each)  # fmt: skip
-    notes = list(row.get("notes", ()))
-    if n_rows and given is None:
-        notes.append(f"persons decided {counted(n_rows, 'row')} after the answer was computed, which counts them as undecided")  # fmt: skip
-    taken = {**row, "evidence": evidence, "notes": notes} if n_rows else row
-    if given is None:
-        return taken
-    # What else it says of the answer is the model's, and goes.
-    gone = ["why"]
-    if given["value"] != row["answer"]:
-        gone += ["value", "partial", "undecided", "reasons"]
-        taken = {**taken, "markdown": "", "parts": []}
-    kept = {name: value for name, value in taken.items() if name not in gone}
-    status = "answered" if given["state"] == "found" else "nothing_found"
-    notes.append(f"the answer was decided by a person: {given['decided_by']}, {given['decided_at']}")  # fmt: skip
-    return {**kept, "status": status, "answer": given["value"] or NOT_STATED, "notes": notes}
-
-
-def _told_again(row: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with its new record, whose answer tells that, if it told the old one."""
-    from pearl.interpreter.row import restored_record  # late: tables need no answers
-
-    taken = {**row, "record": record}
-    try:
-        records = [restored_record(each) for each in (row, taken)]
-    except (KeyError, TypeError, ValueError, AttributeError):  # a file of others
-        return taken
-    was, now = ([line for line, _ in each.lines] if each else [] for each in records)
-    if row.get("answer") != "\n".join(was):
-        return taken
-    told = [f"- {line}" for line in now]
-    marked = str(row.get("markdown", "")).splitlines()
-    if len(was) == len(now) == len(marked):  # a line that says the same keeps its references
-        told = [m if a == b else t for a, b, m, t in zip(was, now, marked, told, strict=True)]
-    return {**taken, "parts": [], "answer": "\n".join(now), "markdown": "\n".join(told) + "\n"}
-
-
-_OF_FIELDS = lazy_pattern(r"\d fields? (?:is|are) undecided")
-"""What `why` says of a record with undecided fields."""

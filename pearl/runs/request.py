@@ -172,16 +172,13 @@ class ExtractRequest(RunRequest):
     """`pearl extract --out`."""
 
     COMMAND = "extract"
-    READS = ("answers",)
+    READS = ()
     ARGUMENTS = "documents"
-    WRITES = ("out", "trace", "review")
 
     # A JSON Schema or the short form: a run is resumed without the code or the file of its schema.
     fields: Annotated[Text, AfterValidator(_schema)]
     documents: tuple[Text, ...] = ()
     out: Text
-    review: Text | None = None
-    answers: Text | None = None
     trace: Text | None = None
 
     @property

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, get_args
 
 from pearl.documents.digest import digest
-from pearl.dsl.fields import Field
-from pearl.runs.decisions import Decision, in_force, seen
+from pearl.documents.record import FieldScalar
+from pearl.dsl.fields import Field, broken_rule
+from pearl.errors.patterns import lazy_pattern
+from pearl.runs.decisions import Decision, in_force, row_entry, row_path, seen
 from pearl.runs.extraction import (
     ANSWER,
+    NOT_STATED,
     PERSON,
     UNDECIDED,
-    by_path,
     document_of,
-    field_at,
     fields_of_plan,
     id_of,
-    proposed,
     record_of,
     results_of,
-    row_entry,
-    row_path,
+    text_of,
 )
 
 Kind = Literal["undecided", "unchecked", "degraded", "decided"]
@@ -60,6 +64,22 @@ class Item:
     def rank(self, seed: str) -> bytes:
         """Its place in a random order, which rows that come later do not change."""
         return digest([seed, self.row, self.path])
+
+
+def field_at(fields: Mapping[str, Field], path: str) -> Field | None:
+    """The field at a path such as `orders[0].items[2].price`, of those of `by_path`."""
+    return fields.get(path) or fields.get(_NUMBER.sub("[].", path))
+
+
+_NUMBER = lazy_pattern(r"\[\d+\]\.")
+
+
+def by_path(fields: Iterable[Field], path: str = "") -> Iterator[tuple[str, Field]]:
+    """Fields by their paths without numbers: `orders[].items[].price`."""
+    for field in fields:
+        yield f"{path}{field.name}", field
+        if field.is_list:
+            yield from by_path(field.inner, f"{path}{field.name}[].")
 
 
 def items_of(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
@@ -179,3 +199,75 @@ def report(items: Iterable[Item], decisions: Sequence[Decision]) -> dict[str, An
             "precision": precision,
         },
     }  # fmt: skip
+
+
+# --- what a person says of a field ------------------------------------------------------------
+
+COMPLETE = "complete"  # What a person says of a list whose entries are all there
+
+_WANTED: Mapping[str, tuple[Sequence[type], str]] = {
+    "int": ([int], "a whole number"),
+    "number": ([int, float], "a number such as 1250.5"),
+    "bool": ([bool], "true or false"),
+}
+"""What a person's value has to be, as JSON writes it."""
+
+
+def proposed(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The values that a result proposes, each with its evidence: that which is found, or its candidates."""
+    if result.get("state") == "found":
+        return [] if "entries" in result or result.get("value") is None else [result]
+    return [each for each in result.get("candidates", ()) if isinstance(each, Mapping)]
+
+
+def person_result(field: Field, text: str) -> dict[str, Any]:
+    """The result of a field by a person; a `ValueError` says what the value has to be."""
+    if text.casefold() == NOT_STATED and NOT_STATED not in field.labels:
+        return {"state": "not_stated", "value": None, "basis": PERSON}
+    value, wanted = _typed(field, text)
+    if wanted:
+        raise ValueError(f"'{field.name}': '{text[:80]}' is not {wanted}")
+    judged: Any = Decimal(str(value)) if field.type == "decimal" and value else value
+    if not field.is_list and (flaw := broken_rule(field.rules, judged)):
+        raise ValueError(f"'{field.name}': {flaw}")
+    return {"state": "found", "value": value, "basis": PERSON}
+
+
+def _typed(field: Field, text: str) -> tuple[FieldScalar, str]:
+    """The value of a text; or else what it has to be."""
+    if field.is_list:
+        return None, "" if text.casefold() == COMPLETE else f"'{COMPLETE}' or '{NOT_STATED}'"
+    if field.type == "label":
+        labels = {label.casefold(): label for label in field.labels}
+        label = labels.get(text.casefold())
+        return label, "" if label else f"one of {', '.join(field.labels)}"
+    if field.type == "date":
+        with suppress(ValueError):
+            return datetime.strptime(text, "%Y-%m-%d").date().isoformat(), ""
+        return None, "a date such as 2024-05-31"
+    if field.type == "decimal":
+        with suppress(InvalidOperation):
+            if Decimal(text).is_finite():
+                return text, ""
+        return None, "a number such as 1250.50"
+    if field.type not in _WANTED:
+        return text, ""
+    kinds, wanted = _WANTED[field.type]
+    with suppress(ValueError, RecursionError):
+        plain = re.sub(r"\.0+$", "", text.casefold())  # a spreadsheet writes TRUE and 54.0
+        value = json.loads({"yes": "true", "no": "false"}.get(plain, plain))
+        if type(value) in kinds and abs(value) < math.inf:
+            return value, ""
+    return None, wanted
+
+
+def accepted(field: Field | None, proposal: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a person who accepts a proposed value; a `ValueError` says what it should be."""
+    value, evidence = proposal.get("value"), proposal.get("evidence")
+    if field is not None:  # a reply may give a value of another type
+        text = text_of(value)
+        value, wanted = _typed(field, text)
+        if wanted:
+            raise ValueError(f"'{field.name}': '{text[:80]}' is not {wanted}")
+    of = {"state": "found", "value": value, "basis": PERSON}
+    return {**of, **({"evidence": evidence} if evidence else {})}

@@ -12,8 +12,7 @@ from pearl.documents.rows import shortened
 from pearl.errors import Span
 from pearl.interpreter.row import FieldCandidate, Passage, read_as
 from pearl.runs.decisions import Decision
-from pearl.runs.extraction import proposed
-from pearl.runs.reviewing import Item
+from pearl.runs.reviewing import Item, proposed
 from pearl.view.page import render_page
 from pearl.view.panel import Gap, Mark, Piece, blocks, highlighted, sheets_of
 from pearl.view.result import value_text

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -26,8 +25,16 @@ from pearl.errors import PearlError, UsageError
 from pearl.errors.escaping import counted, json_bytes
 from pearl.interpreter.row import Passage, read_as
 from pearl.runs.decisions import Decision, Decisions, in_force, seen
-from pearl.runs.extraction import PERSON, accepted, person_result, proposed
-from pearl.runs.reviewing import Item, items_of, queue, report
+from pearl.runs.extraction import PERSON
+from pearl.runs.reviewing import (
+    Item,
+    accepted,
+    items_of,
+    person_result,
+    proposed,
+    queue,
+    report,
+)
 from pearl.view.review_page import picked, review_page
 from pearl.view.sources import ResultRecord, ResultSource, RunResults, with_document
 
@@ -140,8 +147,7 @@ class Review:
             case "not_stated":
                 return {"state": "not_stated", "value": None, "basis": PERSON}
             case "corrected":
-                result = person_result(item.field, str(said.get("value")).strip())
-                return result or self._accepted(item, None)
+                return person_result(item.field, str(said.get("value")).strip())
             case "accepted":
                 return self._accepted(item, said.get("choice"))
             case _:
@@ -212,9 +218,11 @@ def _now() -> str:
 
 
 def _is_value(of: Field, text: str) -> bool:
-    with suppress(ValueError):
-        return bool(person_result(of, text))
-    return False
+    try:
+        person_result(of, text)
+    except ValueError:
+        return False
+    return True
 
 
 class ReviewServer(ThreadingHTTPServer):

@@ -16,7 +16,7 @@ from pearl.documents.document import Document, join, load
 from pearl.errors import DataError, PearlError
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.row import id_of
-from pearl.runs.decisions import Decisions, decided_rows
+from pearl.runs.decisions import DecidedRows, Decisions
 from pearl.runs.request import files_of_runs
 from pearl.runs.store import RunInfo, Store, default_folder
 from pearl.trace import (
@@ -210,7 +210,7 @@ class Reviewed:
 
     def __init__(self, source: ResultSource, decisions: Decisions) -> None:
         self.title, self.folder, self.problems = source.title, source.folder, source.problems
-        self._source, self._rows = source, decided_rows((), decisions)
+        self._source, self._rows = source, DecidedRows(tuple, decisions)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """The rows of the source."""

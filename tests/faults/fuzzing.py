@@ -46,7 +46,6 @@ from pearl.llm.embedders import EmbeddingCache
 from pearl.pipeline import Pearl
 from pearl.replies import composed, extracted, items, reasoning, step_replies
 from pearl.retrieval.index import Index
-from pearl.runs.extraction import read_answers
 from pearl.runs.store import FILE, Store
 from pearl.runs.tasks import TaskFile
 from pearl.tables import checking, lookup, running
@@ -565,11 +564,6 @@ def trace_files(data: bytes) -> None:
 def task_files(data: bytes) -> None:
     for task in TaskFile(file(data, "tasks.jsonl")):
         assert task.problem is None or isinstance(task.problem, DataError)
-
-
-@target([b"document,field,entry,value,why\na,name,,Ada,unclear\na,drugs[0].name,x,y,\n"], DataError)
-def review_files(data: bytes) -> None:
-    read_answers(str(file(data, "review.csv")), parse_fields("name, drugs: [{name: str}]"), ["a"])
 
 
 @target(

@@ -1,9 +1,11 @@
-"""Rows of an extraction as tables; a review of what is undecided, and a person's answers to it."""
+"""Rows of an extraction as tables; what a person decides about them."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
+from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,16 +16,11 @@ import pytest
 from pearl.documents.evidence import Evidence
 from pearl.documents.record import Candidate, FieldResult
 from pearl.dsl.fields import Field, parse_fields, print_fields
-from pearl.errors import DataError, Span
+from pearl.errors import Span
 from pearl.interpreter.row import FieldData, Passage
-from pearl.runs.extraction import (
-    AnsweredRows,
-    fields_of_rows,
-    read_answers,
-    write_review,
-    write_tables,
-)
-from pearl.runs.reviewing import items_of
+from pearl.runs.decisions import DecidedRows, Decision, Decisions, seen
+from pearl.runs.extraction import fields_of_rows, results_of, write_tables
+from pearl.runs.reviewing import by_path, field_at, items_of, person_result
 from tests.skips import needs
 
 FIELDS = (
@@ -242,158 +239,108 @@ def test_amounts_keep_their_digits_in_a_workbook(tmp_path: Path) -> None:
     assert (cells["b"].value, cells["c"].value) == (long, 1200)
 
 
-def test_persons_answer_for_entries_in_entries(tmp_path: Path) -> None:
-    path = tmp_path / "review.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        assert write_review([NESTED_ROW], file) == 3
-    rows = lines(path)
-    assert [(row["field"], row["entry"]) for row in rows] == [
-        ("orders[0].items[1].price", "number: A1 / name: nut"),
-        ("orders[1].items", "number: A2"),
-        ("grid[2].value", ""),
-    ]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        given = ("accept proposed", "not stated", "complete")
-        writer.writerows({**row, "value": v} for row, v in zip(rows, given, strict=True))
-    answers = read_answers(str(path), NESTED, ["a.pdf"])
-    answered = AnsweredRows(lambda: [NESTED_ROW], answers)
-    [row] = answered()
-    orders, grid = row["record"]["orders"]["entries"], row["record"]["grid"]["entries"]
+def decided(
+    folder: Path, row: dict[str, Any], said: dict[str, str], fields: Sequence[Field] = FIELDS
+) -> Decisions:
+    """What a person says of fields, by their paths."""
+    decisions = Decisions.beside(folder / "out.jsonl")
+    types = dict(by_path(fields))
+    for path, entry, was in results_of(row["record"]):
+        if path in said:
+            field = field_at(types, path)
+            assert field
+            given = person_result(field, said[path])
+            decisions.add(Decision(
+                row=row["id"], path=path, entry=entry, what="corrected", was=seen(was), result=given,
+                person="ada", time="now",
+            ))  # fmt: skip
+    return decisions
+
+
+def test_persons_decide_about_entries_in_entries(tmp_path: Path) -> None:
+    row = {**NESTED_ROW, "id": "a.pdf"}
+    said = {
+        "orders[0].items[1].price": "0.10", "orders[1].items": "not stated", "grid[2].value": "complete",
+    }  # fmt: skip
+    rows = DecidedRows(lambda: [row], decided(tmp_path, row, said, NESTED))
+    [taken] = rows()
+    orders, grid = taken["record"]["orders"]["entries"], taken["record"]["grid"]["entries"]
     price = orders[0]["items"]["entries"][1]["price"]
-    assert (price["value"], price["basis"]) == ("0.10", "person")
+    assert (price["value"], price["basis"], price["decided_by"]) == ("0.10", "person", "ada")
     assert orders[1]["items"]["state"] == "not_stated"
     assert (grid[2]["value"]["state"], len(grid[2]["value"]["entries"])) == ("found", 1)
-    assert (row["status"], answered.problems) == ("answered", {})
-    kinds = {item.path: (item.field.type, item.kind) for item in items_of(0, NESTED_ROW)}
+    assert (taken["status"], rows.problems) == ("answered", {})
+    kinds = {item.path: (item.field.type, item.kind) for item in items_of(0, row)}
     assert kinds["orders[0].items[1].price"] == ("decimal", "undecided")
     assert kinds["grid[2].value"][1] == "undecided"
 
 
-def reviewed(tmp_path: Path, filled: dict[str, str]) -> Path:
-    """A review file, in which a person filled in values; spreadsheets may write semicolons."""
-    path = tmp_path / "review.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        assert write_review(ROWS, file) == 2
-    rows = lines(path)
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), delimiter=";")
-        writer.writeheader()
-        writer.writerows({**row, "value": filled.get(row["field"], "")} for row in rows)
-    return path
-
-
-def test_the_review_has_a_line_for_each_undecided_field(tmp_path: Path) -> None:
-    file = io.StringIO()
-    write_review(ROWS, file)
-    age, dose = csv.DictReader(io.StringIO(file.getvalue()))
-    assert age == {
-        "document": "a.pdf", "field": "age", "entry": "", "why": "two ages",
-        "candidates": '54: "54 years" (a.pdf:2:30-38); 45: ', "value": "",
-    }  # fmt: skip
-    assert (dose["field"], dose["entry"]) == ("drugs[1].dose_mg", "name: aspirin")
-
-
 def test_a_persons_values_are_taken_and_marked(tmp_path: Path) -> None:
-    answers = read_answers(
-        str(reviewed(tmp_path, {"age": "54", "drugs[1].dose_mg": "Not stated"})), FIELDS, ["a.pdf"]
-    )
-    rows = AnsweredRows(lambda: ROWS, answers)
-    taken = [*rows()]
+    said = {"age": "54", "drugs[1].dose_mg": "Not stated"}
+    rows = DecidedRows(lambda: ROWS, decided(tmp_path, ROWS[0], said))
+    taken = [*map(dict, rows())]
     assert taken[1] == ROWS[1]
     assert ROWS[0]["record"]["age"] == AGES
-    out = written(tmp_path, "csv", taken)
-    first = lines(out)[0]
+    first = lines(written(tmp_path, "csv", taken))[0]
     assert (first["age"], first["age_source"]) == ("54", "person")
     aspirin = lines(tmp_path / "out.drugs.csv")[1]
     assert (aspirin["dose_mg"], aspirin["dose_mg_source"]) == ("", "person")
 
 
+STAY = parse_fields('stay: int {"maximum": 99}')[0]
+
+
+def typed(name: str) -> Field:
+    field = field_at({**dict(by_path(FIELDS)), "stay": STAY}, name)
+    assert field
+    return field
+
+
 @pytest.mark.parametrize(
-    ("line", "value"),
+    ("name", "text", "value"),
     [
-        ("age,54.0", 54), ("fever,TRUE", True), ("fever,no", False), ("drugs[0].dose_mg,2.5", 2.5),
-        ("smoker,Yes", "yes"), ("seen,2024-05-31", "2024-05-31"), ("patient,12", "12"),
+        ("age", "54.0", 54), ("fever", "TRUE", True), ("fever", "no", False), ("drugs[0].dose_mg", "2.5", 2.5),
+        ("smoker", "Yes", "yes"), ("seen", "2024-05-31", "2024-05-31"), ("patient", "12", "12"),
     ],
 )  # fmt: skip
-def test_a_persons_value_has_the_type_of_its_field(
-    tmp_path: Path, line: str, value: object
-) -> None:
-    path = tmp_path / "answers.csv"
-    path.write_text(f"document,field,value\na.pdf,{line}\n", encoding="utf-8")
-    [answer] = read_answers(str(path), FIELDS, ["a.pdf"])["a.pdf"]
-    assert (answer.result["value"], type(answer.result["value"])) == (value, type(value))
+def test_a_persons_value_has_the_type_of_its_field(name: str, text: str, value: object) -> None:
+    given = person_result(typed(name), text)["value"]
+    assert (given, type(given)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("age", "54 years", "'age': '54 years' is not a whole number"),
+        ("drugs[0].dose_mg", "0,5", "not a number such as 1250.5"),
+        ("fever", "maybe", "not true or false"),
+        ("seen", "31.5.2024", "not a date"),
+        ("seen", "2024-02-30", "not a date"),
+        ("smoker", "sometimes", "not one of yes, no, unknown"),
+        ("drugs", "ibuprofen", "not 'complete' or 'not stated'"),
+        ("age", "5" * 100_000, "is not a whole number"),
+        ("age", "[" * 100_000, "is not a whole number"),
+        ("drugs[0].dose_mg", "1e999", "not a number"),
+        ("stay", "200", 'the value 200 breaks "maximum": 99'),
+    ],
+)
+def test_a_value_of_another_type_is_refused(name: str, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        person_result(typed(name), text)
 
 
 def test_a_value_is_not_put_into_another_entry(tmp_path: Path) -> None:
-    answers = read_answers(str(reviewed(tmp_path, {"drugs[1].dose_mg": "75"})), FIELDS, ["a.pdf"])
+    decisions = decided(tmp_path, ROWS[0], {"drugs[1].dose_mg": "75"})
     drugs = ROWS[0]["record"]["drugs"]
     other = {**ROWS[0], "record": {"drugs": {**drugs, "entries": drugs["entries"][::-1]}}}
-    rows = AnsweredRows(lambda: [other], answers)
+    rows = DecidedRows(lambda: [other], decisions)
     assert next(iter(rows()))["record"] == other["record"]
-    assert "another entry now" in rows.problems[3]
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("c.pdf,age,54", "2: the run has no document 'c.pdf'"),
-        ("a.pdf,agee,54", "2: no field 'agee'"),
-        ("a.pdf,drugs[0].colour,red", "2: no field"),
-        ("a.pdf,age,54 years", "2: 'age': '54 years' is not a whole number"),
-        ("a.pdf,'drugs[0].dose_mg','0,5'", "no field"),
-        ('a.pdf,drugs[0].dose_mg,"0,5"', "not a number such as 1250.5"),
-        ("a.pdf,fever,maybe", "not true or false"),
-        ("a.pdf,seen,31.5.2024", "not a date"),
-        ("a.pdf,seen,2024-02-30", "not a date"),
-        ("a.pdf,smoker,sometimes", "not one of yes, no, unknown"),
-        ("a.pdf,drugs,ibuprofen", "not 'complete' or 'not stated'"),
-        ("a.pdf,age," + "5" * 100_000, "is not a whole number"),
-        ("a.pdf,age," + "[" * 100_000, "is not a whole number"),
-        ("a.pdf,drugs[0].dose_mg,1e999", "not a number"),
-        ("a.pdf,stay,200", 'the value 200 breaks "maximum": 99'),
-        ("a.pdf,age,54\na.pdf,age,55", "3: 'age' of 'a.pdf' stands in line 2, too"),
-    ],
-)
-def test_a_wrong_line_is_an_error(tmp_path: Path, line: str, message: str) -> None:
-    path = tmp_path / "answers.csv"
-    path.write_text(f"document,field,value\n{line}\n", encoding="utf-8")
-    fields = (*FIELDS, *parse_fields('stay: int {"maximum": 99}'))
-    with pytest.raises(DataError) as told:
-        read_answers(str(path), fields, ["a.pdf"])
-    assert message in str(told.value)
-    path.write_text("field,value\nage,5\n", encoding="utf-8")
-    with pytest.raises(DataError, match="no column document"):
-        read_answers(str(path), FIELDS, ["a.pdf"])
+    assert "another entry now" in rows.problems[1]
 
 
 def test_a_person_says_that_a_list_is_complete(tmp_path: Path) -> None:
-    path = tmp_path / "answers.csv"
-    path.write_text("document,field,value\na.pdf,drugs,complete\n", encoding="utf-8")
     drugs = {**ROWS[0]["record"]["drugs"], "state": "undecided", "why": "the reply breaks off"}
-    rows = AnsweredRows(
-        lambda: [{**ROWS[0], "record": {**ROWS[0]["record"], "drugs": drugs}}],
-        read_answers(str(path), FIELDS, ["a.pdf"]),
-    )
-    assert lines(written(tmp_path, "csv", [*rows()]))[0]["drugs"] == "2"
+    row = {**ROWS[0], "record": {**ROWS[0]["record"], "drugs": drugs}}
+    rows = DecidedRows(lambda: [row], decided(tmp_path, row, {"drugs": "complete"}))
+    assert lines(written(tmp_path, "csv", [*map(dict, rows())]))[0]["drugs"] == "2"
     assert len(lines(tmp_path / "out.drugs.csv")) == 2
-
-
-def test_documents_whose_names_differ_by_an_apostrophe_are_told_apart(tmp_path: Path) -> None:
-    names = ["=a.txt", "'=a.txt", "''=a.txt"]
-    file = io.StringIO()
-    undecided = FieldData.of(FieldResult("undecided", why="two")).to_dict()
-    rows = [{"document": name, "record": {"fever": undecided}} for name in names]
-    assert write_review(rows, file) == len(names)
-    given = [
-        line.removesuffix(",") + f",{'true' if i else 'false'}"
-        for i, line in enumerate(file.getvalue().splitlines()[1:])
-    ]
-    head = file.getvalue().splitlines()[0]
-    path = tmp_path / "answers.csv"
-    path.write_text("\n".join([head, *given]), encoding="utf-8")
-    answers = read_answers(str(path), FIELDS, names)
-    assert {name: [a.result["value"] for a in each] for name, each in answers.items()} == {
-        "=a.txt": [False], "'=a.txt": [True], "''=a.txt": [True],
-    }  # fmt: skip

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from pearl.documents.document import Document
     from pearl.dsl.fields import Field
     from pearl.pipeline import Pearl
+    from pearl.runs.decisions import DecidedRows
     from pearl.runs.executors import Task
-    from pearl.runs.extraction import AnsweredRows, PersonAnswer
 
 
 N_TOLD = 5  # Problems of a gold file that are told one by one
@@ -161,13 +161,6 @@ FORMS = ("csv", "xlsx", "parquet", "jsonl", "html")
 )  # fmt: skip
 @option("--show-plan", bool, "Print the plan and end; `pearl execute` runs it, too.")
 @option(
-    "--review", PATH, metavar="FILE.csv",
-    help="With --out: write a line for each undecided field, in which a person fills in its value.",
-)  # fmt: skip
-@option(
-    "--answers", PATH, metavar="FILE.csv", help="With --out: take the values of a file of --review.",
-)  # fmt: skip
-@option(
     "--evaluate", PATH, metavar="GOLD",
     help="Print how many values are right, by field: gold rows with 'document' and 'value', or a folder of NAME.gold.json.",
 )  # fmt: skip
@@ -202,10 +195,8 @@ def command(
     from pearl.runs.executors import DEFAULT
     from pearl.runs.extraction import table_files
 
-    answers, review = options["answers"], options["review"]
     refuse(
         (fields is None, "expected a schema and documents", 'pearl extract "patient: str, age: int?" letters/'),
-        (out is None and (answers or review), "--review and --answers need a table", "name it: -o out.csv"),
         (out is None and (options["executor"] != DEFAULT or options["shard"] is not None),
          "--executor and --shard write rows", "name a file: -o out.csv"),
         (options["boxes"] and out and not out.endswith(".jsonl"), "--boxes needs JSON", "-o out.jsonl, or --json"),
@@ -227,10 +218,8 @@ def command(
     evaluation = None
     if options["evaluate"] is not None and not options["dry_run"]:
         evaluation = Evaluation(options["evaluate"], schema, as_json=options["as_json"])
-    outs = [*(table_files(out, schema.fields).values() if out else ()), review, options["trace"]]
-    refuse_overwriting_inputs(
-        outs, filter(is_file, filter(None, (answers, fields, options["evaluate"])))
-    )
+    outs = [*(table_files(out, schema.fields).values() if out else ()), options["trace"]]
+    refuse_overwriting_inputs(outs, filter(is_file, filter(None, (fields, options["evaluate"]))))
     tasks = document_tasks(documents, together=False, plan=plan, is_named=bool(out), outs=outs)
     options |= {"named": documents, "evaluation": evaluation}
     if out is None:
@@ -255,7 +244,6 @@ def _run(
     )
     from pearl.interpreter.answer import UNSURE
     from pearl.runs.decisions import reviewed
-    from pearl.runs.extraction import AnsweredRows, is_filled_in, read_answers
     from pearl.runs.request import ExtractRequest
 
     out, fields = str(outs[0]), schema.fields
@@ -263,20 +251,11 @@ def _run(
     formats = ", ".join(FORMS)
     refuse((form not in FORMS, f"'{out}': unknown format", f"name it out.csv; formats: {formats}"))
     check_format(form)
-    review = options["review"]
-    refuse((
-        bool(review) and not options["force"] and is_file(review) and is_filled_in(review),
-        f"'{review}' has values of a person", "--answers takes them; name another file for --review, or --force",
-    ))  # fmt: skip
-    answers: Mapping[str, Sequence[PersonAnswer]] = {}
-    if options["answers"] is not None:
-        answers = read_answers(options["answers"], fields, (task.id for task in tasks))
     inputs = ExtractRequest.of(click.get_current_context().params).worked_on
 
     def finish(ran: Finished[Task]) -> int:
         id = ran.summary.id
-        decided = reviewed(ran.store, id)
-        rows = AnsweredRows(decided, answers)
+        rows = reviewed(ran.store, id)
         if form == "jsonl" or schema.model is not None:  # which may refuse values
             rows.schema = schema
         _write(ran, fields, rows, out, form, options)
@@ -287,40 +266,35 @@ def _run(
                 help=f"'{resume_command(id)}' computes them again",
             )
         ran.write_trace(options["trace"])
-        for line, problem in sorted(rows.problems.items()):
-            notice(f"{options['answers']}:{line}: {problem}; the value is left out")
-        for problem in decided.problems.values():
+        for problem in rows.problems.values():
             notice(f"a decision of pearl review is left out: {problem}")
         ran.summary.statuses = dict(rows.statuses)
         evaluation = options["evaluation"]
         for row in rows() if evaluation is not None else ():
             evaluation.add(row)
-        report_rows(ran.summary, ", ".join(filter(None, outs[:-2])), options["max_errors"])
-        if options["review"] is None and rows.statuses.keys() & {"degraded", "undecided"}:
-            click.echo(
-                f"  pearl review {id} shows them to a person; --review FILE.csv lists them",
-                err=True,
-            )
+        report_rows(ran.summary, ", ".join(filter(None, outs[:-1])), options["max_errors"])
+        if rows.statuses.keys() & {"degraded", "undecided"}:
+            click.echo(f"  pearl review {id} shows them to a person", err=True)
         if ran.interrupt:
             return ran.interrupt
         if evaluation is not None:
             asyncio.run(evaluation.finish(ran.session.equipped()))
         code = tasks_code(ran.session, ran.summary, known_length(tasks), n_rows)
         unsure = rows.statuses.keys() & {*UNSURE, "failed", "unfinished"}
-        is_sure = not (rows.problems or decided.problems or unsure)
-        return 0 if code == 1 and (answers or decided.answers) and is_sure else code
+        is_sure = not (rows.problems or unsure)
+        return 0 if code == 1 and rows.decisions and is_sure else code
 
     work = Work(tasks, {}, inputs)
     return run_units("extract", lambda pearl: work, options, finish, outs=outs)
 
 
 def _write(
-    ran: Finished[Task], fields: Sequence[Field], rows: AnsweredRows, out: str, form: str,
+    ran: Finished[Task], fields: Sequence[Field], rows: DecidedRows, out: str, form: str,
     options: Mapping[str, Any],
 ) -> None:  # fmt: skip
-    """Write the tables or the page, and the review."""
+    """Write the tables or the page."""
     from pearl.documents.pages import with_boxes
-    from pearl.runs.extraction import page_beside, write_review, write_tables
+    from pearl.runs.extraction import page_beside, write_tables
     from pearl.runs.readme import readme
     from pearl.runs.request import written_files
 
@@ -348,7 +322,3 @@ def _write(
             fields, written, out, form, ran.writer.open, facts=readme(info, rows),
             page=page_beside(out, written_files(info)),
         )  # fmt: skip
-    if options["review"] is not None:
-        with ran.writer.open(options["review"]) as file:
-            n_undecided = write_review(rows(), file)
-        notice(f"{options['review']}: {counted(n_undecided, 'undecided field')}")

@@ -242,72 +242,27 @@ def test_a_resumed_run_has_the_same_values_without_the_code_of_the_schema(
 def test_a_run_of_a_named_store_is_resumed_as_its_message_says(
     pearl: Terminal, model: Server
 ) -> None:
-    files = ("-o", "out.csv", "--review", "review.csv")
-    pearl("extract", SCHEMA, *LETTERS, *files, "--store", "kept", "--max-calls", "1", code=7)
+    pearl(
+        "extract", SCHEMA, *LETTERS, "-o", "out.csv", "--store", "kept", "--max-calls", "1", code=7
+    )
     words = re.findall(r"pearl (runs resume .*)", pearl.talk)[0].split()
     pearl(*words, "--yes", "--max-calls", "9", code=1)
     assert [row["status"] for row in table("out.csv")] == ["degraded", "degraded", "answered"]
-
-
-def test_a_person_decides_what_is_undecided(pearl: Terminal, model: Server) -> None:
-    words = ("extract", SCHEMA, "a.txt", "b.txt", "-o", "out.csv")
-    pearl(*words, "--review", "review.csv", code=1)
-    lines = table("review.csv")
-    assert [(line["document"], line["field"]) for line in lines] == [
-        ("a.txt", "drugs[1].dose_mg"),
-        ("b.txt", "age"),
-    ]
-    assert (
-        lines[1]["candidates"]
-        == '61: "Georg Brandt, 61 years" (b.txt:0-22); 67: "This 67-year-old man" (b.txt:24-44)'
-    )
-    Path("wrong.csv").write_text("document,field,value\nb.txt,age,old\n", encoding="utf-8")
-    pearl(*words, "--answers", "wrong.csv", "--fresh", code=3)
-    assert "wrong.csv:2: 'age': 'old' is not a whole number" in pearl.talk
-    Path("answers.csv").write_text(
-        "document,field,entry,value\na.txt,drugs[1].dose_mg,name: aspirin,not stated\nb.txt,age,,61\n", "utf-8",
-    )  # fmt: skip
-    pearl(*words, "--answers", "answers.csv")
-    b = table("out.csv")[1]
-    assert (b["age"], b["age_source"], b["status"], b["why"]) == ("61", "person", "answered", "")
-    assert table("out.drugs.csv")[1]["dose_mg"] == ""
-    [run] = json.loads(pearl("runs", "list", "--json"))
-    pearl("runs", "resume", run["id"], "--answers", "answers.csv")
-    pearl(*words[:-1], "out.jsonl", "--answers", "answers.csv")
-    for row in rows_of("out.jsonl"):
-        jsonschema.validate(row, RESULTS)
-    assert len(model.requests) == 2
 
 
 def test_a_run_replaces_what_it_wrote_in_any_order_and_nothing_else(
     pearl: Terminal, model: Server
 ) -> None:
     words = ("extract", SCHEMA, "a.txt", "b.txt")
-    Path("filled.csv").write_text("document,field,value\nb.txt,age,61\n", "utf-8")
-    outs = [
-        ("-o", "n.csv", "--review", "r.csv"),
-        ("-o", "o.html"),
-        ("-o", "o.html", "--answers", "filled.csv"),
-        ("-o", "n.csv", "--answers", "filled.csv", "--trace", "t.jsonl"),
-    ]
-    for order in ((0, 1, 2, 3), (0, 3, 1), (3, 2, 0), (2, 1, 3)):  # each after each
+    outs = [("-o", "n.csv"), ("-o", "o.html"), ("-o", "n.csv", "--trace", "t.jsonl")]
+    for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2, 0)):  # each after each
         for i in order:
             pearl(*words, *outs[i], code=1)
-            if "n.csv" in outs[i]:
-                assert table("n.csv")[1]["age"] == ("61" if "--answers" in outs[i] else "undecided")
     assert len(model.requests) == 2
     pearl("extract", SCHEMA, "c.txt", "-o", "other.csv")
     for name in ("other.csv", "other.drugs.csv"):  # of another run
         pearl(*words, "-o", name, code=2)
         assert f"'{name}' exists already" in pearl.talk
-    for name in ("r.csv", "filled.csv"):
-        Path(name).write_text(
-            Path(name).read_text("utf-8").rstrip("\n") + "accept proposed\n", "utf-8"
-        )
-        pearl(*words, "-o", "n.csv", "--review", name, code=2)
-        assert f"'{name}' has values of a person" in pearl.talk
-    pearl(*words, "-o", "n.csv", "--review", "r.csv", "--force", code=1)
-    assert {line["value"] for line in table("r.csv")} == {""}
 
 
 def test_a_question_is_answered_in_a_schema(pearl: Terminal, model: Server) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 import json
 import os
 import signal
@@ -385,22 +384,6 @@ def test_undecided_rows_behind_an_answer_are_decided(pearl: Terminal) -> None:
         ada.decide("corrected", key("boats.txt", "answer"), value="3")
         ((_, row),) = Reviewed(found, decisions).rows()
         assert (row["status"], row["answer"]) == ("answered", "3")
-
-
-def test_a_file_of_answers_accepts_what_is_proposed(pearl: Terminal, run: str) -> None:
-    pearl(*EXTRACT, "letters.csv", "--review", "open.csv", code=1)
-    lines = list(csv.reader(Path("open.csv").read_text("utf-8").splitlines()))
-    lines[1][-1] = "Accept proposed"  # there are two
-    with Path("open.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(lines)
-    pearl(*EXTRACT, "letters.csv", "--answers", "open.csv", code=1)
-    assert "'age' has 2 proposed values, not one" in pearl.talk
-    lines[1][1] = "weight_kg"  # it is decided: its value is its one proposal
-    with Path("open.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(lines)
-    pearl(*EXTRACT, "letters.csv", "--answers", "open.csv", code=1)
-    brandt = table("letters.csv")[0]
-    assert (brandt["weight_kg"], brandt["weight_kg_basis"]) == ("92", "person")
 
 
 def test_decisions_end_with_their_run(pearl: Terminal, run: str) -> None:
