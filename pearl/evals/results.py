@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
 from pearl.data.samples import Sample
@@ -41,7 +42,7 @@ class ResultUnit(RecordUnit):
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
         """At most one call, to map the answer to an option."""
         most = Range(0, 1 if self.sample.options else 0)
-        tokens = Range(0, None if self.sample.options else 0)
+        tokens = Range(0, inf if self.sample.options else 0)
         return "(results)", StepCosts(most, tokens, tokens)
 
     async def perform(self, resources: Resources, trace: Trace) -> EvalRecord:

@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
+from math import inf
 from pathlib import Path
 
 from pearl.data.samples import Sample
@@ -230,7 +231,7 @@ class EvalUnit(RecordUnit):
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
         """At least one call: the number of others depends on the plan or the document."""
-        some = Range(1, None)
+        some = Range(1, inf)
         return f"({self.method})", StepCosts(some, some, some)
 
     async def perform(self, resources: Resources, trace: Trace) -> EvalRecord:

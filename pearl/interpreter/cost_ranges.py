@@ -8,39 +8,34 @@ from math import inf
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A lower and an upper bound; None or infinity for no upper bound."""
+    """A lower and an upper bound; infinity for no upper bound."""
 
     least: float
-    most: float | None
-
-    def __post_init__(self) -> None:
-        if self.most == inf:
-            object.__setattr__(self, "most", None)
+    upper: float
 
     @property
-    def upper(self) -> float:
-        """The upper bound; infinity for none."""
-        return inf if self.most is None else self.most
+    def most(self) -> float | None:
+        """The upper bound; None for none."""
+        return None if self.upper == inf else self.upper
 
     def __add__(self, other: Range) -> Range:
         return Range(self.least + other.least, self.upper + other.upper)
 
     def up_to(self, cap: int | None) -> Range:
         """These bounds, limited by a cap; None for no cap."""
-        upper = self.upper if cap is None else min(cap, self.upper)
-        return Range(min(self.least, upper), upper)
+        return self if cap is None else Range(min(self.least, cap), min(self.upper, cap))
 
     @property
     def or_nothing(self) -> Range:
         """These bounds with a lower bound of 0."""
-        return Range(0, self.most)
+        return Range(0, self.upper)
 
     def to_dict(self) -> dict[str, float | None]:
         """As JSON data."""
         return {"least": self.least, "most": self.most}
 
 
-NONE, ONE, ANY = Range(0, 0), Range(1, 1), Range(0, None)
+NONE, ONE, ANY = Range(0, 0), Range(1, 1), Range(0, inf)
 
 
 @dataclass(slots=True)

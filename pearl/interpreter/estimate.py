@@ -1,12 +1,11 @@
 """The steps of a plan → lower and upper bounds of their calls and tokens, before a run.
 
-Prompts are built and counted as in a run. Text that an earlier step still has to write is a placeholder in them
-(`Placeholders`), with the maximum of its tokens; rows that it still has to select are `PossibleRows`.
+What is known before the first call is built and counted as in a run. What a model still has to write or to
+select has a `Bound`, and costs at most what the longest of it takes.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
@@ -16,100 +15,47 @@ from math import ceil, inf, prod
 
 from pearl.actions import by_search, native
 from pearl.actions.by_row import shown_text
-from pearl.actions.columns import read_column
-from pearl.actions.groups import size_field
 from pearl.actions.resolving import MAX_PAIRS, MAX_PARTNERS
 from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import EmptyListError, Value, as_rows, as_text, number_of
 from pearl.documents.numbers import UnclearNumberError, whole_number
-from pearl.documents.passages import chunks
 from pearl.documents.rows import Rows
-from pearl.documents.tokens import Counter
 from pearl.dsl.fields import Field
-from pearl.dsl.nodes import Argument, Reference, Step, String
+from pearl.dsl.nodes import Argument, Reference, Step, String, items_of
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
-from pearl.interpreter import context, requests, row_steps
+from pearl.interpreter import checking, context, row_steps
 from pearl.interpreter.context import ContextLimits, ContextOverflowError, awaited, fail_step
 from pearl.interpreter.cost_ranges import ANY, NONE, ONE, Range, StepCosts
-from pearl.interpreter.requests import PROMPT_MARGIN, RequestBuilder, chunk_size
-from pearl.interpreter.row_steps import RowRequests, RowStep, check_numbers
-from pearl.llm import ActionTask
+from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
+from pearl.interpreter.row_steps import ITEM_TOKENS, RowRequests, RowStep, check_numbers
+from pearl.llm import ActionTask, ItemsTask
+from pearl.llm.reply_limits import items_limit
 
+UNKNOWN = "x"  # Stands in prompts for what a model will write; its tokens are added
 
-class Placeholders:
-    """Placeholders of one plan; their tokens are counted separately from the text around them."""
+# Maximum tokens: of what surrounds a value in a prompt, of a number (300 digits, each at least one token),
+# of the text in place of an undecided value
+AROUND_TOKENS, NUMBER_TOKENS, UNDECIDED_TOKENS = 8, 400, 128
 
-    def __init__(self, counter: Counter, texts: Sequence[str]) -> None:
-        self._counter = counter
-        self._most: dict[str, float] = {}  # placeholder → maximum tokens
-        self._seam = counter.most(0)
-        self._tag = "\ue000"  # a character that occurs in no known text
-        while any(self._tag in text for text in texts):
-            self._tag += "\ue000"
-        self._marks = re.compile(f"({self._tag}\\d+\ue001)")
+UNKNOWN_TOKENS = 32  # Maximum tokens of all that stands in a prompt for unknown values
 
-    def new(self, most: float) -> str:
-        """A placeholder for a text of at most this many tokens in any context; may be infinite."""
-        mark = f"{self._tag}{len(self._most)}\ue001"
-        self._most[mark] = most
-        return mark
+# Maximum tokens added to a prompt: for a JSON reply, to repeat a reply in the right form, to repeat a batch
+HELD_TOKENS, AGAIN_TOKENS, BATCH_AGAIN_TOKENS = 64, 288, 64
 
-    def are_in(self, *texts: str) -> bool:
-        """Whether a text has placeholders."""
-        return any(self._marks.search(text) for text in texts)
-
-    def tokens(self, text: str, part: str = "") -> Range:
-        """Count a text, of which `part` may be counted already; exact if it has no placeholders."""
-        pieces = self._marks.split(text)
-        if len(pieces) == 1:
-            return Range(*self._counter.bounds_with(text, part))
-        least, most = self._counter.bounds("".join(pieces[::2]), part)
-        # `bounds` does not account for the seams on both sides, and a list leaves out entries that are nothing.
-        return Range(
-            max(0, least - BULLET_TOKENS * (len(pieces) // 2)),
-            most + sum(self._most[m] + 2 * self._seam for m in pieces[1::2]),
-        )
-
-    def widest(self, text: str) -> float:
-        """Maximum tokens of a text in any context."""
-        return self.tokens(text).upper if self.are_in(text) else self._counter.bounds(text)[1]
-
-
-@dataclass(frozen=True)
-class PossibleRows:
-    """The rows that a value may have."""
-
-    n: int
-    tokens: float  # maximum; may be infinite
-    rows: Rows | None = None
-    is_certain: bool = False
-    unknown: frozenset[str] = frozenset()  # the columns that a model will write
-    answer_tokens: float = 0.0
-
-    def texts(self, row_step: RowStep) -> list[str] | None:
-        """The different texts that a model may have to read; None if they are unknown."""
-        if self.rows is None or self.rows.column in self.unknown:
-            return None
-        return row_step.texts(self.rows)
-
-
-# Maximum tokens: of an entry without its text, of the separators in a computed text, of a number (300 digits, each at
-# least one token), of the text in place of an undecided value
-BULLET_TOKENS, SEAM_TOKENS, NUMBER_TOKENS, UNDECIDED_TOKENS = 3, 8, 400, 128
-
-# Maximum tokens added to a prompt: for a JSON reply, to repeat a reply in the right form
-HELD_TOKENS, AGAIN_TOKENS = 64, 288
+MAX_LENGTHENED = 4
+"""Maximum ratio of a list as text to the reply that it was read from: lines of one token get a bullet."""
 
 SMALL_PART = 48  # Minimum chunk size in tokens for which a document is split in order to be counted
 
-PARTS = 24
-"""Upper bound of the number of chunks, relative to perfectly filled chunks.
 
-Of two adjacent chunks one is at least half full, except before a paragraph, a sentence or a word
-that is too long for one chunk, which is rare. The rest is a margin for words that are counted one
-by one, which rounds up.
-"""
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The largest value that an argument may have."""
+
+    n: float  # maximum rows, or entries of a text
+    tokens: float  # maximum tokens
+    rows: Rows | None = None  # all rows that may be among them; None if a model writes them
 
 
 class CostEstimator:
@@ -121,27 +67,25 @@ class CostEstimator:
     ) -> None:  # fmt: skip
         self.escalated = StepCosts()  # of the last step, by the escalation model
         self.checked = StepCosts()  # of the last step, by the checker
-        self._calls, self._limits = calls, calls.limits
-        self._counter = calls.limits.counter
         self._values: dict[str, Value] = {}
-        self._texts: dict[str, Value] = {}
-        self._possible: dict[str, PossibleRows] = {}
+        self._bounds: dict[str, Bound] = {}  # of the steps whose values are unknown
         self._always = {calls.graph.steps[i].output for i in calls.graph.always}
-        self._row_requests = RowRequests(calls)
-        self._unknown = Placeholders(calls.limits.counter, calls.texts)
-        self._reply_tokens = calls.limits.reply_tokens
-        self._seam = self._counter.most(0)
         self._checker = checker or calls.limits
+        self._use(calls)
         self._by_rows = self._within(rows) if rows else self
         self._escalation = self._within(escalate) if escalate else None
+
+    def _use(self, calls: RequestBuilder) -> None:
+        self._calls, self._limits = calls, calls.limits
+        self._row_requests = RowRequests(calls)
+        self._counter = calls.limits.counter
+        self._seam = self._counter.most(0)
+        self._reply = self._counter.most(calls.limits.reply_tokens)  # in another prompt
 
     def _within(self, limits: ContextLimits) -> CostEstimator:
         """An estimator of the same plan with the limits of another model."""
         other = copy(self)
-        other._calls, other._limits = self._calls.within(limits), limits
-        other._row_requests = RowRequests(other._calls)
-        other._counter, other._seam = limits.counter, limits.counter.most(0)
-        other._reply_tokens = limits.reply_tokens
+        other._use(self._calls.within(limits))
         return other
 
     def step(self, step: Step) -> StepCosts:
@@ -171,7 +115,7 @@ class CostEstimator:
         elif "reduces" in action.traits:
             return self._of_reduction(step)
         elif action.reads_rows:
-            return self._by_row(step)
+            return self._of_rows(step)
         elif action.asks_table:
             return self._of_table(step, action)
         else:
@@ -181,22 +125,30 @@ class CostEstimator:
     # -----------------------------------------------------------------------------------------
     # What a step gives to later ones
 
-    def _possible_rows(self, argument: Argument, rows: Rows) -> PossibleRows:
-        """The rows that an argument may have."""
-        if isinstance(argument, Reference) and argument.name in self._possible:
-            return self._possible[argument.name]
-        marks = [value for value in rows.values if self._unknown.are_in(value)]
-        if not marks:
-            return PossibleRows(len(rows), self._tokens(rows), rows, is_certain=True)
-        most = self._unknown.tokens("\n".join(marks)).upper
-        # Every entry of a text has at least one token.
-        return PossibleRows(len(rows) + (0 if most == inf else int(most)), most)
+    def _unknown(self, *arguments: Argument) -> list[Bound]:
+        """The bounds of the unknown values in arguments."""
+        items = [item for each in arguments for item in items_of(each)]
+        names = [item.name for item in items if isinstance(item, Reference)]
+        return [self._bounds[name] for name in names if name in self._bounds]
 
-    def _hold(self, output: str, possible: PossibleRows) -> None:
-        """Create a placeholder for rows that are unknown or have unknown values."""
-        self._possible[output] = possible
-        mark = self._unknown.new(possible.tokens + UNDECIDED_TOKENS)
-        self._values[output] = self._texts[output] = mark
+    def _more(self, *arguments: Argument) -> float:
+        """Maximum tokens that unknown values in arguments add to a prompt."""
+        around = AROUND_TOKENS + 2 * self._seam
+        return sum(bound.tokens + around for bound in self._unknown(*arguments))
+
+    def _bound(self, argument: Argument, value: Value) -> Bound:
+        """The bound of an argument."""
+        unknown = self._unknown(argument)
+        if isinstance(argument, Reference) and unknown:
+            return unknown[0]
+        rows = as_rows(value)
+        known = Bound(len(rows), self._tokens(rows), rows)
+        return _together([known, *unknown]) if unknown else known
+
+    def _hold(self, output: str, bound: Bound) -> None:
+        """Keep the bound of an unknown value."""
+        self._bounds[output] = replace(bound, tokens=bound.tokens + UNDECIDED_TOKENS)
+        self._values[output] = UNKNOWN
 
     def _tokens(self, rows: Rows) -> float:
         """Maximum tokens of the text of rows."""
@@ -205,107 +157,70 @@ class CostEstimator:
         gap = self._counter.bounds("\n[...]\n- undecided: ")[1] + 4 * self._seam
         return self._counter.bounds(text)[1] + self._counter.bounds(values)[1] + len(rows) * gap
 
+    def _best(self, bound: Bound, n: float) -> Bound:
+        """The bound of any `n` of the rows."""
+        if n >= bound.n or bound.rows is None:
+            return Bound(min(n, bound.n), bound.tokens)
+        each = (self._tokens(replace(bound.rows, rows=(row,))) for row in bound.rows)
+        return Bound(n, sum(nlargest(int(n), each)))
+
     def _search(self, step: Step, action: Action) -> None:
         """Keep the rows of a search, or their bounds if the search cannot run now."""
         values = self._calls.values(step, self._values)
-        queries = [value for value in values if not isinstance(value, SearchedDocument | Rows)]
-        is_known = not self._unknown.are_in(*map(as_text, queries))
-        if is_known and not self._calls.may_wait:
+        if not self._unknown(*step.arguments) and not self._calls.may_wait:
             search = awaited(by_search.search(action, self._calls.searcher, values))
-            self._values[step.output] = self._texts[step.output] = search.rows
+            self._values[step.output] = search.rows
             return
-        n: int | None = None
+        n: float = inf
         with suppress(ValueError):  # the value depends on an earlier step
-            n = whole_number(number_of(queries[-1]), "K", least=1)
-        first = values[0]
-        if isinstance(first, SearchedDocument):
-            # Any `n` passages of a document; None for all
-            tokens = [self._counter.at_most(passage.text) for passage in first.index.passages]
-            tokens = tokens if n is None else nlargest(n, tokens)
-            possible = PossibleRows(len(tokens), sum(tokens) + 4 * self._seam * len(tokens))
+            n = whole_number(number_of(values[-1]), "K", least=1)
+        if isinstance(first := values[0], SearchedDocument):  # any passages of a document
+            each = [self._counter.at_most(passage.text) for passage in first.index.passages]
+            each = nlargest(int(min(n, len(each))), each)
+            self._hold(step.output, Bound(len(each), sum(each) + 4 * self._seam * len(each)))
         else:
-            possible = self._possible_rows(step.arguments[0], as_rows(first))
-            least = possible.n if n is None else min(n, possible.n)
-            possible = replace(possible, n=least, is_certain=False)
-        self._hold(step.output, possible)
+            self._hold(step.output, self._best(self._bound(step.arguments[0], first), n))
 
     def _compute(self, step: Step, action: Action) -> None:
-        """Keep the value of a native action, or its bounds if it depends on an earlier step."""
+        """Keep the value of a native action, or its bound if it depends on an unknown one."""
         values = self._calls.values(step, self._values)
-        # Known rows have no placeholders, and their text may be long.
-        texts = ["" if isinstance(value, Rows) else as_text(value) for value in values]
-        if not self._unknown.are_in(*texts):
-            try:
-                value = native.compute(action, values)
-            except EmptyListError:
-                value = []
-            except UnclearNumberError as error:
-                if not list(step.references()):
-                    raise
-                value = f"undecided: {error}"
-            self._values[step.output] = value
-            self._texts[step.output] = value if isinstance(value, Rows) else as_text(value)
+        if self._unknown(*step.arguments):
+            self._hold(step.output, self._computed(step, action, values))
             return
-        takes_rows = [getattr(each, "name", None) in self._possible for each in step.arguments]
-        is_list = action.returns is action.parameter(0).type is ValueType.LIST
-        tries = "tries" in action.traits
-        if any(takes_rows) and (is_list or tries or "figures" in action.traits):
-            given = [
-                self._possible_rows(argument, as_rows(value))
-                for i, (argument, value) in enumerate(zip(step.arguments, values, strict=True))
-                if tries or takes_rows[i] or action.parameter(i).type is ValueType.LIST
-            ]
-            is_open = self._unknown.are_in(*texts[1:])
-            self._hold(step.output, self._selected(action, given, values, is_open=is_open))
-            return
-        n: float = sum(self._unknown.widest(as_text(value)) + SEAM_TOKENS for value in values)
-        if action.returns in (ValueType.NUMBER, ValueType.BOOL):
-            n = NUMBER_TOKENS
-        elif action.returns is ValueType.LIST:
-            n *= 4  # items of at least one token become lines: "- item"
-        mark = self._unknown.new(n + UNDECIDED_TOKENS)
-        self._values[step.output] = self._texts[step.output] = mark
+        try:
+            value = native.compute(action, values)
+        except EmptyListError:
+            value = []
+        except UnclearNumberError as error:
+            if not list(step.references()):
+                raise
+            value = f"undecided: {error}"
+        self._values[step.output] = value
 
-    def _selected(
-        self, action: Action, given: Sequence[PossibleRows], values: Sequence[Value], *, is_open: bool
-    ) -> PossibleRows:  # fmt: skip
-        """Bound the rows that a native action returns; `is_open` if an argument other than the rows is unknown."""
+    def _computed(self, step: Step, action: Action, values: Sequence[Value]) -> Bound:
+        """The bound of what a native action returns."""
+        given = [self._bound(*each) for each in zip(step.arguments, values, strict=True)]
         first, traits = given[0], action.traits
-        if "tries" in traits:
-            return PossibleRows(max(each.n for each in given), max(each.tokens for each in given))
-        by_columns = not traits.isdisjoint(("by_field", "condition"))
-        if by_columns and not is_open and first.rows is not None:
-            with suppress(ValueError):
-                column = read_column(first.rows, as_text(values[1])).name
-                if column not in first.unknown:
-                    result = native.compute(action, [first.rows, *values[1:]])
-                    if isinstance(result, Rows):
-                        return self._computed(action, first, result)
-                elif traits.isdisjoint(("groups", "condition")):
-                    return replace(first, rows=replace(first.rows, column=column))
+        is_open = bool(self._unknown(*step.arguments[1:]))
+        if "first" in traits and not is_open:
+            return self._best(first, whole_number(number_of(values[1]), "N", least=1))
+        if first.rows is not None and not is_open and traits & {"by_field", "condition"}:
+            with suppress(ValueError):  # all the rows that may be among them are known
+                result = native.compute(action, [first.rows, *values[1:]])
+                if isinstance(result, Rows) and "groups" not in traits:
+                    return Bound(len(result), self._tokens(result), result)
         if "selects" in traits:
-            if "first" in traits and not is_open and first.rows is not None:
-                n = min(first.n, whole_number(number_of(values[1]), "N", least=1))
-                of_rows = (self._tokens(replace(first.rows, rows=(row,))) for row in first.rows)
-                tokens = sum(nlargest(n, of_rows)) + n * (first.answer_tokens + 4 * self._seam)
-                return PossibleRows(n, tokens, answer_tokens=first.answer_tokens)
-            return replace(first, is_certain=False)
-        n, tokens = sum(each.n for each in given), sum(each.tokens for each in given)
+            return first
+        if "tries" not in traits and action.returns in (ValueType.NUMBER, ValueType.BOOL):
+            return Bound(NUMBER_TOKENS, NUMBER_TOKENS)
+        every = _together(given)
+        n, tokens = every.n, every.tokens + AROUND_TOKENS * len(given)
         if "multiplies" in traits:
             n = prod(each.n for each in given)
             tokens *= n + 1
         if "figures" in traits:
             tokens += NUMBER_TOKENS * n
-        return PossibleRows(n, tokens + (4 * self._seam + first.answer_tokens) * n)
-
-    def _computed(self, action: Action, first: PossibleRows, result: Rows) -> PossibleRows:
-        """Bound the result of an action that reads known columns only, computed over all possible rows."""
-        tokens, unknown = self._tokens(result), first.unknown
-        if result.column in unknown:  # a model will write these values
-            tokens += len(result) * (first.answer_tokens + 4 * self._seam)
-        if "groups" in action.traits and not first.is_certain:
-            unknown |= {size_field(result.column)}
-        return replace(first, rows=result, n=len(result), tokens=tokens, unknown=unknown)
+        return Bound(n, MAX_LENGTHENED * tokens if action.returns is ValueType.LIST else tokens)
 
     # -----------------------------------------------------------------------------------------
     # Composed answers, and what the checker is asked
@@ -317,49 +232,64 @@ class CostEstimator:
         from pearl.interpreter.composing import max_prompt_tokens
 
         most = max_prompt_tokens(_question(step), self._counter)
-        tokens = Range(0, most).up_to(self._limits.prompt_tokens)
-        return self._costs(Range(0, 1), tokens)
+        return self._costs(Range(0, 1), Range(0, most).up_to(self._limits.prompt_tokens))
 
     def _of_checks(self, step: Step, action: Action, costs: StepCosts) -> StepCosts:
-        """Costs of checking a composed answer, or the values of fields."""
-        if self._checker.check == "off":
+        """Costs of checking a composed answer, or the values that a model read."""
+        if self._checker.check == "off" or not costs.calls.upper:
             return StepCosts()
-        if action.composes and costs != StepCosts():
+        if action.composes:
             from pearl.interpreter import composing
 
-            most, reply = composing.check_costs(_question(step), self._checker)
-            cap = self._checker.prompt_tokens or inf
-            again = most + self._checker.counter.most(reply) + AGAIN_TOKENS
-            tokens = min(most, cap) + min(again, cap) + 2 * HELD_TOKENS
-            return StepCosts(Range(0, 2), Range(0, tokens), Range(0, 2 * reply))
-        fields: Sequence[Field] = ()
-        n_replies = 1.0
-        is_number = (
-            action.cost == "text" and self._calls.graph.gives[step.output] is ValueType.NUMBER
-        )
-        if "claims" in action.traits or is_number:
-            fields = (Field(step.output),)
+            return self._of_requests(1, *composing.check_costs(_question(step), self._checker))
+        fields, n_replies = list[Field](), 1.0
+        is_number = self._calls.graph.gives[step.output] is ValueType.NUMBER
+        if "claims" in action.traits or (is_number and action.cost == "text"):
+            fields = [Field(step.output)]
         elif action.extracts:
             # imported on use: few plans extract
             from pearl.replies.extracted import wanted_fields
 
             texts = [each.value for each in step.arguments if isinstance(each, String)]
-            fields = wanted_fields(texts[-1], is_all=action.extracts_all)
+            fields = list(wanted_fields(texts[-1], is_all=action.extracts_all))
             n_replies = costs.calls.upper
-        if not fields or n_replies == inf:
-            return StepCosts(ANY, ANY, ANY) if fields else StepCosts()
-        from pearl.interpreter.record_claims import check_costs
+        # imported on use, too
+        from pearl.interpreter.field_values import MAX_SHOWN
+        from pearl.interpreter.record_claims import AROUND_ENTRY, ENTRY_TOKENS
 
-        replies = int(n_replies), self._reply_tokens
-        return self._of_requests(*check_costs(fields, *replies, self._checker))
+        lists = [field for field in fields if field.is_list]
+        n = n_replies * (len(fields) - len(lists))
+        n += n_replies * self._limits.reply_tokens // ENTRY_TOKENS if lists else 0
+        # Every value is shown, every quote at its places, and what is around an entry.
+        beside = 2 * checking.MAX_AROUND * (MAX_SHOWN + bool(lists)) + AROUND_ENTRY * bool(lists)
+        return self._of_claims(n, (1 + MAX_SHOWN) * n_replies * self._reply, beside)
 
-    def _of_requests(self, n: float, tokens: float, replied: float) -> StepCosts:
+    def _of_row_checks(self, row_step: RowStep, given: Bound, more: float) -> StepCosts:
+        """Costs of checking that passages support the decisions on their rows."""
+        check, task = self._checker.check, row_step.task
+        is_asked = (task.is_quoted or check == "all") and not row_step.is_each
+        if check == "off" or not (is_asked and task.kind in row_steps.claimed_kinds(check)):
+            return StepCosts()
+        asked = sum(self._counter.bounds(value)[1] for _, value in task.arguments) + more
+        shown = MAX_LENGTHENED * (given.tokens + given.n * asked)  # as another model counts them
+        return self._of_claims(given.n, shown, row_steps.MAX_BESIDE)
+
+    def _of_claims(self, n: float, shown: float, beside: int) -> StepCosts:
+        """Costs of checking claims of `shown` tokens in all, each with so many characters of the document beside it."""
+        frame, reply = checking.frame_costs(self._checker)
+        widest = "x" if self._calls.document.text.isascii() else "é"
+        each = self._checker.counter.at_most(widest * beside) + checking.CLAIM_TOKENS
+        # Of a list, a sample is checked first.
+        n_requests = inf if n == inf else ceil(n / checking.MAX_CLAIMS) + (n > checking.MAX_CLAIMS)
+        tokens = shown + n * each + n_requests * frame if n else 0
+        return self._of_requests(n_requests, tokens, reply)
+
+    def _of_requests(self, n: float, tokens: float, reply: int) -> StepCosts:
         """Costs of requests to the checker, each of which may be repeated."""
-        if inf in (n, tokens):
-            return StepCosts(ANY, ANY, ANY)
-        cap = self._checker.prompt_tokens or inf
-        most = min(2 * (tokens + replied) + n * (AGAIN_TOKENS + HELD_TOKENS), 2 * n * cap)
-        return StepCosts(Range(0, 2 * n), Range(0, most), Range(0, 2 * replied))
+        most = 2 * (tokens + n * reply) + n * (AGAIN_TOKENS + HELD_TOKENS)
+        if self._checker.prompt_tokens is not None:
+            most = min(most, 2 * n * self._checker.prompt_tokens)
+        return StepCosts(Range(0, 2 * n), Range(0, most), Range(0, 2 * n * reply))
 
     # -----------------------------------------------------------------------------------------
     # Tables, and rows that are reduced
@@ -370,13 +300,10 @@ class CostEstimator:
         from pearl.interpreter.table_steps import query_costs
 
         given, question = self._calls.values(step, self._values)
-        question = as_text(question)
-        literal = None if self._unknown.are_in(question) else question
-        n_rows = 0
-        if isinstance(given, str):  # the value depends on an earlier step
-            n_rows = self._possible_rows(step.arguments[0], as_rows(given)).n
+        literal = None if self._unknown(step.arguments[1]) else as_text(question)
+        n_rows = int(sum(bound.n for bound in self._unknown(step.arguments[0])))
         costs, most = query_costs(step.output, action, literal, given, n_rows, self._limits)
-        self._hold(step.output, PossibleRows(most, inf if most else 0))
+        self._hold(step.output, Bound(most, inf if most else 0))
         return costs
 
     def _of_reduction(self, step: Step) -> StepCosts:
@@ -385,312 +312,297 @@ class CostEstimator:
         from pearl.interpreter.reducing import Reducer, is_grouped
 
         reducer = Reducer(step, self._values, self._calls)
-        given, task = self._possible_rows(step.arguments[0], reducer.rows), reducer.task
-        rows, cap = given.rows, self._limits.prompt_tokens
-        most = self._counter.most(self._reply_tokens)
+        given, task = self._bound(step.arguments[0], reducer.rows), reducer.task
         actions = map(self._calls.graph.checked.action, self._calls.graph.steps)
-        are_groups = is_grouped(rows) if rows else any("groups" in each.traits for each in actions)
-        n_groups, n = given.n if are_groups else min(1, given.n), given.n if are_groups else most
-        written = n_groups * (most + SEAM_TOKENS) + (given.tokens if are_groups else 0)
-        self._hold(step.output, PossibleRows(n, written))
-        is_known = given.is_certain and not (given.unknown or self._unknown.are_in(reducer.x))
-        if rows is not None and is_known:
-            reducer.rows = rows
+        is_known, cap = not self._unknown(*step.arguments), self._limits.prompt_tokens
+        are_groups = (
+            is_grouped(reducer.rows)
+            if is_known
+            else any("groups" in each.traits for each in actions)
+        )
+        n_groups = given.n if are_groups else min(1, given.n)
+        written = n_groups * (self._reply + AROUND_TOKENS) + (given.tokens if are_groups else 0)
+        self._hold(step.output, Bound(n_groups if are_groups else self._reply, written))
+        if is_known:
             parts = map(reducer.parts, reducer.groups)
             return sum((self._of_parts(task, tasks) for tasks in parts), StepCosts())
-        n, tokens = given.n, given.tokens
-        if rows is not None:
-            every = [each for row in rows.every for each in (row, *row.members, *row.possible)]
-            n = len(every)
-            tokens = self._tokens(Rows(tuple(every))) + n * given.answer_tokens
-        tokens += n * 2 * (row_steps.ITEM_TOKENS + self._seam)
-        frame, merging = self._unknown.tokens(self._calls.request(task).prompt), StepCosts()
-        n_calls = float(n_groups)
-        if cap is not None and n_groups:
-            room = self._room(task, frame).least - row_steps.ITEM_TOKENS
-            if tokens > room:  # of three neighbouring parts, two are together longer than the room
-                n_more = ceil(3 * tokens / room) if room > 0 and tokens < inf else inf
-                n_calls += n_more
-                merging = self._merging(task, Range(0, 1 + n_more)).or_nothing
-                if n_groups > 1:  # any group may have the parts
-                    merging = self._costs(Range(0, n_more), Range(0, n_more * cap))
-        prompts = n_calls * (frame.upper + 2 * self._seam + 1) + tokens if n_calls else 0
-        return self._costs(Range(0, n_calls), Range(0, prompts)) + merging
+        more, seams = self._more(*step.arguments[1:]), 2 * self._seam + 1
+        frame = self._prompt(task, more).upper + seams
+        merging = self._prompt(replace(task, parts=()), more).upper + seams
+        tokens = given.tokens + given.n * 2 * (ITEM_TOKENS + self._seam)
+        n_calls, costs = n_groups, StepCosts()
+        if cap is not None and n_groups and tokens + merging + ITEM_TOKENS + PROMPT_MARGIN > cap:
+            room = self._least_room(cap, max(frame, merging))
+            # Of three neighbouring parts, two are together longer than the room; any two may be merged.
+            n_more = ceil(3 * tokens / room) if room > ITEM_TOKENS and tokens < inf else inf
+            n_calls += n_more
+            costs = self._costs(Range(0, n_more), Range(0, n_more * cap))
+        prompts = n_calls * frame + tokens if n_calls else 0
+        return costs + self._costs(Range(0, n_calls), Range(0, prompts))
 
     # -----------------------------------------------------------------------------------------
     # Steps that are carried out row by row
 
-    def _by_row(self, step: Step) -> StepCosts:
-        """Costs of a step that is carried out row by row; records the rows that the step may return."""
+    def _of_rows(self, step: Step) -> StepCosts:
+        """Costs of a step that is carried out row by row; keeps the bound of its rows."""
         row_step = self._row_requests.step(step, self._values)
-        given = whole = self._possible_rows(step.arguments[0], row_step.rows)
-        task, widest = row_step.task, 0.0
-        if row_step.is_over:
-            row_step, given, widest = self._over(row_step, given)
-        if self._unknown.are_in(*task.labels, *(value for _, value in task.arguments)):
-            given = replace(given, is_certain=False)
-        texts = given.texts(row_step)
-        known_rows = None if texts is None else given.rows
-        row_step = self._row_requests.quoted(row_step, known_rows, is_certain=given.is_certain)
-        n, tokens = given.n, given.tokens
-        costs, long = self._row_requests.costs(
-            row_step, texts, n, tokens, is_certain=given.is_certain
-        )
+        given = self._bound(step.arguments[0], row_step.rows)
+        more, is_known = self._more(*step.arguments[1:]), not self._unknown(*step.arguments)
+        self._hold(step.output, self._answered(row_step, given, more))
+        if row_step.is_over and is_known:
+            row_step = row_step.over(given.rows or row_step.rows)
+            given = Bound(len(row_step.rows), self._tokens(row_step.rows), row_step.rows)
+        elif row_step.is_over:  # pairs of the names of rows
+            n_pairs = min(MAX_PAIRS, given.n * MAX_PARTNERS // 2)
+            given = Bound(n_pairs, MAX_PARTNERS * given.tokens + n_pairs * AROUND_TOKENS)
+        row_step = self._row_requests.quoted(row_step, given.rows, is_certain=is_known)
+        costs, long = self._of_batches(row_step, given, more, is_known=is_known)
         for text in long:
             alone = self._row_requests.alone(row_step, step, text)
-            costs += self._formed(alone, self._ask(alone))
-        if row_step.n_needed is not None or not given.is_certain:  # calls may end after the first
-            costs = costs.or_nothing
-        asked = self._unknown.tokens(" ".join(value for _, value in task.arguments)).upper
-        self.checked = self._of_requests(
-            *row_steps.check_costs(row_step, texts, n, tokens, asked, self._checker)
-        )
-        self._hold(step.output, self._read_rows(step, row_step, whole, widest))
-        return costs
+            costs += self._formed(alone, self._ask(alone, more)[0])
+        self.checked = self._of_row_checks(row_step, given, more)
+        # Calls may end after the first.
+        return costs if is_known and row_step.n_needed is None else costs.or_nothing
 
-    def _over(self, row_step: RowStep, given: PossibleRows) -> tuple[RowStep, PossibleRows, float]:
-        """Replace the rows of RESOLVE by the pairs of names that it may judge; also return the maximum tokens of a name."""
-        n, tokens = given.n, given.tokens + given.n * given.answer_tokens
-        widest, (field,) = tokens, (value for _, value in row_step.task.arguments)
-        if given.rows is not None and not self._unknown.are_in(field):
-            column = read_column(given.rows, field)
-            if column.name not in given.unknown:
-                names = [self._counter.bounds(name)[1] for name in {*column.values} if name]
-                n, tokens, widest = len(names), sum(names), max(names, default=0)
-                if given.is_certain:
-                    row_step = row_step.over(given.rows)
-                    pairs = row_step.rows
-                    possible = PossibleRows(len(pairs), self._tokens(pairs), pairs, is_certain=True)
-                    return row_step, possible, widest
-        n_pairs = min(MAX_PAIRS, n * MAX_PARTNERS // 2)
-        return (
-            row_step,
-            PossibleRows(n_pairs, MAX_PARTNERS * tokens + n_pairs * SEAM_TOKENS),
-            widest,
-        )
-
-    def _read_rows(
-        self, step: Step, row_step: RowStep, given: PossibleRows, widest: float
-    ) -> PossibleRows:
-        """The rows that a step carried out row by row may return."""
+    def _answered(self, row_step: RowStep, given: Bound, more: float) -> Bound:
+        """The bound of the rows that a step carried out row by row returns."""
         task = row_step.task
         if task.kind == "pick":
-            return replace(given, n=min(given.n, task.n_picks), is_certain=False)
+            return self._best(given, task.n_picks)
         if task.kind == "yes_no":
-            return replace(given, is_certain=False)
-        answer = float(widest or self._row_requests.reply_tokens(task, 1))
+            return given
+        answer = self._items_limit(task, 1) + more
         if row_step.is_each:
-            answer = self._counter.most(self._reply_tokens)
-        rows = given.rows and replace(given.rows, column=step.output, is_answered=True)
-        if rows is not None:
-            rows = replace(rows, rows=tuple(row.with_column(step.output, None) for row in rows))
-        tokens = given.tokens + given.n * (answer + 4 * self._seam)
-        unknown = given.unknown | {step.output}
-        return PossibleRows(given.n, tokens, rows, given.is_certain, unknown, answer)
+            answer = self._reply
+        if row_step.is_over:  # the name of another row
+            answer = given.tokens
+        return Bound(given.n, given.tokens + given.n * (answer + 4 * self._seam))
+
+    def _of_batches(
+        self, row_step: RowStep, given: Bound, more: float, *, is_known: bool
+    ) -> tuple[StepCosts, Sequence[str]]:
+        """Costs of asking about rows in batches, each with `more` tokens; also return the texts that are too long for a batch."""
+        limits, task, n, tokens = self._limits, row_step.task, given.n, given.tokens
+        texts = None if given.rows is None else row_step.texts(given.rows)
+        if texts is None and (inf in (n, tokens) or row_step.is_each):
+            return StepCosts(ANY, ANY, ANY), ()
+        frame = self._row_requests.frame_tokens(task) + more
+        room = max(1, (limits.prompt_tokens or 10**12) - frame)
+        widest = tokens
+        if texts is not None:
+            own = [self._counter.count(text) for text in texts]
+            n, tokens, widest = len(own), sum(own), max(own, default=0)
+        around = n * (ITEM_TOKENS + 2 * self._seam)
+        n_fit = room // (widest + ITEM_TOKENS)  # so many rows fit any call
+        per_call, n_rounds = limits.items_per_call, row_steps.MAX_ROUNDS
+        least, prompts, long = 0, 0, list[str]()
+        if task.kind == "pick":
+            per_call, n_rounds = max(per_call, task.n_picks + 1), 1 + limits.max_reasks
+            calls, n_levels = _tournament(int(n), task.n_picks, int(min(n_fit, per_call)))
+            least = calls if n_fit >= per_call else 0
+            most = calls * frame + n_levels * (tokens + around)
+            replies = calls * self._items_limit(task, per_call)
+        elif texts is not None:
+            batches, long = self._row_requests.batches(row_step, texts)
+            least = calls = len(batches)
+            prompts = sum(
+                self._counter.count(self._row_requests.request(b).prompt) for b in batches
+            )
+            if calls and not is_known and n_fit < per_call:
+                # Fewer items may fill calls less well, but two neighbouring calls never fit into one.
+                calls = min(int(n), 2 * calls + 1)
+            most = prompts + (calls - least) * frame + calls * more
+            replies = sum(self._items_limit(each, len(each.items)) for each in batches) + n * more
+        else:
+            # Without a constraint, texts that begin and end alike are in calls of their own.
+            calls = ceil(n / per_call) * (1 if limits.is_constrained else 2)
+            calls = min(int(n), 2 * (calls + ceil(tokens / room)))
+            most = calls * frame + tokens + around
+            replies = self._items_limit(task, n) + n * more + calls * 16
+        n_rounds = 1 if limits.is_constrained else n_rounds
+        return StepCosts(
+            Range(least, n_rounds * calls),
+            Range(prompts, n_rounds * (most + calls * BATCH_AGAIN_TOKENS)),
+            Range(least, n_rounds * replies),
+        ), long
+
+    def _items_limit(self, task: ItemsTask, n: float) -> float:
+        """Maximum tokens of a reply to `n` items."""
+        task, most = replace(task, items=("",) * int(n)), self._limits.max_item_tokens
+        return items_limit(task, self._counter, most)
 
     # -----------------------------------------------------------------------------------------
     # Steps that read a text
 
     def _of_text(self, step: Step, action: Action) -> StepCosts:
-        """Costs of a step that a model answers from a document or from its inputs; keeps a placeholder for its reply."""
-        task, _ = self._calls.task(step, self._texts)
-        costs = self._formed(task, self._ask(task))
+        """Costs of a step that a model answers from a document or from its inputs; keeps the bound of its reply."""
+        task, _ = self._calls.task(step, self._values)
+        read = [
+            each for i, each in enumerate(step.arguments)
+            if action.parameter(i).type is ValueType.CONTEXT
+        ]  # fmt: skip
+        document = self._more(*read)
+        more = self._more(*step.arguments) - document if document < inf else document
+        costs, is_cut = self._ask(task, more, document)
+        costs = self._formed(task, costs)
         if action.extracts_all:
-            n = costs.calls.upper * self._reply_tokens
-            self._hold(step.output, PossibleRows(0 if n == inf else int(n), n))
+            n = costs.calls.upper * self._limits.reply_tokens
+            self._hold(step.output, Bound(n, n))
             return costs
-        most = self._counter.most(self._reply_tokens)
-        self._texts[step.output] = self._unknown.new(most)
-        if task.gives is ValueType.LIST:
-            most *= 4  # an entry may have had no bullet
-        self._values[step.output] = self._unknown.new(most + UNDECIDED_TOKENS)
-        return costs + self._of_looks(step, task)
+        tokens = self._reply * (MAX_LENGTHENED if task.gives is ValueType.LIST else 1)
+        self._hold(step.output, Bound(self._reply, tokens))
+        return costs + self._of_looks(step, task, more, is_cut=is_cut)
 
-    def _of_looks(self, step: Step, task: ActionTask) -> StepCosts:
+    def _of_looks(self, step: Step, task: ActionTask, more: float, *, is_cut: bool) -> StepCosts:
         """Costs of further searches of a step that may find nothing: a prompt for each search, and one for other queries."""
         # imported on use: few plans read passages
-        from pearl.interpreter.looking import NEAR_TOKENS, words_task
+        from pearl.interpreter.looking import NEAR_TOKENS
 
-        n, costs, search = (
-            self._calls.n_looks,
-            StepCosts(),
-            self._calls.search_of(step, task.document or ""),
-        )
-        if not n or search is None or not (search[1] or self._is_cut(task, search[0])):
-            return costs
-        frame = self._unknown.tokens(self._calls.request(replace(task, document="")).prompt)
-        most = frame.upper + NEAR_TOKENS + self._retrieved(None, ANY)
+        n, search = self._calls.n_looks, self._calls.search_of(step, task.document or "")
+        if not n or search is None or not (search[1] or is_cut):
+            return StepCosts()
+        most = self._prompt(replace(task, document=""), more).upper + NEAR_TOKENS + self._retrieved
         look = self._costs(ONE, Range(0, most).up_to(self._limits.prompt_tokens))
-        for _ in range(n):
-            costs += self._formed(task, look).or_nothing
-        words = words_task(task)
-        return costs + self._formed(words, self._costs(ONE, self._prompt(words))).or_nothing
-
-    def _is_cut(self, task: ActionTask, view: SearchedDocument) -> bool:
-        """Whether a step may be shown passages of the document, instead of all of it."""
-        cap, strategy = self._limits.prompt_tokens, self._limits.strategy
-        prompt = self._unknown.tokens(self._calls.request(task).prompt, task.document or "").upper
-        is_long = cap is not None and prompt + PROMPT_MARGIN + requests.MERGING_TOKENS > cap
-        return strategy == "retrieve" or (strategy == "auto" and view.is_corpus and is_long)
+        # The reply with other queries is a list, which may be asked for again.
+        looks = [self._formed(task, look)] * n + [self._repeated(look)]
+        return sum(looks, StepCosts()).or_nothing
 
     def _costs(self, calls: Range, tokens: Range) -> StepCosts:
         """Costs of calls whose prompts have these tokens in all."""
-        return StepCosts(calls, tokens, Range(calls.least, calls.upper * self._reply_tokens))
+        return StepCosts(calls, tokens, Range(calls.least, calls.upper * self._limits.reply_tokens))
 
-    def _prompt(self, task: ActionTask) -> Range:
-        """Tokens of a prompt, at most the limit, as a longer prompt is never sent."""
-        tokens = self._unknown.tokens(self._calls.request(task).prompt, task.document or "")
-        return tokens.up_to(self._limits.prompt_tokens)
+    def _prompt(self, task: ActionTask, more: float = 0) -> Range:
+        """Tokens of a prompt, to which unknown values add up to `more`."""
+        prompt, document = self._calls.request(task).prompt, task.document or ""
+        if not more:
+            return Range(*self._counter.bounds_with(prompt, document))
+        least, most = self._counter.bounds(prompt, document)
+        return Range(max(0, least - UNKNOWN_TOKENS), most + more)
 
     def _of_parts(self, task: ActionTask, parts: Sequence[ActionTask]) -> StepCosts:
         """Costs of a task whose parts are known, and of merging their results."""
         n = Range(len(parts), len(parts))
-        return self._costs(n, sum(map(self._prompt, parts), NONE)) + self._merging(task, n)
+        prompts = (self._prompt(part).up_to(self._limits.prompt_tokens) for part in parts)
+        return self._costs(n, sum(prompts, NONE)) + self._merging(task, n, 0)
+
+    def _repeated(self, costs: StepCosts) -> StepCosts:
+        """Costs with those of one more call, which repeats one of them with its reply."""
+        most = costs.input_tokens.upper + costs.calls.upper * HELD_TOKENS
+        # Either this is the only prompt, or it fits the window.
+        again = most + self._reply + AGAIN_TOKENS
+        again = min(again, (self._limits.prompt_tokens or inf) + HELD_TOKENS)
+        calls = Range(costs.calls.least, costs.calls.upper + 1)
+        return self._costs(calls, Range(costs.input_tokens.least, most + again))
 
     def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
         """Costs of a call whose reply has a form, including a possible repetition."""
-        n, most = costs.calls.upper, costs.input_tokens.upper
-        reply = self._counter.most(self._reply_tokens) + AGAIN_TOKENS
         if task.action.extracts:
             # imported on use: few plans extract
             from pearl.interpreter.extracting import AGAIN_TOKENS as MORE_TOKENS
 
             # The request about each part may be repeated, be followed by one for values that break a
             # rule or have no certain place, and by one for what is missing in each further pass.
-            n_more = 0 if self._limits.max_prompt_tokens is not None else self._limits.passes
-            reply += HELD_TOKENS + n_more * (MORE_TOKENS + AGAIN_TOKENS + HELD_TOKENS)
-            calls = Range(costs.calls.least, (2 + n_more) * n)
-            return self._costs(
-                calls, Range(costs.input_tokens.least, (2 + n_more) * most + n * reply)
-            )
+            n_more = 1 + (0 if self._limits.max_prompt_tokens is not None else self._limits.passes)
+            n, tokens = costs.calls, costs.input_tokens
+            added = self._reply + n_more * (MORE_TOKENS + AGAIN_TOKENS + HELD_TOKENS)
+            most = (1 + n_more) * tokens.upper + n.upper * (added + HELD_TOKENS)
+            return self._costs(Range(n.least, (1 + n_more) * n.upper), Range(tokens.least, most))
         if self._calls.asks_words(task):
-            costs += StepCosts(Range(0, 1), Range(0, most + reply), Range(0, self._reply_tokens))
-            n, most = costs.calls.upper, costs.input_tokens.upper
+            costs = self._repeated(costs)
         # Any text is read; a broken object, which is asked again, is as rare as a retry.
-        if task.gives is ValueType.TEXT:
-            return costs
-        if inf not in (n, most):
-            most += n * HELD_TOKENS
-            cap = self._limits.prompt_tokens
-            # Either this is the only prompt that is repeated, or it fits the window.
-            most += most + reply if cap is None else cap + HELD_TOKENS
-        return self._costs(Range(costs.calls.least, n + 1), Range(costs.input_tokens.least, most))
+        return costs if task.gives is ValueType.TEXT else self._repeated(costs)
 
-    def _ask(self, task: ActionTask) -> StepCosts:
-        """Costs of a task if its reply is not asked for again."""
-        texts, document = [value for _, value in task.arguments], task.document
-        is_open = self._unknown.are_in(document or "", *texts)
+    def _ask(self, task: ActionTask, more: float, unread: float = 0) -> tuple[StepCosts, bool]:
+        """Costs of a task if its reply is not asked for again, and whether it may be shown passages only.
+
+        Its inputs may add `more` tokens; `unread` is the maximum of an unknown document.
+        """
+        document, cap, strategy = task.document, self._limits.prompt_tokens, self._limits.strategy
         if document is None:
-            if not is_open:
+            if not more:
                 self._calls.whole(task)  # raises if it does not fit
-            return self._costs(ONE, self._prompt(task))
-        strategy, may_split = self._limits.strategy, self._limits.max_parts is None
-        if not is_open:
-            # The passages that are shown may depend on a ranking by a server.
-            is_split = may_split and self._calls.is_split(document)
-            if not self._calls.may_wait or strategy == "full" or is_split:
-                return self._of_parts(task, awaited(self._calls.pieces(task, document))[1])
-        cap = self._limits.prompt_tokens
-        frame = self._unknown.tokens(self._calls.request(replace(task, document="")).prompt)
-        whole = self._unknown.tokens(self._calls.request(task).prompt, document)
-        length, room = self._unknown.tokens(document), self._room(task, frame)
-        fits = cap is None or (whole.upper <= cap and length.upper <= room.least)
+            return self._costs(ONE, self._prompt(task, more).up_to(cap)), False
+        is_corpus = self._calls.corpus(document) is not None
+        is_split = self._calls.is_split(document) or task.action.extracts
+        # The passages that are shown may depend on a ranking by a server.
+        is_shown = strategy == "full" or (is_split and self._limits.max_parts is None)
+        if not (more or unread) and (is_shown or not self._calls.may_wait):
+            found, parts = awaited(self._calls.pieces(task, document))
+            return self._of_parts(task, parts), found.strategy == "retrieve"
+        whole = self._prompt(task, more + unread)
+        frame = self._prompt(replace(task, document=""), more)
+        around = max(frame.upper, self._prompt(replace(task, parts=()), more).upper)
+        length = Range(*self._counter.bounds(document))
+        length = Range(0, length.upper + unread) if unread else length
+        fits = cap is None or max(whole.upper, around + length.upper + PROMPT_MARGIN) <= cap
         if strategy == "full" or (fits and strategy != "retrieve"):
-            return self._costs(ONE, whole.up_to(cap))
-        is_split = self._calls.is_split(document)
-        if strategy == "retrieve" or (self._calls.corpus(document) is not None and not is_split):
-            most = frame.upper + self._retrieved(document, room)
+            return self._costs(ONE, whole.up_to(cap)), False
+        if strategy == "retrieve" or (is_corpus and not is_split):
+            most = frame.upper + self._retrieved
             if strategy == "auto":  # the document may also fit as a whole
                 most = max(most, whole.upper)
-            return self._costs(ONE, Range(frame.least, most).up_to(cap))
+            return self._costs(ONE, Range(frame.least, most).up_to(cap)), True
         assert cap is not None
-        parts = self._parts(document, length, room)
-        around, wide = frame.upper + 2 * self._seam + 1, self._unknown.widest(document)
-        most = min(parts.upper * cap, parts.upper * around + wide)
-        least = parts.least * max(0, frame.least - 2 * self._seam - 1)
-        if may_split and not self._unknown.are_in(document):  # all of it is read
-            least += self._counter.bounds(document)[0]
-        return self._costs(parts, Range(min(least, most), most)) + self._merging(task, parts)
+        n = ANY if unread else self._parts(document, length, cap, around)
+        most = min(n.upper * cap, n.upper * (frame.upper + 2 * self._seam + 1) + length.upper)
+        # All of the document is read, unless the number of parts is limited.
+        least = frame.least + (length.least if self._limits.max_parts is None else 0)
+        costs = self._costs(n, Range(min(max(0, least - 2 * self._seam), most), most))
+        return costs + self._merging(task, n, more), False
 
-    def _room(self, task: ActionTask, frame: Range) -> Range:
-        """Bounds of the tokens that a prompt has left for the document, for any inputs."""
-        cap = self._limits.prompt_tokens
-        if cap is None:
-            return ANY
-        bare = self._calls.request(replace(task, parts=())).messages
-        around = self._unknown.tokens("".join(message.content for message in bare))
-        widest = cap - int(around.least) + len(bare) + 2 * self._seam - PROMPT_MARGIN
-        if widest <= 0:
-            raise context.full_window()
-        # The budget shrinks by the excess of prompts that turn out too long.
-        excess = self._counter.most(widest) - widest + PROMPT_MARGIN + 2 * self._seam
-        return Range(int(max(0, cap - max(frame.upper, around.upper) - excess)), widest)
+    def _least_room(self, cap: int, frame: float) -> float:
+        """Minimum tokens that a prompt has left for a document; prompts that turn out too long reduce it."""
+        return 2 * cap - self._counter.most(cap) - frame - 2 * (PROMPT_MARGIN + self._seam)
 
-    def _parts(self, document: str, length: Range, room: Range) -> Range:
-        """Bounds of the number of chunks of a document."""
-        is_known, most = not self._unknown.are_in(document), self._limits.max_parts
-        n = max(1, len(document)) if is_known else inf
-        if most is not None:
-            return Range(1, min(most, n))
-        if length.upper == inf or room.least < 1:
-            return Range(1, n)
-        size = chunk_size(int(room.least))
-        if not is_known or room.least < SMALL_PART:
-            return Range(1, min(n, PARTS * ceil(length.upper / size)))
+    def _parts(self, document: str, length: Range, cap: int, frame: float) -> Range:
+        """Bounds of the number of chunks of a document that is known."""
+        if self._limits.max_parts is not None:
+            return Range(1, self._limits.max_parts)
+        if (room := self._least_room(cap, frame)) < SMALL_PART:
+            return Range(1, max(1, len(document)))
+        sizes = [chunk_size(cap)]
+        while sizes[-1] > chunk_size(int(room)):
+            sizes.append(chunk_size(sizes[-1] - 1))
         # A chunk size in between may give more parts.
-        sizes = [chunk_size(int(room.upper))]
-        while (smaller := chunk_size(sizes[-1] - 1)) >= size:
-            sizes.append(smaller)
-        counts = [1 if at >= length.upper else len(self._calls.cut(document, at)) for at in sizes]
-        return Range(min(counts) if length.least > room.upper else 1, max(counts))
+        n = max(len(self._calls.cut(document, size)) for size in sizes)
+        return Range(min(n, max(1, length.least // cap)), n)
 
-    def _retrieved(self, document: str | None, room: Range) -> int:
-        """Maximum tokens of the passages in a prompt, of one document or (None) of any."""
-        limit, whole = self._limits.max_retrieved, context.PASSAGE_TOKENS + context.GAP_TOKENS
-        gap = self._counter.bounds(context.GAP)[1] + 2 * self._seam
+    @property
+    def _retrieved(self) -> float:
+        """Maximum tokens of the passages in a prompt."""
+        limit, gap = self._limits.max_retrieved, self._counter.bounds(context.GAP)[1]
         # Each passage has at least one token, and `context.GAP_TOKENS` for the gap before it.
-        most = self._counter.most(limit) + gap * (limit // (1 + context.GAP_TOKENS) + 1)
-        is_plain = document is not None and self._calls.corpus(document) is None
-        has_room = limit >= whole and (room.most is None or room.least >= whole)
-        if document is None or not (is_plain and has_room) or self._unknown.are_in(document):
-            return most
-        n = len(chunks(document, context.PASSAGE_TOKENS, self._counter.count)) if document else 0
-        return min(most, self._counter.bounds(document)[1] + gap * (n + 1))
+        n_gaps = limit // (1 + context.GAP_TOKENS) + 1
+        return self._counter.most(limit) + (gap + 2 * self._seam) * n_gaps
 
-    def _merging(self, task: ActionTask, parts: Range) -> StepCosts:
-        """Costs of merging the results of parts."""
-        if parts.upper <= 1 or task.action.extracts:
+    def _merging(self, task: ActionTask, parts: Range, more: float) -> StepCosts:
+        """Costs of merging the results of parts: each call merges two results or more into one."""
+        n, cap = parts.upper, self._limits.prompt_tokens or inf
+        if n <= 1 or task.action.extracts:
             return StepCosts()
-        none = self._unknown.tokens(self._calls.request(replace(task, parts=())).prompt)
+        frame = self._prompt(replace(task, parts=()), more)
+        around, text = frame.upper + MARK_TOKENS, self._reply + 2 * (MARK_TOKENS + self._seam)
+        calls = 1 if around + n * text + PROMPT_MARGIN <= cap else n - 1
+        most = min(calls * around + (n + calls - 1) * text, calls * cap)
         least = int(parts.least > 1)
-        if inf in (parts.upper, none.upper):
-            return self._costs(Range(least, parts.upper - 1), Range(none.least * least, None))
-        n, cap = int(parts.upper), self._limits.prompt_tokens
-        marks = self._counter.bounds(f"<part {n}>\n\n</part {n}>\n\n")[1] + 2 * self._seam
-        text = self._counter.most(self._reply_tokens) + marks
-        frame = none.upper + self._counter.bounds(str(n))[1] + self._seam
-        # This many results certainly fit one call.
-        sure = (
-            n
-            if cap is None
-            else int((cap - ceil(frame) - PROMPT_MARGIN) // (text + requests.MARK_TOKENS))
-        )
-        n_calls = _most_merges(n, sure)
-        # Every result is merged once, including those of all merging calls but the last.
-        most = n_calls * frame + (n + n_calls - 1) * text
-        most = most if cap is None else min(most, n_calls * cap)
-        return self._costs(Range(least, n_calls), Range(min(none.least * least, most), most))
+        return self._costs(Range(least, calls), Range(min(least * frame.least, most), most))
 
 
-def _most_merges(n: int, sure: int) -> int:
-    """Maximum calls that merge `n` results into one, if any `sure` of them fit one call."""
-    half, n_calls, left = (sure + 1) // 2, 1, n  # a group that turns out too long is halved
-    if half < 2:
-        return n - 1
-    while left > sure:
-        left = min(left // half + 1, left - 1)
-        n_calls += left
-    return min(n_calls, n - 1)
+def _together(bounds: Sequence[Bound]) -> Bound:
+    """The bound of several values together."""
+    return Bound(sum(each.n for each in bounds), sum(each.tokens for each in bounds))
+
+
+def _tournament(n: int, k: int, size: int) -> tuple[int, int]:
+    """Maximum calls and levels of a tournament in groups of `size` rows or more, of which the best `k` go on."""
+    if size <= k:  # of all groups but the last at least one row drops out
+        return (2 * n + 1, n) if n else (0, 0)
+    calls = n_levels = 0
+    while n:
+        groups = ceil(n / size)
+        calls, n_levels = calls + groups, n_levels + 1
+        n = (groups - 1) * k + min(k, n - (groups - 1) * size) if groups > 1 else 0
+    return calls, n_levels
 
 
 def _question(step: Step) -> str:

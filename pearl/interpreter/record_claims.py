@@ -14,7 +14,7 @@ from pearl.dsl.literals import short
 from pearl.dsl.nodes import Step
 from pearl.errors.escaping import counted
 from pearl.interpreter import checking
-from pearl.interpreter.context import ContextLimits, off_loop
+from pearl.interpreter.context import off_loop
 from pearl.interpreter.field_values import MAX_SHOWN
 from pearl.interpreter.model_calls import Asker
 from pearl.llm import Usage
@@ -204,26 +204,6 @@ def _entry_in_words(
     )
     said = f"has {', '.join(others)}" if others else f"is one{whole}" if whole else "is stated"
     return f"{first}{whole if others else ''} {said}"
-
-
-def check_costs(
-    fields: Sequence[Field], n_replies: int, reply_tokens: int, limits: ContextLimits
-) -> tuple[int, int, int]:
-    """Maximum number of requests that check the claims of replies, and the tokens of their prompts and replies."""
-    counter = limits.counter
-    n = n_replies * sum(not field.is_list for field in fields)
-    if any(field.is_list for field in fields):
-        n += n_replies * reply_tokens // ENTRY_TOKENS
-    around = counter.at_most("é" * 2 * checking.MAX_AROUND * MAX_SHOWN) + checking.CLAIM_TOKENS
-    if any(leaf.is_list for field in fields if field.is_list for leaf in field.fields):
-        # what is around an entry of a list in a list
-        around += counter.at_most("é" * (2 * checking.MAX_AROUND + AROUND_ENTRY))
-    # a list of more than MAX_CLAIMS entries takes a second round
-    n_requests = -(-n // checking.MAX_CLAIMS) + 1 if n > checking.MAX_CLAIMS else min(n, 1)
-    # every value is shown, and every quote at its places
-    shown = (1 + MAX_SHOWN) * n_replies * counter.most(reply_tokens)
-    frame, replied = checking.frame_costs(limits)
-    return n_requests, n * around + shown + n_requests * frame, n_requests * replied
 
 
 AROUND_ENTRY = 1_000

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil, inf
+from math import ceil
 from typing import Any
 
 from pearl.actions.by_row import ByRow, by_row, each_of, reading, shown_text
@@ -34,8 +34,7 @@ from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind, Span
 from pearl.errors.escaping import counted
 from pearl.interpreter import checking
-from pearl.interpreter.context import ContextLimits, ContextOverflowError, fail_step, off_loop
-from pearl.interpreter.cost_ranges import ANY, Range, StepCosts
+from pearl.interpreter.context import ContextOverflowError, fail_step, off_loop
 from pearl.interpreter.model_calls import Asker
 from pearl.interpreter.naming import MAX_KEYS, MAX_NAME, named_rows
 from pearl.interpreter.prompt import items_messages
@@ -45,15 +44,13 @@ from pearl.interpreter.results import StepResult, rows_undecided
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
 from pearl.llm.concurrency import gather
 from pearl.llm.middleware.caching import ItemCache
-from pearl.llm.reply_limits import items_limit, reply_limit
+from pearl.llm.reply_limits import reply_limit
 from pearl.replies import items
 from pearl.replies.items import NOT_STATED
 from pearl.replies.step_replies import Reply
 
 LONG_ROW = 200
 """Characters from which a row has words that decide about it: a shorter one is its own passage."""
-
-AGAIN_TOKENS = 64  # Maximum tokens added to a request that is repeated or constrained to a form
 
 ITEM_TOKENS = 24  # Tokens reserved for the tags around an item, and for the seams of its text
 
@@ -134,24 +131,6 @@ MAX_BESIDE = 2 * checking.MAX_HEAD + (1 + MAX_KEYS) * MAX_NAME
 def claimed_kinds(check: str) -> tuple[str, ...]:
     """The kinds of decisions about rows that a checker is asked about."""
     return ("yes_no", "label", "line") if check == "all" else ("yes_no",)
-
-
-def check_costs(
-    row_step: RowStep, texts: Sequence[str] | None, n: int, tokens: float, asked: float, limits: ContextLimits
-) -> tuple[float, float, float]:  # fmt: skip
-    """Maximum requests that check whether passages support the decisions on their rows, and the tokens of prompts and replies."""
-    is_asked = row_step.task.is_quoted or limits.check == "all"
-    is_asked &= row_step.task.kind in claimed_kinds(limits.check) and not row_step.is_each
-    if limits.check == "off" or not (is_asked and n):
-        return 0, 0, 0
-    if tokens == inf:
-        return inf, inf, inf
-    character = "x" if texts is not None and all(map(str.isascii, texts)) else "é"
-    beside = asked + limits.counter.at_most(character * MAX_BESIDE) + checking.CLAIM_TOKENS
-    n_requests = -(-n // checking.MAX_CLAIMS)
-    frame, reply = checking.frame_costs(limits)
-    passages = limits.counter.most(int(tokens)) + n * beside
-    return n_requests, passages + n_requests * frame, n_requests * reply
 
 
 class RowRequests:
@@ -287,90 +266,6 @@ class RowRequests:
             step.output, action, tuple(arguments), text, step.explanation,
             inputs=row_step.task.inputs, gives=action.returns,
         )  # fmt: skip
-
-    def costs(
-        self, row_step: RowStep, texts: Sequence[str] | None, n: int, tokens: float, *, is_certain: bool
-    ) -> tuple[StepCosts, Sequence[str]]:  # fmt: skip
-        """Bound the costs of batches over at most `n` rows with at most `tokens`; also return known texts that are too long for a batch."""
-        if row_step.task.kind == "pick":
-            costs, long = self._picking_costs(row_step, texts, n, tokens, is_certain=is_certain), ()
-        elif texts is not None:
-            return self._known_costs(row_step, texts, is_certain=is_certain)
-        else:
-            costs, long = self._unknown_costs(row_step, n, tokens), ()
-        return costs, long
-
-    @property
-    def _rounds(self) -> int:
-        """Maximum requests for the items of one batch."""
-        return 1 if self._limits.is_constrained else MAX_ROUNDS
-
-    def _known_costs(
-        self, row_step: RowStep, texts: Sequence[str], *, is_certain: bool
-    ) -> tuple[StepCosts, Sequence[str]]:
-        batches, long = self.batches(row_step, texts)
-        n = most = len(batches)
-        prompts = sum(self._limits.counter.count(self.request(each).prompt) for each in batches)
-        limits = (self._limits.counter, self._limits.max_item_tokens)
-        replies = self._rounds * sum(items_limit(each, *limits) for each in batches)
-        if not is_certain and self._limits.prompt_tokens is not None:
-            # Fewer items may fill calls less well, but two neighbouring calls never fit into one.
-            most = min(len(texts), 2 * n + 1) if n else 0
-            prompts += (most - n) * self.frame_tokens(row_step.task)
-        calls, again = most * self._rounds, prompts * self._rounds
-        costs = StepCosts(
-            Range(n, calls), Range(prompts, again + calls * AGAIN_TOKENS), Range(n, replies)
-        )
-        return costs, long
-
-    def _unknown_costs(self, row_step: RowStep, n: int, tokens: float) -> StepCosts:
-        if tokens == inf or row_step.is_each:
-            return StepCosts(ANY, ANY, ANY)
-        calls = ceil(n / self._limits.items_per_call)
-        # Without a constraint, texts that begin and end alike are in calls of their own.
-        if not self._limits.is_constrained:
-            calls = min(n, 2 * calls)
-        cap, frame = self._limits.prompt_tokens, self.frame_tokens(row_step.task)
-        if cap is not None:
-            calls = min(n, 2 * calls + 2 * ceil(tokens / max(1, cap - frame)))
-        items = tokens + n * (ITEM_TOKENS + 2 * self._limits.counter.most(0))
-        prompts = self._rounds * (calls * (frame + AGAIN_TOKENS) + items)
-        replies = self._rounds * (self.reply_tokens(row_step.task, n) + calls * 16)
-        return StepCosts(Range(0, calls * self._rounds), Range(0, prompts), Range(0, replies))
-
-    def _picking_costs(
-        self, row_step: RowStep, texts: Sequence[str] | None, n: int, tokens: float, *, is_certain: bool
-    ) -> StepCosts:  # fmt: skip
-        """Costs of a tournament as `RowReader` carries it out: each call selects the best rows of one group."""
-        k, cap, count = (
-            row_step.task.n_picks,
-            self._limits.prompt_tokens,
-            self._limits.counter.count,
-        )
-        n = left = n if texts is None else len(texts)
-        size = max(self._limits.items_per_call, k + 1)
-        calls = depth = items = 0
-        while left:
-            groups = ceil(left / size)
-            calls, depth, items = calls + groups, depth + 1, items + left
-            kept = (groups - 1) * min(k, size) + min(k, left - (groups - 1) * size)
-            left = 0 if groups == 1 or kept >= left else kept
-        least = calls if is_certain and texts is not None and cap is None else 0
-        if cap is not None:  # groups may be as small as the window makes them
-            calls, depth, items = 2 * n + 1 if n else 0, n, items * max(1, depth)
-        rounds = 1 if self._limits.is_constrained else 1 + self._limits.max_reasks
-        if tokens < inf:
-            tokens = tokens if texts is None else sum(map(count, texts))
-            frame = self.frame_tokens(row_step.task) + AGAIN_TOKENS
-            around = ITEM_TOKENS + 2 * self._limits.counter.most(0)
-            tokens = rounds * (calls * frame + depth * tokens + items * around)
-        replies = calls * rounds * self.reply_tokens(row_step.task, size)
-        return StepCosts(Range(least, calls * rounds), Range(0, tokens), Range(least, replies))
-
-    def reply_tokens(self, task: ItemsTask, n: int) -> int:
-        """Maximum tokens of a reply to `n` items."""
-        counter, most = self._limits.counter, self._limits.max_item_tokens
-        return items_limit(replace(task, items=("",) * n), counter, most)
 
     def frame_tokens(self, task: ItemsTask) -> int:
         """Tokens of a batch's prompt without its items, with a margin for one seam."""

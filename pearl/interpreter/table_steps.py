@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from math import inf
 
 from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import Scalar, Value, as_rows, as_text, number_of
@@ -245,7 +246,7 @@ def query_costs(
 ) -> tuple[StepCosts, int]:
     """Bounds of the costs of a question about a table, and the maximum number of rows of its answer."""
     counter, cap = limits.counter, limits.prompt_tokens
-    first = Range(1, None)
+    first = Range(1, inf)
     hint = 0
     if isinstance(given, SearchedDocument | Rows):
         tables = tables_in(given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -92,7 +93,7 @@ class CurateUnit(RecordUnit):
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
         """At least one plan and one step."""
-        some = Range(2, None)
+        some = Range(2, inf)
         return "(plans tried)", StepCosts(some, some, some)
 
     async def perform(self, resources: Resources, trace: Trace) -> CurationRow:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from math import inf
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -247,8 +248,8 @@ class MineUnit(RecordUnit):
         n_input = limits.counter.count(f"{self.prompt}{self.question.text}")
         task = MineTask(self.question.text, pearl.library)
         n_reply = reply_limit(task, client.window, limits.max_output_tokens)
-        most = None if calls.most != 1 else n_input
-        output = Range(1, (calls.most or 1) * n_reply)
+        most = inf if is_held else n_input
+        output = Range(1, calls.upper * n_reply)
         return "(drafts)", StepCosts(calls, Range(n_input, most), output)
 
     async def perform(self, resources: Resources, trace: Trace) -> MinedRow:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 from pearl.documents.digest import digest
@@ -19,7 +18,7 @@ from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.execution import prepared
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import PlanTask, Usage
-from pearl.llm.client import Role
+from pearl.llm.client import Client, Role
 from pearl.llm.prices import Price
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
@@ -27,13 +26,7 @@ from pearl.planner.prompt import plan_messages
 from pearl.planner.writer import one_line
 from pearl.runs.executors import Task, Unit
 
-MAX_REMEMBERED = 50_000
-"""Maximum documents and questions remembered: a bound for the memory; older ones count as new."""
-
-MAX_STEPS_SHOWN = 1_000  # Maximum rows of the forecast; further steps are added up in one row
-
 PLANNING = "(plans)"
-OTHERS = "(other steps)"
 
 
 @dataclass(slots=True)
@@ -80,9 +73,9 @@ class StepForecast(StepCosts):
             ]
 
         least = min(readings(int(inputs.least), int(outputs.least), int(inputs.least)))
-        most: float | None = None
-        if inputs.most is not None and outputs.most is not None:
-            most = max(readings(ceil(inputs.most), ceil(outputs.most)))
+        most = inf
+        if inf not in (inputs.upper, outputs.upper):
+            most = max(readings(ceil(inputs.upper), ceil(outputs.upper)))
         return Range(least * self.share, most)
 
     def to_dict(self, usd: Range | None) -> dict[str, Any]:
@@ -124,7 +117,7 @@ class Forecast:
         if None in costs:
             return None
         cost = sum(filter(None, costs), NONE)
-        return Range(cost.least, None if self.n_unplanned else cost.most)
+        return Range(cost.least, inf) if self.n_unplanned else cost
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data; null is unknown."""
@@ -160,19 +153,15 @@ class Forecaster:
     """Accumulates the estimates of tasks."""
 
     def __init__(
-        self,
-        pearl: Pearl,
-        *,
-        price: Price | None = None,
-        is_batched: bool = False,
+        self, pearl: Pearl, *, price: Price | None = None, is_batched: bool = False,
         prices: Mapping[str, Price | None] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._is_batched = is_batched
         self._prices = prices or {}
         self._pearl = pearl
         self._price = price
         self._steps: dict[str, StepForecast] = {}
-        self._seen: OrderedDict[bytes, None] = OrderedDict()
+        self._seen: set[bytes] = set()  # documents that were read, and questions
         self._n_tasks = self._n_unplanned = self._n_problems = 0
         self._problems: list[str] = []
         self._compiled = lru_cache(maxsize=256)(
@@ -205,25 +194,17 @@ class Forecaster:
     def result(self) -> Forecast:
         """The estimate of all tasks so far."""
         limits = self._pearl.limits
-        total = self._new("total", self._price)
+        total = self._new("total", self._price, self._pearl.client)
         steps = tuple(self._steps.values())
         for step in steps:
             total.add(step, step.n)
         if self._n_unplanned:  # the cost of its steps is unknown until the plan is written
             total.add(StepCosts(ANY, ANY, ANY), 0)
         return Forecast(
-            steps=steps,
-            total=total,
-            n_tasks=self._n_tasks,
-            n_unplanned=self._n_unplanned,
-            problems=tuple(self._problems),
-            n_problems=self._n_problems,
-            reply_tokens=limits.reply_tokens,
-            counter=limits.counter.method,
-            model=self._pearl.client.name,
-            price=self._price,
+            steps, total, self._n_tasks, self._n_unplanned, tuple(self._problems), self._n_problems,
+            limits.reply_tokens, limits.counter.method, self._pearl.client.name, self._price,
             prices=self._prices,
-        )
+        )  # fmt: skip
 
     def _run(self, graph: PlanGraph, document: Document) -> None:
         """Add the estimate of a plan over a document."""
@@ -236,45 +217,41 @@ class Forecaster:
         estimator = CostEstimator(builder, *others, checker=pearl.limits_of("checker"))
         read = digest(["read", document.digest])
         for step in graph.steps:
+            name = f"{step.output} = {step.action}"
+            role: Role = "rows" if graph.checked.action(step).cost == "rows" else "main"
             costs = estimator.step(step)
             # The last request with a prefix marks nothing.
-            is_again = step.output in builder.heads and not self._is_new(read)
-            role: Role = "rows" if graph.checked.action(step).cost == "rows" else "main"
-            of_roles: list[tuple[str, Role, StepCosts]] = [
-                ("", role, costs),
-                (", undecided", "escalate", estimator.escalated),
-                (", checked", "checker", estimator.checked),
-            ]
-            for suffix, by, own in of_roles:
-                if own.calls.most != 0:
-                    named = self._named(f"{step.output} = {step.action}{suffix}", by)
-                    named.add(own)
-                    named.marked_tokens += own.input_tokens.upper if is_again and not suffix else 0
+            if step.output in builder.heads and not self._is_new(read):
+                self._named(name, role).marked_tokens += costs.input_tokens.upper
+            self._add(name, role, costs)
+            self._add(f"{name}, undecided", "escalate", estimator.escalated)
+            self._add(f"{name}, checked", "checker", estimator.checked)
+
+    def _add(self, name: str, role: Role, costs: StepCosts) -> None:
+        if costs.calls.most != 0:
+            self._named(name, role).add(costs)
 
     def _is_new(self, key: bytes) -> bool:
-        """Whether a key is new; the oldest keys are forgotten."""
+        """Whether a document is read, or a question asked, for the first time."""
         is_new = key not in self._seen
-        self._seen.setdefault(key, None)
-        self._seen.move_to_end(key)
-        if len(self._seen) > MAX_REMEMBERED:
-            self._seen.popitem(last=False)
+        self._seen.add(key)
         return is_new
-
-    def _new(
-        self, name: str, price: Price | None, role: Role | None = None, model: str = ""
-    ) -> StepForecast:
-        client = self._pearl.clients[role] if role else self._pearl.client
-        may_write = getattr(client.model, "caching", None) is None
-        share = (self._is_batched and price is not None and price.batch) or 1.0
-        return StepForecast(name=name, model=model, price=price, share=share, may_write=may_write)
 
     def _named(self, name: str, role: Role | None) -> StepForecast:
         """The row of a step by the model of a role; without a role, by all models together."""
-        model = self._pearl.clients[role].name if role and self._prices else ""
+        if name in self._steps:
+            return self._steps[name]
+        client = self._pearl.clients[role] if role else self._pearl.client
+        model = client.name if role and self._prices else ""
         price = self._prices.get(model, self._price) if model or not self._prices else None
-        if name not in self._steps and len(self._steps) >= MAX_STEPS_SHOWN:
-            name = f"{OTHERS}{model and f' {model}'}"
-        return self._steps.setdefault(name, self._new(name, price, role, model))
+        step = self._steps[name] = self._new(name, price, client)
+        step.model = model
+        return step
+
+    def _new(self, name: str, price: Price | None, client: Client) -> StepForecast:
+        may_write = getattr(client.model, "caching", None) is None
+        share = (self._is_batched and price is not None and price.batch) or 1.0
+        return StepForecast(name=name, price=price, share=share, may_write=may_write)
 
     def _plan(self, question: str, kind: DocumentKind, sources: Sequence[Source]) -> None:
         """Add the estimate of planning; equal questions are planned once."""
@@ -300,7 +277,7 @@ class Forecaster:
             max_steps=pearl.planner.settings.max_steps,
         )  # fmt: skip
         costs = StepCosts(
-            Range(1, most), Range(first, first if most == 1 else None),
+            Range(1, most), Range(first, first if most == 1 else inf),
             Range(1, most * reply_tokens),
         )  # fmt: skip
         self._named(PLANNING, "planner").add(costs)

@@ -29,6 +29,7 @@ from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Mappin
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from inspect import signature
+from math import inf
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypedDict, TypeVar, Unpack
 from weakref import WeakValueDictionary
@@ -198,7 +199,7 @@ class Unit(ABC):
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
         """Its estimated cost without its document, under a name shared by similar units."""
-        some = Range(1, None)
+        some = Range(1, inf)
         return "(units)", StepCosts(some, some, some)
 
     @abstractmethod
