@@ -93,8 +93,7 @@ class CurateUnit(RecordUnit):
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
         """At least one plan and one step."""
-        some = Range(2, inf)
-        return "(plans tried)", StepCosts(some, some, some)
+        return "(plans tried)", StepCosts(*[Range(2, inf)] * 3)
 
     async def perform(self, resources: Resources, trace: Trace) -> CurationRow:
         """Have plans written and run until one reaches the gold option."""

@@ -248,9 +248,8 @@ class MineUnit(RecordUnit):
         n_input = limits.counter.count(f"{self.prompt}{self.question.text}")
         task = MineTask(self.question.text, pearl.library)
         n_reply = reply_limit(task, client.window, limits.max_output_tokens)
-        most = inf if is_held else n_input
-        output = Range(1, calls.upper * n_reply)
-        return "(drafts)", StepCosts(calls, Range(n_input, most), output)
+        inputs = Range(n_input, inf if is_held else n_input)
+        return "(drafts)", StepCosts(calls, inputs, Range(1, calls.upper * n_reply))
 
     async def perform(self, resources: Resources, trace: Trace) -> MinedRow:
         """Ask for actions."""
