@@ -138,7 +138,7 @@ $(VENV)-all/.installed: private WHAT := --editable ".[data,llamacpp]" --group la
 $(VENV)-ray/.installed: private WHAT := --editable ".[ray]" --group columns
 $(VENV)-browser/.installed: private WHAT := --group browser
 $(VENV)-docs/.installed: private WHAT := --group docs
-$(VENV)-supply/.installed: private WHAT := --editable ".[cloud,data,encrypted,llamacpp,lsp,ocr,office,pdf-tables,pictures]" --group supply
+$(VENV)-supply/.installed: private WHAT := --editable ".[cloud,data,llamacpp,lsp,ocr,office,pdf-tables,pictures]" --group supply
 ON_TOP := $(VENV)-all/.installed $(VENV)-ray/.installed $(VENV)-browser/.installed $(VENV)-docs/.installed $(VENV)-supply/.installed
 $(ON_TOP): $(VENV)/.installed
 	$(PYTHON) -m venv $(@D)

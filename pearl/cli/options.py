@@ -19,7 +19,7 @@ from pearl import plugins
 from pearl.cli.terminal import notice
 from pearl.documents.readers import ReaderOptions, reading
 from pearl.errors import PearlError, UsageError
-from pearl.errors.privacy import KEY_VARIABLE, VARIABLE, is_encrypted, is_private, keep_private
+from pearl.errors.privacy import VARIABLE, is_private, keep_private
 from pearl.settings import SETTINGS, Setting, Settings, Stage, schema
 
 if TYPE_CHECKING:
@@ -337,7 +337,7 @@ def _private(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 private_option = click.option(
     "--private", is_flag=True, envvar=VARIABLE, is_eager=True, expose_value=False, callback=_private,
-    help="Keep text of documents, questions and replies out of messages, caches and an unencrypted store.",
+    help="Keep text of documents, questions and replies out of messages, caches and the store.",
 )  # fmt: skip
 
 limit_options = grouped(
@@ -434,10 +434,10 @@ def written_store(store: str | None) -> AbstractContextManager[Store]:
     """Open the store of `--store` for writing; problems with it go to stderr."""
     from pearl.runs.session import opened_store
 
-    if is_private() and not is_encrypted():
+    if is_private():
         raise UsageError(
-            "a private run keeps its rows in an encrypted store only",
-            help=f"set {KEY_VARIABLE} to a key of 'openssl rand -hex 32': docs/security.md",
+            "a private run stores no rows",
+            help="results without --out are only printed; or leave out --private, on an encrypted disk",
         )
     return opened_store(opened_folder(store), notice)
 

@@ -41,7 +41,7 @@ from pearl.errors import (
     UsageError,
 )
 from pearl.errors.escaping import counted, escaped, to_json
-from pearl.errors.privacy import is_encrypted, is_private
+from pearl.errors.privacy import is_private
 from pearl.llm.prices import money
 
 if TYPE_CHECKING:
@@ -158,8 +158,8 @@ def show_forecast(
 
 @contextmanager
 def reply_store(store: str | None) -> Iterator[Store | None]:
-    """Open the store for replies only; None in a private run without a key, or if the default one cannot be opened."""
-    if is_private() and not is_encrypted():
+    """Open the store for replies only; None in a private run, or if the default one cannot be opened."""
+    if is_private():
         yield None
         return
     with ExitStack() as stack:

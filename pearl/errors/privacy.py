@@ -7,19 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 VARIABLE = "PEARL_PRIVATE"
-KEY_VARIABLE = "PEARL_STORE_KEY"
-"""The variable of the key that encrypts stores: 64 hexadecimal digits."""
 HIDDEN = "a private run leaves out what was wrong, because it may quote content"
 
 
 def is_private() -> bool:
     """Whether this process leaves out content."""
     return os.environ.get(VARIABLE, "").strip().lower() not in ("", "0", "false", "no", "off")
-
-
-def is_encrypted() -> bool:
-    """Whether stores of this process are encrypted."""
-    return bool(os.environ.get(KEY_VARIABLE, "").strip())
 
 
 def keep_private() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pearl import plugins
 from pearl.errors import DataError
-from pearl.errors.privacy import is_encrypted, is_private
+from pearl.errors.privacy import is_private
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -51,7 +51,7 @@ def make_private(folder: Path) -> None:
 
 def content_cache(name: str) -> Path | None:
     """As `cache_file`, for text of documents and what follows from it; None where that is private."""
-    return None if is_private() or is_encrypted() else cache_file(name)
+    return None if is_private() else cache_file(name)
 
 
 def cache_file(name: str) -> Path | None:

@@ -11,19 +11,15 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import sqlite3
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from pearl.errors import StoreError, UsageError
-from pearl.errors.privacy import KEY_VARIABLE, is_encrypted
-from pearl.plugins.extras import require_extra
+from pearl.errors import StoreError
 
 if sys.platform == "win32":
     from msvcrt import LK_NBLCK as _LOCK
@@ -43,16 +39,8 @@ else:
 
 _BUSY_S = 60.0  # Seconds to wait for other programs that lock a database, such as a backup
 
-# SQLCipher's module has the interface of sqlite3, and error classes of its own.
-OPERATIONAL_ERRORS: tuple[type[Exception], ...] = (sqlite3.OperationalError,)
 FAILURES: tuple[type[Exception], ...] = (sqlite3.Error, OSError, UnicodeDecodeError)
 """Errors of using a database. Python cannot decode messages of SQLite that quote damaged text."""
-
-if is_encrypted() and find_spec("sqlcipher3") is not None:
-    from sqlcipher3 import dbapi2 as _cipher
-
-    OPERATIONAL_ERRORS += (_cipher.OperationalError,)
-    FAILURES += (_cipher.Error,)
 
 _REASONS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "free disk space; committed data is kept"),
@@ -69,8 +57,8 @@ _REASONS = {
         "restore a copy, or move the file away and run the command again",
     ),
     sqlite3.SQLITE_NOTADB: (
-        "not a store of pearl, damaged, or encrypted with another key",
-        f"set {KEY_VARIABLE} to its key, or move the file away",
+        "not a store of pearl, or damaged",
+        "restore a copy, or move the file away and run the command again",
     ),
 }
 
@@ -81,34 +69,11 @@ def connect(
     """A connection without implicit transactions; texts come as bytes, which may be damaged."""
     how = "immutable=1" if mode == "immutable" else f"mode={mode}"
     uri = f"{path.resolve().as_uri()}?{how}{f'&vfs={vfs}' if vfs else ''}"
-    key = _key()
-    if key and len(FAILURES) < 4:
-        raise UsageError(
-            f"{KEY_VARIABLE} was set after PEARL was imported", help="set it before Python starts"
-        )
-    engine = _cipher if key else sqlite3
-    connection: sqlite3.Connection = engine.connect(
+    connection = sqlite3.connect(
         uri, uri=True, isolation_level=None, check_same_thread=False, timeout=_BUSY_S
     )
-    if key:
-        connection.execute("PRAGMA cipher_log = off")  # it would write to stderr
-        connection.execute(f"PRAGMA key = \"x'{key}'\"")
     connection.text_factory = bytes
     return connection
-
-
-def _key() -> str:
-    """The key of `KEY_VARIABLE`; "" for none."""
-    key = os.environ.get(KEY_VARIABLE, "").strip()
-    if not key:
-        return ""
-    if re.fullmatch("[0-9A-Fa-f]{64}", key) is None:
-        raise UsageError(
-            f"{KEY_VARIABLE} is not a key of 64 hexadecimal digits",
-            help="make one with 'openssl rand -hex 32', and keep it: without it the store is lost",
-        )
-    require_extra("encrypted", "an encrypted store", "sqlcipher3")
-    return key
 
 
 def create_private(path: Path) -> None:

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pearl.documents.digest import DigestTable, digest, text_sha256
 from pearl.errors import BudgetError, PearlError, StoreError, UsageError
-from pearl.errors.privacy import is_encrypted
 from pearl.interpreter.answer import Answer
 from pearl.llm.client import Client
 from pearl.llm.concurrency import background_loop
@@ -661,7 +660,7 @@ class Session:
     ) -> Iterable[tuple[int, Any]]:
         """Number the tasks in the order in which the run takes them; a large file is read from the stored position."""
         is_large = isinstance(tasks, DocumentTasks) and not isinstance(tasks, Sized)
-        if not is_large or run is None or asked is None or is_encrypted():
+        if not is_large or run is None or asked is None:
             return enumerate(tasks)
         from pearl.runs.tasks import from_position  # late: for large files only
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -57,7 +56,6 @@ class Home:
     def run(
         self,
         *arguments: str,
-        key: str = "",
         stdin: str = "",
         private: bool = True,
         **variables: str,
@@ -65,7 +63,7 @@ class Home:
         """A command in the folder of the documents; what it tells on stderr is kept."""
         others = ("PEARL_", "XDG_", "OPENAI_")
         env = {name: value for name, value in os.environ.items() if not name.startswith(others)}
-        own = {"HOME": str(self.home), "TMPDIR": str(self.temporary), "PEARL_STORE_KEY": key}
+        own = {"HOME": str(self.home), "TMPDIR": str(self.temporary)}
         command, *rest = arguments
         if command != "runs":
             rest += ["--model", "openai:m", "--base-url", self.server.url]
@@ -112,19 +110,18 @@ COMMANDS = (
     ("execute", "why.plan", "--data", "broken.jsonl", "--out", "out7"),
     ("execute", "--tasks", "tasks.jsonl"),
     ("plan", "--data", "t.csv", "--column", "question=who"),
+    ("execute", "why.plan", "a.txt", "t.csv"),
+    ("extract", "patient: str", "a.txt", "t.csv", "--json"),
 )  # fmt: skip
 ROWS = (
     ("execute", "why.plan", "a.txt", "t.csv", "--out", "rows.jsonl"),
     ("extract", "patient: str", "a.txt", "--out", "patients.csv"),
 )
-OUTS = (*(f"out{n}" for n in range(1, 8)), "rows.jsonl", "patients.csv")
+OUTS = tuple(f"out{n}" for n in range(1, 10))
 
 
 @pytest.mark.row("S17", "a private run: text of patients outside its answers")
-@pytest.mark.parametrize(
-    "key", ["", secrets.token_hex(32)], ids=["without a store", "encrypted store"]
-)
-def test_private_runs(trial: Trial, user: Home, key: str) -> None:
+def test_private_runs(trial: Trial, user: Home) -> None:
     n_runs = n_failed = 0
     echo = f"I cannot read this: {user.canary}"
     faults = [
@@ -137,14 +134,14 @@ def test_private_runs(trial: Trial, user: Home, key: str) -> None:
             Canned({"choices": echo}),
             Canned(completion(echo, finish_reason="odd")),
         ]
-    for number, command in enumerate((*COMMANDS, *(ROWS if key else ()))):
+    for number, command in enumerate(COMMANDS):
         some = trial.random.sample(faults, trial.n(ci=number % 2, nightly=9, release=9))
         for fault in some if trial.size == "ci" and some else [None, *some]:
             user.server.forget()
             if fault is not None:
                 user.server.next(*[fault] * 8)
             arguments = [part.format(user.canary) for part in command]
-            n_failed += user.run(*arguments, "--force", key=key, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT="true",
+            n_failed += user.run(*arguments, "--force", OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT="true",
                                  OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9") != 0  # fmt: skip
             n_runs += 1
     leaks = user.leaks(apart_from=OUTS)
@@ -153,16 +150,10 @@ def test_private_runs(trial: Trial, user: Home, key: str) -> None:
     trial.figure("files and messages with a form of the name", len(leaks), at_most=0)
     assert not leaks, leaks
     user.server.forget()
-    if key:
-        again = ("execute", "why.plan", "a.txt", "--out", "rows2.jsonl")
-        assert user.run(*again, key=key) == 0
-        assert user.run(*again, "--fresh", "--force", "--executor", "ray", key=key) == 2
-        assert b"a private run does not use Ray" in user.told
-        for wrong in ("ab" * 32, ""):
-            assert user.run("execute", "why.plan", "a.txt", "--out", "rows3.jsonl", "--store", str(user.home / ".local/share/pearl/encrypted"),
-                            key=wrong, private=False) == 8  # fmt: skip
-    else:
-        assert user.run("execute", "why.plan", "a.txt", "--out", "rows4.jsonl") == 2
+    for command in ROWS:
+        assert user.run(*command) == 2
+        assert b"a private run stores no rows" in user.told
+        user.told = b""
 
 
 @pytest.mark.row("S17", "the same commands in a run that is not private, as a check of this search")

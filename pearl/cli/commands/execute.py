@@ -320,7 +320,7 @@ def _run_to_sink(tasks: Iterable[Task], plan: str, out: str, options: dict[str, 
                                    ("boxes", "boxes", "numbers of the pages"))),
         (options["force"] or options["fresh"],
          f"rows in {out} are never replaced", "name another folder, or delete this one"),
-        (is_private(), "a private run keeps its rows in an encrypted store only", "write to a local file"),
+        (is_private(), "a private run stores no rows", "leave out --private, if the storage is encrypted"),
     )  # fmt: skip
     module = load_sink(out)
     data = address_of(options["data"] or "")

@@ -12,7 +12,7 @@ from pearl.cli.options import AT_LEAST_1, PATH, opened_folder, option, refuse, s
 from pearl.cli.terminal import notice
 from pearl.errors import DataError
 from pearl.errors.escaping import counted, to_json
-from pearl.errors.privacy import KEY_VARIABLE, is_encrypted, is_private
+from pearl.errors.privacy import is_private
 from pearl.runs.decisions import Decisions
 from pearl.runs.request import run_that_wrote
 from pearl.runs.reviewing import KINDS
@@ -55,8 +55,7 @@ def command(
     refuse(
         (state and sample, "--sample draws from what is decided, --state shows what is open", "leave out one of them"),
         (not seed.strip(), "--seed is empty", "--seed 1"),
-        (is_private() and not is_encrypted(), "a private run keeps decisions in an encrypted store only",
-         f"set {KEY_VARIABLE} to the key of the store"),
+        (is_private(), "a private run stores no decisions", "leave out --private, on an encrypted disk"),
     )  # fmt: skip
     if name is None:
         name = "somebody"

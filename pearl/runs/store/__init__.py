@@ -20,7 +20,6 @@ from typing import Any, Self
 from pearl.documents.digest import sealed, unsealed
 from pearl.errors import StoreError, did_you_mean
 from pearl.errors.escaping import json_bytes
-from pearl.errors.privacy import is_encrypted
 from pearl.llm import Completion, Usage
 from pearl.plugins import persistence
 from pearl.plugins.files import make_private, why_unsafe
@@ -58,14 +57,14 @@ _MAX_COUNT = 2**63  # Upper bound of a token count; larger values are damaged
 
 
 def default_folder() -> Path:
-    """`$PEARL_STORE`, else `pearl` in `$XDG_DATA_HOME` or `~/.local/share`, and `encrypted` in it with a key."""
+    """`$PEARL_STORE`, else `pearl` in `$XDG_DATA_HOME` or `~/.local/share`."""
     if named := os.environ.get("PEARL_STORE"):
         return Path(named)
     data = Path(os.environ.get("XDG_DATA_HOME", ""))
     if data.is_absolute():  # the XDG specification ignores relative paths
-        return data / "pearl" / ("encrypted" if is_encrypted() else "")
+        return data / "pearl"
     try:
-        return Path.home() / ".local" / "share" / "pearl" / ("encrypted" if is_encrypted() else "")
+        return Path.home() / ".local" / "share" / "pearl"
     except RuntimeError:
         raise StoreError("no home folder found", help="name a folder with --store") from None
 

@@ -115,7 +115,7 @@ def _logged(connection: sqlite3.Connection, path: Path) -> tuple[str, ...]:
     """Turn the write-ahead log on."""
     try:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-    except persistence.OPERATIONAL_ERRORS as error:
+    except sqlite3.OperationalError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in (
             sqlite3.SQLITE_FULL,
             sqlite3.SQLITE_READONLY,
@@ -146,7 +146,7 @@ def open_existing(path: Path) -> sqlite3.Connection:
     try:
         try:
             version = _version(connection, path)
-        except persistence.OPERATIONAL_ERRORS:
+        except sqlite3.OperationalError:
             # On a read-only disk SQLite cannot use the write-ahead log. Without a log the file alone is
             # complete.
             log = path.with_name(f"{path.name}-wal")
