@@ -9,7 +9,6 @@ an array for one of which the text says different things.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
@@ -22,6 +21,7 @@ from pearl.documents.record import PLAIN
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object
 from pearl.dsl.fields import ENTRY, Field, parse_fields
 from pearl.errors.patterns import lazy_pattern
+from pearl.replies.json_objects import whole_part
 from pearl.replies.not_stated import says_not_stated
 
 UNMENTIONED = "the reply does not mention it"
@@ -138,18 +138,15 @@ def _number(text: str) -> Stated:
 
 
 UNREAD = "."
-"""The key of an object that is not read to its end, with the reason; no field has this name."""
+"""The key of what stands for the rest of a list that is not read to its end, with the reason; no field has this name."""
 MAX_NUMBER = 40
 MAX_BROKEN = 50  # Maximum texts before the object of a reply that look like one
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_int=_number, parse_float=_number, parse_constant=str,
     strict=False,
 )  # fmt: skip
-_START = lazy_pattern(r'\{\s*(?:"(?P<key>[^"]*)"|\})')
-_COMMAS = lazy_pattern(r"(?<![\s,])\s*+,[\s,]*+(?=[\]}])")  # Commas after the last member
+_START = lazy_pattern(r'\{\s*["}]')
 MAX_DEPTH = 8  # Maximum arrays around a value: a reply that loops has hundreds
-_TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.S)
-"""A mark, or a text, which may break off."""
 NO_OBJECT = "there is no JSON object with the fields in it"
 BROKEN = "the reply breaks off"
 
@@ -160,10 +157,7 @@ def read_extracted(text: str, fields: tuple[Field, ...]) -> Extracted:
     known = {
         name_key(name) for field in fields for name in (field.name, field.name.partition(".")[0])
     }
-    (only, *others) = fields
-    inner = {name_key(f.name) for f in only.inner} if only.is_list and not others else set()
     pairs: list[tuple[str, Any]] = []
-    bare: list[dict[str, Any]] = []  # entries that stand alone
     why, at, n_broken = "", 0, 0
     while not why and n_broken < MAX_BROKEN and (start := _START.search(text, at)):
         is_whole = True
@@ -173,24 +167,12 @@ def read_extracted(text: str, fields: tuple[Field, ...]) -> Extracted:
             why = NO_OBJECT
             break
         except json.JSONDecodeError as error:
-            said, at = _closed(text[start.start() : error.pos]), max(error.pos, start.end())
+            said, at = _cut_off(text[start.start() : error.pos]), max(error.pos, start.end())
             n_broken += 1
             is_whole = False
-        is_meant = name_key(start["key"] or "") in known | inner
-        outer = [value for key, value in said.items() if key != UNREAD]
-        if len(outer) == 1 and isinstance(outer[0], dict) and not is_meant:
-            said = outer[0]  # {"result": {...}}
-        names = {name_key(name) for name in said}
-        if not is_whole and (is_meant or names & known):
-            why = BROKEN
-        if names & known:
+        if not known.isdisjoint(map(name_key, said)):
             pairs += said.items()
-        elif names & inner and not why:
-            bare.append(said)
-    if why and (mended := _COMMAS.sub("", text)) != text:
-        return read_extracted(mended, fields)
-    if bare and not pairs:
-        pairs = [(only.name, [*bare, *([{UNREAD: BROKEN}] if why else [])])]
+            why = "" if is_whole else BROKEN
     if not pairs and text.strip() not in ("[]", "null", "{}"):
         why = why or NO_OBJECT
     missing = why or UNMENTIONED
@@ -199,28 +181,15 @@ def read_extracted(text: str, fields: tuple[Field, ...]) -> Extracted:
     return Extracted({f.name: said_of.claims(f, stated, missing) for f in fields}, why)
 
 
-def _closed(text: str) -> dict[str, Any]:
-    """What is complete of an object that breaks off; each part of it that does not end says so."""
-    open_marks: list[str] = []
-    end, last = 0, ""
-    for token in _TOKEN.finditer(text):
-        mark = token[0]
-        if mark in ("{", "["):
-            open_marks.append("}" if mark == "{" else "]")
-        elif mark in ("}", "]"):
-            open_marks.pop()
-        elif mark != ",":
-            continue
-        end, last = token.end() - (mark == ","), mark
-    closing, member = "", f'"{UNREAD}": "{BROKEN}"'
-    for mark in reversed(open_marks):
-        comma = "" if last in ("{", "[") else ", "
-        closing += comma + (member if mark == "}" else f"{{{member}}}") + mark
-        last = mark
+def _cut_off(text: str) -> dict[str, Any]:
+    """What is whole of an object that breaks off; a list at its end says that it is not."""
     try:
-        said: dict[str, Any] = _DECODER.decode(text[:end] + closing)
+        said: dict[str, Any] = _DECODER.decode(whole_part(text) or "{}")
     except RecursionError:
         return {}
+    last = next(reversed(said.values()), None)
+    if isinstance(last, list):
+        last.append({UNREAD: BROKEN})
     return said
 
 
@@ -350,10 +319,8 @@ def _list(field: Field, said: Any, *, is_row: bool = False) -> Claims:
         is_object = isinstance(entry, dict)
         if is_object and (flaw := entry.get(UNREAD)):
             why = why or str(flaw)
-            # of an entry that is not whole, the lists in it
-            if len(entry) == 1 or not (is_named and any(each.is_list for each in inner)):
-                continue
-        elif is_object and entry.keys() == {"undecided"} and "undecided" not in names:
+            continue
+        if is_object and entry.keys() == {"undecided"} and "undecided" not in names:
             why = why or str(entry["undecided"])
             continue
         if is_nested:
@@ -379,8 +346,7 @@ def _entry(
 ) -> Mapping[str, Claims]:
     """The claims of an entry; a quote of the whole entry counts for its bare values."""
     quote = None if any(field.name == QUOTE for field in fields) else said.get(QUOTE)
-    missing = str(said.get(UNREAD, UNMENTIONED))
-    read = {field.name: said_of.claims(field, said, missing) for field in fields}
+    read = {field.name: said_of.claims(field, said, UNMENTIONED) for field in fields}
     return {
         name: _within(_with_quotes(claims, quote), _texts(quote)) for name, claims in read.items()
     }

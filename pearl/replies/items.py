@@ -25,7 +25,7 @@ from pearl.dsl.decoding.constraint import (
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING
 from pearl.errors.patterns import lazy_pattern
-from pearl.replies.json_objects import unique_json
+from pearl.replies.json_objects import unique_json, whole_part
 from pearl.replies.not_stated import says_not_stated
 from pearl.replies.step_replies import without_fences
 
@@ -42,8 +42,6 @@ _OBJECT = lazy_pattern(r'\{\s*"')
 _START = lazy_pattern(r'^[ \t]*[0-9]{1,7}[ \t]*[:|]|\{\s*"', re.M)
 """The beginning of the first row of a reply; what is before it introduces it."""
 _KEY = lazy_pattern(r"\s*([0-9]{1,7})(?:[\s|:.]+(.*))?", re.S)
-_MAX_CUTS = 8
-"""Maximum members at the end of an object that breaks off which are tried as its last one."""
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"  # Meaningless marks around a value
 MAX_WORDS = 12  # Maximum words of an item in a row of a reply
 _MAX_WORD = 16  # Maximum average characters of a word: some scripts have no blanks
@@ -177,16 +175,12 @@ def _rows(
 def _members(body: str, *, is_cut: bool) -> list[tuple[str, Any]]:
     """The keys and values of an object, repeated keys included; of one that breaks off, those that are whole."""
     decoder = json.JSONDecoder(object_pairs_hook=tuple, strict=False)
-    for _ in range(_MAX_CUTS):
+    for text in (body, whole_part(body)) if is_cut else (body,):
         try:
-            members, end = decoder.raw_decode(body)
+            members, end = decoder.raw_decode(text)
         except (ValueError, RecursionError):
-            body, comma, _rest = body.rpartition(",")
-            if not (comma and is_cut):
-                break
-            body += "}"
             continue
-        if body[end:].strip():
+        if text[end:].strip():
             raise _OutOfFormError("there is text behind the JSON object")
         return list(members)
     raise _OutOfFormError("its JSON is broken")

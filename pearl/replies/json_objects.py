@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import Any
 
 from pearl.errors.patterns import lazy_pattern
 
 _START = lazy_pattern(r'\{(?=\s*["}])')
+_TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.S)
+"""A mark, or a text, which may break off."""
 
 
 def json_objects(text: str) -> list[dict[str, Any]]:
@@ -20,6 +23,27 @@ def json_objects(text: str) -> list[dict[str, Any]]:
         value, end = decoder.raw_decode(text, start.start())
         objects.append(value)
     return objects
+
+
+def whole_part(text: str) -> str:
+    """Of an object that breaks off, the members that are whole, and of a list that is not, its whole entries; "" if there are none."""
+    open_marks: list[str] = []
+    whole = ""
+    for token in _TOKEN.finditer(text):
+        mark = token[0]
+        if mark in ("{", "["):
+            open_marks.append("}" if mark == "{" else "]")
+            continue
+        if mark in ("}", "]"):
+            open_marks.pop()
+        elif mark != ",":
+            continue
+        if open_marks in (["}"], ["}", "]"]):
+            end = token.end() - (mark == ",")
+            whole = text[:end] + "".join(reversed(open_marks))
+        elif not open_marks:
+            return text[: token.end()]
+    return whole
 
 
 def unique_json(text: str) -> Any:

@@ -41,7 +41,7 @@ from pearl.dsl.decoding import constraint
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.errors.patterns import lazy_pattern
-from pearl.replies.json_objects import json_objects
+from pearl.replies.json_objects import json_objects, whole_part
 from pearl.replies.not_stated import EDGES, says_not_stated
 
 Value = str | bool | list[str]
@@ -285,34 +285,19 @@ def begun(text: str, wanted: ValueType, kept: Callable[[str], str]) -> str:
     """The beginning of a reply that was cut off: its whole entries, or what `kept` keeps of its text; "" if none."""
     if not _begins_as_json(text):
         return kept(text)
+    body = text[text.index("{") :]
     if wanted is ValueType.LIST:
-        # A list that was cut off, up to its last whole entry or quote, as JSON
-        end = len(text)
-        for _ in range(_MAX_ENDS):
-            end = max(text.rfind('"', 0, end), text.rfind("}", 0, end))
-            for tail in ("]}", "}"):
-                with suppress(ValueError, RecursionError):
-                    json.loads(f"{text[text.index('{') : end + 1]}{tail}")
-                    return f"{text[: end + 1]}{tail}"
-        return ""
-    start = _OPEN.match(text)
-    if start is None:
-        return ""
-    inner = _INNER.match(text, start.end())
-    assert inner is not None
-    try:
-        said = kept(json.loads(f'"{inner[0]}"', strict=False))
-    except ValueError:
-        said = ""
-    return json.dumps({_form(wanted).key: said}, ensure_ascii=False) if said else ""
+        return whole_part(body)
+    key = _form(wanted).key
+    for end in range(len(body), len(body) - _MAX_ESCAPE, -1):
+        with suppress(ValueError, RecursionError):
+            said = json.loads(f'{body[:end]}"}}', strict=False).get(key)
+            said = kept(said) if isinstance(said, str) else ""
+            return json.dumps({key: said}, ensure_ascii=False) if said else ""
+    return ""
 
 
-_MAX_ENDS = 20
-"""Maximum places tried as the end of the last whole entry: an entry has a few quotation marks."""
-_OPEN = lazy_pattern(
-    rf'\s*(?:```\w*\s*)?\{{\s*"(?:{"|".join(form.key for form in _FORMS.values())})"\s*:\s*"'
-)
-_INNER = lazy_pattern(r'(?:[^"\\]|\\(?:u[0-9a-fA-F]{4}|[^u]))*')
+_MAX_ESCAPE = 6  # Characters of `\\u00e9`, which may be cut
 
 
 # ---------------------------------------------------------------------------------------------

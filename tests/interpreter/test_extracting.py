@@ -190,10 +190,9 @@ JSON = json.dumps(WHOLE)
     [
         f"Here is the JSON you asked for:\n```json\n{json.dumps(WHOLE, indent=2)}\n```\nLet me know!",
         f"<think>The patient is {{Maria}}: {{\"patient\": null}}?</think>{JSON}",
-        json.dumps({"result": WHOLE}),
         json.dumps([WHOLE]),
         json.dumps({**WHOLE, "address": None, "address.city": said("Berlin", "of Berlin"), "address.zip": {}}),
-        JSON.replace("}]}", "},]}").replace('"drugs": [', '"Drugs": [').replace(": 54,", ': "54",'),
+        JSON.replace('"drugs": [', '"Drugs": [').replace(": 54,", ': "54",'),
         JSON.replace('"quote": null', '"quote": ""'),
         json.dumps({**WHOLE, "drugs": [
             {"name": "Aspirin", "dose_mg": 500, "quote": "Aspirin 0.5 g daily"},
@@ -201,7 +200,7 @@ JSON = json.dumps(WHOLE)
             {"name": "Metformin", "dose_mg": None, "quote": "Metformin 5 mg"},
         ]}),
     ],
-    ids=["fence", "reasoning", "wrapped", "array", "dotted", "untidy", "blank quote", "quote of an entry"],
+    ids=["fence", "reasoning", "array", "dotted", "untidy", "blank quote", "quote of an entry"],
 )  # fmt: skip
 def test_habits_of_models_change_nothing(reply: str) -> None:
     assert states(extract(FIELDS, TEXT, reply)[0]) == states(extract(FIELDS, TEXT, JSON)[0])
@@ -259,7 +258,9 @@ ARRAYS = "the reply has arrays in arrays in place of its value"
     *(("a: str", json.dumps({"a": said}), [None]) for said in (None, "null", " - ", "", "Not stated")),
     ("a: str", '{"a": "no"}', ["no"]),
     ("a: str", '{"a": {"value": "null", "quote": "null"}}', [("null", "null")]),
-    ("a: int", '{"a": {"va', [BROKEN]),
+    ("a: int", '{"a": {"va', [NO_OBJECT]),
+    ("a: int", '{"a": 5, "b": {"va', [5]),
+    ("a: [int]", '{"a": [5, 6, {"value": 7, "quote": "s', [{"value": [5]}, {"value": [6]}, BROKEN]),
     ("a: int", '{"note": 1, b {"a": 5}', [5]),
     ("a: int", '{"a": 4, "b {"a": 5}', [4]),
     ("a: int", '{"b" ' * (MAX_BROKEN - 1) + '{"a": 5}', [5]),
@@ -476,19 +477,18 @@ NOTHING = '{"patient": null}'
 
 def test_rows_are_extracted_from_a_document_and_from_each_row() -> None:
     fields = "name: str, dose_mg: number?"
-    for reply in ({"rows": DRUGS}, DRUGS):
-        answer, _ = extract(fields, TEXT, json.dumps(reply), action="EXTRACT_ALL")
-        assert answer.status == "answered"
-        assert answer.value == [
-            {"name": "Aspirin", "dose_mg": "500"},
-            {"name": "Ramipril", "dose_mg": "5"},
-            {"name": "Metformin", "dose_mg": ""},
-        ]
-        assert all(
-            TEXT[row.span.start : row.span.end].startswith(str(row.fields["name"]))
-            for row in answer.row_evidence
-            if row.span
-        )
+    answer, _ = extract(fields, TEXT, json.dumps({"rows": DRUGS}), action="EXTRACT_ALL")
+    assert answer.status == "answered"
+    assert answer.value == [
+        {"name": "Aspirin", "dose_mg": "500"},
+        {"name": "Ramipril", "dose_mg": "5"},
+        {"name": "Metformin", "dose_mg": ""},
+    ]
+    assert all(
+        TEXT[row.span.start : row.span.end].startswith(str(row.fields["name"]))
+        for row in answer.row_evidence
+        if row.span
+    )
     cut, _ = extract(fields, TEXT, json.dumps({"rows": DRUGS})[:-40], action="EXTRACT_ALL")
     assert cut.status == "undecided"
     assert len(cut.rows) == 2
