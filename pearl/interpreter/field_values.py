@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from types import MappingProxyType
 
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, Quote, Unverified, Verifier
@@ -77,16 +76,15 @@ class Quotes:
         return begin or start, end if end >= 0 else span.end + MAX_AROUND
 
     def value(
-        self, field: Field, claim: Claim, part: Span | None, near: Sequence[Place] = (),
-        given: Mapping[str, Quote] = MappingProxyType({}),
-    ) -> Value:  # fmt: skip
-        """Compare a claim with its quotes; `near` has passages of the same entry, `given` the one place of some quotes."""
+        self, field: Field, claim: Claim, part: Span | None, near: Sequence[Place] = ()
+    ) -> Value:
+        """Compare a claim with its quotes; `near` has passages of the same entry."""
         if claim.value is None:
             return Value()
         if not claim.quotes:
             if claim.around:
                 whole = replace(claim, quotes=claim.around, around=())
-                inherited = self.value(field, whole, part, near, given)
+                inherited = self.value(field, whole, part, near)
                 if not inherited.why or inherited.is_broken:
                     return inherited
             key = field, type(claim.value), claim.value, part
@@ -100,7 +98,7 @@ class Quotes:
                 doubt = Unverified(self.output, text, quotes[0].result)  # type: ignore[arg-type]
                 why = f", but its quote is {doubt.why}: {quoted(text)}"
                 return doubtful(field, claim.value, why)
-            ways.append(self._chosen(quotes, near, given.get(text))[:MAX_PLACES])
+            ways.append(self._chosen(quotes, near)[:MAX_PLACES])
         evidence = tuple(passage_at(q, self.output, self.document) for way in ways for q in way)
         try:
             value, basis = self._agreed(field, claim, ways)
@@ -193,9 +191,7 @@ class Quotes:
         self._found[text, part] = found
         return found
 
-    def _chosen(
-        self, quotes: Sequence[Quote], near: Sequence[Place], given: Quote | None
-    ) -> Sequence[Quote]:
+    def _chosen(self, quotes: Sequence[Quote], near: Sequence[Place]) -> Sequence[Quote]:
         """Choose the places of a quote beside other passages of its entry; without such places, all of them."""
         if len(quotes) == 1:
             return quotes
@@ -203,7 +199,7 @@ class Quotes:
             beside = [self._beside(quotes, span) for span in spans]
             if beside and all(beside):
                 return list(dict.fromkeys(quote for each in beside for quote in each))
-        return quotes if given is None else [given]
+        return quotes
 
     def _beside(self, quotes: Sequence[Quote], span: Span) -> Sequence[Quote]:
         """The first place of a quote within a passage, else on its lines."""

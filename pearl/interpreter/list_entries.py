@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections import Counter as Counts
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from dataclasses import field as dataclass_field
 from typing import Literal
 
 from pearl.documents.evidence import Quote
@@ -29,8 +28,6 @@ from pearl.interpreter.field_values import (
 )
 from pearl.replies.extracted import Claim, Claims
 
-BORDER = 1_000  # Maximum characters between the halves of an entry: a page has some 3,000
-
 
 @dataclass(slots=True)
 class _Entry:
@@ -41,8 +38,6 @@ class _Entry:
     reply: int
     anchors: Sequence[Place] = ()
     """The place of its rarest quote; all of its places if it is open which one is meant."""
-    others: dict[str, Quote] = dataclass_field(default_factory=dict)
-    """The places of other quotes that stand several times."""
 
 
 class FieldReader:
@@ -87,8 +82,7 @@ class FieldReader:
     ) -> FieldResult:
         """Join the entries of all parts in document order. Equal entries get different places; an inner list ends at the next entry."""
         inner = field.inner
-        entries, whys, candidates = self._placed(inner, self._joined(inner, said), within)
-        self._pair(entries)
+        entries, whys, candidates = self._placed(inner, self._joined(said), within)
         has_lists = any(each.is_list for each in inner)
         regions = self._regions(entries, within) if has_lists else {}
         results: list[tuple[int, int, Mapping[str, FieldResult]]] = []
@@ -97,7 +91,7 @@ class FieldReader:
         is_plain, has_gaps = not field.fields, False
         for entry in entries:
             said_of = () if has_lists else (entry.part, *entry.claims.values())
-            is_alone = has_lists or len(entry.anchors) == 1 or entry.others
+            is_alone = has_lists or len(entry.anchors) == 1
             if is_alone or said_of not in open_ones:
                 open_ones[said_of] = self._entry(inner, entry, regions.get(id(entry)))
             results_of = open_ones[said_of]
@@ -115,7 +109,7 @@ class FieldReader:
             kept = self._without_strays(kept)
         whys += [claims.why for _, claims in said if claims.why]
         needed = [each.name for each in inner if not (each.is_optional or each.is_list)]
-        if len(said) > 1 and has_lists and needed:
+        if len(said) > 1 and needed:
             is_rest = (all(one[name].state == "not_stated" for name in needed) for one in kept)
             rest = f"an entry has no {needed[0]}: it may be the rest of one in another part"
             whys += [rest] * any(is_rest)
@@ -157,62 +151,35 @@ class FieldReader:
             for i, row in enumerate(rows)
         ]
 
-    def _joined(
-        self, fields: Sequence[Field], said: Sequence[tuple[Span | None, Claims]]
-    ) -> list[_Entry]:
-        """The entries of all parts; the halves of an entry that a border of parts cuts are joined."""
+    def _joined(self, said: Sequence[tuple[Span | None, Claims]]) -> list[_Entry]:
+        """The entries of all parts; one that a border of parts cuts gets the entries of lists that stand behind it."""
         entries: list[_Entry] = []
         for reply, (part, claims) in enumerate(said):
             more = [_Entry(part, each, reply) for each in claims.entries]
             last = entries[-1] if entries and more else None
-            if last and last.part and part and last.part.end == part.start and len(fields) > 1:
-                span = Span(last.part.start, part.end)
-                if self._is_cut(fields, last.claims, more[0].claims, span):
-                    halves = (last.part, last.claims), (part, more[0].claims)
-                    entries[-1] = _Entry(
-                        span, {f.name: self._both(f, *halves) for f in fields}, reply
-                    )
-                    del more[0]
+            if (
+                last
+                and last.part
+                and part
+                and last.part.end == part.start
+                and _is_rest(more[0].claims, last.claims)
+            ):
+                rest = more.pop(0).claims
+                last.claims = {
+                    name: self._both((last.part, own), (part, rest[name]))
+                    for name, own in last.claims.items()
+                }
+                last.part, last.reply = Span(last.part.start, part.end), reply
             entries += more
         return entries
 
-    def _both(
-        self, field: Field, one: tuple[Span, Mapping[str, Claims]], other: tuple[Span, Mapping[str, Claims]]
-    ) -> Claims:  # fmt: skip
-        """Join what the halves of an entry claim of a field; an inner list may be cut, too."""
-        first, second = one[1][field.name], other[1][field.name]
-        if first.entries or second.entries:
-            every = self._joined(field.inner, [(one[0], first), (other[0], second)])
-            return Claims(entries=tuple(e.claims for e in every), why=first.why or second.why)
-        return first if any(claim.value is not None for claim in first.values) else second
-
-    def _is_cut(
-        self, fields: Sequence[Field], one: Mapping[str, Claims], other: Mapping[str, Claims], span: Span
-    ) -> bool:  # fmt: skip
-        """Whether two entries are halves of one: no field has a value in both, and the second is close or lacks required fields."""
-        halves = [
-            {f.name for f in fields if any(c.value is not None for c in half[f.name].values)}
-            for half in (one, other)
-        ]
-        scalars = [f for f in fields if not f.is_list]
-        needed = [f for f in scalars if not f.is_optional] or scalars[:1]
-        lacks = {f.name for f in needed} & halves[0]
-        has_more = halves[1] or any(other[f.name].entries for f in fields)
-        if halves[0] & halves[1] or not (lacks and has_more):
-            return False
-        if not halves[1]:
-            return True
-        first, second = (
-            [
-                q.spans
-                for _, text in _stated(half)
-                for q in self._quotes.places(text, span)
-                if q.spans
-            ]
-            for half in (one, other)
-        )
-        ends = [s[-1].end for s in first]
-        return bool(ends) and any(0 <= s[0].start - end <= BORDER for s in second for end in ends)
+    def _both(self, one: tuple[Span, Claims], other: tuple[Span, Claims]) -> Claims:
+        """The claims on a field of an entry and of its rest."""
+        own, rest = one[1], other[1]
+        if not (own.entries or rest.entries):
+            return own
+        entries = tuple(each.claims for each in self._joined([one, other]))
+        return Claims(entries=entries, why=own.why or rest.why)
 
     def _regions(self, entries: Sequence[_Entry], within: Span | None) -> dict[int, Span]:
         """The text of each entry by its id(): from its first passage to the first passage of the next entry."""
@@ -418,20 +385,6 @@ class FieldReader:
         n_equal = Counts(without_list_mark(text[start:end]).strip() for start, end in lines)
         return len(lines) > len(group) and (n_fields > 1 or max(n_equal.values()) > len(group))
 
-    def _pair(self, entries: Sequence[_Entry]) -> None:
-        """If a quote has as many places as entries that use it, give each entry one place, in order."""
-        uses: dict[str, dict[tuple[Place, ...], list[_Entry]]] = {}
-        for entry in entries:
-            for claims in entry.claims.values():
-                for text in {text for claim in claims.values for text in claim.quotes}:
-                    uses.setdefault(text, {}).setdefault(tuple(entry.anchors), []).append(entry)
-        for text, by_place in uses.items():
-            every = self._quotes.places(text, None)
-            if len(every) == len(by_place) > 1 and all(len(place) == 1 for place in by_place):
-                for place, quote in zip(sorted(by_place), every, strict=True):
-                    for entry in by_place[place]:
-                        entry.others[text] = quote
-
     def _entry(
         self, fields: Sequence[Field], entry: _Entry, region: Span | None
     ) -> dict[str, FieldResult]:
@@ -449,10 +402,7 @@ class FieldReader:
                 within = region or entry.part
                 results[field.name] = self._list(field, [(within, claims)], within)
                 continue
-            values = [
-                self._quotes.value(field, claim, entry.part, near, entry.others)
-                for claim in claims.values
-            ]
+            values = [self._quotes.value(field, claim, entry.part, near) for claim in claims.values]
             if claims.why and claims.values:
                 values.append(Value(why=claims.why))
             results[field.name] = united(field, values, claims.why)
@@ -473,6 +423,15 @@ def _stated(claims: Mapping[str, Claims]) -> list[tuple[Claim, str]]:
         for text in claim.quotes
     ]  # fmt: skip
     return own or [s for each in claims.values() for e in each.entries for s in _stated(e)]
+
+
+def _is_rest(claims: Mapping[str, Claims], of: Mapping[str, Claims]) -> bool:
+    """Whether an entry has lists alone, and the one before it has a value."""
+    own, before = (
+        any(claim.value is not None for each in entry.values() for claim in each.values)
+        for entry in (claims, of)
+    )
+    return before and not own and any(each.entries for each in claims.values())
 
 
 def _said(claims: Mapping[str, Claims], *, is_deep: bool = False) -> tuple[object, ...]:
