@@ -226,10 +226,6 @@ page_option = option(
     "--page", PATH, metavar="FILE.html", help="Write the answer with its document, plan and evidence as an HTML page.",
 )  # fmt: skip
 
-boxes_option = option(
-    "--boxes", bool, "Add to JSON where evidence in PDFs stands on its page, in points from the top left.",
-)  # fmt: skip
-
 rows_option = option(
     "--rows rows_out", PATH, "Write the rows behind the answers as CSV.", metavar="FILE.csv"
 )
@@ -413,7 +409,7 @@ def unit_options(command: F) -> F:
     return grouped(budget_options, run_options, executor_options(), force_option)(command)
 
 
-answer_options = grouped(page_option, rows_option, boxes_option)
+answer_options = grouped(page_option, rows_option)
 
 
 def task_options(command: F) -> F:
@@ -467,7 +463,7 @@ _OTHERS = {
         "k", "method", "filters", "unit", "size", "overlap", "at", "update", "stem", "embeddings_url",
     ),
     "Output": (
-        "out", "evaluate", "page", "report", "verbose", "boxes", "as_json", "as_lines", "trace", "telemetry", "force",
+        "out", "evaluate", "page", "report", "verbose", "as_json", "as_lines", "trace", "telemetry", "force",
     ),
 }  # fmt: skip
 """Options that are not settings, by their names in Python."""

@@ -62,7 +62,7 @@ _LIMITS = ("max_cost", "max_tokens", "max_calls")
 
 _NOT_OFFERED: dict[str, Any] = {
     "out": None, "page": None, "rows_out": None, "verbose": False,
-    "boxes": False, "named": (), "schema": None, "evaluation": None,
+    "schema": None, "evaluation": None,
     "as_lines": False, "tells_plans": False, "dry_run": False,
 }  # fmt: skip
 """Values of options that some commands that run tasks do not have."""
@@ -79,8 +79,6 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
         return show_forecast(unasked_session(options), tasks, options)
     page, trace = options["page"], options["trace"]
     refuse(
-        (options["boxes"] and not options["as_json"],
-         "--boxes needs --json", "without it, evidence has the number of its page"),
         (page and known_length(tasks) != 1,
          "--page needs exactly one answer", "name one document, or use --together"),
     )  # fmt: skip
@@ -232,7 +230,7 @@ async def _run_reported(
                             kept = ("id", "document", "record")
                             records.append({key: row[key] for key in kept if key in row})
                         if evaluation is None and n_tasks != 1 and options["as_json"]:
-                            row = await asyncio.to_thread(_row, outcome, options)
+                            row = outcome.to_dict()
                             file.write(to_json(row) + "\n")
                         elif n_tasks != 1 and schema is None:
                             with reporter.aside():
@@ -418,14 +416,6 @@ def no_reply(n: int, what: str, first: str | None) -> ModelError:
     )
 
 
-def _row(outcome: Outcome[Task], options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The row of an outcome, with the boxes of its evidence if `--boxes` asks for them."""
-    from pearl.documents.pages import with_boxes
-
-    row = outcome.to_dict()
-    return with_boxes(row, options["named"]) if options["boxes"] else row
-
-
 def _print(outcome: Outcome[Task], file: IO[str], verbose: bool, is_first: bool) -> None:
     """Print an answer below its id; for a row of tasks, also below its document and question."""
     task = outcome.unit
@@ -443,7 +433,7 @@ def _print_only(outcome: Outcome[Task], file: IO[str], options: Mapping[str, Any
     """Print a single answer, or the finished steps of a failed task."""
     error = outcome.error
     if options["as_json"]:
-        row = {k: value for k, value in _row(outcome, options).items() if k != "id" or value}
+        row = {k: value for k, value in outcome.to_dict().items() if k != "id" or value}
         file.write(to_json(row, indent=None if options["as_lines"] else 2) + "\n")
     elif error is not None:
         finished = error.finished if isinstance(error, ExecutionError) else ()

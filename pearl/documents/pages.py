@@ -5,15 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pearl.documents.document import Document, from_bytes, read_as, read_bytes
+from pearl.documents.document import Document, read_as, read_bytes
 from pearl.documents.readers import pdf
-from pearl.errors import DataError, Span
+from pearl.errors import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +24,6 @@ class Box:
     y0: float
     x1: float
     y1: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The box as JSON data."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,50 +84,3 @@ def _made(function: str, source: str | Path | bytes, pages: Sequence[Any]) -> li
         return []
     made: list[Any] = json.loads(read_as("pdf", data, name, function, pages=pages))
     return made
-
-
-def with_boxes(row: Mapping[str, Any], named: Iterable[str] = ()) -> dict[str, Any]:
-    """Add `boxes` to the evidence in PDFs of a result row, and notes on evidence without boxes."""
-    boxed: dict[str, Any] = deepcopy(dict(row))
-    notes: list[str] = []
-    by_source: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
-    for place, passage in _places(boxed):
-        by_source.setdefault(passage["source"], []).append((place, passage))
-    for source, places in by_source.items():
-        paths = [Path(source), *(Path(folder, source) for folder in named)]
-        path = next((path for path in paths if path.is_file()), paths[0])
-        try:
-            data = read_bytes(str(path), source)
-            if not pdf.recognises(data):
-                continue
-            document = from_bytes(data, path)
-            spans = [Span(place["start"], place["end"]) for place, _ in places]
-            lines = boxes_of(data, document, spans)
-        except DataError as error:
-            notes.append(f"no boxes: {error.message}")
-            continue
-        for (place, passage), of_place in zip(places, lines, strict=True):
-            if document.text[passage["start"] : passage["end"]] != passage["text"]:
-                notes.append(f"no boxes: {source} has changed")
-            elif of_place:
-                place["boxes"] = [box.to_dict() for box in of_place]
-            else:
-                notes.append(
-                    f"no boxes on page {place['page']} of {source}: places on it are unsure"
-                )
-    if notes:
-        boxed["notes"] = [*boxed.get("notes", ()), *dict.fromkeys(notes)]
-    return boxed
-
-
-def _places(
-    value: Any, passage: dict[str, Any] | None = None
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the JSON objects with a page, each with the passage or row that contains it."""
-    if isinstance(value, dict):
-        passage = value if "source" in value and "start" in value else passage
-        if passage is not None and "page" in value:
-            yield value, passage
-    if isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _places(inner, passage)

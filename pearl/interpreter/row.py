@@ -83,16 +83,6 @@ class Place(_Data):
         return {} if span is None else {"start": span.start, "end": span.end}
 
 
-class Box(_Data):
-    """A line on a page of a PDF, in points from the top left corner of the page as it is shown."""
-
-    page: Count = 1
-    x0: Number = 0
-    y0: Number = 0
-    x1: Number = 0
-    y1: Number = 0
-
-
 class OmittedText(Place):
     """What a quote leaves out of its passage."""
 
@@ -102,7 +92,6 @@ class CitedCell(Place):
 
     column: str = ""
     page: Annotated[Ordinal | None, IF_KNOWN] = None
-    boxes: Annotated[list[Box], IF_ANY] = []
 
 
 class SourceText(Place):
@@ -111,7 +100,6 @@ class SourceText(Place):
     source: Annotated[str, says("The name of the document.")] = ""
     page: Annotated[Ordinal | None, IF_KNOWN, says("The page that it begins on; absent if the source has no pages.")] = None  # fmt: skip
     ocr: Annotated[Share | None, IF_KNOWN, says("If it was read by OCR: the mean confidence of the words of its page; the least of several.")] = None  # fmt: skip
-    boxes: Annotated[list[Box], IF_ANY, says("With --boxes: its lines on pages of a PDF.")] = []
     ranks: Annotated[dict[str, Ordinal], IF_ANY, says("Its rank in the search of each step that retrieved it.")] = {}  # fmt: skip
     steps: Annotated[list[str], says("The steps that quote it, or whose values are computed from it.")] = []  # fmt: skip
 

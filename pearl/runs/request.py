@@ -151,7 +151,6 @@ class ExecuteRequest(RunRequest):
     out: Annotated[Text, AfterValidator(_local)]
     trace: Text | None = None
     rows_out: Text | None = None
-    boxes: bool = False
     verbose: bool = False
 
     @property

@@ -94,7 +94,7 @@ def command(
         tasks = [replace(task, plan=plan, parameters=found[1]) for task in tasks]
     # to stderr: a pipe receives the answer only
     options["tells_plans"] = plan is None and not (options["as_json"] or options["as_lines"])
-    return run_tasks(tasks, {**options, "out": out, "named": documents, "schema": loaded})
+    return run_tasks(tasks, {**options, "out": out, "schema": loaded})
 
 
 def _refuse_swapped(question: str, documents: tuple[str, ...]) -> None:

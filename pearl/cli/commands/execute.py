@@ -97,7 +97,6 @@ def command(
          "--source needs a plan", "pearl execute why.plan --source rules=rules/"),
     )  # fmt: skip
     files.check_data(options)
-    options["named"] = plan_and_documents
     outs = [out, options["trace"], options["rows_out"], options["page"]]
     refuse_overwriting_inputs(outs, [*plan_and_documents, *filter(None, (tasks, data))])
     if tasks is not None:
@@ -316,8 +315,7 @@ def _run_to_sink(tasks: Iterable[Task], plan: str, out: str, options: dict[str, 
 
     refuse(
         *((options[name], f"--{flag} cannot be combined with --out {out}", f"the rows have the {what}")
-          for name, flag, what in (("trace", "trace", "steps"), ("rows_out", "rows", "evidence"),
-                                   ("boxes", "boxes", "numbers of the pages"))),
+          for name, flag, what in (("trace", "trace", "steps"), ("rows_out", "rows", "evidence"))),
         (options["force"] or options["fresh"],
          f"rows in {out} are never replaced", "name another folder, or delete this one"),
         (is_private(), "a private run stores no rows", "leave out --private, if the storage is encrypted"),
@@ -347,17 +345,13 @@ def _run_to_sink(tasks: Iterable[Task], plan: str, out: str, options: dict[str, 
 def _write(ran: Finished[Task], out: str, options: dict[str, Any]) -> None:
     """Write the rows of a run, the rows behind its answers, and its trace."""
     from pearl.cli.run_commands import export_command
-    from pearl.documents.pages import with_boxes
     from pearl.runs.export import write_evidence, write_rows
     from pearl.runs.store import FILE
 
     id = ran.summary.id
     try:
         with ran.writer.open(out) as file:
-            rows: Iterable[dict[str, Any]] = ran.store.rows(id)
-            if options["boxes"]:
-                rows = (with_boxes(row, options["named"]) for row in rows)
-            n_lost = ran.summary.n_rows - write_rows(rows, file)
+            n_lost = ran.summary.n_rows - write_rows(ran.store.rows(id), file)
             if n_lost > 0:
                 raise StoreError(
                     f"{counted(n_lost, 'row')} of run {id} cannot be read",

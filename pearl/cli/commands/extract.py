@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,6 @@ from pearl.cli.options import (
     PATH,
     Command,
     batch_options,
-    boxes_option,
     budget_options,
     executor_options,
     force_option,
@@ -164,7 +163,6 @@ FORMS = ("csv", "xlsx", "parquet", "jsonl", "html")
     "--evaluate", PATH, metavar="GOLD",
     help="Print how many values are right, by field: gold rows with 'document' and 'value', or a folder of NAME.gold.json.",
 )  # fmt: skip
-@boxes_option
 @setting_options(
     "server", "escalate_model", "checker_model", "check", "passes", "constrain", "strict", "ocr", "ocr_language", "pdf_tables", "hidden",
     stages=("calling",),
@@ -199,7 +197,6 @@ def command(
         (fields is None, "expected a schema and documents", 'pearl extract "patient: str, age: int?" letters/'),
         (out is None and (options["executor"] != DEFAULT or options["shard"] is not None),
          "--executor and --shard write rows", "name a file: -o out.csv"),
-        (options["boxes"] and out and not out.endswith(".jsonl"), "--boxes needs JSON", "-o out.jsonl, or --json"),
     )  # fmt: skip
     assert fields is not None
     # A store names no code and no file.
@@ -221,7 +218,7 @@ def command(
     outs = [*(table_files(out, schema.fields).values() if out else ()), options["trace"]]
     refuse_overwriting_inputs(outs, filter(is_file, filter(None, (fields, options["evaluate"]))))
     tasks = document_tasks(documents, together=False, plan=plan, is_named=bool(out), outs=outs)
-    options |= {"named": documents, "evaluation": evaluation}
+    options |= {"evaluation": evaluation}
     if out is None:
         code = run_tasks(tasks, {**options, "schema": schema})
     else:
@@ -293,7 +290,6 @@ def _write(
     options: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Write the tables or the page."""
-    from pearl.documents.pages import with_boxes
     from pearl.runs.extraction import page_beside, write_tables
     from pearl.runs.readme import readme
     from pearl.runs.request import written_files
@@ -312,13 +308,8 @@ def _write(
         with ran.writer.open(out) as file:
             file.write(extraction_page(rows(), fields, read))
     else:
-
-        def boxed() -> Iterator[Mapping[str, Any]]:
-            return (with_boxes(row, options["named"]) for row in rows())
-
-        written = boxed if options["boxes"] else rows
         info = ran.store.run(ran.summary.id)
         write_tables(
-            fields, written, out, form, ran.writer.open, facts=readme(info, rows),
+            fields, rows, out, form, ran.writer.open, facts=readme(info, rows),
             page=page_beside(out, written_files(info)),
         )  # fmt: skip
