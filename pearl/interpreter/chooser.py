@@ -15,7 +15,15 @@ from pearl.actions.searching import SearchedDocument
 from pearl.documents.document import Document
 from pearl.errors import ModelError, UsageError
 from pearl.errors.patterns import lazy_pattern
-from pearl.interpreter.context import Context, ContextLimits, Shown, fit, fit_prompt, off_loop
+from pearl.interpreter.context import (
+    Context,
+    ContextLimits,
+    Shown,
+    fit_prompt,
+    off_loop,
+    retrieve,
+    too_long,
+)
 from pearl.interpreter.model_calls import call_failed
 from pearl.interpreter.prompt import choose_messages
 from pearl.interpreter.requests import PROMPT_MARGIN
@@ -211,12 +219,11 @@ async def _fit(
     corpus = searched if searched.is_corpus else None
 
     async def show(available_tokens: int | None) -> Context:
-        fits = available_tokens is None or n_document <= available_tokens
-        is_whole = limits.strategy == "full" or fits
-        chosen = replace(limits, strategy="full" if is_whole else "retrieve", max_parts=None)
-        return await fit(
-            text, Shown(chosen, [query], searcher, corpus), available_tokens, n_document
-        )
+        if available_tokens is None or n_document <= available_tokens:
+            return Context("full", (text,), 1.0)
+        if limits.strategy == "full":
+            raise too_long(n_document, available_tokens)
+        return await retrieve(text, available_tokens, Shown(limits, [query], searcher, corpus))
 
     if most is None:
         return await show(None)

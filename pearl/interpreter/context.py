@@ -109,32 +109,12 @@ class Shown:
         return self.limits.counter.count(text)
 
 
-async def fit(text: str, how: Shown, budget: int | None, n_tokens: int) -> Context:
-    """Select the part of a text of `n_tokens` that fits the budget."""
-    strategy = how.limits.strategy
-    if budget is not None and budget <= 0:
-        raise full_window()
-    fits = budget is None or n_tokens <= budget
-    if not text or (fits and strategy in ("auto", "full")):
-        return Context("full", (text,), 1.0)
-    if strategy == "full":
-        raise ContextOverflowError(
-            f"the document has {n_tokens:,} tokens, the model's window leaves room for {budget:,}",
-            help="use --context map-reduce or retrieve, or a model with a larger window",
-        )
-    if strategy == "retrieve" or (how.corpus is not None and strategy == "auto"):
-        limit = min(budget or how.limits.max_retrieved, how.limits.max_retrieved)
-        if how.corpus is not None:
-            return await fetch(how.corpus, limit, how)
-        return await _retrieve(text, limit, how)
-    parts = await off_loop(len(text), partial(split, text, budget or n_tokens, how.count))
-    most = how.limits.max_parts
-    if most is None or len(parts) <= most:
-        return Context("map-reduce", parts, 1.0)
-    best = (await order(how.searcher, how.queries, parts))[:most]
-    shown = tuple(parts[i] for i in sorted(best))
-    coverage = sum(map(len, shown)) / max(1, sum(map(len, parts)))
-    return Context("map-reduce", shown, coverage)
+def too_long(n_tokens: int, room: int | None) -> ContextOverflowError:
+    """The error of a document that has to be shown as a whole."""
+    return ContextOverflowError(
+        f"the document has {n_tokens:,} tokens, the model's window leaves room for {room:,}",
+        help="use --context map-reduce or retrieve, or a model with a larger window",
+    )
 
 
 def split(text: str, budget: int, count: Callable[[str], int]) -> tuple[str, ...]:
@@ -147,6 +127,8 @@ async def fit_prompt(
 ) -> Context:
     """Reduce the selection until every whole prompt fits: token counts are not additive."""
     while True:
+        if room is not None and room <= 0:
+            raise full_window()
         context = await show(room)
         if room is None:
             return context
@@ -165,8 +147,11 @@ class _Ranked(NamedTuple):
     document: str = ""
 
 
-async def _retrieve(text: str, limit: int, how: Shown) -> Context:
-    """The best passages of one document that fit."""
+async def retrieve(text: str, room: int | None, how: Shown) -> Context:
+    """The best passages of a document or a corpus that fit."""
+    limit = min(room or how.limits.max_retrieved, how.limits.max_retrieved)
+    if how.corpus is not None:
+        return await fetch(how.corpus, limit, how)
     size = max(1, min(PASSAGE_TOKENS, limit - GAP_TOKENS))
 
     def cut() -> list[_Ranked]:

@@ -69,6 +69,8 @@ class CostEstimator:
         self.checked = StepCosts()  # of the last step, by the checker
         self._values: dict[str, Value] = {}
         self._bounds: dict[str, Bound] = {}  # of the steps whose values are unknown
+        # Whether a search needs an embedder, which a forecast does not call
+        self._waits = calls.searcher.method.NEEDS_VECTORS
         self._always = {calls.graph.steps[i].output for i in calls.graph.always}
         self._checker = checker or calls.limits
         self._use(calls)
@@ -167,7 +169,7 @@ class CostEstimator:
     def _search(self, step: Step, action: Action) -> None:
         """Keep the rows of a search, or their bounds if the search cannot run now."""
         values = self._calls.values(step, self._values)
-        if not self._unknown(*step.arguments) and not self._calls.may_wait:
+        if not self._unknown(*step.arguments) and not self._waits:
             search = awaited(by_search.search(action, self._calls.searcher, values))
             self._values[step.output] = search.rows
             return
@@ -526,8 +528,8 @@ class CostEstimator:
         is_split = self._calls.is_split(document) or task.action.extracts
         # The passages that are shown may depend on a ranking by a server.
         is_shown = strategy == "full" or (is_split and self._limits.max_parts is None)
-        if not (more or unread) and (is_shown or not self._calls.may_wait):
-            found, parts = awaited(self._calls.pieces(task, document))
+        if not (more or unread) and (is_shown or not self._waits):
+            found, parts = awaited(self._calls.pieces(task))
             return self._of_parts(task, parts), found.strategy == "retrieve"
         whole = self._prompt(task, more + unread)
         frame = self._prompt(replace(task, document=""), more)

@@ -237,7 +237,7 @@ class _Interpreter:
             read = await self._asker.read(step, "step", self._calls.whole(task))
             context: Context | None = None
         else:
-            context, pieces = await self._calls.pieces(task, task.document)
+            context, pieces = await self._calls.pieces(task)
             read = await self._asker.over_pieces(step, task, pieces)
         result = replace(await self._of_reply(step, task, read), shown=shown)
         if context is None:

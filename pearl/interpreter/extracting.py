@@ -109,7 +109,7 @@ class _Extraction:
     async def _read(self) -> None:
         """Ask for the fields, in parts if the text is long."""
         calls = self._asker.calls
-        self.context, self._pieces = await calls.pieces(self._task, self._task.document or "")
+        self.context, self._pieces = await calls.pieces(self._task)
         purpose: Literal["step", "part"] = "step" if len(self._pieces) == 1 else "part"
         self.replies = await gather([self._ask(purpose, piece) for piece in self._pieces])
         document = calls.document

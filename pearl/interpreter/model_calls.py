@@ -17,6 +17,7 @@ from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.interpreter.context import ContextLimits, off_loop
+from pearl.interpreter.prompt import formed_messages, words_messages
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.concurrency import gather
@@ -258,14 +259,16 @@ class Asker:
         self, step: Step, task: ActionTask, request: Request
     ) -> tuple[Request, Usage]:
         """Ask for an answer in words, and return the request for its form."""
-        in_words = self.calls.in_words(task, request)
+        question = dict(task.arguments)["QUESTION"]
+        in_words = replace(request, messages=words_messages(task, question))
         try:
             said = await self.ask(step, "step", in_words, None, lambda text: None)
         except ModelError as error:
             if error.kind not in CUT_SHORT:
                 raise
             return request, error.usage or Usage()
-        return self.calls.formed(in_words, said.text, task.gives) or request, said.usage
+        formed = formed_messages(in_words.messages, said.text, task.gives)
+        return self.calls.following(in_words, formed) or request, said.usage
 
     async def _ask_for(
         self, step: Step, purpose: Purpose, task: ActionTask, request: Request | None = None

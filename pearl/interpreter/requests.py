@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
-from pearl.actions.searching import SearchedDocument, placed, shown_by_document, with_tables
+from pearl.actions.searching import SearchedDocument, order, placed, shown_by_document, with_tables
 from pearl.actions.values import FetchedPassage, Value, as_text
 from pearl.documents.document import Document, part_spans
 from pearl.documents.evidence import Verifier
@@ -25,17 +25,16 @@ from pearl.interpreter.context import (
     ContextOverflowError,
     Shown,
     fetch,
-    fit,
     fit_prompt,
     off_loop,
+    retrieve,
     split,
+    too_long,
 )
 from pearl.interpreter.prompt import (
     action_messages,
     again_messages,
     combine_messages,
-    formed_messages,
-    words_messages,
 )
 from pearl.llm import ActionTask, Message, Request
 from pearl.replies.not_stated import says_not_stated
@@ -85,7 +84,6 @@ class RequestBuilder:
         """The spans of passages, with the tables beside them, that steps read in place of the document."""
         self._rows: dict[str, Rows] = {}
         self._question = graph.checked.question
-        self._n_tokens: dict[str, int] = {}
         self._cuts: dict[tuple[str, int], tuple[str, ...]] = {}
         self._last: tuple[ActionTask, tuple[Message, ...]] | None = None
         self._n_pieces: dict[str, int] = {}  # text that several steps may read → texts of its step
@@ -95,13 +93,8 @@ class RequestBuilder:
         """A copy with the limits of another model."""
         other = copy(self)
         other.limits = limits
-        other._n_tokens, other._cuts, other._last, other._n_pieces = {}, {}, None, {}
+        other._cuts, other._last, other._n_pieces = {}, None, {}
         return other
-
-    @property
-    def texts(self) -> tuple[str, str]:
-        """All text known before the first call: the document as shown in prompts, and the plan."""
-        return self.document.text, self.graph.text
 
     def read_by(self, step: Step) -> list[SearchedDocument]:
         """What a step reads: the document, or the sources that it names."""
@@ -264,32 +257,18 @@ class RequestBuilder:
         is_read = task.document is not None and task.parts is None and "QUESTION" not in task.inputs
         return self.limits.answers_first and is_read and "QUESTION" in dict(task.arguments)
 
-    def in_words(self, task: ActionTask, request: Request) -> Request:
-        """The request for the answer in words."""
-        question = dict(task.arguments)["QUESTION"]
-        return replace(request, messages=words_messages(task, question))
-
-    def formed(self, request: Request, reply: str, wanted: ValueType) -> Request | None:
-        """The request for the form of a reply in words; None if it does not fit."""
-        return self._if_it_fits(
-            request, replace(request, messages=formed_messages(request.messages, reply, wanted))
-        )
-
     def again(
         self, request: Request, reply: str, why: str, wanted: ValueType | None
     ) -> Request | None:
         """The request after an unusable reply, with the reason; None if it does not fit."""
-        return self._if_it_fits(
-            request, replace(request, messages=again_messages(request.messages, reply, why, wanted))
-        )
+        return self.following(request, again_messages(request.messages, reply, why, wanted))
 
-    def _if_it_fits(self, request: Request, again: Request) -> Request | None:
-        """A follow-up request; None if it is too long, or exceeds the budget together with the first one."""
-        share = self.limits.max_prompt_tokens
+    def following(self, request: Request, messages: tuple[Message, ...]) -> Request | None:
+        """A request with the messages that follow another one; None if it is too long, or exceeds the budget together with the first one."""
+        again, share = replace(request, messages=messages), self.limits.max_prompt_tokens
         if share is not None and sum(map(self._counted, (request, again))) > share:
             return None
-        document = request.document
-        return None if self._excess(again.messages, document or "") > 0 else again
+        return None if self._excess(messages, request.document or "") > 0 else again
 
     def roomier(self, request: Request) -> Request | None:
         """The same request with a higher reply limit; None if the limit is already the maximum."""
@@ -318,18 +297,15 @@ class RequestBuilder:
             )
         return task
 
-    async def pieces(
-        self, task: ActionTask, document: str
-    ) -> tuple[Context, tuple[ActionTask, ...]]:
+    async def pieces(self, task: ActionTask) -> tuple[Context, tuple[ActionTask, ...]]:
         """Select what a step reads of its document: one task for each part."""
-        whole = replace(task, document=document)
-        if self._surely_fits(whole):
+        document = task.document or ""
+        if self._surely_fits(task):
             self._n_pieces[document] = 1
-            return Context("full", (document,), 1.0), (whole,)
-        available = await off_loop(len(document), partial(self.available_tokens, task))
+            return Context("full", (document,), 1.0), (task,)
         context = await fit_prompt(
-            available,
-            lambda available_tokens: self._fit(task, document, available_tokens),
+            await off_loop(len(document), partial(self.available_tokens, task)),
+            partial(self._fit, task, document),
             lambda text: self._excess(action_messages(replace(task, document=text)), text),
         )
         if context.strategy != "retrieve" and context.coverage == 1.0:
@@ -382,44 +358,42 @@ class RequestBuilder:
         around = sum(self.limits.counter.count(message.content) for message in bare)
         return most - around - PROMPT_MARGIN
 
-    def count(self, text: str) -> int:
-        """Tokens of a document, cached."""
-        if text not in self._n_tokens:
-            self._n_tokens[text] = self.limits.counter.count(text)
-        return self._n_tokens[text]
-
-    async def _fit(self, task: ActionTask, document: str, available_tokens: int | None) -> Context:
-        limits = self.limits
+    async def _fit(self, task: ActionTask, document: str, room: int | None) -> Context:
+        """Select what one prompt, or each of several, shows of a document."""
+        limits, strategy, n_tokens = self.limits, self.limits.strategy, 0
         # Without a limit, the document is shown in full and need not be counted.
-        is_counted = available_tokens is not None or limits.strategy == "map-reduce"
-        n_tokens = 0
-        if is_counted:
-            n_tokens = await off_loop(len(document), partial(self.count, document))
+        if room is not None or strategy == "map-reduce":
+            n_tokens = await off_loop(len(document), partial(limits.counter.count, document))
+        fits = room is None or n_tokens <= room
         extracts = task.action.extracts  # what is not shown would seem not to be stated
-        if extracts and n_tokens <= (available_tokens or n_tokens):
+        if not document or (fits and (extracts or strategy in ("auto", "full"))):
             return Context("full", (document,), 1.0)
-        if (
-            available_tokens is not None and 0 < available_tokens < n_tokens
-            and ((limits.max_parts is None and self.is_split(document)) or extracts)
-        ):  # fmt: skip
-            size = chunk_size(available_tokens)
-            parts = await off_loop(len(document), partial(self.cut, document, size))
-            frame = (limits.prompt_tokens or 0) - available_tokens
-            share = limits.max_prompt_tokens
+        if strategy == "full" and not extracts:
+            raise too_long(n_tokens, room)
+        if not (extracts or self.is_split(document)):
+            view, corpus = self._of_text.get(document), self.corpus(document)
+            shown = Shown(limits, [query_of(task)], self.searcher, corpus)
+            context = await retrieve(document, room, shown)
+            if view is None or corpus is not None or context.spans is None:
+                return context
+            return replace(context, spans=tuple(span.moved(view.start) for span in context.spans))
+        is_whole = extracts or limits.max_parts is None
+        size = chunk_size(room) if room is not None and not fits and is_whole else room or n_tokens
+        parts = await off_loop(len(document), partial(self.cut, document, size))
+        if extracts and room is not None:
+            frame, share = (limits.prompt_tokens or 0) - room, limits.max_prompt_tokens
             is_over = share is not None and n_tokens + len(parts) * frame > share
-            if extracts and (limits.strategy == "full" or is_over):
+            if strategy == "full" or is_over:
                 raise ContextOverflowError(
-                    f"the document has {n_tokens:,} tokens, a call has room for {available_tokens:,}",
+                    f"the document has {n_tokens:,} tokens, a call has room for {room:,}",
                     help="extraction reads the whole document: use --context auto, or a larger model",
                 )
+        if is_whole or len(parts) <= (limits.max_parts or 0):
             return Context("map-reduce", parts, 1.0)
-        corpus = self.corpus(document)
-        shown = Shown(limits, [query_of(task)], self.searcher, corpus)
-        context = await fit(document, shown, available_tokens, n_tokens)
-        view = self._of_text.get(document)
-        if view is None or corpus is not None or context.spans is None:
-            return context
-        return replace(context, spans=tuple(span.moved(view.start) for span in context.spans))
+        best = await order(self.searcher, [query_of(task)], parts)
+        best_parts = tuple(parts[i] for i in sorted(best[: limits.max_parts]))
+        coverage = sum(map(len, best_parts)) / max(1, sum(map(len, parts)))
+        return Context("map-reduce", best_parts, coverage)
 
     def _value(self, argument: Argument, earlier: Mapping[str, Value]) -> Value:
         """The value of an argument."""
@@ -471,11 +445,6 @@ class RequestBuilder:
         """Whether a result goes to no other step but the one that composes the answer."""
         readers = (each for each in self.graph.steps if each is not self.graph.composer)
         return all(step.output != r.name for each in readers for r in each.references())
-
-    @property
-    def may_wait(self) -> bool:
-        """Whether a search needs an embedder, which a forecast does not call."""
-        return self.searcher.method.NEEDS_VECTORS
 
     def corpus(self, document: str) -> SearchedDocument | None:
         """The passages of a whole corpus; None for other texts."""

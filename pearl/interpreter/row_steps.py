@@ -683,7 +683,7 @@ class RowReader:
     async def _alone(self, text: str) -> dict[str, str | None]:
         """The reply about a value that is read on its own."""
         task = self._requests.alone(self._row_step, self._step, text)
-        _, pieces = await self._asker.calls.pieces(task, text)
+        _, pieces = await self._asker.calls.pieces(task)
         read = await self._asker.over_pieces(self._step, task, pieces)
         self._n_calls += read.n_calls
         self._usage += read.usage
