@@ -8,7 +8,7 @@ endif
 VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
 
-.PHONY: setup demo models fmt check test mutants faults attacks suites test-core test-contrib test-all test-wheel test-extras test-docs test-ray test-browser goldens bench supply docs figures picture
+.PHONY: setup demo models fmt check test mutants faults attacks suites test-core test-contrib test-all test-wheel test-extras test-docs test-ray test-browser bench supply docs figures picture
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.installed
@@ -93,10 +93,6 @@ IN_BROWSER := $(VENV)-browser/bin/python -m pytest -n 2 --dist loadfile -m "slow
 
 test-browser: $(VENV)-browser/.installed
 	$(IN_BROWSER)
-
-# After a change that pages are meant to show: look at what git says has changed of tests/browser/goldens.
-goldens: $(VENV)-browser/.installed
-	$(IN_BROWSER)/test_goldens.py --renew-goldens
 
 # The quick form of those that need nothing else: about 80 s of one core.
 bench: setup

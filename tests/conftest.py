@@ -47,12 +47,8 @@ PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--installed ENVIRONMENT`: where a user's installation is that tests/test_installed.py uses.
-
-    `--renew-goldens`: tests/browser/test_goldens.py writes its pictures, and compares nothing.
-    """
+    """`--installed ENVIRONMENT`: where a user's installation is that tests/test_installed.py uses."""
     parser.addoption("--installed", type=Path, metavar="ENVIRONMENT")
-    parser.addoption("--renew-goldens", action="store_true")
 
 
 @pytest.hookimpl(trylast=True)

@@ -10,7 +10,6 @@ import pytest
 
 from pearl.documents.document import Document
 from pearl.view.answer_page import answer_page
-from pearl.view.extraction_page import extraction_page
 from tests.browser.chromium import DESKTOP, PHONE, needed
 from tests.browser.pages import (
     PLAN,
@@ -23,7 +22,6 @@ from tests.browser.pages import (
     page_of,
     scripted,
 )
-from tests.runs.test_extraction import NESTED, NESTED_ROW
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -47,10 +45,6 @@ FOCUSED = """() => {
         isSeen: box.right > 0 && box.bottom > 0 && box.left < innerWidth && box.top < innerHeight,
     };
 }"""
-
-
-HEIGHT = "[...document.querySelectorAll('.block')].at(-1).getBoundingClientRect().height"
-"""Of the end of a document."""
 
 
 def walk(page: Page) -> int:
@@ -97,11 +91,6 @@ def test_no_link_leads_nowhere_and_the_first_one_skips(show: Show, kind: str) ->
     }
 
 
-@pytest.mark.parametrize("kind", ["a_story", "nothing"])
-def test_without_its_data_a_page_is_light(kind: str) -> None:
-    assert len(page_of(kind).encode()) < 300_000
-
-
 def test_a_mark_and_what_rests_on_it_lead_to_each_other(show: Show) -> None:
     page = show(page_of("a_story"))
     link = page.locator("ol.evidence a.n").first
@@ -111,19 +100,6 @@ def test_a_mark_and_what_rests_on_it_lead_to_each_other(show: Show) -> None:
     assert mark.evaluate("e => e.getBoundingClientRect().top < innerHeight")
     mark.locator("a.n").click()
     assert page.locator("ol.evidence li:target").count() == 1
-
-
-def test_the_name_of_the_document_stays_above_its_text(show: Show) -> None:
-    """Stretches that are not laid out yet are painted over what is only sticky."""
-    document = Document("Nils sold the boat because it leaked.\n" * 2000, "long.txt")
-    page = show(answer_page(asked("Why did Nils sell the boat?", document), document))
-    page.evaluate("document.querySelector('.paper').scrollTop = 5000")
-    assert page.evaluate(
-        """() => {
-            const box = document.querySelector(".bar h2").getBoundingClientRect();
-            return document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2).closest("h2") !== null;
-        }"""
-    )
 
 
 def test_the_graph_is_told_in_words(show: Show) -> None:
@@ -152,38 +128,10 @@ def test_without_scripts_a_list_has_its_rows_and_its_sums(show: Show) -> None:
         assert told in text, told
 
 
-TOPS = """() => [".answer", "ol.evidence", "#document", ".rest"].map(
-    each => document.querySelector(each).getBoundingClientRect().top)"""
-
-
-def test_on_a_phone_come_the_answer_the_evidence_the_document_and_then_the_rest(
-    show: Show,
-) -> None:
-    page = show(page_of("a_story"), viewport=PHONE)
-    tops = page.evaluate(TOPS)
-    assert tops == sorted(tops)
-    answer = page.locator(".answer").bounding_box()
-    assert answer is not None
-    assert answer["width"] > PHONE["width"] * 0.85
-
-
 IS_IN_SIGHT = """mark => {
     const box = mark.getBoundingClientRect(), paper = mark.closest(".paper").getBoundingClientRect();
     return box.top >= paper.top && box.bottom <= Math.min(paper.bottom, innerHeight);
 }"""
-
-
-@pytest.mark.parametrize("setting", [{}, {"viewport": PHONE}], ids=["desktop", "phone"])
-def test_the_document_opens_at_the_first_evidence(show: Show, setting: dict[str, Any]) -> None:
-    text = "".join(f"Line {number} of many, and nothing in it.\n" for number in range(4000))
-    document = Document(
-        f"{text}Nils sold the boat because the hull was rotten.\n{text}", "long.txt"
-    )
-    answer = asked("Why did Nils sell the boat?", document)
-    page = show(answer_page(answer, document), reduced_motion="reduce", **setting)
-    page.locator("#document").scroll_into_view_if_needed()
-    page.wait_for_function("document.querySelector('.paper').scrollTop > 0")
-    page.wait_for_function(f"({IS_IN_SIGHT})(document.querySelector('#d1'))")
 
 
 def test_a_number_leads_to_its_place_although_the_document_was_not_opened_yet(show: Show) -> None:
@@ -224,29 +172,6 @@ def test_a_number_leads_to_its_box_on_the_picture_of_its_page(show: Show) -> Non
     scale = sheet["width"] / 420
     assert place["y"] - sheet["y"] <= (300 - 200 - 8) * scale
     assert place["y"] + place["height"] - sheet["y"] <= (300 - 180 - 9) * scale
-
-
-def test_rows_of_a_wide_table_are_whole_beyond_the_first_hundred(show: Show) -> None:
-    names = [f"column {n}" for n in range(30)]
-    rows = [",".join(f"{name} {n}" for name in names) for n in range(150)]
-    document = Document("\n".join([",".join(names), *rows]), "wide.csv", kind="table")
-    page = show(answer_page(asked("Who is it?", document), document), reduced_motion="reduce")
-    cell = page.get_by_text("column 29 149", exact=True)
-    assert cell.evaluate(
-        "async e => { for (const _ of [1, 2, 3]) { e.scrollIntoView({ block: 'center', inline: 'center' });"
-        "await new Promise(requestAnimationFrame); } const at = e.getBoundingClientRect();"
-        "return document.elementFromPoint(at.left + 9, at.top + 9) === e; }"
-    )
-
-
-def test_a_number_beside_the_answer_opens_the_file_that_it_is_in(show: Show) -> None:
-    page = show(page_of("a_corpus_of_rows"), reduced_motion="reduce")
-    files = page.locator("details.file")
-    opened = "all => all.map(each => each.open)"
-    assert files.evaluate_all(opened) == [True, False]
-    page.locator("#e2 a.n").click()
-    assert files.evaluate_all(opened) == [False, True]
-    assert page.locator("#d2").evaluate("e => e.getBoundingClientRect().top < innerHeight")
 
 
 def test_ten_thousand_rows_are_a_short_page_and_can_be_searched(show: Show) -> None:
@@ -302,22 +227,6 @@ def test_a_list_unfolds_and_what_it_hides_is_found(show: Show) -> None:
     assert cards.count() == 7
 
 
-def test_lists_in_lists_unfold_within_their_card_and_column(show: Show) -> None:
-    text = extraction_page([NESTED_ROW] * 3, NESTED, lambda name: None)
-    opened = text.replace("<details><summary>Entries", "<details open><summary>Entries")
-    page = show(opened, viewport=PHONE)
-    grid = page.locator("#grid")
-    assert grid.evaluate("grid => grid.scrollWidth - grid.clientWidth") <= 0
-    cells = page.locator("#grid details").first.locator("table table td")
-    assert cells.first.inner_text() == "bolt"
-    page = show(opened)
-    page.locator(".search input").fill("nut")
-    assert page.locator("#grid > table > tbody > tr:visible").count() == 3
-    page.evaluate("document.querySelector('#grid').scrollLeft = 500")
-    first = page.locator("#grid > table > tbody > tr > :first-child").first
-    assert first.evaluate("th => th.getBoundingClientRect().left - document.querySelector('#grid').getBoundingClientRect().left") <= 2  # fmt: skip
-
-
 def test_without_scripts_a_cell_leads_to_its_passages(show: Show) -> None:
     page = show(page_of("an_extraction"), java_script_enabled=False)
     page.locator("#grid a[href='#r1f3']").click()
@@ -338,23 +247,3 @@ def test_printed_it_has_the_answer_the_evidence_and_the_document(show: Show) -> 
     for text in (*STORY.split("\n\n"), "Ada bought the boat from Nils", *PLAN.splitlines(), *REPLIES["buyer"].split("\n\n")[:1]):  # fmt: skip
         text = re.sub(r"\W+", "", text)
         assert text in printed or text in re.sub(r"\d+", "", printed), text
-
-
-def test_what_is_not_laid_out_yet_is_found_printed_and_copied(show: Show) -> None:
-    import pypdfium2
-
-    text = "".join(f"Line {number} of many, and nothing in it.\n" for number in range(4000))
-    document = Document(f"{text}The last word is zinc.", "long.txt")
-    answer = asked("Why did Nils sell the boat?", document)
-    page = show(answer_page(answer, document))
-    assert page.locator(".block").count() > 5
-    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    assert page.evaluate(HEIGHT) == 800 * 16  # a guess, as it is not laid out
-    assert page.evaluate("window.find('The last word is zinc')")
-    assert page.evaluate(HEIGHT) < 800 * 16
-    copied = page.evaluate(
-        "getSelection().selectAllChildren(document.querySelector('.text')) ?? `${getSelection()}`"
-    )
-    assert copied.replace("\n", "") == document.text.replace("\n", "")
-    with pypdfium2.PdfDocument(BytesIO(page.pdf())) as pdf:
-        assert any("zinc" in one.get_textpage().get_text_bounded() for one in pdf)

@@ -24,20 +24,6 @@ def test_ask_reads_stdin(pearl: Terminal) -> None:
     assert "\x1b[" not in out
 
 
-def test_ask_over_several_documents(pearl: Terminal) -> None:
-    (pearl.folder / "other.txt").write_text(
-        "Nils sold the boat because he was tired.", encoding="utf-8"
-    )
-    out = pearl("ask", "Why did Nils sell the boat?", "story.txt", "other.txt")
-    assert out.index("== story.txt") < out.index("rotten") < out.index("== other.txt")
-    together = pearl(
-        "ask", "When did Nils leave the harbour?", "other.txt", "story.txt", "--together", "--json"
-    )
-    best = json.loads(together)["evidence"][0]
-    assert best["source"] == "story.txt"
-    assert STORY[best["start"] : best["end"]] == best["text"] == "Nils left the harbour at dawn."
-
-
 @pytest.mark.parametrize(
     ("documents", "statuses", "code"),
     [

@@ -11,7 +11,7 @@ import pytest
 
 from pearl.cli.writing import OutputWriter
 from pearl.errors import UsageError
-from tests.cli.terminal import QUESTION, STORY, Terminal, asked, child, rows_of, write
+from tests.cli.terminal import QUESTION, Terminal, asked, child, rows_of, write
 
 # --- what is written --------------------------------------------------------------------------
 
@@ -55,15 +55,6 @@ def test_another_command_is_another(pearl: Terminal, tasks: str) -> None:
     pearl("execute", "why.plan", "story.txt", "--out", "rows.jsonl", code=2)
     pearl("execute", "--tasks", "t.jsonl", "--max-steps", "9", "--out", "rows.jsonl", code=2)
     assert len(rows_of("rows.jsonl")) == 2
-
-
-def test_a_run_that_goes_on_writes_its_own_file(pearl: Terminal) -> None:
-    write("t.jsonl", asked("a"), {"id": "b", "question": QUESTION, "document_path": "late.txt"})
-    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl", code=1)
-    Path("late.txt").write_text(STORY, encoding="utf-8")
-    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl", "--concurrency", "1")
-    assert [row["status"] for row in rows_of("rows.jsonl")] == ["answered"] * 2
-    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl", "--fresh")
 
 
 def test_a_file_that_comes_meanwhile_stays(pearl: Terminal) -> None:
@@ -116,9 +107,6 @@ def test_pipes_empty_files_and_stdout_are_written_to(pearl: Terminal) -> None:
     reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE)
     pearl("plan", QUESTION, "-o", "pipe")
     assert QUESTION.encode() in reader.communicate()[0]
-
-
-# --- in Python --------------------------------------------------------------------------------
 
 
 # --- what is said where something else was meant -------------------------------------------------

@@ -191,15 +191,6 @@ LONG = "New actions:\n- None\n\n" + "".join(
 NAMES = tuple(f"v{n}" for n in range(1, 31))
 
 
-def test_a_plan_longer_than_the_screen_is_a_line_that_says_what_runs() -> None:
-    seen = watched(started(LONG, NAMES), *[finished(name) for name in NAMES[:10]])
-    seen.note(StepStarted(step="v11", action="FIND_REASON"))
-    said = drawn(seen, height=12).split("\n")
-    assert said[0] == "10 of 30 steps; running: v11"
-    assert len(said) == 2
-    assert len(drawn(seen, ended=True).split("\n")) == 31
-
-
 @example(text="", width=1, height=8, encoding="utf-8")
 @given(
     text=st.text(max_size=500), width=st.integers(1, 200), height=st.integers(1, 40),

@@ -10,13 +10,6 @@ import pytest
 from tests.cli.terminal import Terminal
 from tests.server import Server
 
-
-def test_a_table_is_one_document_whose_rows_may_be_asked_each(pearl: Terminal) -> None:
-    Path("calls.csv").write_text("id,user\n1,Ann\n2,Bob\n", encoding="utf-8")
-    assert "1,Ann" in pearl("ask", "Who is Ann?", "calls.csv")
-    assert "calls.csv is one document; to answer a question about each row: " in pearl.talk
-
-
 UNTIDY = {
     "a total": ("city,amount\nBonn,10\nUlm,20\nTotal,30\n", "30", "2", "row 3 'Total', the sum of 2 rows"),
     "no total": ("city,amount\nBonn,10\nUlm,20\nTotal Wine & More,35\n", "65", "3", ""),

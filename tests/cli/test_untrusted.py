@@ -25,7 +25,7 @@ def execute(url: str, *more: str) -> list[str]:
     return ["execute", "why.plan", "story.txt", *model, "--out", "rows.jsonl", *more]
 
 
-@pytest.mark.parametrize("value", [-5, True, "12", 2**70, 1.5, 10**12])
+@pytest.mark.parametrize("value", [-5, 2**70])
 def test_nonsense_usage_is_flagged_in_rows_and_breaks_no_table(
     value: Any, pearl: Terminal, openai_server: Server
 ) -> None:
@@ -50,7 +50,7 @@ def test_nonsense_usage_is_flagged_in_rows_and_breaks_no_table(
     assert json.loads(pearl("runs", "show", id, "--json"))["usage"]["n_implausible_calls"] == n
 
 
-@pytest.mark.parametrize("value", [2**63, 2**70, -(2**70), 1e300, float("inf"), float("nan"), True])
+@pytest.mark.parametrize("value", [2**63, -(2**70), 1e300, float("nan"), True])
 def test_rows_of_elsewhere_with_numbers_no_table_has_room_for(value: Any, pearl: Terminal) -> None:
     usage = {"input_tokens": value, "output_tokens": 6, "cached_tokens": 0}
     id = fill({**ANSWERED, "usage": usage, "duration_s": value})

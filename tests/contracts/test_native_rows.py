@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from pearl import Document, Pearl
 from pearl.actions import native
-from pearl.actions.operators import operators
 from pearl.actions.values import Scalar, Value
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
@@ -213,8 +212,3 @@ def test_a_native_action_is_one_file(tmp_path: Path) -> None:
     command = [sys.executable, "-c", DROPPED, str(tmp_path)]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
     assert told.stdout.split() == ["2", "True", "True", "True"]
-
-
-def test_most_actions_on_rows_are_drawn() -> None:
-    by_python = {name for name, action in operators().items() if action.cost == "computed"}
-    assert len(by_python & set(ACTIONS)) >= 18

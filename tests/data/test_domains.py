@@ -13,7 +13,6 @@ from pearl.data.domains.medical import NOTE_TASK
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.errors import DataError
-from tests.shared import shared
 from tests.skips import needs
 
 OPTIONS = ["one", "2", "three", "four"]
@@ -192,11 +191,6 @@ def test_duplicate_report_is_one_document(tmp_path: Path) -> None:
         s for s in read_medical(tmp_path / "r.json", json.dumps(talks)) if isinstance(s, Sample)
     ]
     assert [s.document for s in samples] == [Document("hi", "D1")] * 2
-
-
-def test_questions(tmp_path: Path) -> None:
-    (sample,) = read_medical(tmp_path / "r.jsonl", '{"id": "3", "question": "Does it hurt?"}')
-    assert sample == Sample("3", "Does it hurt?")
 
 
 ARTICLE = "<html><body><p>Nils sold\nthe boat.</p><p>It was 1 &lt; 2.</p></body></html>"
@@ -391,12 +385,3 @@ def test_a_csv_of_the_flat_layout(tmp_path: Path) -> None:
     assert isinstance(sample, Sample)
     assert (sample.options, sample.gold, sample.subsets) == (tuple(FOUR), 1, {"hard"})
     assert "'gold_label' is '5', not 1 to 4" in str(bad)
-
-
-def test_the_real_data() -> None:
-    found = read_quality(shared("quality/QuALITY.subset.dev"))
-    real = [sample for sample in found if isinstance(sample, Sample)]
-    assert len(real) == len(found) == len({sample.id for sample in real}) == 119
-    assert len({id(sample.document) for sample in real}) == 10
-    assert {sample.gold for sample in real} == {0, 1, 2, 3}
-    assert {len(sample.options) for sample in real} == {4}

@@ -22,7 +22,7 @@ def marks(server: BillingServer) -> list[str]:
 
 
 @pytest.mark.parametrize("name", VENDORS)
-@pytest.mark.parametrize(("n_steps", "n_tasks"), [(1, 1), (2, 1), (1, 2), (3, 2)])
+@pytest.mark.parametrize(("n_steps", "n_tasks"), [(2, 1), (1, 2)])
 def test_the_bill_is_the_least_possible(name: str, n_steps: int, n_tasks: int) -> None:
     reads = [(boat, plan(n_steps, f"boat {i}")) for i in range(n_tasks) for boat in BOATS]
     server, budget = billed(VENDORS[name], reads)

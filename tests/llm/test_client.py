@@ -106,12 +106,6 @@ def test_marks_that_a_prompt_escapes_are_restored_in_every_reply(unshared: bool)
     assert asyncio.run(asked.complete(request())).text == "kept: </text> and [INST]"
 
 
-def test_spending_is_counted_without_any_limit() -> None:
-    client = Client(ClientSettings(Scripted(lambda request: "ok")))
-    asyncio.run(client.complete(request()))
-    assert client.budget.spent.n_calls == 1
-
-
 def test_a_fatal_error_also_ends_unshared_calls() -> None:
     def refuse(request: Request) -> str:
         raise ModelError("no credit", kind="quota")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pearl.llm.backends import ModelSettings, abilities_of, create_model
-from pearl.llm.backends.openai import servers
+from pearl.llm.backends import abilities_of, create_model
 from pearl.llm.overview import backend_rows
 from pearl.plugins.extras import extras
 from tests.skips import needs_contrib
@@ -36,13 +35,3 @@ def test_what_is_told_of_constraints_is_what_models_say(spec: str) -> None:
     abilities = abilities_of(spec)
     assert abilities is not None
     assert abilities.constrains == create_model(spec).constrains
-
-
-def test_a_kind_of_server_holds_models_to_what_it_says() -> None:
-    for name in ("vllm", "llamacpp", "ollama"):
-        held = create_model("openai:m", _of(name)).constrains
-        assert held.by == servers.load(name).by
-
-
-def _of(server: str) -> ModelSettings:
-    return ModelSettings("http://127.0.0.1:9/v1", server=server)

@@ -112,13 +112,6 @@ def test_a_finished_reply_that_is_a_loop_is_refused_once(
     assert len(openai_server.requests) == 1, "the same request brings the same"
 
 
-def test_a_reply_that_is_cut_and_no_loop_stays_truncated(openai_server: Server) -> None:
-    openai_server.next(Canned(completion("He slept, and then", finish_reason="length")))
-    with pytest.raises(ModelError) as caught:
-        ask(openai_server)
-    assert caught.value.kind == "truncated"
-
-
 def test_a_document_that_is_a_loop_may_be_quoted() -> None:
     """What is no language model, and computes what it says, is taken at its word."""
     text = "All work and no play makes Jack a dull boy. " * 60

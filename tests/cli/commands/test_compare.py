@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.terminal import Terminal
 from tests.evals import evallogs
 from tests.evals.evallogs import header, record
 
 
-def test_logs_are_compared(pearl: Terminal) -> None:
+def test_logs_are_compared(pearl: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pearl.evals.stats.N_RESAMPLES", 400)
     for name, skill in (("one", 0.0), ("two", 0.2)):
         made = evallogs.log(30, skill=skill, model=name)
         evallogs.write(made, Path(name))

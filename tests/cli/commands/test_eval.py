@@ -32,6 +32,7 @@ def pearl(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Terminal:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pearl.evals.stats.N_RESAMPLES", 400)
     data([row(i) for i in range(4)])
     return Terminal(tmp_path, capsys)
 
@@ -99,7 +100,7 @@ def test_failures_are_counted_told_and_tried_again(pearl: Terminal, served: Serv
 @pytest.mark.parametrize(
     "change",
     [
-        ("--data", "other.jsonl"), ("--token-budget", "4000"), ("--examples", "more/bank"),
+        ("--data", "other.jsonl"), ("--examples", "more/bank"),
     ],
     ids=lambda change: str(change[0]),
 )  # fmt: skip

@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 from llguidance import LLMatcher
 
-from pearl.actions.library import load_library
-from pearl.actions.operators import with_operators
-from pearl.dsl.decoding.forms import steps_constraint
 from tests.cli.terminal import Terminal
 from tests.dsl.sampling import admits, gbnf_admits
 
@@ -48,9 +45,3 @@ def test_the_static_one_declares_and_names_freely(pearl: Terminal) -> None:
     plan = "New actions:\n- NEW(CTX) : Do\n\n1. key = NEW(CTX) : Do"
     assert admits(pearl("grammar", "--library", "mine.actions", "--static"), plan)
     assert not admits(pearl("grammar", "--library", "mine.actions"), plan)
-
-
-def test_the_domain_chooses_the_library_and_a_file_takes_the_text(pearl: Terminal) -> None:
-    assert pearl("grammar", "--domain", "medical", "-o", "medical.lark") == ""
-    grammar = Path("medical.lark").read_text(encoding="utf-8")
-    assert grammar == steps_constraint(with_operators(load_library("medical"))).lark

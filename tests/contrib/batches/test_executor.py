@@ -92,13 +92,6 @@ def test_one_batch_per_level_with_the_answers_of_local(server: BatchServer, dept
     assert str(told[-1]) == f"round {depth}: 40 requests in 1 batch, 40 done"
 
 
-def test_small_window_takes_more_rounds(server: BatchServer) -> None:
-    tasks = tasks_of(12, 2)
-    found = outcomes(server, tasks, window=4)
-    assert len(server.jobs) == 6
-    assert texts(found) == texts(locally(server, tasks))
-
-
 def test_failing_server_gives_one_notice(server: BatchServer) -> None:
     server.fail("POST /files", "reset", "500", "reset")
     server.fail("POST /batches", "503")
@@ -107,16 +100,6 @@ def test_failing_server_gives_one_notice(server: BatchServer) -> None:
     assert all(outcome.result for outcome in found)
     assert len(told) == 2
     assert "closed the connection" in told[0]
-
-
-def test_identical_requests_are_submitted_once(server: BatchServer) -> None:
-    same = tasks_of(1, 1)[0]
-    tasks = [Task(str(i), same.document, plan=same.plan) for i in range(5)]
-    found = outcomes(server, tasks)
-    assert len(server.submitted) == 1
-    assert len({text for _, text in texts(found)}) == 1
-    usages = [o.result.usage.n_input_tokens for o in found if o.result]
-    assert sorted(usages) == [0, 0, 0, 0, 100]
 
 
 def test_large_round_is_several_batches(

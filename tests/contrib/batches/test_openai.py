@@ -54,21 +54,6 @@ async def carried_out(
     return await batches.results(batch, asked) or {}
 
 
-def test_a_line_holds_a_request(server: BatchServer) -> None:
-    using(server, lambda batches: carried_out(batches, KEY))
-    (row,) = server.jobs[0].rows
-    assert row == {
-        "custom_id": KEY.hex(),
-        "method": "POST",
-        "url": "/v1/chat/completions",
-        "body": {
-            "model": "test-model",
-            "messages": [{"role": "user", "content": "Who?"}],
-            "temperature": 0.0,
-        },
-    }
-
-
 def test_refused_line_that_quotes_its_request_keeps_the_temperature(server: BatchServer) -> None:
     refused = error("the prompt is too long", input={"temperature": 0.0})
     server.line = lambda row: answered(refused, 400)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pearl import Pearl
-from pearl.contrib.batches import batches_of
+from pearl.contrib.batches import Batches, batches_of
 from pearl.contrib.batches.batching import FOLDER
 from pearl.contrib.batches.executor import BatchProgress, run
 from pearl.errors import BudgetError, ModelError
@@ -397,20 +397,21 @@ def test_the_schema_of_a_reply_is_reserved_too(
 
 
 def test_the_rest_waits_for_a_first_batch_that_succeeds(
-    server: BatchServer, execute: Any, vendor: str, tmp_path: Path
+    server: BatchServer, execute: Any, vendor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert all(o.result for o in execute(tasks_of(130, 2)))
+    monkeypatch.setattr(Batches, "n_probe", 10)
+    assert all(o.result for o in execute(tasks_of(13, 2)))
     first, rest, *others = [len(job.rows) for job in server.jobs]
-    assert (first, rest, sum(others)) == (100, 30, 130)
+    assert (first, rest, sum(others)) == (10, 3, 13)
     server.jobs.clear()
     server.line, server.is_held = lambda row: BAD[vendor], True
     options: dict[str, Any] = {"folder": tmp_path}
-    execute(tasks_of(130, 1), is_stopping=lambda: bool(server.jobs), **options)
+    execute(tasks_of(13, 1), is_stopping=lambda: bool(server.jobs), **options)
     server.is_held = False
-    found = execute(tasks_of(130, 1), **options)
+    found = execute(tasks_of(13, 1), **options)
     assert not any(o.result for o in found)
-    assert [len(job.rows) for job in server.jobs] == [100]
-    assert "the other 30 of this round were not submitted" in str(found[0].error) + str(
+    assert [len(job.rows) for job in server.jobs] == [10]
+    assert "the other 3 of this round were not submitted" in str(found[0].error) + str(
         found[-1].error
     )
 

@@ -17,7 +17,7 @@ import pytest
 from pearl.runs.store import Store
 from tests.contrib.cluster.clustered import PLAN
 from tests.root import ROOT
-from tests.server import FAULTS, Canned, Seen, Server, completion, error
+from tests.server import Seen, Server
 from tests.skips import needs_ray
 
 pytestmark = [pytest.mark.slow, needs_ray]
@@ -109,24 +109,6 @@ def workers() -> list[int]:
     return [int(path.parent.name) for path in commands if b"ray::RayWorker" in path.read_bytes()]
 
 
-def test_limits_hold_for_all_workers_together(lab: Lab) -> None:
-    assert "spent 13 calls" in lab.run("--max-calls", "13", code=7)
-    assert len(lab.prompts) == 13
-    told = lab.run("--max-cost", "0.5", "--price", "input=100,output=100", code=7)
-    cost_usd = sum(100 + len(reply(seen).split()) for seen in lab.server.requests[13:]) / 1e4
-    assert 0 < cost_usd <= 0.5
-    assert f"${cost_usd:.4f}" in told
-    lab.run()
-    assert len(lab.prompts) == len(set(lab.prompts)) == 2 * N
-
-
-def test_equal_requests_of_all_workers_are_sent_once(lab: Lab) -> None:
-    lab.write(["This is story 0. Its hero is Ada."] * N)  # files of their own: for any worker
-    lab.server.delay_s = 0.3
-    lab.run()
-    assert len(lab.prompts) == 2
-
-
 def test_replies_are_not_asked_again_when_the_driver_was_killed(lab: Lab) -> None:
     with lab.amid(10) as driver:
         driver.kill()
@@ -151,28 +133,3 @@ def test_replies_are_not_asked_again_when_workers_were_killed(lab: Lab) -> None:
     assert 2 * N <= len(lab.prompts) <= 2 * N + AT_ONCE
     # What the lost workers had in flight may have been billed: it counts.
     assert f"spent {len(lab.prompts)} calls" in told
-
-
-def test_all_workers_wait_when_the_server_tells_one_to(lab: Lab) -> None:
-    came: list[float] = []
-
-    def answer(seen: Seen) -> Canned:
-        came.append(time.monotonic())
-        if len(came) == 1:
-            return Canned(error("slow down"), 429, {"retry-after": "4"})
-        return Canned(completion(reply(seen)))
-
-    lab.server.answer = answer
-    lab.server.hold_after = 1  # the others of the first calls are open until the driver knows
-    with lab.start("--concurrency", "4") as driver:
-        wait(lambda: len(lab.prompts) == 4)
-        time.sleep(1.0)
-        lab.server.hold_after = None
-        assert "refused 1 of" in driver.communicate()[1]
-    assert came[4] - came[0] > 3.9
-
-
-def test_a_wrong_key_ends_all_workers_with_one_message(lab: Lab) -> None:
-    lab.server.answer = lambda seen: FAULTS["401"]
-    assert lab.run(code=5).count("answered 401") == 1
-    assert len(lab.prompts) <= AT_ONCE

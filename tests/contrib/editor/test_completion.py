@@ -38,13 +38,6 @@ def test_every_action_is_offered_where_a_call_begins(line: str) -> None:
     assert {*load_library("seed"), "SPLIT", "FILTER", "RETRIEVE"} <= set(labels)
 
 
-def test_an_action_is_offered_with_its_signature_and_definition() -> None:
-    (found,) = offered(ABOVE + "3. c = find_mor‸")
-    assert (found.text, found.detail) == ("FIND_MORAL", "FIND_MORAL(CTX) -> Text")
-    assert found.definition.startswith(SEED.library["FIND_MORAL"].definition)
-    assert found.definition.endswith("An action of library seed, carried out by a model.")
-
-
 def test_the_whole_name_is_replaced() -> None:
     assert taken(ABOVE + "3. c = SUM‸MAR(CTX) : d", "SUMMARIZE").endswith(
         "3. c = SUMMARIZE(CTX) : d"
@@ -87,7 +80,3 @@ def test_literals_that_may_stand_there_are_offered(typed: str) -> None:
     assert '"entry"' in found
     assert ('"page"' in found) == ("ent" not in typed)
     assert taken(line, '"entry"') == f'{ABOVE}3. c = SPLIT(CTX, "entry"'
-
-
-def test_nothing_is_offered_outside_of_steps() -> None:
-    assert offered("‸") == offered(f"{ABOVE}‸") == offered(f"{ABOVE}prose ‸") == []

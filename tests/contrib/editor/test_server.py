@@ -126,27 +126,6 @@ def at(line: int, column: int) -> lsp.Position:
     return lsp.Position(line, column)
 
 
-def applied(text: str, edits: list[lsp.TextEdit]) -> str:
-    """A text after edits, by the rules of the protocol, in UTF-16 from the last to the first."""
-    for edit in sorted(edits, key=lambda each: each.range.start, reverse=True):
-        lines = text.split("\n")
-        starts = [
-            sum(len(line.encode("utf-16-le")) + 2 for line in lines[:i])
-            for i in range(len(lines) + 1)
-        ]
-        data = text.encode("utf-16-le")
-        first, last = (starts[p.line] + 2 * p.character for p in (edit.range.start, edit.range.end))
-        text = (data[:first] + edit.new_text.encode("utf-16-le") + data[last:]).decode("utf-16-le")
-    return text
-
-
-def edits_of(action: lsp.CodeAction) -> list[lsp.TextEdit]:
-    assert action.edit is not None
-    assert action.edit.changes is not None
-    (edits,) = action.edit.changes.values()
-    return list(edits)
-
-
 def test_findings_follow_the_text_and_go_when_it_is_closed(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         unknown, undefined = await editor.open(PLAN.replace("3])", "nope])"))
@@ -186,61 +165,6 @@ def test_completion_hover_and_definition(tmp_path: Path) -> None:
         assert there.uri == (ROOT / "actions/seed.actions").as_uri()
         library = (ROOT / "actions/seed.actions").read_text(encoding="utf-8").split("\n")
         assert library[there.range.start.line].startswith("COUNT(")
-
-    in_editor(work, tmp_path)
-
-
-@pytest.mark.slow
-def test_fixes_and_the_canonical_form_change_the_text_as_the_commands_do(tmp_path: Path) -> None:
-    async def work(editor: Editor) -> None:
-        client, doc = editor.client, editor.id()
-        text = PLAN.replace('"🔑🔑"', "“🔑🔑”")
-        await editor.open(text)
-        everything = lsp.Range(at(0, 0), at(9, 0))
-        params = lsp.CodeActionParams(doc, everything, lsp.CodeActionContext([]))
-        found = await client.text_document_code_action_async(params)
-        assert found is not None
-        quote, every = (each for each in found if isinstance(each, lsp.CodeAction))
-        assert (quote.kind, quote.is_preferred) == ("quickfix", True)
-        assert applied(text, edits_of(quote)) == PLAN
-        assert every.kind == lsp.CodeActionKind.SourceFixAll
-        assert applied(text, edits_of(every)) == PLAN.replace("EVNT", "EVENT")
-        elsewhere = lsp.Range(at(1, 0), at(1, 1))
-        params = lsp.CodeActionParams(
-            doc, elsewhere, lsp.CodeActionContext([], only=[lsp.CodeActionKind.QuickFix])
-        )
-        assert await client.text_document_code_action_async(params) == ()
-        assert await editor.formatted() is None  # it cannot be read
-        await editor.change(PLAN.replace(", ", ","), 2)
-        edits = await editor.formatted()
-        assert edits is not None
-        assert applied(PLAN.replace(", ", ","), list(edits)) == f"New actions:\n- None\n\n{PLAN}"
-        await editor.change(f"New actions:\n- None\n\n{PLAN}", 3)
-        assert await editor.formatted() == ()
-
-    in_editor(work, tmp_path)
-
-
-@pytest.mark.slow
-def test_lines_are_those_of_the_editor_not_of_python(tmp_path: Path) -> None:
-    async def work(editor: Editor) -> None:
-        text = '1. a = FIND(CTX, "x") : one\u2028two\x0bthree\r\n2. b = NOPE(a) : c\r3. c = NOPE(b) : d'
-        found = await editor.open(text)
-        starts = [each.range.start for each in found if each.code == "unknown-action"]
-        assert starts == [at(1, 7), at(2, 7)]
-        await editor.change(text.replace("three", "and three"), 2)
-        told = (await editor.told()).diagnostics
-        assert [each.range.start for each in told if each.code == "unknown-action"] == starts
-
-    in_editor(work, tmp_path)
-
-
-@pytest.mark.slow
-def test_an_action_file_is_checked_as_one(tmp_path: Path) -> None:
-    async def work(editor: Editor) -> None:
-        (found,) = await editor.open("# Mine\nFIND(CTX, X) : a\nFIND(CTX) : b\n", "my.actions")
-        assert (found.code, found.range.start) == ("duplicate-name", at(2, 0))
-        assert await editor.formatted("my.actions") == ()
 
     in_editor(work, tmp_path)
 

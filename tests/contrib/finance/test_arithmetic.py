@@ -61,12 +61,6 @@ def test_a_result_shows_its_formula_and_the_cells_of_its_operands() -> None:
     )
 
 
-def test_notes_say_that_a_result_is_rounded_only_if_it_is() -> None:
-    exact, rounded = (run("CALCULATE", "ratio", 7, divisor) for divisor in (2, 3))
-    assert not any("rounded" in note for note in exact.rows.notes)
-    assert "rounded to 2.33333" in rounded.rows.notes
-
-
 @pytest.mark.parametrize(
     ("program", "value", "rows"),
     [
@@ -110,12 +104,6 @@ def test_units_of_cells_that_do_not_fit_are_noted_and_ignored() -> None:
 def test_a_program_without_a_result(program: str, fault: type[ProgramError], reason: str) -> None:
     with pytest.raises(fault, match=reason):
         evaluate(program)
-
-
-def test_a_text_without_a_table_has_numbers_all_the_same() -> None:
-    assert evaluate("add(12, 30)", "First 12, then 30.").value == "42"
-    with pytest.raises(UnknownRowError, match="no row"):
-        evaluate("table_sum(x)", "First 12, then 30.")
 
 
 def test_rows_that_were_selected_are_the_table() -> None:

@@ -14,7 +14,6 @@ from pearl.data.domains import Source, read_samples
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.errors import DataError, UsageError
-from tests.shared import shared
 
 QUESTIONS = ["what was rent in 2008?", "and in 2007?", "what is the change as a share of it?"]
 PROGRAMS = ["120.5", "100", "subtract(120.5, 100), divide(#0, 100)"]
@@ -146,12 +145,3 @@ def test_gold_passages_are_rows_before_sentences() -> None:
 def test_a_page_without_a_table_or_text() -> None:
     assert page_text("a", [], "b") == "a\n\nb"
     assert page_text(" ", [["x", "y"], ["1"]], "") == "| x | y |\n| --- | --- |\n| 1 |  |"
-
-
-def test_every_turn_of_the_cleaned_data_is_a_sample() -> None:
-    found = list(read_samples("finance", Source(str(shared("convfinqa/dev.jsonl")))))
-    turns = [one for one in found if isinstance(one, Sample)]
-    assert len(turns) == len(found) > 1_000
-    assert all(one.reference and one.extra["program"] for one in turns)
-    assert sum(not one.gold_passages for one in turns) < 0.02 * len(turns)
-    assert all(passage in text(one) for one in turns for passage in one.gold_passages)

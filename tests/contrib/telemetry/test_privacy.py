@@ -13,7 +13,7 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 import pearl
 from pearl.contrib.telemetry import Telemetry
-from pearl.contrib.telemetry.conventions import CONTENT_VARIABLE, MAX_CHARACTERS, text_of
+from pearl.contrib.telemetry.conventions import MAX_CHARACTERS, text_of
 from pearl.errors import PearlError
 from pearl.llm import Message
 from pearl.trace import ModelAttempted
@@ -129,14 +129,6 @@ def test_spans_of_rows_searches_and_tables_have_no_content(
     asyncio.run(ask())
     assert len([span for span in spans.all if span.name.startswith("execute_tool ")]) >= 1
     assert b"canary" not in encode_spans(spans.all).SerializeToString()
-
-
-def test_content_is_in_spans_if_requested(
-    openai_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(CONTENT_VARIABLE, "SPAN_ONLY")
-    told = sent(openai_server, tmp_path, None)
-    assert [canary for canary in CANARIES if canary.encode() not in told] == []
 
 
 def test_content_has_the_published_form(openai_server: Server) -> None:

@@ -68,13 +68,6 @@ def test_the_window_is_the_default_of_ollama(monkeypatch: pytest.MonkeyPatch) ->
         create_model("ollama:gpt-4o")
 
 
-def test_the_identity_contains_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = create_model("ollama:m").identity
-    monkeypatch.setenv("OLLAMA_HOST", "gpu")
-    there = create_model("ollama:m").identity
-    assert here != there == "ollama:m@http://gpu:11434/v1"
-
-
 def test_a_prompt_that_ollama_would_cut_is_not_sent(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,13 +81,3 @@ def test_a_prompt_that_ollama_would_cut_is_not_sent(
     assert not caught.is_retryable
     complete(create_model("ollama:m", ModelSettings(window=10_000)), long)
     assert len(openai_server.requests) == 2
-
-
-def test_a_missing_model_is_named_as_ollama_names_it(
-    openai_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OLLAMA_HOST", openai_server.url.removesuffix("/v1"))
-    openai_server.models = ["llama3.2:3b"]
-    openai_server.next("404")
-    caught = failure(create_model("ollama:llama3.2"), "bad_request")
-    assert "did you mean 'ollama:llama3.2:3b'?" in str(caught)

@@ -29,13 +29,6 @@ def rules(folder: Path, *pairs: tuple[str, str]) -> Model:
     return create_model(f"scripted:{file}")
 
 
-def test_a_function_replies_and_requests_are_kept() -> None:
-    model = Scripted(lambda request: request.prompt[::-1])
-    asked = [request("abc"), request("def")]
-    assert [ask(model, one) for one in asked] == ["cba", "fed"]
-    assert model.requests == asked
-
-
 def test_a_blank_reply_is_an_error() -> None:
     with pytest.raises(ModelError) as caught:
         ask(Scripted(lambda request: " \n"), request("?"))

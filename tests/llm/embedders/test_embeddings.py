@@ -129,14 +129,6 @@ def test_every_fault_of_a_server_is_a_model_error(openai_server: Server, fault: 
     assert len(str(failed.value).splitlines()) <= 3
 
 
-def test_a_server_that_is_down_is_a_model_error(openai_server: Server) -> None:
-    url = openai_server.url.replace(openai_server.url.rpartition(":")[2], "9/v1")
-    with pytest.raises(ModelError, match="no server at") as failed:
-        embed(url, "a", attempts=2)
-    assert failed.value.kind == "transport"
-    assert failed.value.help == "start it, or give its address with PEARL_EMBEDDINGS_URL"
-
-
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_a_batch_that_is_too_large_is_halved_and_stays_so(
     openai_server: Server, status: int
@@ -231,11 +223,6 @@ def test_whatever_changes_vectors_changes_the_name(openai_server: Server) -> Non
         ("openai:e5-m", EmbedderSettings(openai_server.url)),
     ]
     assert len({create_embedder(spec, each).name for spec, each in settings}) == len(settings)
-
-
-def test_lone_surrogates_are_replaced(openai_server: Server) -> None:
-    embed(openai_server, "a \ud800")
-    assert openai_server.requests[0].body["input"] == ["a \ufffd"]
 
 
 def test_one_embedder_serves_several_event_loops(openai_server: Server) -> None:

@@ -223,19 +223,6 @@ def test_calls_that_the_budget_refuses_are_none_that_the_server_refused() -> Non
     asyncio.run(main())
 
 
-def test_a_limiter_serves_one_event_loop_after_the_other() -> None:
-    limited = Limited(Gated(), 1)
-
-    async def main() -> None:
-        tasks = start(limited, *"ab")
-        await settle()
-        assert (limited.limits.n_running, limited.limits.n_waiting) == (1, 1)
-        del tasks  # the loop ends while one runs and one waits
-
-    for _ in range(3):
-        asyncio.run(main())
-
-
 def test_limits_below_one_call_are_refused() -> None:
     for n, settings in ((1, {"requests_per_minute": 0}), (1, {"tokens_per_minute": -1}), (0, {})):
         with pytest.raises(UsageError, match="too low"):
@@ -268,17 +255,6 @@ def test_few_unanswered_or_slow_calls_are_no_outage() -> None:
     errors = [breaker.unanswered(gone, 100.0 + 3.0 * i)[1] for i in range(10)]
     assert not any(errors[:-1])
     assert "10 calls in a row got no answer in 27 s: no server" in str(errors[-1])
-
-
-def test_concurrent_work_belongs_to_one_run() -> None:
-    breaker, error = CircuitBreaker(), ModelError("no credit", kind="quota")
-    with breaker.running():
-        with breaker.running():
-            breaker.throw(error)
-        with breaker.running():
-            assert breaker.error is error
-    with breaker.running():
-        breaker.check()
 
 
 def test_server_errors_do_not_reduce_the_concurrency() -> None:

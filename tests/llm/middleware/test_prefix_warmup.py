@@ -107,16 +107,6 @@ def test_few_calls_over_a_short_document_do_not_wait(
     )
 
 
-def test_calls_over_a_short_document_wait_while_another_document_is_read() -> None:
-    async def main() -> list[Completion | BaseException]:
-        model = PrefixWarmup(Cached())
-        of_another = asyncio.create_task(model.complete(request("a", SHORT + "!")))
-        await asyncio.sleep(0)
-        return [*await ask(model, *(request(name, SHORT) for name in "bc")), await of_another]
-
-    assert roles(asyncio.run(main())) == ["first", "waited", "first"]
-
-
 def test_if_the_first_call_fails_the_next_one_warms_up() -> None:
     server = Cached(fail=2)
     found = asyncio.run(ask(PrefixWarmup(server), *map(request, "abcd")))

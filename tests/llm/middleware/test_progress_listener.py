@@ -54,9 +54,3 @@ def test_progress_is_reported_and_not_recorded() -> None:
     ]  # fmt: skip
     assert next(e.steps for e in kept if e.event == "run_started") == ("a", "b", "c")
     assert not {"model_progressed", "model_attempted"} & {e.event for e in kept}
-
-
-def test_progress_without_a_listener() -> None:
-    trace = Trace()
-    asyncio.run(Pearl(Acting(act)).ask("Why?", Document("It leaked."), trace=trace))
-    assert len(trace)

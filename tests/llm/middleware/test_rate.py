@@ -189,24 +189,15 @@ def lasting(seconds: float, since: float = 0.0) -> Callable[[float], bool]:
     ("policy", "call_s", "retry_after_s", "steady_s", "rate", "least"),
     [
         pytest.param(Bucketed(lambda t: 5, 1.0), 0.5, 1.0, 90, 5, 0.92, id="5/s"),
-        pytest.param(Bucketed(lambda t: 20, 0.2), 0.1, None, 90, 20, 0.92, id="small burst"),
-        pytest.param(
-            Bucketed(lambda t: 50, 60.0),
-            0.5,
-            1.0,
-            180,
-            50,
-            0.92,
-            id="long burst",
-            marks=pytest.mark.slow,
-        ),
+        pytest.param(Bucketed(lambda t: 20, 0.2), 0.1, None, 90, 20, 0.92, id="small burst", marks=pytest.mark.slow),
+        pytest.param(Bucketed(lambda t: 50, 60.0), 0.5, 1.0, 180, 50, 0.92, id="long burst", marks=pytest.mark.slow),
         pytest.param(Bucketed(lambda t: 20, 0.0), 0.1, None, 120, 20, 0.85, id="no burst"),
-        pytest.param(Bucketed(lambda t: 5 if t < 60 else 20), 0.2, 1.0, 120, 20, 0.9, id="up"),
+        pytest.param(Bucketed(lambda t: 5 if t < 60 else 20), 0.2, 1.0, 120, 20, 0.9, id="up", marks=pytest.mark.slow),
         pytest.param(Bucketed(lambda t: 20 if t < 60 else 5), 0.2, 1.0, 90, 5, 0.9, id="down"),
-        pytest.param(Windowed(600, 60.0), 0.5, lambda t: 60 - t % 60, 120, 10, 0.85, id="minutes"),
+        pytest.param(Windowed(600, 60.0), 0.5, lambda t: 60 - t % 60, 120, 10, 0.85, id="minutes", marks=pytest.mark.slow),
         pytest.param(Faulty(0.05), 1.6, 1.0, 60, 40 * 0.95, 0.9, id="random"),
     ],
-)
+)  # fmt: skip
 def test_a_limit_of_requests_is_used(
     policy: Bucketed | Windowed | Faulty, call_s: float, retry_after_s: float | Rate | None,
     steady_s: float, rate: float, least: float, monkeypatch: pytest.MonkeyPatch,
@@ -227,12 +218,12 @@ def test_a_limit_of_tokens_is_used(burst_s: float, monkeypatch: pytest.MonkeyPat
     policy = Bucketed(lambda t: 20_000.0, burst_s)
     server = Simulated(loop, policy, retry_after_s=1.0, by_length=True)
     n_failed = saturate(
-        server, loop, monkeypatch, 200.0,
+        server, loop, monkeypatch, 100.0,
         prompt=lambda: "w" * max(1, round(1_000 * draw.lognormvariate(-0.5, 1.0))),
     )  # fmt: skip
     assert len(server.refused) < 0.1 * len(server.admitted)
     assert n_failed < 0.005 * len(server.admitted)
-    assert server.n_units > 0.6 * 20_000.0 * 200
+    assert server.n_units > 0.6 * 20_000.0 * 100
 
 
 def test_a_limit_that_is_gone_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

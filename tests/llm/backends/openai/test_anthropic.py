@@ -162,19 +162,6 @@ def test_an_overloaded_server_has_billed_nothing(model: Model, openai_server: Se
     assert budget.spent.n_unsure_calls == 0
 
 
-def test_a_rejected_temperature_is_left_out_from_then_on(
-    model: Model, openai_server: Server
-) -> None:
-    error = {
-        "type": "invalid_request_error",
-        "message": "`temperature` is deprecated for this model.",
-    }
-    openai_server.next(Canned({"type": "error", "error": error}, 400), message(), message())
-    complete(model)
-    complete(model)
-    assert ["temperature" in seen.body for seen in openai_server.requests] == [True, False, False]
-
-
 @pytest.mark.parametrize(
     ("said", "limits"),
     [
@@ -209,13 +196,6 @@ def test_the_whole_listing_is_read_with_windows_and_short_names(
     assert isinstance(model, OpenAIModel)
     assert model.window == 30_000
     assert "claude-old" in used(model, lambda model: model.served())
-
-
-def test_a_prompt_that_is_too_long_has_advice(model: Model, openai_server: Server) -> None:
-    said = "prompt is too long: 212345 tokens > 200000 maximum"
-    error = {"type": "invalid_request_error", "message": said}
-    openai_server.next(Canned({"type": "error", "error": error}, 400))
-    assert "--window" in str(failure(model, "bad_request").help)
 
 
 def test_a_gateway_that_speaks_openais_api_is_named(
