@@ -25,7 +25,7 @@ from pearl.documents.words import shared_words
 from pearl.dsl.fields import Field
 from pearl.dsl.signatures import ValueType
 from pearl.replies.json_objects import json_objects
-from pearl.replies.not_stated import says_nothing
+from pearl.replies.not_stated import says_not_stated
 from pearl.replies.step_replies import begun, read_reply
 from pearl.tables.columns import number_in, word_form
 from pearl.tables.lookup import declined
@@ -97,9 +97,9 @@ ENTRY = '{"entries": [{"entry": "a dog", "quote": "A dog."}'
             "Units * (Price + 1)",
         ),
         (json_objects, ('The parts {two}: {"a": 1}, or {"a": 2}',), [{"a": 1}, {"a": 2}]),
-        (says_nothing, ("Nothing found: no such dog.",), True),
-        (says_nothing, ("Nothing found, but a cat.",), False),
-        (says_nothing, ("Nothing happened.",), False),
+        (says_not_stated, ("Nothing found: no such dog.",), True),
+        (says_not_stated, ("Nothing found, but a cat.",), False),
+        (says_not_stated, ("Nothing happened.",), False),
         (
             begun,
             ('{"answer": "He fled. She st', ValueType.TEXT, lambda said: said[:8]),
