@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 from tests.experiments.scripts import experiment
 from tests.server import Server
 
+pytestmark = pytest.mark.slow
+
 LIBRARY = """\
 # Refined by a model: 4 actions stand for 9 drafts.
 
@@ -53,7 +55,6 @@ def rows(result: Result) -> list[list[str]]:
     return [line.split() for line in lines if line.strip()[:1].isdecimal()]
 
 
-@pytest.mark.slow
 def test_the_most_used_actions_are_kept_and_sizes_are_compared(
     folder: Path, openai_server: Server
 ) -> None:

@@ -74,20 +74,19 @@ PLANS = (
 )
 
 
-@pytest.mark.parametrize("value", HOSTILE)
-def test_no_value_changes_the_plan_or_the_prompts_around_it(value: str) -> None:
-    for plan in PLANS:
-        told: list[list[str]] = []
-        for given in ("zyxwv", value):
-            model = Reading(lambda request: "Nothing found.")
-            answer = execute(plan, {"drug": given}, model)
-            assert parse(answer.plan) == parse(plan)
-            shown = answer.parameters["drug"]
-            assert not {*shown} & {*map(chr, range(32))}
-            told.append([request.prompt for request in model.requests])
-        expected = [prompt.replace("zyxwv", inert(shown)) for prompt in told[0]]
-        assert told[1] == expected
-        assert any(f"{inert(shown)}\n</input>" in prompt for prompt in told[1])
+@pytest.mark.parametrize("plan", PLANS)
+def test_no_value_changes_the_plan_or_the_prompts_around_it(plan: str) -> None:
+    harmless: list[str] = []
+    for value in ("zyxwv", *HOSTILE):
+        model = Reading(lambda request: "Nothing found.")
+        answer = execute(plan, {"drug": value}, model)
+        assert parse(answer.plan) == parse(plan)
+        shown = answer.parameters["drug"]
+        assert not {*shown} & {*map(chr, range(32))}
+        told = [request.prompt for request in model.requests]
+        harmless = harmless or told
+        assert told == [prompt.replace("zyxwv", inert(shown)) for prompt in harmless], value
+        assert any(f"{inert(shown)}\n</input>" in prompt for prompt in told)
 
 
 @pytest.mark.parametrize(

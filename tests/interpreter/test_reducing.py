@@ -179,7 +179,7 @@ def test_the_order_of_the_rows_changes_no_request(window: int | None) -> None:
             rest = "\n".join(others).replace("(rows,", "(order,")
             run(
                 f"{first}\n2. order = SORT(rows, {how}) : Another order\n{rest}",
-                complaints(200),
+                complaints(80),
                 model,
                 window,
             )

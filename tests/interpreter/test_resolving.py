@@ -237,7 +237,7 @@ def corpus(n: int, seed: int) -> dict[str, int]:
     return {form: min(own) for form, own in owners.items() if len(whose[same_key(form)]) == 1}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_an_honest_judge_finds_the_names_of_a_corpus_and_rules_alone_merge_nothing_wrong(
     seed: int,
 ) -> None:

@@ -22,7 +22,6 @@ from pearl import Pearl
 from pearl.documents.document import from_text
 from pearl.interpreter.answer import Answer
 from pearl.llm.backends.scripted import Scripted
-from tests.skips import needs
 
 CITIES = ["Bonn", "Ulm", "Kiel"]
 TOTALS = ["Total", "Summe", "Gesamt", "Grand total", "Totale", ""]
@@ -163,12 +162,8 @@ def made(seed: int) -> Table:
     table.text = file.getvalue()
     if draw.random() < 0.15:
         table.what.append("blocks")
-        table.text += draw.choice(
-            [
-                "\nRegion,Staff\nNorth,5\nSouth,7\n",
-                "\nNotes for readers\nRegion,Staff\nNorth,5\nSouth,7\n",
-            ]
-        )
+        title = draw.choice(["", "Notes for readers\n"])
+        table.text += f"\n{title}Region,Staff\nNorth,5\nSouth,7\n"
     return table
 
 
@@ -190,8 +185,6 @@ class Question:
     steps: list[str]
     answer: Any
     is_of_numbers: bool = True
-    rows: list[int] = field(default_factory=list)
-    function: str = ""
 
     @property
     def plan(self) -> str:
@@ -239,20 +232,8 @@ def asked(table: Table, seed: int) -> Question:
         condition("Units", "at least", str(least), "many")
         words += f" with Units of at least {least}"
     numbers, is_certain = table.numbers(rows), table.is_certain(rows)
-    kind = draw.choice(
-        [
-            "figure",
-            "figure",
-            "figure",
-            "count",
-            "over",
-            "first",
-            "groups",
-            "paid",
-            "product",
-            "join",
-        ]
-    )
+    kinds = "figure figure figure count over first groups paid product join"
+    kind = draw.choice(kinds.split())
     if kind in ("count", "paid", "over"):
         phrase = words
         if kind == "paid":
@@ -305,9 +286,7 @@ def asked(table: Table, seed: int) -> Question:
         question = f"What is the {WORDS[function]} {name} of each City{words}?"
         question = question if of else f"How many rows are there per City{words}?"
         answer = figures if is_certain else None
-        return Question(
-            question, query, steps, answer, bool(of), rows, f"{function} of groups" if of else ""
-        )
+        return Question(question, query, steps, answer, bool(of))
     if kind == "product":
         query["aggregate"] = {"function": "sum", "column": {"multiply": [name, "Units"]}}
         units = [Decimal(columns["Units"][i] or 0) for i in rows]
@@ -338,7 +317,7 @@ def asked(table: Table, seed: int) -> Question:
     question = f"What is the {WORDS[function]} {name}{words}?"
     answer = figure(function, numbers) if is_certain else None
     steps = steps if ACTIONS[function] else []
-    return Question(question, query, steps, answer, rows=rows, function=function)
+    return Question(question, query, steps, answer)
 
 
 class Paths:
@@ -415,34 +394,9 @@ def wrong(seed: int, paths: Paths) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(80), pytest.param(range(80, 2_080), marks=pytest.mark.slow)]
+    "seeds", [range(30), pytest.param(range(30, 2_030), marks=pytest.mark.slow)]
 )
 def test_every_path_is_right_or_undecided(seeds: range) -> None:
     paths = Paths()
     found = [each for seed in seeds for each in wrong(seed, paths)]
     assert not found, f"{len(found)} wrong and answered:\n" + "\n\n".join(found[:5])
-
-
-@pytest.mark.slow
-@needs("pandas")
-def test_the_answers_that_paths_are_held_to_are_those_of_pandas() -> None:
-    import pandas as pd
-
-    n_compared = 0
-    for seed in range(2_000):
-        table = made(seed)
-        question = asked(table, seed)
-        if not question.function or question.answer is None:
-            continue
-        columns = {name: cells for name, cells in table.columns.items() if name != "Paid"}
-        frame = pd.DataFrame(columns).iloc[question.rows]
-        numbers = frame[table.number].astype(float)
-        n_compared += 1
-        function, _, of_groups = question.function.partition(" ")
-        if of_groups:
-            figures = numbers.dropna().groupby(frame["City"]).agg(function)
-            right = {city: pytest.approx(float(n)) for city, n in question.answer.items()}
-            assert dict(figures) == right, seed
-        else:
-            assert getattr(numbers, function)() == pytest.approx(float(question.answer)), seed
-    assert n_compared > 400

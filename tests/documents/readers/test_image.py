@@ -108,13 +108,6 @@ def test_pages_that_are_hardly_legible_are_named(tmp_path: Path) -> None:
     assert document.notes == ("page 1: hardly legible to OCR (confidence below 0.5)",)
 
 
-@needs_tesseract
-def test_every_page_is_read_if_it_is_forced(tmp_path: Path) -> None:
-    document = load(save(tmp_path / "a.pdf", "A text layer.", LINES), ocr="force")
-    assert document.text == f"A text layer.\n\n{TEXT}"
-    assert len(document.ocr) == 2
-
-
 def test_pages_that_are_not_read_are_named(tmp_path: Path) -> None:
     document = load(save(tmp_path / "a.pdf", "A text layer.", LINES, LINES), ocr="off")
     assert document.text == "A text layer."

@@ -498,9 +498,11 @@ def test_values_stand_in_the_cells_of_a_table() -> None:
 
 
 @needs_tesseract
-def test_ocr_reads_values_that_are_drawn() -> None:
+def test_forced_ocr_reads_pages_with_text_and_values_that_are_drawn() -> None:
     with reading({"ocr": "force"}):
-        assert "Ada Ferrier" in from_bytes(made(lease), "a.pdf").text
+        document = from_bytes(made(lease), "a.pdf")
+    assert "Ada Ferrier" in document.text
+    assert len(document.ocr) == 1
 
 
 def annotated(canvas: Any) -> None:
