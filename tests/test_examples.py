@@ -17,24 +17,20 @@ from pearl.documents.document import page_ranges
 from pearl.documents.evidence.standing import is_telling
 from pearl.documents.lexicon import singular
 from pearl.documents.readers import not_read
-from pearl.documents.rows import Row, document_fields, unused_name
-from pearl.documents.table.totals import names_total, part_rows
-from pearl.documents.units import Piece
+from pearl.documents.rows import document_fields, unused_name
+from pearl.documents.table.totals import names_total
 from pearl.documents.units.record import below_headers
 from pearl.documents.words import shared_words
 from pearl.dsl.fields import Field
 from pearl.dsl.signatures import ValueType
 from pearl.replies.json_objects import json_objects
 from pearl.replies.not_stated import says_not_stated
-from pearl.replies.step_replies import begun, read_reply
+from pearl.replies.step_replies import begun
 from pearl.tables.columns import number_in, word_form
 from pearl.tables.lookup import declined
-from pearl.tables.specification import Aggregate, AllOf, Arithmetic, Condition, Query
+from pearl.tables.specification import Arithmetic
 
 ADDRESSES = "s3://reviews/2024", "reviews/2024", "https://example.org"
-FALL = "It fell by CHF 1,250.50, minus 5, 租金3500元."
-SALES = "In millions:\n\n| item | 2008 |\n|---|---|\n| sales | $5 |\n"
-SCALED = "numbers of the table with item, 2008 are in millions, as its caption says"
 ENTRY = '{"entries": [{"entry": "a dog", "quote": "A dog."}'
 
 
@@ -114,53 +110,11 @@ def test_result(function: Callable[..., Any], given: tuple[Any, ...], expected: 
     assert function(*given) == expected
 
 
-def test_sort_keys_name_what_has_another_unit() -> None:
-    keys, notes = comparisons.sort_keys(["9", "12.5 mg", "2 g", "many", ""], "dose")
-    known = [value for value in keys if keys[value] not in (None, comparisons.BLANK)]
-    assert sorted(known, key=lambda value: keys[value]) == ["9", "12.5 mg"]
-    assert notes == ["dose: 2 values cannot be compared as numbers: 2 g, many"]
-
-
 def test_digests() -> None:
     assert digest_after(["a"])(b"b") == digest_after(["a"])(b"b") != digest_after(["b"])(b"b")
     numbered = DigestTable()
     assert [numbered.add(b"a"), numbered.add(b"b"), numbered.add(b"a")] == [1, 1, 2]
     assert (numbered[b"a"], numbered[b"c"]) == (2, 0)
-
-
-def test_figures_and_quantities_of_a_line() -> None:
-    figures = [FALL[start:end] for start, end in numbers.find_figures(FALL)]
-    assert figures == ["CHF 1,250.50", "minus 5", "3500"]
-    found = numbers.quantities("A dog took 65,5 Mio. €, or minus two per cent.")
-    expected = [("65.5 Mio.", "65500000", "€"), ("minus 2", "-2", "%")]
-    assert [(shown, f"{value:f}", unit) for shown, value, unit in found] == expected
-
-
-def test_tables_tell_scale_totals_and_rows() -> None:
-    piece = Piece(40, 54, {"item": "sales", "2008": "$5"})
-    assert list(table.scale_notes(SALES, [piece])) == [SCALED]
-    cities = (("Bonn", "1"), ("Ulm", "2"), ("Total", "3"))
-    parted = part_rows([Row("", {"city": city, "n": n}) for city, n in cities])
-    note = "totals, which are not counted as rows: row 3 'Total', the sum of 2 rows"
-    assert (len(parted.rows), parted.notes) == (2, (note,))
-    below = below_headers("Sales:\n\n| id |\n|---|\n| 1 |")
-    assert [piece.fields for piece in below] == [{"id": "1"}]
-
-
-def test_a_query_in_words() -> None:
-    older = Condition(column="age", op="after", value=("60",))
-    query = Query(where=AllOf(all=(older,)), aggregate=(Aggregate(function="count"),))
-    assert query.words == "count where age > '60'"
-
-
-def test_replies_in_both_forms() -> None:
-    said = '{"entries": [{"entry": "a dog", "quote": "The dog sat."}]}'
-    assert read_reply(said, ValueType.LIST).value == ["a dog"]
-    said = "- a dog\n- a cat\n\n> The dog saw the cat."
-    assert read_reply(said, ValueType.LIST).value == ["a dog", "a cat"]
-    assert read_reply("There is no mention of animals", ValueType.LIST).state == "undecided"
-    late = "She was late.\n> She came at nine."
-    assert read_reply(late, ValueType.TEXT).value == "She was late."
 
 
 def test_columns_and_names_of_data() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
-from itertools import product
 
 import pytest
 from hypothesis import given
@@ -540,49 +539,3 @@ def test_nothing_is_empty_and_no_error() -> None:
         run("SHARE", nothing, nothing)
     with pytest.raises(ValueError, match="PART is no part of WHOLE, which lacks 1 of its rows"):
         run("SHARE", ["a", "c"], ["a", "b"])
-
-
-KEYS, NUMBERS = st.sampled_from(["x", "y", None]), st.sampled_from(["", "0", "1", "2", None])
-
-
-def rows_with_doubt(cells: list[tuple[dict[str, str | None], bool]], name: str) -> Rows:
-    rows = [(Row(f"{name}{i}", each, (Span(i, i + 1),), f"{name}{i}"), is_sure)
-            for i, (each, is_sure) in enumerate(cells)]  # fmt: skip
-    sure, unsure = (
-        tuple(row for row, is_sure in rows if is_sure is each) for each in (True, False)
-    )
-    return Rows(sure, doubtful=unsure)
-
-
-def worlds(cells: list[tuple[dict[str, str | None], bool]]) -> list[list[dict[str, str]]]:
-    """Every way in which the undecided cells and rows may be decided."""
-    may_be = {"k": ["x", "y", "z"], "n": ["-1", "3"]}
-    choices: list[list[dict[str, str] | None]] = []
-    for each, is_sure in cells:
-        values = [may_be[name] if value is None else [value] for name, value in each.items()]
-        ways: list[dict[str, str] | None] = [
-            dict(zip(each, way, strict=True)) for way in product(*values)
-        ]
-        choices.append(ways if is_sure else [*ways, None])
-    return [[row for row in rows if row is not None] for rows in product(*choices)]
-
-
-@given(
-    st.lists(st.tuples(st.builds(lambda k, n: {"k": k, "n": n}, KEYS, NUMBERS), st.booleans()), min_size=1, max_size=3),
-    st.lists(st.tuples(st.builds(lambda k, g: {"k": k, "g": g}, KEYS, st.sampled_from("ab")), st.booleans()), min_size=1, max_size=2),
-)  # fmt: skip
-def test_a_decided_figure_of_joined_rows_holds_however_undecided_rows_are_decided(
-    left: list[tuple[dict[str, str | None], bool]], right: list[tuple[dict[str, str | None], bool]]
-) -> None:
-    pairs = rows_of("JOIN", rows_with_doubt(left, "l"), rows_with_doubt(right, "r"), "k")
-    try:
-        figures = [rows_of("AGGREGATE", pairs, "g", name, "n") for name in ("sum", "max")]
-    except ValueError:  # no number at all
-        return
-    for a, b in product(worlds(left), worlds(right)):
-        joined = [(y["g"], x["n"]) for x in a for y in b if x["k"] == y["k"]]
-        for rows, figure in zip(figures, (sum, max), strict=True):
-            for row in rows:
-                numbers = [int(n) for group, n in joined if group == row.text and n]
-                right_value = str(figure(numbers)) if numbers else ""
-                assert row.value is None or row.value == right_value

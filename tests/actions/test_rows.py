@@ -97,6 +97,8 @@ PLANS: dict[str, Plan] = {
     "sizes of a join": lambda r: run(
         "AGGREGATE", run("JOIN", run("GROUP", r, "label"), r, "label"), "n", "max", "count"
     ),
+    "figures of a join": lambda r: run("AGGREGATE", run("JOIN", r, run("WHERE", r, "n", "at most", 2), "label"), "n (2)", "sum", "n"),
+    "largest of a join": lambda r: run("AGGREGATE", run("JOIN", r, run("WHERE", r, "n", "at most", 2), "label"), "n (2)", "max", "n"),
     "count having": lambda r: run("COUNT", run("WHERE", run("GROUP", r, "label"), "count", "at least", 2)),
     "most": lambda r: run("NTH", run("GROUP", r, "label"), "count", 1),
     "latest": lambda r: run("NTH", r, "n", 1),

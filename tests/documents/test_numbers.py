@@ -251,27 +251,6 @@ def test_scales_of_captions(text: str, scale: int | None) -> None:
     assert scale_of(text) == scale
 
 
-@given(
-    st.integers(-(10**9), 10**9),
-    st.integers(0, 2),
-    st.sampled_from(["plain", "grouped", "brackets", "money", "percent", "restated"]),
-)
-def test_numbers_come_back_whatever_the_form(digits: int, places: int, form: str) -> None:
-    number = Decimal(digits).scaleb(-places)
-    size, sign = abs(number), "-" if number < 0 else ""
-    text = {
-        "plain": f"{number:f}",
-        "grouped": f"{number:,f}",
-        "brackets": f"({size:,f})" if number < 0 else f"{size:,f}",
-        "money": f"{sign}${size:,f}",
-        "percent": f"{number:f}%",
-        "restated": f"{sign}{size:f} ( {size:f} )",
-    }[form]
-    found = read_quantity(text)
-    assert found is not None
-    assert found.value == number
-
-
 @given(st.text(max_size=30))
 def test_any_text_is_a_number_or_none(text: str) -> None:
     found = read_quantity(text)

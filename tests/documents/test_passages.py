@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.passages import chunks, is_wrapped, paragraphs, sentences, terms
+from pearl.documents.passages import chunks, paragraphs, sentences, terms
 from pearl.errors import Span
 from tests.examples import times
 
@@ -65,22 +65,6 @@ def test_paragraphs_cover_all_words_and_contain_no_blank_lines(text: str) -> Non
         lines = text[span.start : span.end].split("\n")
         assert all(line.strip() for line in lines)
     assert all(one.end < other.start for one, other in pairwise(spans))
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("The ferry stopped in the autumn of that\nyear because the new bridge had been\nopened.", True),
-        ("The ferry stopped in the autumn of that year.\nThe bridge had been opened in the spring.", False),
-        ("bread\nmilk\nsalt", False),
-        ("One line of more than thirty characters.", False),
-        ("", False),
-    ],
-)  # fmt: skip
-def test_wrapped_lines_are_distinguished_from_deliberate_line_ends(
-    text: str, expected: bool
-) -> None:
-    assert is_wrapped(text) is expected
 
 
 def test_headings_lists_and_paragraphs_begin_anew() -> None:

@@ -97,17 +97,6 @@ def test_a_part_that_found_nothing_is_composed_or_told(reply: str, text: str, st
     assert (answer.text, answer.status) == (text, status)
 
 
-def test_rows_that_sentences_leave_out_are_named_below_them() -> None:
-    plan = """1. rows = SPLIT(CTX, "document") : Split
-2. kept = FILTER(rows, "x") : Contracts of Bavaria
-3. n = COUNT(rows) : Contracts
-4. answer = ANSWER("Which are of Bavaria?", kept, n) : Answer"""
-    answer = ask(plan, files(), "It is old.txt [1].")
-    assert answer.text.endswith(
-        "\n\nContracts of Bavaria: old.txt, north/name that is long enough.txt\n\nContracts: 3"
-    )
-
-
 LAW = """New actions:
 - FIND_LAW(CTX, X) : Find the law of X
 

@@ -212,19 +212,6 @@ def test_invalid_rows_are_left_out_with_a_reason(tmp_path: Path) -> None:
     assert "the row has no text" in str(found[1])
 
 
-def test_a_known_row_is_passed_by_its_place(tmp_path: Path) -> None:
-    path = jsonl(tmp_path / "a.jsonl", {"id": "a", "text": "x"}, {"text": "y"}, {"text": "y"})
-    first, second, third = entries(path)
-    assert second.digest != third.digest  # their lines are their names
-    known = {first.digest: 5, third.digest: 9}
-    one, new, other = entries(path, known)
-    assert (list(one), new, list(other)) == ([5], second, [9])
-    path.write_text(f"\n{path.read_text()}")
-    # Lines have moved: the second without an id is called 4 now, and the first as the second was.
-    *run, moved = entries(path, known)
-    assert (run, moved.document.name) == ([(5,), (9,)], "4")
-
-
 def test_names_of_rows_say_the_file_where_there_are_several(tmp_path: Path) -> None:
     jsonl(tmp_path / "a.jsonl", {"id": "1", "text": "x"})
     assert [d.name for d in documents(tmp_path / "a.jsonl")] == ["1"]

@@ -136,30 +136,18 @@ def test_static_sentences_are_read(library: ActionLibrary, seed: int, requires_n
     assert is_as_printed(sentence(grammar, seed))
 
 
-@given(libraries() | typed_libraries(), SEEDS)
-@examples(30)
-def test_indexed_sentences_are_valid(library: ActionLibrary, seed: int) -> None:
-    try:
-        grammar = indexed_grammar(library, max_steps=4, max_text=9)
-    except LibraryError:
-        assume(False)
-    text = without_braces(sentence(grammar, seed))
-    compile_plan(text, library)
-    assert is_as_printed(text)
-
-
-@given(libraries() | typed_libraries(), SEEDS)
-@examples(15)
-def test_indexed_sentences_take_parameters_where_texts_stand(
-    library: ActionLibrary, seed: int
-) -> None:
-    try:
-        grammar = indexed_grammar(library, max_steps=4, max_text=9, parameters=["drug", "year"])
-    except LibraryError:
-        assume(False)
+@given(libraries() | typed_libraries(), SEEDS, st.booleans())
+@examples(40)
+def test_indexed_sentences_are_valid(library: ActionLibrary, seed: int, is_open: bool) -> None:
     named = parse("Parameters:\n- drug : a\n- year : b\n\n1. a = B(CTX) : c").parameters
+    names = [each.name for each in named] if is_open else []
+    try:
+        grammar = indexed_grammar(library, max_steps=4, max_text=9, parameters=names)
+    except LibraryError:
+        assume(False)
     text = without_braces(sentence(grammar, seed))
-    compile_plan(text, library, parameters=named)
+    compile_plan(text, library, parameters=named if is_open else ())
+    assert is_open or is_as_printed(text)
 
 
 def test_every_reader_takes_parameters() -> None:
