@@ -15,19 +15,17 @@ NAMES = {*operators(), *native.known(), "FIND_FIGURE"}
 
 def uses(path: Path) -> Iterator[str]:
     """Names of shipped actions in a module, written out or as the name of an imported action."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     imported = {
         alias.name
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pearl.actions")
         for alias in node.names
     }
     shown = {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.keyword) and node.arg == "metavar"
+        id(node.value) for node in nodes if isinstance(node, ast.keyword) and node.arg == "metavar"
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and node.value in NAMES and id(node) not in shown:
             yield f"{path}:{node.lineno}: {node.value}"
         for one in (node.left, *node.comparators) if isinstance(node, ast.Compare) else ():

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl import Document, Pearl
@@ -32,6 +32,7 @@ from tests.actions.test_rows import (
     run,
     worlds,
 )
+from tests.examples import examples
 from tests.interpreter.test_row_estimate import entries, oracle, within
 
 ACTIONS = {
@@ -89,7 +90,7 @@ def sources(row: Row) -> Iterator[Row]:
 
 
 @pytest.mark.parametrize("name", [n for n, a in ACTIONS.items() if "splits" not in a.traits])
-@settings(max_examples=25)
+@examples(100)
 @given(data=st.data())
 def test_what_is_decided_holds_however_undecided_rows_turn_out(
     name: str, data: st.DataObject

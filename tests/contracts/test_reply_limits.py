@@ -73,8 +73,7 @@ async def everything(model: Model, limit: int | None = None) -> None:
     await refine_actions(read_drafts(drafts, "drafts"), pearl.calls(), settings)
 
 
-@pytest.mark.parametrize("window", [None, 2_000])
-@pytest.mark.parametrize("limit", [None, 77])
+@pytest.mark.parametrize(("window", "limit"), [(None, 77), (2_000, None)])
 def test_every_kind_of_request_has_a_limit(window: int | None, limit: int | None) -> None:
     model = Asked(window)
     asyncio.run(everything(model, limit))

@@ -98,7 +98,13 @@ def test_a_blank_text_has_none(unit: str, text: str) -> None:
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize(
     ("before", "repeated", "after"),
-    [('{"a":1}', " ", "x"), ('{"a":1}', " \n", "x"), ("", "# ", "x"), ('"a": [', " ", "x")],
+    [
+        ('{"a":1}', " ", "x"),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (('{"a":1}', " \n", "x"), ("", "# ", "x"), ('"a": [', " ", "x"))
+        ),
+    ],
 )
 def test_a_long_run_takes_linear_time(unit: str, before: str, repeated: str, after: str) -> None:
     """Quadratic time would be more than the test runner allows."""

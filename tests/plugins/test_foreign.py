@@ -153,10 +153,6 @@ def test_rows_with_plug_ins(mine: Mine, monkeypatch: pytest.MonkeyPatch) -> None
     (mine.folder / "rows.plan").write_text(OF_ROWS)
     (mine.folder / "boat.txt").write_text("Nils sold the boat. Ada kept hers.")
     told = mine(
-        "execute", "rows.plan", "boat.txt", "--model", "mine:1 | Nils: yes\n2 | Ada: no", "--json"
-    )
-    assert '"answer": "1"' in told
-    told = mine(
         "execute", "rows.plan", "boat.txt", "--model", "mine:1 | Nils: yes\n2 | Ada: no", "--out", "mine://rows.jsonl", "--telemetry",
     )  # fmt: skip
     (row,) = map(json.loads, (mine.folder / "rows.jsonl").read_text().splitlines())

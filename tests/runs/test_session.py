@@ -6,7 +6,6 @@ import gc
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from pearl.runs.executors import Resources, Task, Unit
 from pearl.runs.session import Watcher
 from pearl.runs.store import RunSpec, Store
 from pearl.runs.tasks import CountedDocumentTasks
-from tests.runs.store.children import await_replies
 from tests.server import Server
 
 PLAN = """\
@@ -153,31 +151,6 @@ def child(server: Server) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", CHILD, server.url, PLAN, *paths], text=True, stdout=subprocess.PIPE
     )
-
-
-@pytest.mark.slow
-def test_killed_run_is_resumed(folder: Path, asked: pearl.Pearl, openai_server: Server) -> None:
-    openai_server.hold_after = 2 * N - 2
-    killed = child(openai_server)
-    await_replies(folder / "kept", openai_server.hold_after)
-    with Store.open(folder / "kept", read_only=True) as store:
-        while not store.runs()[0].n_results:
-            time.sleep(0.01)
-    while len(openai_server.requests) < 2 * N:
-        time.sleep(0.01)
-    killed.kill()
-    killed.communicate()
-    openai_server.hold_after = None
-    # Opened again: a commit that was killed in its last instant is found by whoever opens the store.
-    with Store.open(folder / "kept", read_only=True) as store:
-        (info,) = store.runs()
-    assert info.state == "interrupted"
-    done = pearl.run(pearl.Session(asked, store="kept").resume(info.id[9:]))
-    assert (done.id, done.status, done.n_rows) == (info.id, "done", N)
-    # A commit that was on the disk, and not yet announced to other processes, is found by recovery.
-    assert done.n_known >= info.n_results > 0
-    # What was under way when it was killed is asked again: as many calls as its concurrency.
-    assert len(openai_server.requests) == 2 * N + 2
 
 
 def test_run_of_the_command_line_is_resumed_from_python(

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +11,7 @@ import pytest
 
 from pearl.cli.run_commands import Stopper
 from pearl.evals.log import read_log
-from pearl.runs.executors.local import UNDER_WAY
 from tests.cli.terminal import Terminal
-from tests.runs.store.children import await_replies
 from tests.server import Server
 
 STORY = (
@@ -202,34 +197,6 @@ def test_a_log_says_who_replied_to_what_and_each_reply_is_found(
     pearl("runs", "reply", "0" * 64, code=8)
     assert "--store names the store" in pearl.talk
     pearl("runs", "reply", "../x", code=2)
-
-
-# --- stopping -----------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_is_resumed_and_pays_for_nothing_twice(
-    pearl: Terminal, served: Server
-) -> None:
-    data([row(i) for i in range(8)])
-    served.hold_after = 10
-    command = [
-        sys.executable, "-m", "pearl", "eval", "--data", "data.jsonl", *online(served), "-o", "l",
-        "--methods", "pearl,mcq", "--constrain", "off", "--concurrency", "2", "--store", "s",
-    ]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
-        await_replies(Path("s"), 10)
-        child.kill()
-    assert not Path("l").exists()
-    served.hold_after = None
-    (run,) = pearl.json("runs", "list", "--store", "s")
-    pearl("runs", "resume", run["id"], "--store", "s", "--yes")
-    log = read_log("l")
-    assert Counter(r.method for r in log.records) == {"mcq": 8, "pearl": 8}
-    assert {(r.method, r.n_calls) for r in log.records} == {("mcq", 1), ("pearl", 3)}
-    assert all(r.usage.n_input_tokens == 100 * r.n_calls for r in log.records)
-    # Asked again are the calls under way and the replies that were not on the disk yet.
-    assert len(served.requests) <= 8 * 4 + UNDER_WAY * 2
 
 
 # --- results, rescoring, comparing --------------------------------------------------------------

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import json
-import logging
 import os
 import shutil
 import signal
@@ -26,12 +24,10 @@ from pearl.actions.library import load_library
 from pearl.contrib import llamacpp
 from pearl.contrib.llamacpp import LlamaCppModel, create, read_header
 from pearl.dsl.checker import compile_plan
-from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
-from pearl.dsl.parser import parse
+from pearl.dsl.decoding.forms import steps_constraint
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings
-from pearl.llm.backends.openai import servers
 from pearl.llm.progress import CallProgress, listening
 from tests.gguf_models import write_random_model
 from tests.llm.backends import asking
@@ -139,20 +135,6 @@ def test_requests_that_come_at_once_start_one_process(weights: Path) -> None:
 
     cached = [completion.usage.n_cached_tokens for completion in used(weights, use)]
     assert sorted(cached)[1] > 300  # all but the one that was first
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_model_serves_one_event_loop_after_the_other(
-    weights: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # What is logged of a connection that cannot be closed would keep it alive beyond this test,
-    # and the warning of its end would fail another one.
-    monkeypatch.setattr(logging.getLogger("asyncio"), "disabled", True)
-    model = create(str(weights), ModelSettings(timeout_s=TIMEOUT_S))
-    cached = [asyncio.run(n_cached(model, f"{HARBOUR}{i}")) for i in range(2)]
-    assert cached[1] > 300
-    asyncio.run(model.aclose())
-    gc.collect()  # connections of a loop that is closed cannot be closed any more
 
 
 @needs_proc
@@ -335,19 +317,6 @@ def test_a_model_without_a_chat_template_is_given_plain_text(tmp_path: Path) -> 
     used(path, use)
 
 
-def test_without_a_template_a_reply_ends_where_the_model_writes_the_next_instruction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A model of random weights writes no instructions, so that it ends at what it does write."""
-    path = write_random_model(tmp_path / "base.gguf", has_template=False, ending=0.0)
-    with pytest.raises(ModelError, match="cut off") as caught:
-        used(path, lambda model: model.complete(asked("who?", 12)))
-    text = caught.value.reply
-    monkeypatch.setattr(llamacpp, "COMPLETION_STOPS", [text[4:7]])
-    completion = used(path, lambda model: model.complete(asked("who?", 12)))
-    assert completion.text == text[: text.index(text[4:7])]
-
-
 @pytest.mark.parametrize(
     ("window", "help"),
     [(16_384, "window=4096"), (1_024, "window=1024"), (512, "use a smaller")],
@@ -448,20 +417,6 @@ def test_a_model_of_random_weights_writes_valid_plans_under_a_constraint(
 
     for text in used(weights, use):
         compile_plan(text, library)
-
-
-def test_a_model_of_random_weights_writes_a_plan_under_the_schema_of_plans(weights: Path) -> None:
-    form = plan_constraint(load_library("seed"), max_steps=3, max_text=40).json_form
-    assert form
-    messages = {"messages": [{"role": "user", "content": "Plan it."}], "temperature": 1, "seed": 3}
-    body = servers.load("llguidance").with_schema(messages, form.schema)
-
-    async def use(model: LlamaCppModel) -> str:
-        await model.complete(asked("who?", None))
-        reply = posted(model, "/v1/chat/completions", **body)
-        return str(reply["choices"][0]["message"]["content"])
-
-    assert parse(form.text_of(json.loads(used(weights, use)))).steps
 
 
 def test_the_process_requires_its_key(weights: Path) -> None:

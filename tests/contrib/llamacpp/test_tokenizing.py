@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,18 +53,6 @@ def test_counting_does_not_load_the_model(weights: Path) -> None:
     counted(weights, use)
 
 
-def test_closing_ends_the_process(weights: Path) -> None:
-    model = create(str(weights), ModelSettings(timeout_s=TIMEOUT_S, is_asked=False))
-    counter = Counter.for_model(model.name, model.tokenizer)
-    counter.count(TEXT)
-    worker = model.tokenizer.worker.process
-    assert worker
-    asyncio.run(model.aclose())
-    assert not worker.is_alive
-    assert counter.count(TEXT + "again") != estimate(TEXT + "again")  # another one
-    asyncio.run(model.aclose())
-
-
 @pytest.mark.parametrize("share", [0.9, 0.02])
 def test_tokens_of_a_truncated_file_are_estimated_with_a_reason(
     weights: Path, tmp_path: Path, share: float
@@ -80,15 +66,3 @@ def test_tokens_of_a_truncated_file_are_estimated_with_a_reason(
         assert "estimate (the tokenizer of cut.gguf failed: llama.cpp cannot" in counter.method
 
     counted(path, use)
-
-
-def test_tokens_are_estimated_without_a_process(
-    weights: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
-
-    def use(model: LlamaCppModel, counter: Counter) -> None:
-        assert counter.count(TEXT) == estimate(TEXT)
-        assert "llama.cpp cannot be started" in counter.method
-
-    counted(weights, use)
