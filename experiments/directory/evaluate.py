@@ -1,4 +1,4 @@
-"""How many of 150 questions of a made-up directory are answered by gold queries.
+"""How many of 140 questions of a made-up directory are answered by gold queries.
 
     python -m experiments.directory.evaluate [--write FILE.csv]
 

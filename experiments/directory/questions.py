@@ -1,4 +1,4 @@
-"""150 questions about a directory, with gold queries, and gold answers that no query computes.
+"""140 questions about a directory, with gold queries, and gold answers that no query computes.
 
 The answers are computed from the records as objects, before they are written as cells: a fault of the
 query code, or of how cells are read, shows as a difference.
@@ -137,22 +137,6 @@ def named_after(rng: random.Random, found: Found) -> Question:
         },
         _rows(found, lambda r: r.name == record.name and r.city == record.city),
     )
-
-
-def open_at(rng: random.Random, found: Found) -> Question:
-    """Opening hours at a time of a day."""
-    city, said = _city(rng)
-    day, name = rng.choice(((4, "Friday"), (5, "Saturday"), (6, "Sunday"), (2, "Wednesday")))
-    hour = rng.choice((8, 11, 12, 17, 21))
-    return Question(
-        "opening hours",
-        f"Which pharmacies in {said} are open on {name} at {hour:02}:30?",
-        {
-            "select": ["Clinic name", "Address"],
-            "where": _all(_is("City", city), _is("Clinic type", "Pharmacy"), {"column": "Opening hours", "op": "open", "value": f"{name} {hour:02}:30"}),
-        },
-        _rows(found, lambda r: r.city == city and r.kind == "Pharmacy" and r.is_open(day, hour * 60 + 30)),
-    )  # fmt: skip
 
 
 def by_street(rng: random.Random, found: Found) -> Question:
@@ -331,6 +315,6 @@ def speaks(rng: random.Random, found: Found) -> Question:
 
 
 KINDS: tuple[Callable[[random.Random, Found], Question], ...] = (
-    service_in_city, how_many, asked_about, named_after, open_at, by_street, most_in_city, mean_wait,
+    service_in_city, how_many, asked_about, named_after, by_street, most_in_city, mean_wait,
     shortest_wait, opened_since, either, without_website, with_remark, how_many_cities, speaks,
 )  # fmt: skip

@@ -96,11 +96,6 @@ class Record:
     waiting_days: int | None
     opened: date
 
-    def is_open(self, day: int, minute: int) -> bool:
-        """Whether it is open at a minute of a day."""
-        opens, closes = self.hours.get(day, (0, 0))
-        return opens <= minute < closes
-
     def cells(self) -> dict[str, str]:
         """As the table has it."""
         values = (

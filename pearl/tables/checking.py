@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 
 from pearl.documents.comparisons import ORDERED
@@ -10,8 +11,9 @@ from pearl.documents.dates import read_period
 from pearl.documents.lexicon import is_year, singular
 from pearl.documents.table import base_name
 from pearl.errors import did_you_mean
+from pearl.errors.patterns import lazy_pattern
 from pearl.tables import specification
-from pearl.tables.columns import DATE_PART, QueryTable, TypedColumn, fold, number_in, read_moment
+from pearl.tables.columns import DATE_PART, QueryTable, TypedColumn, fold, number_in
 
 _SHOWN = 12  # maximum names of columns in a message
 _NEAREST = 3  # similar values in a message
@@ -22,7 +24,14 @@ _ELSE = (
     + ": [columns and numbers]}; "
     'if no column has what is asked, {"cannot": reason}'
 )
-_NAMES = {"text": "texts", "number": "numbers", "date": "dates", "hours": "opening hours"}
+_NAMES = {"text": "texts", "number": "numbers", "date": "dates"}
+
+_DAY = r"(?:mon|tue|wed|thu|fri|sat|sun)(?:[a-z]*day)?s?\.?"
+_TO = r"\s*(?:[ap]\.?m\.?\s*)?(?:-|–|to|until|till)\s*"
+_HOURS = lazy_pattern(rf"\b{_DAY}{_TO}{_DAY}|\b\d\d?[:.]\d\d{_TO}\d", re.I)
+"""A range of weekdays or of times of day in a cell: `Mon-Fri 8-16`, `09:00 to 17:00`."""
+_TIME = lazy_pattern(rf"\b{_DAY}(?!\w)|\b\d\d?[:.]\d\d\b|\d\s*[ap]\.?m\b|\A\s*\d\d?\s*\Z", re.I)
+"""A weekday or a time of day in a value, which lies within ranges that do not have its words."""
 
 
 def check(query: specification.Query, table: QueryTable) -> specification.Query:
@@ -167,10 +176,12 @@ class _Checker:
 
 def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
     """The error of comparing a column with a value, or None."""
-    if op == "open" and column.kind != "hours":
-        return f"'open' needs opening hours; {column.name} has {_some(column.values)}"
-    if op == "open" and read_moment(value) is None:
-        return f"'{value[:60]}' is not a time of the week; write 'Friday', 'Friday 10:00' or 'Friday 10:00-12:00'"
+    is_time = _TIME.search(value) and not _HOURS.search(value)
+    if is_time and (hours := next(filter(_HOURS.search, column.values), None)):
+        return (
+            f"'{value[:60]}' may lie within a cell of {column.name} such as {hours[:40]!r}, which no operator reads; "
+            'if the answer depends on it, {"cannot": reason}'
+        )
     if op not in (*ORDERED, "is", "is not", "in", "not in"):
         return None
     is_a_cell = op not in ORDERED and fold(value) in map(fold, column.values)

@@ -1,4 +1,4 @@
-"""Rows → typed columns (numbers, dates, opening hours) and queryable tables."""
+"""Rows → typed columns (numbers, dates) and queryable tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pearl.actions.arithmetic import evaluation
 from pearl.actions.arithmetic.program import (
@@ -27,7 +27,6 @@ from pearl.documents.lexicon import (
     CURRENCY_UNITS,
     KNOWN_UNITS,
     SHARES,
-    WEEKDAYS,
     is_year,
     unit_named,
 )
@@ -66,125 +65,7 @@ def word_form(folded: str) -> str:
     return f" {' '.join(words)} "
 
 
-DAY = 24 * 60
-WEEK = 7 * DAY  # minutes; a week begins on Monday at 00:00
-ALWAYS = (1 << WEEK) - 1  # all minutes of a week, one bit each
-
-_MAX_LENGTH = 300
-_DAYS = [day[:3].lower() for day in WEEKDAYS]
-_DAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?\.?"
-_TIME = r"(?:[01]?\d|2[0-4])(?!\d)(?:[:.][0-5]\d(?!\d))?\s*(?:[ap]\.?m\b\.?)?"
-_TO = r"\s*(?:-|–|to|until|till)\s*"
-_days = lazy_pattern(rf"({_DAY})(?:{_TO}({_DAY}))?", re.I)  # Mon, Sun-Thu
-_range = lazy_pattern(rf"({_TIME}){_TO}({_TIME})", re.I)  # 8-12:30, 9 am to 5 pm
-_EVERY = r"(?:daily|every ?day|all week|mon(?:day)?-sun(?:day)?)"
-_part = lazy_pattern(  # Mon-Wed, Fri: 8-12 and 14-18, daily 24h, Sat closed
-    rf"(?P<days>{_EVERY}|{_DAY}(?:{_TO}{_DAY})?(?:(?:\s*[,&+/]\s*|\s+and\s+){_DAY}(?:{_TO}{_DAY})?)*)\s*:?\s*"
-    rf"(?P<hours>closed|24 ?h(?:ours)?|{_TIME}{_TO}{_TIME}(?:(?:\s*[,&+/]\s*|\s+and\s+){_TIME}{_TO}{_TIME})*)",
-    re.I,
-)
-_time = lazy_pattern(r"(\d{1,2})(?:[:.](\d\d))?\s*(?:([ap])\.?m\b\.?)?", re.I)
-_moment = lazy_pattern(  # Friday, on Friday at 10:00, Fri 10-12
-    rf"(?:on\s+)?(?P<day>{_DAY})(?:\s*,?\s*(?:at\s+|from\s+)?(?P<start>{_TIME})(?:{_TO}(?P<end>{_TIME}))?)?",
-    re.I,
-)
-
-
-class Moment(NamedTuple):
-    """A time of the week in a query of opening hours."""
-
-    minutes: int  # one bit each, as in `read_hours`
-    is_whole: bool  # True: open in all of these minutes; False: in some of them
-
-
-def read_hours(text: str) -> int | None:
-    """The minutes of a week in opening hours, one bit each; None if they cannot be read. 0 means closed."""
-    if len(text) > _MAX_LENGTH:
-        return None
-    text = " ".join(text.split())
-    if re.fullmatch(r"24 ?/ ?7|always open|open 24 hours(?: daily)?", text, re.I):
-        return ALWAYS
-    opened = at = 0
-    while at < len(text):
-        part = _part.match(text, at)
-        hours = part and _hours_of(part["hours"])
-        if part is None or hours is None:
-            return None
-        for day in _days_of(part["days"]):
-            for start, end in hours:
-                opened |= minutes_of_week(day * DAY + start, day * DAY + end)
-        rest = text[part.end() :].lstrip()
-        if rest and rest[0] not in ";,|.":
-            return None
-        at = len(text) - len(rest[1:].lstrip())
-    return opened if text else None
-
-
-def minutes_of_week(start: int, end: int) -> int:
-    """The minutes from `start` up to `end`, which may be in the following week, one bit each."""
-    bits = ((1 << (end - start)) - 1) << start
-    return (bits | bits >> WEEK) & ALWAYS
-
-
-def read_moment(text: str) -> Moment | None:
-    """Read a day, or a day with a time or a range of times, of a query of opening hours."""
-    match = _moment.fullmatch(text.strip()) if len(text) <= _MAX_LENGTH else None
-    if match is None:
-        return None
-    day = _weekday(match["day"]) * DAY
-    if match["start"] is None:
-        return Moment(minutes_of_week(day, day + DAY), is_whole=False)
-    start = _minutes(match["start"])
-    if start is None:
-        return None
-    end = _minutes(match["end"]) if match["end"] else start + 1
-    if end is None or end == start:
-        return None
-    end += DAY * (end < start)
-    return Moment(minutes_of_week(day + start, day + end), is_whole=True)
-
-
-def _weekday(day: str) -> int:
-    return _DAYS.index(day[:3].lower())
-
-
-def _days_of(text: str) -> list[int]:
-    if re.fullmatch(_EVERY, text, re.I):
-        return list(range(7))
-    days: list[int] = []
-    for match in _days.finditer(text):
-        first = _weekday(match[1])
-        last = _weekday(match[2]) if match[2] else first
-        days += [day % 7 for day in range(first, (last if last >= first else last + 7) + 1)]
-    return days
-
-
-def _hours_of(text: str) -> list[tuple[int, int]] | None:
-    if text.lower() == "closed":
-        return []
-    if text.lower().startswith("24"):
-        return [(0, DAY)]
-    intervals = []
-    for match in _range.finditer(text):
-        start, end = _minutes(match[1]), _minutes(match[2])
-        if start is None or end is None or start == end:
-            return None
-        intervals.append((start, end if end > start else end + DAY))
-    return intervals
-
-
-def _minutes(text: str) -> int | None:
-    match = _time.fullmatch(text.strip())
-    assert match
-    hour, minute = int(match[1]), int(match[2] or 0)
-    if match[3]:
-        if not 1 <= hour <= 12:
-            return None
-        hour = hour % 12 + (12 if match[3].lower() == "p" else 0)
-    return hour * 60 + minute if hour * 60 + minute <= DAY else None
-
-
-Kind = Literal["text", "number", "date", "hours"]
+Kind = Literal["text", "number", "date"]
 
 _IN_BRACKETS = lazy_pattern(rf"\s*+[{CURRENCIES}]?\s?\(")
 _BESIDE_NUMBERS = lazy_pattern(
@@ -206,7 +87,7 @@ class TypedColumn:
     cells: Sequence[str | None]
     values: Sequence[str]
     parsed: Mapping[str, Any] = field(default_factory=dict)
-    """Cell → its number, its `Period`, or its opening hours (see `read_hours`), by the kind."""
+    """Cell → its number or its `Period`, by the kind."""
     unit: str = ""
     scale: int = 0
     """The power of ten that the heading or the caption names; the numbers are as written."""
@@ -237,9 +118,7 @@ def extended(column: TypedColumn, more: Sequence[str | None]) -> TypedColumn:
     """Append cells to a column; each is read alone as the kind of the column."""
     parsed = dict(column.parsed)
     for cell in set(more) - column.parsed.keys():
-        if cell and column.kind == "hours" and (minutes := read_hours(cell)) is not None:
-            parsed[cell] = minutes
-        elif cell and column.kind == "date":
+        if cell and column.kind == "date":
             period, _ = read_period(cell, column.is_day_first)
             parsed |= {cell: period} if period else {}
         elif cell and column.kind == "number" and (found := number_in(cell)):
@@ -275,11 +154,7 @@ def _column(name: str, cells: list[str | None]) -> TypedColumn:
     values = [value for value in dict.fromkeys(cells) if value and value.strip()]
     stated = [value for value in values if not is_blank(value)]
     sample = stated[:MAX_SAMPLED]
-    if sample and 2 * sum(read_hours(value) is not None for value in sample) > len(sample):
-        read = {value: read_hours(value) for value in values}
-        hours = {value: minutes for value, minutes in read.items() if minutes is not None}
-        column, what = TypedColumn(name, "hours", cells, values, hours), "opening hours"
-    elif 2 * len(_read_numbers(sample)) > len(sample) and not any(map(_is_code, stated)):
+    if 2 * len(_read_numbers(sample)) > len(sample) and not any(map(_is_code, stated)):
         column = _of_numbers(name, cells, values)
         what = f"numbers in {column.unit}" if column.unit else "numbers"
     elif stated and are_mostly("date", stated):

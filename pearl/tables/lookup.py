@@ -381,7 +381,7 @@ _FORM = f"""Write the query that answers the question: one JSON object and nothi
 {{"select": [columns], "where": condition, "group": [columns], "aggregate": [{{"function": ..., "column": ...}}], "sort": [{{"by": ..., "descending": false}}], "limit": number}}
 Fields that are not needed may be left out. If the columns cannot give the answer: {{"cannot": reason}}.
 - A condition is {{"column": ..., "op": ..., "value": [...]}}, {{"all": [conditions]}}, {{"any": [conditions]}} or {{"no": condition}}.
-- Operators: {", ".join(OPERATORS)}. "open" takes a day, "Friday", "Friday 10:00" or "Friday 10:00-12:00".
+- Operators: {", ".join(OPERATORS)}. None reads opening hours such as "Mon-Fri 8-16".
 - Of a column of dates, "NAME by year", "NAME by quarter", "NAME by month" (2023-06) and "NAME by weekday" (Friday) are columns, too.
 - Functions: count, count different, sum, mean, min, max.
 - A column may be computed: {{"multiply": ["Units", "Price"]}}, also "add", "subtract", "divide", also of numbers.
@@ -405,8 +405,6 @@ def _described(column: TypedColumn) -> str:
             first = min(period.first for period in column.parsed.values())
             last = max(period.last for period in column.parsed.values())
             return f"date, {first} to {last}"
-        case "hours":
-            return f"opening hours, such as {_quoted(column.values[0], _CELL)}"
         case _:
             some = ", ".join(_quoted(value, _CELL // 2) for value in column.values[:3])
             return f"text, {n:,} different values such as {some}"

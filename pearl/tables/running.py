@@ -30,7 +30,7 @@ from pearl.documents.table.totals import names_total
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables.checking import check, nearest_values
-from pearl.tables.columns import QueryTable, TypedColumn, fold, number_in, read_moment, word_form
+from pearl.tables.columns import QueryTable, TypedColumn, fold, number_in, word_form
 from pearl.tables.specification import (
     Aggregate,
     AllOf,
@@ -225,8 +225,6 @@ def _test(one: Condition, column: TypedColumn) -> Test:
             return lambda cell: any_of(test(cell) for test in tests)
         case "contains":
             return _containment(one.value[0])
-        case "open":
-            return _opening(column, one.value[0])
         case operator:
             wanted = _range(column, one.value[0])
             assert wanted
@@ -255,7 +253,7 @@ def _range(column: TypedColumn, value: str) -> Range | None:
 
 
 def _read(column: TypedColumn, cell: str, test: Callable[[Any, Any], Verdict]) -> Verdict:
-    """Test the number, period or hours of a cell: an empty cell fails, an unreadable one is undecided."""
+    """Test the number or period of a cell: an empty cell fails, an unreadable one is undecided."""
     if is_blank(cell):
         return False
     parsed = column.parsed.get(cell)
@@ -272,18 +270,6 @@ def _containment(value: str) -> Test:
         return lambda cell: text in fold(cell)
     marked = text if _MARKS.search(text) else ""
     return lambda cell: words in word_form(fold(cell)) and marked in fold(cell)
-
-
-def _opening(column: TypedColumn, value: str) -> Test:
-    """Test whether opening hours cover a moment or range; for a whole day, whether they overlap it."""
-    moment = read_moment(value)
-    assert moment
-    wanted, is_whole = moment
-    return lambda cell: _read(
-        column,
-        cell,
-        lambda hours, _: hours & wanted == wanted if is_whole else bool(hours & wanted),
-    )
 
 
 def _sort_key(column: TypedColumn, cell: str | None) -> Any:

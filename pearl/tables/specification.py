@@ -21,9 +21,9 @@ from pearl.errors.patterns import lazy_pattern
 
 Operator = Literal[
     "is", "is not", "in", "not in", "contains", "does not contain", "before", "after", "at least",
-    "at most", "is empty", "is not empty", "open",
+    "at most", "is empty", "is not empty",
 ]  # fmt: skip
-"""The operators of `WHERE` in plans, tests for empty cells, and `open` at a time of the week."""
+"""The operators of `WHERE` in plans, and tests for empty cells."""
 
 OPERATORS: tuple[Operator, ...] = Operator.__args__  # type: ignore[attr-defined]
 

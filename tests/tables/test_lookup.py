@@ -267,7 +267,6 @@ def test_rows_like_a_question_and_rows_unlike_it() -> None:
     [
         ("Does the Katz clinic permit dogs?", "Does the H&C clinic in Norwood allow service animals?"),
         ("How many pharmacies are there in Lod?", "How many libraries are there in Easton?"),
-        ("Which pharmacies are open on Sunday at 9?", "Which post offices in Easton are open on Friday at 18:30?"),
         ("What is the phone number of the Haifa Clinic in Lod?", "What is the phone number of the Easton bakery in Norwood?"),
         ("Which five cities have most clinics?", "Which three towns have most bridges?"),
     ],
