@@ -227,11 +227,10 @@ def frame_costs(limits: ContextLimits) -> tuple[int, int]:
 
 
 def with_checks(result: StepResult, checked: Checked, note: str = "") -> StepResult:
-    """Add the calls of the checker to a result, and a flaw if they failed."""
+    """Add what the checker said to a result, and a flaw if its calls failed."""
     checks = Checks(checked.by, why=checked.why, is_off=not checked.by)
     return replace(
         result, checks=checks, notes=(*checks.notes, *filter(None, [note])),
-        n_calls=result.n_calls + checked.n_calls, usage=result.usage + checked.usage,
         truncated=result.truncated or checks.failure,
     )  # fmt: skip
 

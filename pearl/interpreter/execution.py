@@ -166,8 +166,7 @@ class _Interpreter:
                 fail_step(step, error)
             result = replace(
                 void(step, self._graph.checked.action(step), error.message),
-                state="refused", n_calls=1, usage=error.usage or Usage(),
-                value="refused: the model did not carry out this step",
+                state="refused", value="refused: the model did not carry out this step",
             )  # fmt: skip
         self._calls.finished(step)
         if result.fetched is not None and not result.looks:
@@ -176,9 +175,11 @@ class _Interpreter:
         askers = (asker, row_asker, asker.escalation, row_asker.escalation, asker.checker)
         models = dict.fromkeys(a.name for a in askers if a and step.output in a.outputs)
         cut = self._asker.cut_prompts.get(step.output, "") or result.truncated
+        n_calls, usage = asker.spent.get(step.output, (0, Usage()))
         result = replace(
-            result, duration_s=time.monotonic() - began, models=tuple(models), truncated=cut
-        )
+            result, n_calls=n_calls, usage=usage, duration_s=time.monotonic() - began,
+            models=tuple(models), truncated=cut,
+        )  # fmt: skip
         n_characters = 100 * sum(len(each.rows or ()) for each in (result, *results.values()))
         result = await off_loop(n_characters, partial(self._with_sources, step, result, results))
         self._trace.append(result.event)
@@ -263,8 +264,7 @@ class _Interpreter:
     async def _of_reply(self, step: Step, task: ActionTask, read: TextReply) -> StepResult:
         """The result that a reply gives."""
         result = StepResult(
-            step.output, task.action.name, read.reply.value, False, n_calls=read.n_calls,
-            usage=read.usage, reply=read.text, quotes=read.reply.quotes,
+            step.output, task.action.name, read.reply.value, False, reply=read.text, quotes=read.reply.quotes,
             state=read.reply.state, why=read.reply.why, truncated=read.truncated,
         )  # fmt: skip
         is_number = task.gives is ValueType.NUMBER and task.document is not None
@@ -306,8 +306,7 @@ class _Interpreter:
         note = f"step '{step.output}' found nothing and looked again: {'; '.join(map(str, tried))}"
         n_seen = sum(span.end - span.start for span in seen)
         return replace(
-            result, n_calls=first.n_calls + sum(each.n_calls for each in read), shown=first.shown,
-            usage=sum((each.usage for each in read), first.usage), looks=tuple(tried), fetched=first.fetched,
+            result, shown=first.shown, looks=tuple(tried), fetched=first.fetched,
             notes=(note,) if tried else (), sources=Sources(tuple(seen)), context=first.context,
             coverage=first.coverage and min(1.0, n_seen / len(view.document.text)),
         )  # fmt: skip

@@ -119,8 +119,6 @@ class TextReply:
 
     reply: Reply
     said: str
-    usage: Usage
-    n_calls: int = 1
     truncated: str = ""
     n_levels: int = 0
 
@@ -183,6 +181,8 @@ class Asker:
         self.checker: Asker | None = None
         self.outputs: set[str] = set()
         """The steps that have replies of this model, cached ones included."""
+        self.spent: dict[str, tuple[int, Usage]] = {}
+        """The calls of each step by the models of a run, failed ones included, and their tokens."""
         self.cut_prompts: dict[str, str] = {}
         """Steps of whose prompts a server may have read only a part, with the reason."""
 
@@ -190,7 +190,7 @@ class Asker:
         """The same run with another model."""
         calls = self.calls.within(reader.limits)
         other = Asker(reader.model, calls, reader.fallback, self.trace, reader.items)
-        other.cut_prompts = self.cut_prompts
+        other.spent, other.cut_prompts = self.spent, self.cut_prompts
         return other
 
     @property
@@ -224,30 +224,20 @@ class Asker:
             texts = [next(rest).text if len(group) > 1 else group[0] for group in groups]
             n_levels += 1
         last = await read("combine", replace(task, parts=tuple(groups[0])), is_last=True)
-        return replace(
-            last,
-            usage=sum((reply.usage for reply in replies), last.usage),
-            n_calls=sum(reply.n_calls for reply in replies) + last.n_calls,
-            truncated=next(filter(None, (reply.truncated for reply in replies)), last.truncated),
-            n_levels=n_levels,
-        )
+        flaw = next(filter(None, (reply.truncated for reply in replies)), last.truncated)
+        return replace(last, truncated=flaw, n_levels=n_levels)
 
     async def read(self, step: Step, purpose: Purpose, task: ActionTask) -> TextReply:
         """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
         request = self.calls.request(task)
         if self.calls.asks_words(task):
-            request, usage = await self._answered(step, task, request)
-            read = await self._ask_for(step, purpose, task, request)
-            read = replace(read, usage=usage + read.usage, n_calls=1 + read.n_calls)
-        else:
-            read = await self._ask_for(step, purpose, task, request)
+            request = await self._answered(step, task, request)
+        read = await self._ask_for(step, purpose, task, request)
         # A reply that was cut off cannot follow its form.
         if read.reply.why and not read.truncated:
             again = self.calls.again(request, read.said, read.reply.why, task.gives)
             if again is not None:
-                second = await self._ask_for(step, "again", task, again)
-                n_calls = read.n_calls + second.n_calls
-                read = replace(second, usage=read.usage + second.usage, n_calls=n_calls)
+                read = await self._ask_for(step, "again", task, again)
         # A person writes scripted replies, and embedded ones are computed.
         if is_unproven(read.reply, task.gives) and self.reads_prompts:
             read = replace(read, truncated=read.truncated or UNQUOTED)
@@ -255,9 +245,7 @@ class Asker:
         why = read.truncated or await off_loop(len(task.document or ""), find_date)
         return replace(read, truncated=why)
 
-    async def _answered(
-        self, step: Step, task: ActionTask, request: Request
-    ) -> tuple[Request, Usage]:
+    async def _answered(self, step: Step, task: ActionTask, request: Request) -> Request:
         """Ask for an answer in words, and return the request for its form."""
         question = dict(task.arguments)["QUESTION"]
         in_words = replace(request, messages=words_messages(task, question))
@@ -266,9 +254,9 @@ class Asker:
         except ModelError as error:
             if error.kind not in CUT_SHORT:
                 raise
-            return request, error.usage or Usage()
+            return request
         formed = formed_messages(in_words.messages, said.text, task.gives)
-        return self.calls.following(in_words, formed) or request, said.usage
+        return self.calls.following(in_words, formed) or request
 
     async def _ask_for(
         self, step: Step, purpose: Purpose, task: ActionTask, request: Request | None = None
@@ -276,8 +264,7 @@ class Asker:
         """Get a reply to a task, or the beginning of a reply that was cut off."""
         request = request or self.calls.request(task)
         constraint: Constraint | None = reply_constraint(task.gives, self.fallback.max_text)
-        usage, cut = Usage(), list[ModelError]()
-        checked: list[Reply] = []
+        cut, checked = list[ModelError](), list[Reply]()
 
         def flaw(text: str) -> str | None:
             checked.append(_read(text, task))
@@ -291,13 +278,11 @@ class Asker:
                 why = why_hollow(reply.plain, request)
                 if why and self.calls.limits.is_strict:
                     raise ModelError(why, kind="malformed", reply=completion.text)
-                usage += completion.usage
-                return TextReply(reply, completion.text, usage, 1 + len(cut), why)
+                return TextReply(reply, completion.text, why)
             except ModelError as error:
                 if error.kind not in CUT_SHORT or self.calls.limits.is_strict:
                     raise
                 cut.append(error)
-                usage += error.usage or Usage()
                 if not error.reply.strip():  # some decoders fill a form with blanks up to the limit
                     constraint = None
             # A loop has no end: more room would only make it longer.
@@ -310,7 +295,7 @@ class Asker:
         text = last or first
         why = why_short(cut[-1], text)
         unread = Reply("undecided", f"undecided: {why}", why=why)
-        return TextReply(_read(text, task) if text else unread, text, usage, len(cut), why)
+        return TextReply(_read(text, task) if text else unread, text, why)
 
     async def ask(
         self,
@@ -342,7 +327,9 @@ class Asker:
         except ModelError as error:
             failed = call_failed(step.output, purpose, self._model.name, request, error, began)
             self.trace.append(failed)
+            self._spend(step, error.usage or Usage())
             raise
+        self._spend(step, completion.usage)
         if completion.cut_prompt:
             self.cut_prompts.setdefault(step.output, completion.cut_prompt)
         called = ModelCalled(
@@ -353,6 +340,10 @@ class Asker:
         )  # fmt: skip
         self.trace.append(called)
         return completion
+
+    def _spend(self, step: Step, usage: Usage) -> None:
+        n_calls, before = self.spent.get(step.output, (0, Usage()))
+        self.spent[step.output] = n_calls + 1, before + usage
 
 
 def _read(text: str, task: ActionTask) -> Reply:

@@ -24,7 +24,7 @@ from pearl.interpreter.provenance import leaves
 from pearl.interpreter.requests import MERGING_TOKENS, RequestBuilder, chunk_size
 from pearl.interpreter.results import StepResult, rows_undecided
 from pearl.interpreter.row_steps import ITEM_TOKENS
-from pearl.llm import ActionTask, Usage
+from pearl.llm import ActionTask
 from pearl.llm.concurrency import gather
 
 Group = tuple[Row | None, Sequence[Row]]
@@ -50,7 +50,6 @@ class Reducer:
             frozenset({"X"} if is_data(step.arguments[1]) else ()),
         )  # fmt: skip
         self._step, self._calls = step, calls
-        self._n_calls, self._usage = 0, Usage()
         self._deciding: dict[object, Evidence] = {}
         self._misquoted, self._flaws, self._notes = set[Unverified](), set[str](), set[str]()
 
@@ -117,7 +116,7 @@ class Reducer:
         is_open = None in texts or (isinstance(value, Rows) and bool(value.doubtful))
         return StepResult(
             output, self._step.action, value or (f"undecided: {flaw}" if is_open else NOTHING), False, "rows",
-            self._calls.coverage(Rows(tuple(row.valued(row.text) for row in every))), self._n_calls, self._usage,
+            self._calls.coverage(Rows(tuple(row.valued(row.text) for row in every))),
             reply=value if isinstance(value, str) else "",
             state="undecided" if is_open else "found" if any(texts) else "nothing",
             why=flaw if is_open else "", truncated=flaw,
@@ -167,8 +166,6 @@ class Reducer:
             return replace(read, reply=replace(read.reply, quotes=quotes, plain=plain))
 
         read = await asker.over_pieces(self._step, self.task, parts, kept)
-        self._n_calls += read.n_calls
-        self._usage += read.usage
         if read.n_levels:
             levels = counted(read.n_levels, "level")
             self._notes.add(f"{output}: rows in {len(parts):,} parts, merged in {levels}")

@@ -41,7 +41,7 @@ from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.provenance import Sources
 from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.results import StepResult, rows_undecided
-from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
+from pearl.llm import ActionTask, Completion, ItemsTask, Request
 from pearl.llm.concurrency import gather
 from pearl.llm.middleware.caching import ItemCache
 from pearl.llm.reply_limits import reply_limit
@@ -304,9 +304,7 @@ class RowReader:
         self._limits = asker.calls.limits
         self._cache = cache
         self._document = asker.calls.document.digest
-        self._n_calls = 0
         self._n_batches = 0  # that are not finished
-        self._usage = Usage()
         self._replies: list[str] = []
         self._why = ""  # why some replies about rows could not be read to the end
         self._flaw = ""  # why the value of a row may be incomplete or wrong
@@ -358,7 +356,7 @@ class RowReader:
         deciding, misquoted = await self._deciding(result)
         done = StepResult(
             self._step.output, self._step.action, result, False, "rows",
-            self._asker.calls.coverage(rows), self._n_calls, self._usage,
+            self._asker.calls.coverage(rows),
             reply="\n\n".join(self._replies), truncated=self._flaw or flaw,
             state="undecided" if n_undecided else "found" if result else "nothing",
             why=rows_undecided(result, len(rows)), verdicts=verdicts,
@@ -473,7 +471,7 @@ class RowReader:
 
     @asynccontextmanager
     async def _escalating(self) -> AsyncIterator[RowReader | None]:
-        """Yield a reader by the escalation model, if there is one; its calls and tokens count for this step."""
+        """Yield a reader by the escalation model, if there is one."""
         asker = self._asker.escalation
         if asker is None:
             yield None
@@ -489,8 +487,6 @@ class RowReader:
                 raise
             self._why = f"{asker.name}: {error.message}"
         finally:
-            self._n_calls += reader._n_calls
-            self._usage += reader._usage
             self._replies += reader._replies
             self._flaw = self._flaw or reader._flaw
 
@@ -626,7 +622,6 @@ class RowReader:
         constraint = items.items_constraint(
             n, kind, labels, n_picks=task.n_picks, max_text=max_text, is_quoted=task.is_quoted
         )
-        self._n_calls += 1
 
         def n_later() -> int:  # batches besides this one that are not finished
             return max(0, self._n_batches - 1)
@@ -646,10 +641,8 @@ class RowReader:
             if error.kind not in UNREADABLE:
                 raise
             self._failure = error
-            self._usage += error.usage or Usage()
             text = error.reply
         else:
-            self._usage += completion.usage
             text = completion.text
         # Under a constraint, a line ends where it is cut off.
         is_held = fallback.level is not None and not is_free
@@ -685,8 +678,6 @@ class RowReader:
         task = self._requests.alone(self._row_step, self._step, text)
         _, pieces = await self._asker.calls.pieces(task)
         read = await self._asker.over_pieces(self._step, task, pieces)
-        self._n_calls += read.n_calls
-        self._usage += read.usage
         self._replies.append(read.text)
         self._flaw = self._flaw or read.truncated
         if read.reply.quotes:

@@ -19,7 +19,7 @@ from pearl.interpreter.model_calls import Asker
 from pearl.interpreter.provenance import Sources, heads_of
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.interpreter.results import Cited, StepResult, computed, void
-from pearl.llm import LookupTask, Message, Request, Usage
+from pearl.llm import LookupTask, Message, Request
 from pearl.llm.messages import inert
 from pearl.tables import lookup
 from pearl.tables.columns import DATE_PART
@@ -109,36 +109,31 @@ async def read_table(
         table = lookup.meant(question, tables_in(given))
         return TableQuestion(step.output, action, question, table, limits)
 
-    usages: list[Usage] = []
-
     async def reply(turns: Sequence[lookup.Turn]) -> str | None:
         request = asked.request(turns)
         if request is None:
             return None
         purpose: Purpose = "step" if len(turns) == 1 else "again"
         completion = await asker.ask(step, purpose, request, asked.table.lookup.constraint, _flaw)
-        usages.append(completion.usage)
         return completion.text
 
     try:
         asked = await off_loop(length, prepared)
         answer = await lookup.look_up(question, asked.table.lookup, reply, prompt=asked.prompt)
     except (lookup.SeveralTablesError, lookup.UnansweredError) as error:
-        result = void(step, action, str(error))
-    else:
-        value = await asyncio.to_thread(_value, answer, asked.table)
-        heads = heads_of(asker.calls.document, asked.table.rows)
-        result = replace(
-            computed(step, action, value), cited=_cited(answer, asked.table),
-            sources=Sources(heads=heads, is_by_row=True),
-        )  # fmt: skip
-        event = LookedUp(
-            step=step.output, table=asked.table.label,
-            query=answer.query.model_dump_json(exclude_defaults=True),
-            n_lines=answer.n_lines, n_undecided=len(answer.undecided), n_repairs=answer.n_repairs,
-        )  # fmt: skip
-        asker.trace.append(event)
-    return replace(result, n_calls=len(usages), usage=sum(usages, Usage()))
+        return void(step, action, str(error))
+    value = await asyncio.to_thread(_value, answer, asked.table)
+    heads = heads_of(asker.calls.document, asked.table.rows)
+    event = LookedUp(
+        step=step.output, table=asked.table.label,
+        query=answer.query.model_dump_json(exclude_defaults=True),
+        n_lines=answer.n_lines, n_undecided=len(answer.undecided), n_repairs=answer.n_repairs,
+    )  # fmt: skip
+    asker.trace.append(event)
+    return replace(
+        computed(step, action, value), cited=_cited(answer, asked.table),
+        sources=Sources(heads=heads, is_by_row=True),
+    )  # fmt: skip
 
 
 def _flaw(text: str) -> str | None:
