@@ -582,18 +582,16 @@ class Pearl:
     ) -> Answer:  # fmt: skip
         """Run a plan over a document by this `Pearl`'s model."""
         with self.client.breaker.running(), reported_as_budget(token_budget):
+            readers = {
+                role: Reader(
+                    self.calls(trace, role), limits if role == "main" else self.limits_of(role, limits),
+                    client.reply_fallback, client.items if self._is_shared else None,
+                )
+                for role, client in self.clients.items() if role == "main" or self._named(role)
+            }  # fmt: skip
             answer = await answer_plan(
-                checked, document, self.calls(trace), limits,
-                method=method, fallback=self.client.reply_fallback,
-                items=self.client.items if self._is_shared else None,
-                searcher=self.searcher, models=self.models, trace=trace,
-                readers={
-                    role: Reader(
-                        self.calls(trace, role), self.limits_of(role, limits), client.reply_fallback,
-                        client.items if self._is_shared else None,
-                    )
-                    for role, client in self.clients.items() if self._named(role)
-                },
+                checked, document, readers, method=method, models=self.models,
+                searcher=self.searcher, trace=trace,
             )  # fmt: skip
         for note in document.notes:
             log(WARNING, "%s: %s", document.name, for_caller(note))

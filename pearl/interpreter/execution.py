@@ -33,7 +33,7 @@ from pearl.dsl.signatures import CTX, NOTHING, PERIOD, Action, ActionLibrary, Va
 from pearl.interpreter.answer import Answer, compose, step_evidence
 from pearl.interpreter.checking import REFUSED, Claim, check_claims, passage_of, with_checks
 from pearl.interpreter.composing import compose_answer, composed_result
-from pearl.interpreter.context import Context, ContextLimits, fail_step, off_loop, unseen
+from pearl.interpreter.context import Context, fail_step, off_loop, unseen
 from pearl.interpreter.looking import PERIODS, looks, of_other_period
 from pearl.interpreter.model_calls import Asker, Reader, TextReply
 from pearl.interpreter.naming import named_rows
@@ -44,11 +44,9 @@ from pearl.interpreter.requests import RequestBuilder, query_of
 from pearl.interpreter.results import Look, StepResult, computed, void
 from pearl.interpreter.row import Passage, QuoteData
 from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
-from pearl.llm import ActionTask, Model, Usage
+from pearl.llm import ActionTask, Usage
 from pearl.llm.client import Role
 from pearl.llm.concurrency import first_failure
-from pearl.llm.fallback import ConstraintFallback, reply_fallback
-from pearl.llm.middleware.caching import ItemCache
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
     PlanRewritten,
@@ -66,31 +64,27 @@ N_HEAD = 200  # Characters at the beginning of a document, which often names its
 async def run(
     graph: PlanGraph,
     document: Document,
-    model: Model,
-    limits: ContextLimits,
+    readers: Mapping[Role, Reader],
     trace: Trace,
-    fallback: ConstraintFallback | None = None,
-    items: ItemCache | None = None,
     searcher: Searcher | None = None,
-    readers: Mapping[Role, Reader] | None = None,
 ) -> tuple[StepResult, ...]:
-    """Run every step."""
-    calls = RequestBuilder(graph, document, limits, searcher)
-    asker = Asker(model, calls, fallback or reply_fallback(model.constrains), trace, items)
-    others = {role: asker.of(reader) for role, reader in (readers or {}).items()}
+    """Run every step; `readers` are the models by their roles."""
+    main = readers["main"]
+    asker = Asker(main, RequestBuilder(graph, document, main.limits, searcher), trace)
+    others = {role: asker.of(reader) for role, reader in readers.items() if role != "main"}
     row_asker, escalation = others.get("rows", asker), others.get("escalate")
     for each in (asker, row_asker):
         each.escalation = escalation if escalation and escalation.name != each.name else None
-        each.checker = None if limits.check == "off" else others.get("checker", asker)
-    return await _Interpreter(calls, asker, row_asker).run()
+        each.checker = None if main.limits.check == "off" else others.get("checker", asker)
+    return await _Interpreter(asker, row_asker).run()
 
 
 class _Interpreter:
     """One run of one plan over one document."""
 
-    def __init__(self, calls: RequestBuilder, asker: Asker, row_asker: Asker) -> None:
-        self._graph = calls.graph
-        self._calls = calls
+    def __init__(self, asker: Asker, row_asker: Asker) -> None:
+        self._calls = asker.calls
+        self._graph = asker.calls.graph
         self._row_calls = RowRequests(row_asker.calls)
         self._trace = asker.trace
         self._asker = asker
@@ -225,8 +219,7 @@ class _Interpreter:
             row_step = await off_loop(
                 100 * len(row_step.rows), partial(row_step.over, row_step.rows)
             )
-            asker = self._row_asker
-            return await RowReader(step, row_step, self._row_calls, asker, asker.items).run()
+            return await RowReader(step, row_step, self._row_asker).run()
         if action.asks_table:
             # imported on use: few plans query a table
             from pearl.interpreter.table_steps import read_table
@@ -564,19 +557,16 @@ def _traced(result: StepResult) -> str:
 async def answer_plan(
     checked: CheckedPlan,
     document: Document,
-    model: Model,
-    limits: ContextLimits,
+    readers: Mapping[Role, Reader],
     *,
     method: Literal["plan", "direct"],
-    fallback: ConstraintFallback | None = None,
-    items: ItemCache | None = None,
+    models: str,
     searcher: Searcher | None = None,
-    readers: Mapping[Role, Reader] | None = None,
-    models: str = "",
     trace: Trace | None = None,
 ) -> Answer:
-    """Run a plan over a document; `readers` are the models of other roles, `models` names all."""
+    """Run a plan over a document; `readers` are the models by their roles, `models` names all."""
     check_document(document)
+    limits = readers["main"].limits
     began = time.monotonic()
     trace = Trace() if trace is None else trace
     graph, rewritten = prepared(checked)
@@ -591,7 +581,7 @@ async def answer_plan(
             n_characters=len(document.text),
             n_document_tokens=limits.known_tokens(document.text),
             token_count=limits.counter.method,
-            model=models or model.name,
+            model=models,
             window=limits.window,
             steps=tuple(step.output for step in graph.steps),
         )
@@ -599,9 +589,7 @@ async def answer_plan(
     for rewrite in rewritten.rewrites:
         trace.append(PlanRewritten(by=rewrite.by, what=rewrite.what))
     try:
-        ran = await run(
-            rewritten.graph, document, model, limits, trace, fallback, items, searcher, readers
-        )
+        ran = await run(rewritten.graph, document, readers, trace, searcher)
     except errors.PearlError:
         _fail(trace, time.monotonic() - began)
         raise
@@ -611,7 +599,7 @@ async def answer_plan(
         _as_written(graph, rewritten, ran, trace),
         document,
         method=method,
-        model=models or model.name,
+        model=models,
         usage=trace.usage,
         duration_s=time.monotonic() - began,
         trace=trace,

@@ -21,7 +21,7 @@ from pearl.interpreter.prompt import formed_messages, words_messages
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.concurrency import gather
-from pearl.llm.fallback import ConstraintFallback, Level
+from pearl.llm.fallback import ConstraintFallback, Level, reply_fallback
 from pearl.llm.flaws import loop_in
 from pearl.llm.messages import constrained, without_texts
 from pearl.llm.middleware.caching import ItemCache
@@ -157,26 +157,19 @@ class Reader:
 
     model: Model
     limits: ContextLimits
-    fallback: ConstraintFallback
-    items: ItemCache | None
+    fallback: ConstraintFallback | None = None
+    items: ItemCache | None = None
 
 
 class Asker:
     """Asks a model of a run for the results of its steps; `escalation` asks for what stays undecided, `checker` checks claims."""
 
-    def __init__(
-        self,
-        model: Model,
-        calls: RequestBuilder,
-        fallback: ConstraintFallback,
-        trace: Trace,
-        items: ItemCache | None = None,
-    ) -> None:
-        self._model = model
+    def __init__(self, reader: Reader, calls: RequestBuilder, trace: Trace) -> None:
+        self._model = reader.model
         self.calls = calls
-        self.fallback = fallback
+        self.fallback = reader.fallback or reply_fallback(reader.model.constrains)
         self.trace = trace
-        self.items = items
+        self.items = reader.items
         self.escalation: Asker | None = None
         self.checker: Asker | None = None
         self.outputs: set[str] = set()
@@ -188,8 +181,7 @@ class Asker:
 
     def of(self, reader: Reader) -> Asker:
         """The same run with another model."""
-        calls = self.calls.within(reader.limits)
-        other = Asker(reader.model, calls, reader.fallback, self.trace, reader.items)
+        other = Asker(reader, self.calls.within(reader.limits), self.trace)
         other.spent, other.cut_prompts = self.spent, self.cut_prompts
         return other
 

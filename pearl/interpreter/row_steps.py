@@ -43,7 +43,6 @@ from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.results import StepResult, rows_undecided
 from pearl.llm import ActionTask, Completion, ItemsTask, Request
 from pearl.llm.concurrency import gather
-from pearl.llm.middleware.caching import ItemCache
 from pearl.llm.reply_limits import reply_limit
 from pearl.replies import items
 from pearl.replies.items import NOT_STATED
@@ -289,20 +288,13 @@ NOT_BLANK = ("yes_no", "label")  # Kinds of decision that a blank reply leaves o
 class RowReader:
     """Carries out one step row by row."""
 
-    def __init__(
-        self,
-        step: Step,
-        row_step: RowStep,
-        requests: RowRequests,
-        asker: Asker,
-        cache: ItemCache | None,
-    ) -> None:
+    def __init__(self, step: Step, row_step: RowStep, asker: Asker) -> None:
         self._step = step
         self._row_step = row_step
-        self._requests = requests
+        self._requests = RowRequests(asker.calls)
         self._asker = asker
         self._limits = asker.calls.limits
-        self._cache = cache
+        self._cache = asker.items
         self._document = asker.calls.document.digest
         self._n_batches = 0  # that are not finished
         self._replies: list[str] = []
@@ -476,8 +468,7 @@ class RowReader:
         if asker is None:
             yield None
             return
-        requests = RowRequests(asker.calls)
-        reader = RowReader(self._step, self._row_step, requests, asker, asker.items)
+        reader = RowReader(self._step, self._row_step, asker)
         reader._left = self._left
         try:
             yield reader

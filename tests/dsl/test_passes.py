@@ -21,6 +21,7 @@ from pearl.dsl.nodes import Plan, Step
 from pearl.dsl.passes import PASSES, common_steps, pushdown, rewrite_plan
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.execution import run
+from pearl.interpreter.model_calls import Reader
 from pearl.interpreter.results import StepResult
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
@@ -59,7 +60,12 @@ def digest_reply(request: Request) -> str:
 def values_of(graph: PlanGraph) -> dict[str, StepResult]:
     document = Document("Ada sold the boat because it leaked.")
     results = asyncio.run(
-        run(graph, document, Scripted(digest_reply), ContextLimits(Counter()), Trace())
+        run(
+            graph,
+            document,
+            {"main": Reader(Scripted(digest_reply), ContextLimits(Counter()))},
+            Trace(),
+        )
     )
     return {result.output: result for result in results}
 
@@ -211,7 +217,7 @@ def values(
     graph = build_graph(asked.compile(text))
     graph = pushdown(graph).graph if is_pushed else graph
     limits = ContextLimits(Counter(), items_per_call=3)
-    results = asyncio.run(run(graph, document, Scripted(oracle), limits, Trace()))
+    results = asyncio.run(run(graph, document, {"main": Reader(Scripted(oracle), limits)}, Trace()))
     return {result.output: result for result in results}, oracle.asked
 
 

@@ -21,6 +21,7 @@ from pearl.dsl.graph import build_graph
 from pearl.embedded import ExtractiveModel
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.execution import run
+from pearl.interpreter.model_calls import Reader
 from pearl.llm import PlanTask, Request
 from pearl.plugins.files import read_data
 from pearl.trace import Trace
@@ -34,7 +35,7 @@ async def quoted(model: ExtractiveModel, question: str, document: Document) -> l
     reply = await model.complete(Request((), PlanTask(question, library)))
     checked = compile_plan(reply.text, library).asking(question)
     limits = ContextLimits(Counter.for_model(model.name))
-    results = await run(build_graph(checked), document, model, limits, Trace())
+    results = await run(build_graph(checked), document, {"main": Reader(model, limits)}, Trace())
     shown = [result.reply for result in results if result.output in checked.outputs]
     return re.findall(r"^> (.*)$", "\n".join(shown), re.M)
 

@@ -28,10 +28,9 @@ from pearl.interpreter.checking import (
     passage_of,
 )
 from pearl.interpreter.execution import direct_plan
-from pearl.interpreter.model_calls import Asker
+from pearl.interpreter.model_calls import Asker, Reader
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import CheckTask, Request
-from pearl.llm.fallback import ConstraintFallback
 from pearl.trace import ModelCalled, Trace
 from tests.models import Reading, verdicts
 
@@ -60,7 +59,7 @@ def checked(
         build_graph(plan), Document("x"), replace(pearl.limits, **limits), pearl.searcher
     )
     asker, checker = (
-        Asker(each, calls, ConstraintFallback(each.constrains), trace)
+        Asker(Reader(each, calls.limits), calls, trace)
         for each in (Reading(str, name="main"), pearl.calls(trace))
     )
     asker = checker if is_main else asker
@@ -175,7 +174,7 @@ def test_without_a_checker_nothing_is_asked() -> None:
     assert pearl.limits.check == "off"
     model = Reading(str)
     calls = RequestBuilder(build_graph(direct_plan("Who?")), Document("x"), pearl.limits)
-    asker = Asker(model, calls, ConstraintFallback(model.constrains), Trace())
+    asker = Asker(Reader(model, calls.limits), calls, Trace())
     found = asyncio.run(check_claims(asker, [LIABLE], step=calls.graph.steps[0]))
     assert (found.verdicts, found.by, found.why) == (["not checked"], "", "no model checks it")
     assert model.requests == []

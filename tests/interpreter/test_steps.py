@@ -16,9 +16,11 @@ from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.execution import run
+from pearl.interpreter.model_calls import Reader
 from pearl.interpreter.results import StepResult
 from pearl.llm import ActionTask, ItemsTask, Model, Request, Usage
 from pearl.llm.backends.scripted import Scripted
+from pearl.llm.client import Role
 from pearl.trace import StepFailed, StepStarted, Trace
 from tests.models import Acting, output_of
 
@@ -52,7 +54,8 @@ async def results(
     trace: Trace | None = None,
     **settings: object,
 ) -> dict[str, StepResult]:
-    done = await run(plan, document, model, limits(**settings), Trace() if trace is None else trace)
+    readers: dict[Role, Reader] = {"main": Reader(model, limits(**settings))}
+    done = await run(plan, document, readers, Trace() if trace is None else trace)
     return {result.output: result for result in done}
 
 
