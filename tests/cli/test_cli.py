@@ -50,15 +50,6 @@ def test_json_lines_have_the_same_fields_for_one_document_and_for_many(
             }
 
 
-def test_plan_then_execute(pearl: Terminal) -> None:
-    pearl("plan", "Why did Nils sell the boat?", "-o", "mine.plan")
-    text = (pearl.folder / "mine.plan").read_text(encoding="utf-8")
-    assert text.startswith("Question: Why did Nils sell the boat?\n\nNew actions:\n")
-    assert "the hull was rotten" in pearl("execute", "mine.plan", "story.txt")
-    pearl("check", "mine.plan")
-    assert pearl("fmt", "--check", "mine.plan") == ""
-
-
 def test_a_private_file_is_private_while_it_is_replaced(tmp_path: Path) -> None:
     target = tmp_path / "o.jsonl"
     target.touch(mode=0o600)

@@ -80,20 +80,6 @@ def test_split_subset_and_limit(pearl: Terminal) -> None:
     assert [row["question"] for row in planned] == ["Who left at 1?", "Who left at 3?"]
 
 
-def test_a_plan_over_the_documents_of_the_data(pearl: Terminal) -> None:
-    write(
-        "d.jsonl",
-        {"id": "short", "document": "Nils sold the boat."},
-        {"id": "long", "document": STORY * 3, "reference": "It rotted."},
-        {"id": "q1", "question": "Who?", "document_path": "story.txt", "reference": "Nils"},
-        {"id": "q2", "question": "When?", "document_path": "story.txt", "reference": "At dawn"},
-    )
-    pearl("execute", "why.plan", "--data", "d.jsonl", "--out", "all.jsonl")
-    assert [row["id"] for row in rows_of("all.jsonl")] == ["short", "long", "story.txt"]
-    _, one, several = rows_of("all.jsonl")
-    assert (one["reference"], several.get("reference")) == ("It rotted.", None)
-
-
 # --- real data --------------------------------------------------------------------------------
 
 

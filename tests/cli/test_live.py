@@ -150,19 +150,6 @@ def test_a_screen() -> None:
     )
 
 
-def test_how_a_step_ended_is_told_in_words_too() -> None:
-    for event, word, mark in (
-        (finished("reason"), "", "✓"),
-        (finished("reason", state="nothing"), "nothing found", "–"),
-        (finished("reason", state="undecided"), "undecided", "?"),
-        (finished("reason", truncated="the end"), "degraded", "!"),
-        (StepFailed(step="reason", error="no reply"), "failed", "✗"),
-    ):
-        row = drawn(watched(started(), event)).split("\n")[0]
-        assert row.startswith(f"{mark} 1. reason")
-        assert word in row
-
-
 def test_why_a_step_waits_is_told() -> None:
     waited = ModelWaited(
         reason="the server is busy", wait_s=34, attempt=3, n_attempts=7, step="mood"

@@ -9,29 +9,11 @@ import pytest
 from pearl import Document, Pearl, Trace
 from pearl.cli import progress
 from pearl.cli.progress import Reporter
-from pearl.llm import Usage
 from pearl.llm.backends.scripted import Scripted
-from pearl.trace import Event, ModelProgressed, PlanAttempted, PlanFailed, StepFailed
+from pearl.trace import Event, ModelProgressed, StepFailed
 
 PLAN = 'New actions:\n- None\n\n1. reason = FIND_REASON(CTX, "the boat") : Find why it was sold\n'
 QUESTION = "Why did Ada sell the boat?"
-
-
-def test_what_has_ended_is_not_said_to_go_on() -> None:
-    def asked(reporter: progress.Reporter, id: str) -> None:
-        reporter(id, ModelProgressed(purpose="plan", phase="asked"))
-
-    def line(ended: Event) -> str:
-        reporter = progress.Reporter(2)
-        asked(reporter, "a")
-        assert "a: writing the plan" in reporter._line()
-        reporter("a", ended)
-        return reporter._line()
-
-    attempted = PlanAttempted(round=0, model="m", reply="", diagnostics=(), usage=Usage())
-    for ended in (PlanFailed(n_attempts=5), attempted):
-        assert "writing" not in line(ended)
-    assert "1 problem in attempt 1" in line(attempted.model_copy(update={"diagnostics": ("no",)}))
 
 
 @pytest.mark.parametrize("total", [1, 2])

@@ -10,7 +10,6 @@ import pytest
 
 from pearl.actions.library import read_library
 from pearl.documents.document import Document
-from pearl.dsl.checker import MAX_STEPS
 from pearl.errors import ModelError, PlanningError
 from pearl.llm import ActionTask, Completion, Constrains, Model, Request, Task
 from pearl.llm.backends.openai import OpenAIModel
@@ -94,15 +93,6 @@ def test_a_plan_under_a_constraint_has_a_limit(by: str) -> None:
     for request in model.requests:
         assert request.constraint is not None
         assert request.max_output_tokens == reply_limit(request.task, None)
-
-
-def test_a_longer_plan_may_have_a_longer_reply() -> None:
-    model = Asked(None)
-    for max_steps in (1, MAX_STEPS, 4 * MAX_STEPS):
-        asyncio.run(RepairLoop("Where?", Shown(SEED), model, max_steps=max_steps).write())
-    limits = [request.max_output_tokens or 0 for request in model.requests]
-    assert limits == sorted(set(limits))
-    assert limits[0] > 4_096, "a model that reasons needs room for what it does not show"
 
 
 def asked_of(server: Server, n: int = 1) -> list[int]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pearl.errors import UsageError
 from pearl.evals import report
@@ -16,7 +13,6 @@ from pearl.evals.report import outcomes, plan_figures
 from pearl.llm import Usage
 from tests.evals import evallogs
 from tests.evals.evallogs import header, record
-from tests.examples import examples
 
 
 def right(id: str, method: str = "a", **fields: object) -> EvalRecord:
@@ -80,18 +76,6 @@ def test_every_record_has_one_outcome_and_plans_have_figures() -> None:
     assert found.most_used == (("FIND", 4), ("CONCAT", 2))
 
 
-def test_every_subset_has_rows_of_its_own() -> None:
-    made = log(
-        right("q1", subsets=("hard", "long")), wrong("q2", subsets=("hard",)), right("q3"),
-        wrong("q1", "b", subsets=("hard", "long")), right("q3", "b"),
-    )  # fmt: skip
-    found = {(r.subset, r.method): (r.n, r.n_correct) for r in report.scores(made)}
-    assert found == {
-        ("all", "a"): (3, 2), ("all", "b"): (2, 1), ("hard", "a"): (2, 1), ("hard", "b"): (1, 0),
-        ("long", "a"): (1, 1), ("long", "b"): (1, 0),
-    }  # fmt: skip
-
-
 def test_seeds_of_a_sample_are_no_further_samples() -> None:
     once = log(*(right(f"q{i}") if i < 6 else wrong(f"q{i}") for i in range(10)))
     thrice = log(
@@ -153,28 +137,6 @@ def test_guessing_goes_by_the_number_of_options() -> None:
     made = log(right("q1", options=two), right("q2", options=five), right("q2", "b", options=five))
     assert report.chance(made.records) == pytest.approx(0.35)
     assert report.chance(log(right("q1"), right("q2", options=(), reference="x")).records) is None
-
-
-@given(st.randoms(use_true_random=False), st.sampled_from(["sample", "document"]))
-@examples(10)
-def test_the_order_in_which_records_came_does_not_matter(
-    mixed: random.Random, cluster: report.Cluster
-) -> None:
-    records = [
-        r.model_copy(update={"document": f"story {int(r.sample[1:]) // 4}"})
-        for r in evallogs.log(30, seeds=(0, 1)).records
-    ]
-    came = list(records)
-    mixed.shuffle(came)
-
-    def figures(records: list[EvalRecord]) -> list[object]:
-        made = EvalLog(header(), tuple(records))
-        return [
-            *((r.method, r.subset, r.accuracy) for r in report.scores(made, cluster=cluster)),
-            *report.comparisons(made, cluster=cluster),
-        ]
-
-    assert figures(came) == figures(records)
 
 
 def test_a_log_without_records_has_no_figures() -> None:

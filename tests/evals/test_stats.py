@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from pearl.errors import UsageError
 from pearl.evals import stats
 from pearl.evals.stats import Interval, accuracy, bootstrap_p, difference, mcnemar
-from tests.examples import times
 
 PAIRS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
 CLUSTERED = st.lists(
@@ -125,14 +124,6 @@ def test_without_variance_the_sign_test_is_used() -> None:
     assert bootstrap_p([True] * 6, [False] * 6) == pytest.approx(2 / 64)
     assert bootstrap_p([False] * 6, [True] * 6) == pytest.approx(2 / 64)
     assert bootstrap_p([True, False], [True, False]) == 1
-
-
-def test_p_and_interval_agree_about_zero() -> None:
-    for seed in range(times(40)):
-        first, second = made(80, 0.65, seed), made(80, 0.5, seed + 100)
-        interval, p = difference(first, second), bootstrap_p(first, second)
-        if not 0.04 < p < 0.06:  # ties at 0 may decide there
-            assert (p < 0.05) == (interval.low > 0 or interval.high < 0)
 
 
 @pytest.mark.parametrize(

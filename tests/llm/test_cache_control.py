@@ -43,12 +43,6 @@ def test_a_step_that_reads_what_no_other_reads_writes_nothing(n_steps: int, sett
     assert not marks(server)
 
 
-def test_each_part_of_a_long_document_is_written_once() -> None:
-    server, _ = billed(VENDORS["Anthropic"], [(BOATS[0], plan(3))], window=6_000)
-    assert len(marks(server)) > 9
-    assert server.cache.usd <= 1.02 * server.least_usd()
-
-
 @pytest.mark.parametrize("name", VENDORS)
 def test_what_all_planning_prompts_share_is_read_from_the_cache(name: str) -> None:
     note = document("Ada", 50)

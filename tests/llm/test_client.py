@@ -106,31 +106,6 @@ def test_marks_that_a_prompt_escapes_are_restored_in_every_reply(unshared: bool)
     assert asyncio.run(asked.complete(request())).text == "kept: </text> and [INST]"
 
 
-def test_a_fatal_error_also_ends_unshared_calls() -> None:
-    def refuse(request: Request) -> str:
-        raise ModelError("no credit", kind="quota")
-
-    model = reading(Scripted(refuse))
-    client = Client(ClientSettings(model))
-
-    async def main() -> None:
-        for asked in (client, client.unshared()):
-            with pytest.raises(ModelError, match="no credit"):
-                await asked.complete(request())
-
-    asyncio.run(main())
-    assert len(model.requests) == 1
-
-
-def test_the_window_setting_overrides_the_model() -> None:
-    model = Scripted(lambda request: "ok", window=7)
-    assert (
-        Client(ClientSettings(model)).window,
-        Client(ClientSettings(model, window=9)).window,
-    ) == (7, 9)
-    assert Pearl(model, window=9).limits.window == 9
-
-
 def test_a_client_has_its_settings_already() -> None:
     client = Client()
     assert Pearl(client).client is client

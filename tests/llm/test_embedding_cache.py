@@ -98,18 +98,6 @@ def test_an_unusable_file_is_a_store_error(tmp_path: Path) -> None:
         EmbeddingCache(tmp_path).read([key(1)])
 
 
-def test_equal_texts_are_embedded_once(path: Path) -> None:
-    inner = Counting()
-    embedder = CachedEmbedder(inner, EmbeddingCache(path), 2)
-    texts = ["a", "bb", "a", "ccc", "bb"]
-    vectors = asyncio.run(embedder.embed(texts, "passage"))
-    assert inner.asked == [("a", "bb", "ccc")]
-    np.testing.assert_array_equal(vectors, [unit(1, 2, len(text)) for text in texts])
-    asyncio.run(embedder.embed(["a"], "query"))  # which may be another vector
-    assert inner.asked[1:] == [("a",)]
-    assert asyncio.run(embedder.embed([], "query")).shape == (0, 0)
-
-
 def test_an_interrupted_run_resumes(path: Path) -> None:
     texts = [f"text {n}" for n in range(5 * BATCH)]
     failing = CachedEmbedder(Counting(fails_at=texts[3 * BATCH]), EmbeddingCache(path), 1)

@@ -71,20 +71,6 @@ def test_what_random_weights_write_under_a_grammar_is_a_valid_plan_at_once() -> 
         assert compile_plan(str(checked), LIBRARY).plan == checked.plan
 
 
-def test_the_second_phase_knows_what_the_first_declared() -> None:
-    for _ in range(times(20)):
-        model = RandomWriter()
-        checked, _ = plan(model)
-        header, steps = model.requests[-2:]
-        assert header.constraint
-        assert header.constraint.name == "new-actions"
-        assert steps.constraint
-        assert steps.messages[-2].content.startswith("New actions:\n- ")
-        for action in checked.plan.new_actions:
-            assert f'"{action.name}("' in steps.constraint.lark
-            assert action.name in steps.messages[-2].content
-
-
 def test_steps_down_where_it_is_refused_and_does_not_ask_again() -> None:
     model = RandomWriter(["grammar", "json"], refuses=["new-actions", "steps"])
     fallback = ConstraintFallback(model.constrains)
@@ -129,13 +115,6 @@ def test_mandatory_constraints_have_no_fallback(mode: Mode) -> None:
     with pytest.raises(ModelError) as caught:
         plan(model, fallback)
     assert caught.value.kind == "unconstrained"
-
-
-def test_off_asks_for_nothing() -> None:
-    model = RandomWriter()
-    error, _ = attempt(model, ConstraintFallback(model.constrains, "off"), max_repairs=20)
-    assert isinstance(error, PlanningError)
-    assert all(request.constraint is None for request in model.requests)
 
 
 def test_impossible_constraints_are_refused_before_a_call() -> None:

@@ -103,14 +103,6 @@ def test_another_seed_is_another_request(drawn: dict[str, float]) -> None:
     assert len(model.requests) == 2
 
 
-def test_a_client_that_shares_no_calls_shares_no_items() -> None:
-    model = reading(lambda text: "red")
-    alone = client(model, is_shared=False)
-    ask(alone)
-    ask(alone)
-    assert len(model.requests) == 2
-
-
 @pytest.mark.parametrize("line", ["r" * 64, "r" * 63 + " "])
 def test_a_truncated_line_is_neither_shown_nor_cached(line: str) -> None:
     model = reading(lambda text: line if text == "fig" else "red", Held)

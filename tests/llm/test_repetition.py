@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.document import Document
 from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.backends.scripted import Scripted
 from pearl.llm.flaws import MAX_PERIOD, MIN_CHARACTERS, MIN_TIMES, Watch, loop_in
 from pearl.pipeline import Pearl
 from tests.models import answer_task
@@ -110,12 +108,3 @@ def test_a_finished_reply_that_is_a_loop_is_refused_once(
     assert caught.value.usage is not None
     assert caught.value.usage.n_output_tokens == 600
     assert len(openai_server.requests) == 1, "the same request brings the same"
-
-
-def test_a_document_that_is_a_loop_may_be_quoted() -> None:
-    """What is no language model, and computes what it says, is taken at its word."""
-    text = "All work and no play makes Jack a dull boy. " * 60
-    model = Scripted(lambda request: text)
-    model.reads_prompts = False
-    answer = asyncio.run(Pearl(model).answer("What does Jack write?", Document(text)))
-    assert answer.text == text.strip()

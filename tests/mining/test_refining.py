@@ -32,16 +32,6 @@ FIND_A = "FIND_A(CTX) : Find the first letter"
 FIND_B = "FIND_B(CTX) : Find the second letter"
 
 
-def test_plain_drafts_keep_their_flaws() -> None:
-    found = read_drafts(PLAIN, "plain")
-    flaws = {draft.text: draft.flaw for draft in found.drafts if draft.flaw}
-    assert [draft.number for draft in found.drafts] == list(range(13))
-    assert len(flaws) == 4
-    assert "no definition" in str(flaws["FIND_HERO(CTX) :"])
-    assert "not a name of an action" in str(flaws["find_villain(CTX) : Find the villain"])
-    assert "two parameters" in str(flaws["FIND_TWICE(CTX, X, X) : Find X in X"])
-
-
 def test_seeds_come_first_and_rows_by_index_whatever_their_order() -> None:
     rows = [row(i, FIND_A, FIND_B) for i in range(5)]
     expected = read_drafts(mined(*rows), "x")
@@ -311,20 +301,6 @@ def test_the_model_merges_in_shards_and_rounds_until_it_fits() -> None:
     assert {draft.round for draft in refinement.drafts} == {0, 1, 2}
     assert_accounted(refinement)
     assert_a_library(refinement)
-
-
-def test_a_new_action_stands_for_its_drafts_and_none_of_them_is_kept() -> None:
-    refinement = refine(
-        unlike(3),
-        lambda r: refined(("FIND(CTX, X, Y) : Find X", [1, 2]), no_use=[3]),
-        max_actions=2,
-    )
-    (action,) = refinement.actions
-    assert action.text == "FIND(CTX, X, Y) : Find X"
-    assert [draft.fate for draft in refinement.drafts].count("merged") == 2
-    (dropped,) = [draft for draft in refinement.drafts if draft.fate == "dropped"]
-    assert (dropped.stage, dropped.round, dropped.why) == ("model", 1, "no_use")
-    assert_accounted(refinement)
 
 
 def test_native_actions_and_seeds_are_kept() -> None:

@@ -66,21 +66,6 @@ def test_cached_replies_belong_to_one_server(tmp_path: Path, openai_server: Serv
         assert [len(each.requests) for each in (openai_server, other)] == [1, 1]
 
 
-def test_cached_replies_belong_to_one_file_of_weights(tmp_path: Path) -> None:
-    weights = tmp_path / "m.gguf"
-
-    def ask(store: Store) -> str:
-        weights.write_text(str(len(said)))
-        model = Scripted(lambda request: f"reply {len(said)}", name=f"llamacpp:{weights}")
-        answer = asyncio.run(Pearl(model, replies=store).answer("Why?", Document("It rained.")))
-        said.append(answer.text)
-        return answer.text
-
-    said: list[str] = []
-    with Store.open(tmp_path / "store") as store:
-        assert ask(store) != ask(store)
-
-
 def test_other_weights_in_the_same_folder_are_another_model(tmp_path: Path) -> None:
     def told() -> object:
         return fingerprint(Pearl(Scripted(lambda request: "", name=f"plugin:{tmp_path}")))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing
 
 import pytest
 from hypothesis import given
@@ -200,28 +199,3 @@ def test_results_are_kept_concurrently_and_yielded_in_order() -> None:
 
     assert asyncio.run(main()) == [(i, True) for i in range(5)]
     assert kept == [1, 2, 3, 4, 0]
-
-
-def test_finished_result_is_kept_after_the_caller_stopped() -> None:
-    made: list[int] = []
-    kept: list[int] = []
-    is_ready = asyncio.Event()
-
-    async def results() -> AsyncGenerator[int, None]:
-        for i in range(2):
-            made.append(i)
-            if i:
-                is_ready.set()
-            yield i
-        await asyncio.sleep(60)
-
-    async def keep(i: int) -> None:
-        kept.append(i)
-
-    async def main() -> None:
-        async with aclosing(each_kept(results(), keep)) as found:
-            assert await anext(found) == 0
-            await is_ready.wait()
-
-    asyncio.run(main())
-    assert kept == made == [0, 1]

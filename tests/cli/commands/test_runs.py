@@ -74,17 +74,6 @@ def test_list(pearl: Terminal) -> None:
     assert listed[1]["counts"] == {"cost_usd": 0.5}
 
 
-def test_show(pearl: Terminal) -> None:
-    id = fill(ANSWERED, FAILED)
-    out = pearl("runs", "show", id[9:])
-    assert "execute 'why plan' story.txt" in out
-    assert "1 answered, 1 failed" in out
-    assert f"pearl runs resume {id}" in pearl.talk
-    shown = json.loads(pearl("runs", "show", id, "--json"))
-    assert shown["rows"] == {"answered": 1, "failed": 1}
-    assert shown["command"] == list(COMMAND)
-
-
 def test_export_as_json_lines(pearl: Terminal) -> None:
     id = fill(ANSWERED, FAILED)
     out = pearl("runs", "export", id, "--trace", "t.jsonl")

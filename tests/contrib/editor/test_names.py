@@ -89,13 +89,3 @@ def test_definition_in_the_library(call: str) -> None:
     text = place.path.read_text(encoding="utf-8")
     assert text[place.span.start : place.span.end] == call.removeprefix("EACH_")
     assert text[place.span.start - 1] == "\n"
-
-
-def test_a_name_that_is_assigned_twice_is_the_one_above_and_a_later_one_is_found() -> None:
-    text, at = at_cursor("a = F(CTX)\na = G(CTX)\nb = H(‸a)\na = I(CTX)")
-    place = definition(text, at, "plan", SEED)
-    assert place is not None
-    assert place.span.start == text.index("a = G")
-    place = definition(*at_cursor("b = H(‸c)\nc = F(CTX)"), "plan", SEED)
-    assert place is not None
-    assert place.span.start == 9

@@ -164,14 +164,6 @@ def test_attributes_of_a_call(server: Server) -> None:
     }
 
 
-def test_waits_are_events(server: Server) -> None:
-    server.next("500")
-    (root,) = Bench(server).run(task(plan=ONE)).spans.named("invoke_workflow pearl")
-    (wait,) = root.events
-    assert wait.name == "pearl.wait"
-    assert dict(wait.attributes or {}).keys() == {"pearl.wait.seconds", "pearl.wait.attempt"}
-
-
 def test_cached_replies_and_stored_rows_have_no_calls(server: Server, tmp_path: Path) -> None:
     Bench(server, tmp_path).run(task(plan=ONE), task("b", plan=DIAMOND))
     n_asked = len(server.requests)

@@ -223,15 +223,3 @@ def test_whatever_changes_vectors_changes_the_name(openai_server: Server) -> Non
         ("openai:e5-m", EmbedderSettings(openai_server.url)),
     ]
     assert len({create_embedder(spec, each).name for spec, each in settings}) == len(settings)
-
-
-def test_one_embedder_serves_several_event_loops(openai_server: Server) -> None:
-    embedder = create_embedder("openai:m", EmbedderSettings(openai_server.url, is_cached=False))
-
-    async def once() -> None:
-        await embedder.embed(["a"], "query")
-        await embedder.aclose()
-
-    for _ in range(2):
-        asyncio.run(once())
-    assert len(openai_server.requests) == 2

@@ -8,7 +8,6 @@ import pytest
 
 from pearl.errors import ModelError, ModelErrorKind, PausedError, UsageError
 from pearl.llm import Completion, Request
-from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import CircuitBreaker, Retrying
 from tests.clock import computed
@@ -143,27 +142,6 @@ def test_too_long_a_wait_pauses_the_run() -> None:
     asyncio.run(main())
 
 
-def test_a_pause_is_reported_while_it_lasts() -> None:
-    async def main() -> None:
-        model = Gated()
-        limited = Limited(model, 4)
-        first, *_ = tasks = start(limited, "a")
-        await settle()
-        model.fail("a", ModelError("slow down", kind="rate_limited", retry_after_s=34.0))
-        await settle()
-        tasks += start(limited, "b")
-        await settle()
-        assert limited.limits.waits_for == "the server"
-        assert 30 < limited.limits.wait_s <= 34.2
-        assert limited.limits.n_refused == 1
-        assert model.begun == ["a"]
-        assert first.exception()
-        tasks[-1].cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    asyncio.run(main())
-
-
 def test_requests_per_minute_are_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> list[float]:
         began: list[float] = []
@@ -209,40 +187,10 @@ def test_the_token_limit_uses_reported_tokens(monkeypatch: pytest.MonkeyPatch) -
         runner.run(main())
 
 
-def test_calls_that_the_budget_refuses_are_none_that_the_server_refused() -> None:
-    async def main() -> None:
-        model = Gated()
-        limited = Limited(Budgeted(model, Budget(max_calls=2)), 5)
-        tasks = start(limited, *"abcd")
-        await settle()
-        model.answer("a")
-        model.fail("b", ModelError("slower", kind="rate_limited"))
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert (limited.limits.n_refused, limited.limits.n_sent) == (1, 2)
-
-    asyncio.run(main())
-
-
 def test_limits_below_one_call_are_refused() -> None:
     for n, settings in ((1, {"requests_per_minute": 0}), (1, {"tokens_per_minute": -1}), (0, {})):
         with pytest.raises(UsageError, match="too low"):
             Limited(Gated(), n, **settings)  # type: ignore[arg-type]
-
-
-def test_an_unreachable_server_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fail(request: Request) -> Completion:
-        raise ModelError("no server", kind="transport")
-
-    async def main() -> list[BaseException | Completion]:
-        model = Gated()
-        model.complete = fail  # type: ignore[method-assign]
-        limited = Limited(model, 4)
-        asked = Retrying(limited, first_wait_s=0.0, breaker=limited.breaker)
-        return await asyncio.gather(*start(asked, *map(str, range(40))), return_exceptions=True)
-
-    monkeypatch.setattr("pearl.llm.middleware.retry.SILENT_S", 0.0)
-    kinds = [type(found) for found in asyncio.run(main())]
-    assert kinds.count(PausedError) > 30
 
 
 def test_few_unanswered_or_slow_calls_are_no_outage() -> None:

@@ -114,17 +114,6 @@ def test_if_the_first_call_fails_the_next_one_warms_up() -> None:
     assert server.events == ["+a", "-a", "+b", "-b", "+c", "-c", "+d", "-d"]
 
 
-def test_if_the_first_call_is_cancelled_the_next_one_warms_up() -> None:
-    async def main() -> list[Completion | BaseException]:
-        model = PrefixWarmup(Cached())
-        tasks = [asyncio.create_task(model.complete(request(name))) for name in "abc"]
-        await asyncio.sleep(0)
-        tasks[0].cancel()
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    assert roles(asyncio.run(main())) == ["failed", "first", "waited"]
-
-
 def test_only_the_latest_documents_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(priming, "MAX_PREFIXES", 1)
     model = PrefixWarmup(Cached())
@@ -208,11 +197,3 @@ def test_a_document_with_our_tags_is_warmed_up() -> None:
     asked = [request(name, marked) for name in "abc"]
     assert marked not in asked[0].prompt
     assert roles(asyncio.run(ask(PrefixWarmup(Cached()), *asked))) == ["first", "waited", "waited"]
-
-
-def test_a_document_missing_from_the_prompt_is_no_prefix() -> None:
-    asked = replace(request("a"), messages=request("a", None).messages)
-    (found,) = asyncio.run(ask(PrefixWarmup(Cached()), asked))
-    assert isinstance(found, Completion)
-    assert found.prefix is not None
-    assert found.prefix.why == "no document"

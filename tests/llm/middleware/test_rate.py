@@ -226,13 +226,6 @@ def test_a_limit_of_tokens_is_used(burst_s: float, monkeypatch: pytest.MonkeyPat
     assert server.n_units > 0.6 * 20_000.0 * 100
 
 
-def test_a_limit_that_is_gone_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = ComputedLoop()
-    server = Simulated(loop, Bucketed(lambda t: 5 if t < 60 else 10_000), call_s=0.8)
-    saturate(server, loop, monkeypatch, 130.0)
-    assert server.goodput(115, 130) >= 0.9 * 64 / 0.8
-
-
 @pytest.mark.parametrize("per_minute", [30, 6, 3])
 def test_a_slow_limit_is_no_storm(per_minute: float, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = ComputedLoop()
@@ -274,20 +267,6 @@ def test_a_run_goes_on_soon_after_the_storm(
     assert work(server, loop, monkeypatch, n_calls, n_workers) <= 2 * (storm_s + n_calls / most)
 
 
-def test_a_call_after_a_pause_of_minutes_is_not_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = ComputedLoop()
-    server = Simulated(loop, is_stormy=lambda now: now < 0.1 or 100 <= now < 100.1)
-
-    async def main() -> None:
-        model = retrying(Limited(server, 8), loop, [])
-        await model.complete(request("first"))
-        await asyncio.sleep(100 - loop.time())
-        await model.complete(request("second"))
-
-    loop.run(main(), monkeypatch)
-    assert loop.time() < 112
-
-
 def test_after_a_storm_calls_double_from_one(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = ComputedLoop()
     server = Simulated(loop, is_stormy=lasting(5.0), call_s=1.0)
@@ -295,15 +274,6 @@ def test_after_a_storm_calls_double_from_one(monkeypatch: pytest.MonkeyPatch) ->
     first = next(at for at in server.sent if at >= 5.0)
     assert sum(first < at < first + 1.9 for at in server.sent) <= 2
     assert sum(first < at < first + 2.9 for at in server.sent) <= 6
-
-
-def test_waits_without_a_limiter_grow_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = ComputedLoop()
-    server = Simulated(loop, is_stormy=lasting(400.0))
-    loop.run(Retrying(server, 5).complete(request()), monkeypatch)
-    waits = [after - before for before, after in pairwise(server.sent)]
-    assert 60 <= waits[-1] <= max(waits) <= 62
-    assert waits[:3] == sorted(waits[:3])
 
 
 def test_a_wait_for_the_rate_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import pytest
 from pearl.errors import RETRYABLE_KINDS, ModelError, ModelErrorKind, PausedError, UsageError
 from pearl.llm import Completion, Message, Model, Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
 from pearl.llm.progress import CallWait
 from tests.clock import computed
@@ -120,20 +119,3 @@ def test_a_timeout_error_of_the_model_is_not_retried() -> None:
 
     with pytest.raises(TimeoutError, match="a bug"):
         ask(Retrying(Scripted(broken)))
-
-
-def test_a_waiting_call_leaves_its_place() -> None:
-    """With one place, the second call is answered while the first one waits."""
-    model = failing(ModelError("not now", kind="transport"))
-    order: list[str] = []
-
-    async def call(name: str, retrying: Retrying) -> None:
-        await retrying.complete(REQUEST)
-        order.append(name)
-
-    async def main() -> None:
-        retrying = Retrying(Limited(model, 1), first_wait_s=0.1)
-        await asyncio.gather(call("first", retrying), call("second", retrying))
-
-    asyncio.run(main())
-    assert order == ["second", "first"]

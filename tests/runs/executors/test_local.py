@@ -64,15 +64,6 @@ def test_document_is_loaded_once_for_tasks_taken_in_advance(concurrency: int) ->
     assert sorted(shelf.loaded) == ["a", "b", "c"]
 
 
-def test_failed_loader_is_called_again() -> None:
-    shelf = Shelf(n_failures=1)
-    pearl = Pearl(Scripted(digest), concurrency=1)
-    first = outcomes(pearl, tasks_of(shelf, 1, "a"))
-    again = outcomes(pearl, tasks_of(shelf, 1, "a"))
-    assert isinstance(first[0].error, DataError)
-    assert again[0].error is None
-
-
 def test_unhashable_loaders_are_called_each() -> None:
     def task(name: str, load: Callable[[], Document]) -> Task:
         return Task(name, load, plan=PLAN.format(0))

@@ -113,13 +113,6 @@ def test_a_task_whose_document_changed_has_one_row(tmp_path: Path) -> None:
         assert [each["answer"] for each in run.rows()] == ["a0", "new"]
 
 
-def test_more_rows_than_a_page(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        run = store.begin(SPEC)
-        record(run, *reversed(range(1_001)))
-        assert [each["id"] for each in run.rows()] == [str(i) for i in range(1_001)]
-
-
 def test_any_text_is_stored(tmp_path: Path) -> None:
     odd = "\ud800 \x00 \u2028 \U0001f511"
     spec = RunSpec(("execute", odd), {"s": odd}, {"i": odd}, folder="/a\udcff")

@@ -17,7 +17,7 @@ from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.openai import servers
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.fallback import Level
-from tests.llm.backends.asking import complete, failure, used
+from tests.llm.backends.asking import complete, failure
 from tests.llm.backends.openai.kinds import ASKED, CONSTRAINT, JSON, KINDS, PLAN, Fake, Manner
 from tests.server import FAULTS, Canned, Server, completion, error
 
@@ -183,16 +183,6 @@ def test_a_listing_that_fails_for_now_is_asked_for_again(
     assert complete(model, ASKED).text == PLAN
 
 
-def test_twenty_first_requests_ask_once_for_the_listing(vllm: Server) -> None:
-    vllm.delay_s = 0.05
-
-    async def many(model: Model) -> list[Completion]:
-        return await asyncio.gather(*(model.complete(ASKED) for _ in range(20)))
-
-    assert len(used(model_of(vllm), many)) == len(vllm.requests) == 20
-    assert vllm.n_listings == 1
-
-
 def test_an_unreachable_server_is_not_an_unknown_kind() -> None:
     model = create_model("openai:test-model", ModelSettings("http://127.0.0.1:9/v1", 5.0))
     assert "no server at" in refusal(model, kind="transport")
@@ -203,21 +193,6 @@ def test_an_unknown_kind_is_a_usage_error(openai_server: Server) -> None:
         model_of(openai_server, "vlm")
     with pytest.raises(UsageError, match=r"servers: .*llamacpp, .*vllm"):
         model_of(openai_server, "")
-
-
-@pytest.mark.parametrize(
-    ("fault", "kind"),
-    [("429", "rate_limited"), ("503", "transport"), ("reset", "transport"), ("page", "malformed"),
-     ("refusal", "refused"), ("cut", "truncated"), ("content filter", "filtered")],
-)  # fmt: skip
-def test_a_fault_says_nothing_about_the_form(
-    fault: str, kind: ModelErrorKind, vllm: Server
-) -> None:
-    model = model_of(vllm)
-    vllm.next(fault)
-    refusal(model, kind=kind)
-    assert complete(model, ASKED).text == PLAN
-    assert renderings(vllm) == ["lark", "lark"]
 
 
 @pytest.mark.parametrize(
@@ -243,11 +218,6 @@ def test_a_refusal_of_one_constraint(
     vllm.next(Canned(answer, status))
     assert f"answered {status}" in refusal(model, kind=kind)
     assert complete(model, ASKED).text == PLAN  # it is no verdict of the form
-
-
-def test_the_same_refusal_without_a_constraint_is_a_bad_request(openai_server: Server) -> None:
-    openai_server.next(Canned(error("The grammar is too complex"), 400))
-    refusal(model_of(openai_server), replace(ASKED, constraint=None), kind="bad_request")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import traceback
 from dataclasses import replace
 from typing import Any
@@ -13,7 +12,7 @@ from pearl.errors import ModelError, ModelErrorKind, UsageError
 from pearl.llm import Completion, Message, Model, Usage
 from pearl.llm.backends import ModelSettings, create_model
 from tests.conftest import PROXIES
-from tests.llm.backends.asking import REQUEST, complete, failure, used
+from tests.llm.backends.asking import REQUEST, complete, failure
 from tests.server import Canned, Server, completion, error
 
 KEY = "sk-very-secret-0123456789"
@@ -109,27 +108,6 @@ def test_an_unknown_model_is_named_with_those_of_the_server(
 
 
 @pytest.mark.parametrize(
-    "refusal",
-    [
-        error("Unsupported value", param="temperature", code="unsupported_value"),
-        {"detail": "`temperature` is deprecated for this model."},
-    ],
-)
-def test_a_model_without_temperature_is_asked_without(
-    refusal: dict[str, object], openai_server: Server
-) -> None:
-    model = model_of(openai_server)
-    openai_server.next(Canned(refusal, 400))
-    complete(model)
-    complete(model)
-    sent = ["temperature" in seen.body for seen in openai_server.requests]
-    assert sent == [True, False, False]
-    openai_server.next(*[Canned(refusal, 400)] * 3)
-    failure(model_of(openai_server), "bad_request")
-    assert len(openai_server.requests) == 5, "and not forever"
-
-
-@pytest.mark.parametrize(
     ("status", "said"),
     [
         (400, "System role not supported"),
@@ -219,25 +197,6 @@ def test_an_invalid_address_is_refused(url: str) -> None:
 def test_a_model_must_be_named() -> None:
     with pytest.raises(UsageError, match="for example openai:"):
         create_model("openai:")
-
-
-def test_the_window_is_known_or_set() -> None:
-    assert create_model("openai:gpt-4").window == 8_192
-    assert create_model("openai:anything").window == 128_000
-    assert create_model("openai:gpt-4", ModelSettings(window=5_000)).window == 5_000
-
-
-def test_calls_run_side_by_side_in_one_event_loop_after_the_other(openai_server: Server) -> None:
-    openai_server.n_together, openai_server.delay_s = 5, 60.0
-    model = model_of(openai_server)
-
-    async def many(model: Model) -> None:
-        await asyncio.gather(*(model.complete(REQUEST) for _ in range(5)))
-
-    used(model, many)
-    assert openai_server.n_at_once == 5
-    openai_server.delay_s = 0
-    assert complete(model).text == "ok"
 
 
 # ---------------------------------------------------------------------------------------------

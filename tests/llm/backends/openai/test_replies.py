@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion, Message, Request, Usage
-from pearl.llm.backends.openai.chat import read_completion, read_models, within
+from pearl.llm.backends.openai.chat import read_completion, within
 from pearl.llm.backends.openai.endpoint import Endpoint
 from tests.models import answer_task
 from tests.server import completion
@@ -239,12 +239,6 @@ def test_a_key_that_a_server_repeats_is_in_no_reply() -> None:
     assert read_completion(word, replace(endpoint, key="EMPTY")).text == "EMPTY"
 
 
-def test_a_listing_may_be_a_list_or_an_object() -> None:
-    assert [each.id for each in read_models(b' [{"id": "a"}]')] == ["a"]
-    with pytest.raises(ValueError, match="data"):
-        read_models(b'{"models": []}')
-
-
 @pytest.mark.parametrize(
     ("n_tokens", "n_cached", "n_words", "is_cut"),
     [(30, 0, 4_900, True), (2_048, 0, 4_900, True), (4_900, 0, 4_900, False), (0, 0, 4_900, False),
@@ -256,9 +250,3 @@ def test_a_server_that_counts_too_few_tokens_may_have_cut_the_prompt(
     asked = replace(REQUEST, messages=(Message("user", "harbour " * n_words),))
     got = within(Completion("ok", "m", Usage(n_tokens, 1, n_cached)), asked, ENDPOINT)
     assert bool(got.cut_prompt) == is_cut
-
-
-@pytest.mark.parametrize("text", ["=" * 9_000, " " * 9_000, "\n\n" * 9_000, "鍵" * 300])
-def test_runs_of_one_character_are_few_tokens(text: str) -> None:
-    asked = replace(REQUEST, messages=(Message("user", f"{'harbour ' * 200}{text}"),))
-    assert not within(Completion("ok", "m", Usage(400, 1)), asked, ENDPOINT).cut_prompt

@@ -12,7 +12,6 @@ from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.openai import create, sessions
 from pearl.llm.backends.openai.chat import Listed
 from pearl.llm.backends.openai.sessions import listed_window
-from tests.llm.backends.asking import used
 from tests.server import FAULTS, Canned, Seen, Server
 
 
@@ -93,12 +92,6 @@ def test_a_vendor_is_asked_only_for_windows_of_unknown_names(
     assert openai_server.n_listings == 0
     assert window(openai_server, "somebodys-model") == 999_999  # the only one there
     assert openai_server.n_listings == 1
-
-
-def test_no_window_is_requested_without_need(openai_server: Server) -> None:
-    assert window(openai_server, is_asked=False) == DEFAULT_WINDOW
-    create_model("openai:m", ModelSettings(openai_server.url))
-    assert openai_server.n_listings == 0
 
 
 @pytest.mark.parametrize("told", [None, True, 255, 10**8 + 1, 4_096.0, "4096", [], {"n_ctx": 1}])
@@ -185,11 +178,6 @@ def test_nothing_is_sent_to_a_server_of_another_kind_or_for_a_forecast(
     assert openai_server.requests == []
 
 
-def test_openai_has_no_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    assert create("gpt-new", ModelSettings("https://api.openai.com/v1")).tokenizer is None
-
-
 @pytest.mark.parametrize(
     "fault",
     [
@@ -212,18 +200,3 @@ def test_tokens_are_estimated_after_a_fault(
     assert counter.method.startswith("estimate (the tokenizer of test-model at ")
     assert "\n" not in counter.method
     assert len(counter.method) < 400
-
-
-def test_tokens_are_counted_in_and_outside_an_event_loop_and_after_closing(
-    openai_server: Server,
-) -> None:
-    openai_server.owned_by, openai_server.answer = "vllm", as_vllm
-    model = create("test-model", ModelSettings(openai_server.url, api_key_env=""))
-    counter = Counter.for_model(model.name, model.tokenizer)
-
-    async def count(text: str) -> int:
-        return counter.count(text)
-
-    assert counter.count(TEXT) == N_WORDS
-    assert used(model, lambda _: count(f"{TEXT} more")) == N_WORDS + 1
-    assert used(model, lambda _: count(f"{TEXT} and \ud800")) == N_WORDS + 2
