@@ -48,7 +48,7 @@ BEYOND = """\
 Also mended: a call over several lines, two steps on a line, a call in a call (it becomes the step `ans_1`), [an output in a
 string](#reference-in-string), headings that are missing, bold or repeated, code fences and text around the plan. Of several plans the last counts; if they differ, or the reply takes its plan back, the planner asks again (`unclear-plan`).
 
-With the library and the other steps: a name that differs by case, underscores or one letter; arguments with names of parameters
+With the library and the other steps: a name that differs by case, underscores or, from five letters on, one letter; arguments with names of parameters
 (`FIND(CTX, query="x")`); the document left out, or in quotes; `step2` for an output.
 
 Not mended: what is written as in another language (`let ans = ...`, `ans := ...`, `ans: str = ...`, `-> ans`, `{ans}`, `f"x"`, `"a" + "b"`), a step without an output,
@@ -60,29 +60,6 @@ DIAGNOSTICS = f"""\
 
 A diagnostic has a code, a line, a column and help; where `pearl check --fix FILE` mends it, the help names this command. All errors of a plan
 are reported at once, and `pearl check --json` has them as data. A plan has at most {MAX_STEPS} steps. The examples use the library `seed`.
-"""
-
-OLDER = """\
-## Older plans
-
-Older plans have 31 actions on rows; today there are 18 ([rows](language.md#rows)). `pearl check --fix FILE.plan` rewrites an older plan where its
-earlier steps leave one meaning; a call that it leaves as it is, is an `unknown-action` or a `wrong-arity`.
-
-| older | today |
-|---|---|
-| `COUNT_BY(rows, "a")` | `GROUP(rows, "a")`: groups have their size as the field `count` |
-| `HAVING(groups, OP, N)` | `WHERE(groups, "count", OP, N)` |
-| `COUNT_OF(rows, "x")` | `those = WHERE(rows, "a", "is", "x")`, then `COUNT(those)` |
-| `SHARE_OF(rows, "a", "x")` | `part = WHERE(rows, "a", "is", "x")`, then `SHARE(part, rows)` |
-| `MOST(groups)`, `LEAST(groups)`, `NTH(groups, K)` | `NTH(groups, "count", 1)`, `NTH(groups, "count", -1)`, `NTH(groups, "count", K)` |
-| `MOST(rows)` of rows with a label `a` | `groups = GROUP(rows, "a")`, then `NTH(groups, "count", 1)` |
-| `MOST(rows)` of rows with a rating `a` | `NTH(rows, "a", 1)` |
-| `RANKED(groups)` | `SORT(groups, "count", "descending")` |
-| `MEAN_BY(rows, "a", "b")`, `SUM_BY`, `MIN_BY`, `MAX_BY` | `AGGREGATE(rows, "a", "mean", "b")`, and `"sum"`, `"min"`, `"max"` |
-| `MOST_BY(rows, "a")` of rows with a label `b` | `AGGREGATE(rows, "a", "mode", "b")`, with the value as the field `mode` |
-| `RATE(rows, X, 1, 5)` | `CLASSIFY(rows, ["1", "2", "3", "4", "5"], X)` |
-| `RERANK(rows, QUERY, K)` | `TOP(rows, QUERY, K)`: the model compares the rows instead of rating each |
-| `SAMPLE(rows, N)`, `NEAR(a, b, K)` | nothing; `RETRIEVE(b, QUERY, K)` finds the rows that are most like one text |
 """
 
 
@@ -104,7 +81,6 @@ def page() -> str:
             *(_section(code, found[code]) for code in errors),
             "## Notes\n\nNotes never stop a plan.\n",
             *(_section(code, found[code]) for code in notes),
-            OLDER,
         ]
     )
 

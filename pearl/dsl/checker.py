@@ -24,7 +24,6 @@ from pearl.dsl.nodes import (
     print_argument,
     print_plan,
 )
-from pearl.dsl.older import ADVICE
 from pearl.dsl.parser import Reading, parse, read
 from pearl.dsl.signatures import (
     CTX,
@@ -786,8 +785,6 @@ def _names(plan: Plan, max_steps: int) -> Iterator[tuple[str, Span]]:
 
 def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:
     message = f"action '{step.action}' is not in library '{actions.name}'"
-    if step.action in ADVICE:
-        return Diagnostic("unknown-action", message, step.action_span, help=ADVICE[step.action])
     meant = _obvious(step.action, actions)
     close = meant or did_you_mean(step.action, actions, cutoff=0.8)
     fits = meant is not None and actions[meant].accepts(len(step.arguments))
@@ -810,14 +807,14 @@ def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:
 
 
 def _obvious(name: str, known: Iterable[str]) -> str | None:
-    """The only known name that differs just in case, underscores or one extra or missing letter."""
+    """The only known name that differs just in case, underscores or one extra or missing letter; LEAST is not LAST."""
     if len(name) > MAX_SUGGESTED_LENGTH:
         return None
     bare = _bare(name)
     close = [k for k in known if _bare(k) == bare] or [
         k
         for k in known
-        if len(k) > 3 and (_is_one_more(_bare(k), bare) or _is_one_more(bare, _bare(k)))
+        if len(k) > 4 and (_is_one_more(_bare(k), bare) or _is_one_more(bare, _bare(k)))
     ]
     return close[0] if len(close) == 1 else None
 

@@ -181,6 +181,11 @@ def test_what_may_be_meant_otherwise_is_not(text: str) -> None:
     assert any(d.help for d in diagnose(read(text), LIBRARY) if d.severity == "error")
 
 
+def test_a_short_name_with_a_letter_more_is_another_word() -> None:
+    text = '1. all = FIND(CTX, "x") : x\n2. b = LEAST(all) : x'
+    assert mend_plan(text, read_library("FIND(CTX, X) : a\nLAST(ITEMS) : a\n", "test"))[0] == text
+
+
 REFERRING = (
     "{key}", "{{key}}", "${key}", "$key", "<key>", "[key]", "{ key }", "{CTX}", "{key.name}", "`key`",
 )  # fmt: skip

@@ -68,7 +68,6 @@ def _examine(
 ) -> tuple[Sequence[Diagnostic], str, int]:
     """Return the diagnostics of one file, its text after fixes, and the number of fixes."""
     from pearl.actions.library import read_actions
-    from pearl.actions.old_plans import renewed
     from pearl.dsl.checker import diagnose, mend_plan
     from pearl.dsl.parser import read
 
@@ -83,10 +82,9 @@ def _examine(
         return found, text, n_fixed
     known = library_for(library, domain)
     if fix:
-        text, n_fixed = renewed(text, known)
         mended, applied = mend_plan(text, known)
-        if applied or n_fixed:
-            text, n_fixed = mended, n_fixed + len(applied)
+        if applied:
+            text, n_fixed = mended, len(applied)
             _write(name, text if text.endswith("\n") else f"{text}\n")
     reading = read(text)
     return diagnose(reading, known), reading.text, n_fixed
