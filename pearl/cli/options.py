@@ -217,9 +217,6 @@ by_document_option = option(
     help="Resample documents, not samples, for intervals: wider, and correct for samples of one document.",
 )  # fmt: skip
 
-reuse_option = option(
-    "--reuse-plans", bool, "Reuse the plan of `pearl plan --parameter` whose question differs in the values only.",
-)  # fmt: skip
 force_option = option("--force", bool, "Replace existing files.")
 
 page_option = option(
@@ -447,7 +444,7 @@ _OTHERS = {
         "question", "together", "sources", "schema", "data", "tasks", "results", "rescore", "split", "columns", "subset",
         "limit", "held_out", "allow_outside",
     ),
-    "Plan": ("show_plan", "kind", "set", "parameters", "reuse_plans"),
+    "Plan": ("show_plan", "kind", "set", "parameters"),
     "Model": ("temperature",),
     "Rows": ("rows_out",),
     "Limits": (

@@ -46,8 +46,6 @@ from pearl.llm.prices import money
 
 if TYPE_CHECKING:
     from pearl.data.schemas import Schema
-    from pearl.documents.document import DocumentKind
-    from pearl.dsl.checker import CheckedPlan
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
     from pearl.runs.forecast import Forecast
@@ -169,32 +167,6 @@ def reply_store(store: str | None) -> Iterator[Store | None]:
             notice(f"replies are not kept: the store cannot be opened: {error.message}")
             opened = None
         yield opened
-
-
-def kept_plan(
-    options: Mapping[str, Any],
-    question: str,
-    kind: DocumentKind,
-    given: Mapping[str, str] | None = None,
-) -> tuple[CheckedPlan, dict[str, str]] | None:
-    """With --reuse-plans, find the stored plan of a question that differs in the values of parameters; report it on stderr."""
-    refuse(
-        (options["reuse_plans"] and options["sources"],
-         "--reuse-plans and --source cannot be combined", "pearl plan -o FILE --source ... keeps a plan in a file"),
-    )  # fmt: skip
-    if not options["reuse_plans"]:
-        return None
-    from pearl.runs.kept_plans import KeptPlans
-
-    with reply_store(options["store"]) as replies:
-        kept = replies and KeptPlans(replies, new_pearl(options, is_asked=False), kind)
-        stored = kept and asyncio.run(kept.find(question))
-    if not stored or (given and given != stored[1]):
-        notice("no plan with parameters is kept for this question")
-        return None
-    values = ", ".join(f"{name}={value}" for name, value in stored[1].items())
-    notice(f"plan of '{stored[0].plan.question}' with {values}")
-    return stored
 
 
 async def _run_reported(

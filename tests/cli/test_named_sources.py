@@ -99,5 +99,3 @@ def test_a_question_is_planned_over_sources_and_the_plan_is_kept(pearl: Terminal
     costs = pearl.json("ask", "Which rule?", *GIVEN, "--dry-run", *model)
     least = [each["total"]["input_tokens"]["least"] for each in (alone, costs)]
     assert least[1] > least[0] + 100
-    pearl("ask", "Which rule?", *GIVEN, "--reuse-plans", *model, code=2)
-    assert "--reuse-plans and --source cannot be combined" in pearl.talk

@@ -97,33 +97,11 @@ PLANNED = [
 ]  # fmt: skip
 
 
-def test_a_plan_is_written_with_a_parameter_and_reused(pearl: Terminal) -> None:
+def test_a_plan_is_written_with_a_parameter(pearl: Terminal) -> None:
     Path("rules.json").write_text(json.dumps(PLANNED), "utf-8")
     written = pearl("plan", "Why was warfarin stopped?", "--parameter", "drug=warfarin", *STORE)
     assert written.strip() == PLAN.replace("the drug that was stopped", "the drug of the question").strip()  # fmt: skip
+    Path("written.plan").write_text(written, "utf-8")
     Path("rules.json").write_text(json.dumps(RULES), "utf-8")  # no plan can be written any more
-    assert pearl("plan", "Why was aspirin stopped?", "--reuse-plans", *STORE) == written
-    told = "plan of 'Why was {drug} stopped?' with drug=aspirin"
-    assert told in pearl.talk
-    row = pearl.json("ask", "Why was aspirin stopped?", "letter.txt", "--reuse-plans", *MODEL)
+    row = pearl.json("execute", "written.plan", "letter.txt", "--set", "drug=aspirin", *MODEL)
     assert (row["answer"].count("rash"), row["parameters"]) == (1, {"drug": "aspirin"})
-    assert told in pearl.talk
-    for question in (
-        "Why was the aspirin of Anna Berg stopped?",
-        "Why was aspirin stopped",
-        "Who stopped aspirin?",
-        "Why was  stopped?",
-    ):
-        pearl("plan", question, "--reuse-plans", *STORE, code=None)
-        assert "no plan with parameters is kept for this question" in pearl.talk
-    step = '1. who = FIND(CTX, ["who bought the boat in", year]) : Who'
-    rules = [{"match": "the boat in \\{year\\}", "reply": step}, *RULES]
-    Path("rules.json").write_text(json.dumps(rules), "utf-8")
-    pearl("plan", "Who bought the boat in 2019?", "--parameter", "year=2019", *STORE)
-    for year, is_found in (("2021", True), ("2021 and why", False), ("Oslo", False)):
-        pearl("plan", f"Who bought the boat in {year}?", "--reuse-plans", *STORE, code=None)
-        assert (f"with year={year}" in pearl.talk) == is_found, year
-    pearl("plan", "Why was aspirin stopped?", "--reuse-plans", "--corpus", *STORE, code=None)
-    assert told not in pearl.talk
-    pearl("plan", "Why was aspirin stopped?", *STORE, code=None)
-    assert told not in pearl.talk

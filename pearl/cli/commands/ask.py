@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from pearl.cli.options import (
     json_options,
     new_pearl,
     option,
-    reuse_option,
     setting_options,
     store_option,
     trace_option,
@@ -44,7 +42,6 @@ from pearl.errors import UsageError
 @answer_options
 @setting_options()
 @budget_options
-@reuse_option
 @option("--fresh", bool, "Ignore stored replies.")
 @store_option
 @trace_option
@@ -61,7 +58,7 @@ def command(
     a step for which it is too long is shown the matching passages, from a stored index. The store
     keeps every reply: repeating a question about the same document makes no call.
     """
-    from pearl.cli.run_commands import kept_plan, run_tasks
+    from pearl.cli.run_commands import run_tasks
 
     _refuse_swapped(question, documents)
     named = named_sources(sources)
@@ -83,15 +80,6 @@ def command(
         documents, together=together, question=question, plan=plan, is_named=options["as_lines"] or str(out).endswith(".jsonl"), outs=outs,
         sources=named,
     )  # fmt: skip
-    kinds = {task.kind for task in tasks}
-    found = (
-        kept_plan({**options, "sources": sources}, question, kinds.pop())
-        if plan is None and len(kinds) == 1
-        else None
-    )
-    if found is not None:
-        plan = str(found[0])
-        tasks = [replace(task, plan=plan, parameters=found[1]) for task in tasks]
     # to stderr: a pipe receives the answer only
     options["tells_plans"] = plan is None and not (options["as_json"] or options["as_lines"])
     return run_tasks(tasks, {**options, "out": out, "schema": loaded})

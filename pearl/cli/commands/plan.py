@@ -22,14 +22,13 @@ from pearl.cli.options import (
     option,
     private_option,
     refuse,
-    reuse_option,
     setting_options,
     store_option,
     trace_option,
     written_store,
 )
 from pearl.cli.progress import Reporter
-from pearl.cli.run_commands import kept_plan, reply_store, report_failures
+from pearl.cli.run_commands import report_failures
 from pearl.cli.writing import (
     GrowingFile,
     OutputWriter,
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
 @option(
     "--parameter parameters", str, "Take this text of QUESTION as a parameter of the plan.", metavar="NAME=VALUE", multiple=True,
 )  # fmt: skip
-@reuse_option
 @files.source_option
 @data_options
 @setting_options(stages=("calling", "drafting", "planning"))
@@ -89,8 +87,8 @@ def command(question: str | None, **options: Any) -> int:
         (data is None and fresh, "--fresh needs --data", "replies for one question are never stored"),
         (data is not None and options["sources"],
          "--source needs QUESTION", 'pearl plan "Which rule ...?" --source rules=rules/ -o rule.plan'),
-        (data is not None and (options["parameters"] or options["reuse_plans"]),
-         "--parameter and --reuse-plans need QUESTION", 'pearl plan "Why was warfarin stopped?" --parameter drug=warfarin'),
+        (data is not None and options["parameters"],
+         "--parameter needs QUESTION", 'pearl plan "Why was warfarin stopped?" --parameter drug=warfarin'),
     )  # fmt: skip
     refuse_overwriting_inputs([out, trace], [data] if data else [])
     writer = OutputWriter(is_forced=options["force"])
@@ -102,15 +100,13 @@ def command(question: str | None, **options: Any) -> int:
             return asyncio.run(_many(options, replies, writer))
     named = files.named_sources(options["sources"])
     values = named_values("--parameter", options["parameters"])
-    found = kept_plan(options, question or "", options["kind"] or "document", values)
-    return asyncio.run(_one(question or "", options, writer, values, found and found[0], named))
+    return asyncio.run(_one(question or "", options, writer, values, named))
 
 
 async def _one(
     question: str, options: dict[str, Any], writer: OutputWriter, values: dict[str, str],
-    checked: CheckedPlan | None, named: tuple[files.NamedSource, ...],
+    named: tuple[files.NamedSource, ...],
 ) -> int:  # fmt: skip
-    from pearl.runs.kept_plans import KeptPlans
     from pearl.trace import Trace
 
     trace = options["trace"]
@@ -118,21 +114,15 @@ async def _one(
         written = stack.enter_context(GrowingFile(writer, trace)) if trace else None
         # Opened before the first call: a plan that cannot be written should cost nothing.
         file = stack.enter_context(writer.open(options["out"]))
-        events = Trace()
-        if checked is None:
-            opened = files.opened_sources(named, files.source_identity(named))
-            given = {each.name: (each.document, each.about) for each in opened}
-            kind: DocumentKind = options["kind"] or "document"
-            async with open_pearl(options) as pearl:
-                with Reporter(1) as reporter:
-                    events = Trace("", partial(traced_listener(reporter, written), ""))
-                    checked = await pearl.plan(
-                        question, kind=kind, parameters=values, sources=given, trace=events,
-                    )  # fmt: skip
-                if values and not named:
-                    with reply_store(options["store"]) as replies:
-                        if replies is not None:
-                            await KeptPlans(replies, pearl, kind).add(checked, values)
+        opened = files.opened_sources(named, files.source_identity(named))
+        given = {each.name: (each.document, each.about) for each in opened}
+        kind: DocumentKind = options["kind"] or "document"
+        async with open_pearl(options) as pearl:
+            with Reporter(1) as reporter:
+                events = Trace("", partial(traced_listener(reporter, written), ""))
+                checked = await pearl.plan(
+                    question, kind=kind, parameters=values, sources=given, trace=events,
+                )  # fmt: skip
         row = to_json(_row(question, checked, events), indent=2)
         file.write(f"{row if options['as_json'] else checked}\n")
     return 0
