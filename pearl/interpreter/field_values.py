@@ -10,7 +10,7 @@ from decimal import Decimal
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, Quote, Unverified, Verifier
 from pearl.documents.evidence.collecting import passage_at
-from pearl.documents.evidence.standing import clause_around, is_telling, places_of, swapped_of
+from pearl.documents.evidence.standing import clause_around, is_telling, places_of
 from pearl.documents.evidence.value_checks import (
     DisagreementError,
     Stated,
@@ -133,8 +133,6 @@ class Quotes:
         if len(found) > MAX_LOOKED:
             return because(SEVERAL)
         refusals = ["it stands nowhere in the text as such"]
-        if not found and (shown := swapped_of(str(claim.value), text, within)):
-            refusals = [f"the day and the month of {quoted(shown)} may be swapped"]
         stated: list[tuple[Quote, FieldScalar, Basis]] = []
         for around in (clause_around(text, span) for span in found):
             quote = Quote(text[around.start : around.end], (around,), "exact")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from pearl.documents.dates import find_dates
-from pearl.documents.evidence import normalise
+from pearl.documents.evidence import find_quotes, normalise
 from pearl.documents.evidence.finding import n_words
 from pearl.documents.lexicon import CURRENCY_UNITS, SHARES
 from pearl.documents.numbers import quantities
@@ -17,16 +17,13 @@ from pearl.errors.patterns import lazy_pattern
 
 MAX_LENGTH, MAX_SENTENCES = 6_000, 40  # Maximum characters and sentences of a composed answer
 
-_QUOTED = lazy_pattern(r"[\"“„«「『]([^\"“”„«»「」『』]{3,})[\"”“»」』]|^\s*>\s*(.+)$", re.M)
-_MARKS = lazy_pattern(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
-_MARKS_AFTER = lazy_pattern(
+_MARKS = lazy_pattern(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")  # [1], [2, 3]
+_MARKS_AFTER = lazy_pattern(  # It leaked. [1][2]
     r"(?P<end>[.!?…。！？][\"'”’»)]*)(?P<marks>(?:[^\S\n]*\[\d{1,4}(?:\s*[,;]\s*\d{1,4})*\])+)(?P<more>[.]?)"
 )
-_LISTED = lazy_pattern(r"\A\s*(?:[-*•]\s+)?(?:(\d{1,2})[.)]\s)?")
-_MARK_FIRST = lazy_pattern(r"^\s*(?:[-*•]\s+)?\[\d", re.M)
-_NAME = lazy_pattern(r"\{\s*(\w+)\s*\}")
-_STEP = lazy_pattern(r"^\W{0,4}(?:\d+\.\s*)?\w+\s*:?=\s*[A-Z][A-Z_]+\(", re.M)
-_TAG = lazy_pattern(r"</?input\b|^\s*\|", re.I | re.M)
+_LISTED = lazy_pattern(r"\A\s*(?:[-*•]\s+)?(?:(\d{1,2})[.)]\s)?")  # - It leaked, 2. It leaked
+_MARK_FIRST = lazy_pattern(r"^\s*(?:[-*•]\s+)?\[\d", re.M)  # [1] It leaked
+_NAME = lazy_pattern(r"\{\s*(\w+)\s*\}")  # {total}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +61,8 @@ def read_composed(
     question = question.replace("?", " ")  # behind a number, it would be a doubtful digit
     if len(text) > MAX_LENGTH:
         return Composed(why=f"it has {len(text):,} characters")
-    if _STEP.search(text) or _TAG.search(text):
-        return Composed(why="it repeats the plan or the results, or is a table")
+    if "<input" in text or any(line.lstrip().startswith("|") for line in text.splitlines()):
+        return Composed(why="it repeats the results, or is a table")
     if _MARK_FIRST.search(text):
         return Composed(why="its citations stand before the sentences")
     found: list[Sentence] = []
@@ -162,13 +159,12 @@ def _stranger(text: str, support: str) -> str:
         if not any(value == each and _agree(unit, other) for _, each, other in known):
             return f"{shown} {unit if unit not in shown else ''}".strip()
     whole = normalise(support).casefold()
-    for quotes in _QUOTED.findall(text):
-        quote = next(filter(None, quotes))
+    for quote in find_quotes(text):
         if (
             n_words(quote) > 1
             and normalise(quote).casefold().strip(" .,;:!?…。！？，") not in whole
         ):
-            return str(quote)
+            return quote
     return ""
 
 

@@ -113,7 +113,6 @@ def test_sentences_cite_the_evidence_and_values_are_inserted() -> None:
         ("> She drowned her brother. [1]", "", "it says 'She drowned"),
         ("[1] It leaked. [2] She had {n} boats.", "", "citations stand before"),
         ("Ada liked the sea.", "", "no sentence cites"),
-        ("x = FIND(CTX, 'boat') [1]", "", "it repeats the plan"),
         ("| a [1] |\n|---|\n| b [1] |", "", "or is a table"),
         ("".join(f"It {a}{b} leaked [1]. " for a in LETTERS for b in LETTERS), "", "characters"),
         ("I'm sorry, but I can't help with that.", "", "no sentence cites"),

@@ -97,7 +97,6 @@ SENTENCE = "It leaked so [1]. "
     ("1. It leaked [1]\n3. It sank [1]", [], "it says '3'"),
     ("It is 5 kg [1]", [], "it says '5 kg'"),
     ("{m} and {k} sank [1].", [], "it names '{m}'"),
-    ("a = FIND(CTX, 'boat') [1]", [], "it repeats the plan"),
     ("It leaked [1]\n| It leaked [1] |", [], "or is a table"),
     ("[1] It leaked.", [], "its citations stand before"),
     ("It leaked.", [], "no sentence cites a result"),

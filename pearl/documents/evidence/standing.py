@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from pearl.documents.dates import find_dates
-from pearl.documents.evidence.value_checks import FIGURES, Stated
+from pearl.documents.evidence.value_checks import Stated
 from pearl.dsl.fields import Field
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
@@ -47,21 +47,6 @@ def places_of(field: Field, value: Stated, text: str, within: Span) -> list[Span
     else:
         found_at = _words_at(" ".join(str(value).split()), part)
     return [Span(within.start + at, within.start + end) for at, end in found_at]
-
-
-def swapped_of(value: str, text: str, within: Span) -> str:
-    """The first date of a part of a text that may be this one, with day and month swapped or not; "" for none."""
-    days = find_dates(value)
-    day = days[0].period.first if len(days) == 1 and days[0].period else None
-    wanted = sorted(map(int, (str(day.day), str(day.month)))) if day else None
-    part = text[within.start : within.end]
-    for each in _dates(part) if wanted else ():
-        shown = part[each.start : each.end].strip()
-        figures = (found[0] for found in FIGURES.finditer(shown))
-        small = sorted(int(figure) for figure in figures if len(figure) < 3)
-        if each.period is None and small[:2] == wanted:  # the day and the month
-            return shown
-    return ""
 
 
 def _words_at(value: str, text: str) -> list[tuple[int, int]]:
