@@ -24,7 +24,6 @@ NO_FULL_DEVICE = "no /dev/full on this system"
 NO_PIPES = "no named pipes on this system"
 NO_PROC = "no /proc on this system"
 NO_TESSERACT = "there is no Tesseract here; apt-get install tesseract-ocr"
-NO_LIBREOFFICE = "there is no LibreOffice here; apt-get install libreoffice-calc"
 NO_ROOT = "only root mounts file systems"
 NO_STRACE = "there is no strace here; apt-get install strace"
 NO_CONTRIB = "pearl/contrib is not here; make test runs this"
@@ -38,7 +37,6 @@ needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason=NO_RAY)
 needs_fastapi = pytest.mark.skipif(find_spec("fastapi") is None, reason=NO_FASTAPI)
 needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason=NO_MKDOCS)
 needs_tesseract = pytest.mark.skipif(which("tesseract") is None, reason=NO_TESSERACT)
-needs_libreoffice = pytest.mark.skipif(which("soffice") is None, reason=NO_LIBREOFFICE)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason=NO_ROOT)
 needs_strace = pytest.mark.skipif(which("strace") is None, reason=NO_STRACE)
 needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason=NO_FULL_DEVICE)

@@ -179,20 +179,6 @@ def test_consultations(tmp_path: Path) -> None:
     assert str(bad).startswith(f"{tmp_path}/r.json:12: duplicate id 'D1', first used in line 3")
 
 
-def test_duplicate_report_is_one_document(tmp_path: Path) -> None:
-    rows = "x,Surgery,Knee,One.,k\nx,Urology,Knee,One.,k\n"
-    samples = [s for s in read_medical(tmp_path / "r.csv", HEADER + rows) if isinstance(s, Sample)]
-    assert [(s.id, s.document_name) for s in samples] == [
-        ("Knee/2", "Knee/2"),
-        ("Knee/3", "Knee/2"),
-    ]
-    talks = [{"src": "hi", "tgt": "N", "file": name} for name in ("D1", "D2")]
-    samples = [
-        s for s in read_medical(tmp_path / "r.json", json.dumps(talks)) if isinstance(s, Sample)
-    ]
-    assert [s.document for s in samples] == [Document("hi", "D1")] * 2
-
-
 ARTICLE = "<html><body><p>Nils sold\nthe boat.</p><p>It was 1 &lt; 2.</p></body></html>"
 FOUR = ["a", "b", "c", "d"]
 

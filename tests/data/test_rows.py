@@ -203,15 +203,6 @@ def test_a_folder_of_data_files(folder: Path, capfd: pytest.CaptureFixture[str])
 
 
 @needs("datasets")
-def test_a_folder_of_parquet(tmp_path: Path) -> None:
-    import pyarrow
-    from pyarrow import parquet
-
-    parquet.write_table(pyarrow.table({"a": [1]}), tmp_path / "train.parquet")
-    assert fields_of(tmp_path) == [{"a": 1}]
-
-
-@needs("datasets")
 def test_saved_datasets(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     import datasets
 

@@ -45,16 +45,6 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Installed:
     return note
 
 
-def test_install_hint_in_a_checkout(
-    installed: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    installed({"url": (tmp_path / "a b").as_uri(), "dir_info": {"editable": True}})
-    assert install_hint("eval") == f'pip install -e "{tmp_path}/a b[eval]"'
-    (tmp_path / "a b").mkdir()
-    monkeypatch.chdir(tmp_path / "a b")
-    assert install_hint("eval") == 'pip install -e ".[eval]"'
-
-
 @pytest.mark.parametrize(
     ("origin", "asked"),
     [
@@ -85,15 +75,6 @@ def test_install_hint_in_an_uninstalled_source_tree(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("importlib.metadata.distribution", missing)
     monkeypatch.chdir(ROOT)
     assert install_hint("ray").endswith('pip install -e ".[ray]"')
-
-
-def test_install_hint_uses_pip_of_the_interpreter(
-    installed: Installed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    installed(None)
-    (tmp_path / "pip").touch(mode=0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))  # somebody else's
-    assert install_hint("eval") == f'{sys.executable} -m pip install "pearl-plans[eval]"'
 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

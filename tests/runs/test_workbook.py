@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import tracemalloc
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 import openpyxl
-import pypdfium2
 import pytest
 
 from pearl.runs import workbook
@@ -19,7 +17,6 @@ from pearl.runs.readme import readme
 from pearl.runs.store.runs import info_of
 from pearl.runs.workbook import DAY_0, Marked, Table, day
 from tests.runs.test_extraction import AGES, FIELDS, PLAN, ROWS, result
-from tests.skips import needs_libreoffice
 
 
 def book_of(path: Path, rows: list[dict[str, Any]], page: str = "") -> Any:
@@ -175,24 +172,3 @@ def test_answers_have_their_quotes_on_a_sheet(tmp_path: Path) -> None:
     assert dict(book["README"].values)["cost"].startswith("price unknown; 5 + 0 tokens")
     assert len([*book["Sources"].values]) == 2
     assert [*book["Sources"].values][1][:5] == ("x/a.txt", "a, b", None, None, "54 years")
-
-
-@pytest.mark.slow
-@needs_libreoffice
-def test_libreoffice_shows_every_sheet(tmp_path: Path) -> None:
-    long = {**ROWS[0], "document": "عقد الإيجار " + "n" * 300, "why": "two ages, and so on. " * 30}
-    book_of(tmp_path / "n.xlsx", [*ROWS, long])
-    home = f"-env:UserInstallation={(tmp_path / 'home').as_uri()}"
-    subprocess.run(
-        ["soffice", home, "--headless", "--convert-to", "pdf", "n.xlsx"],
-        cwd=tmp_path, check=True, timeout=300, capture_output=True,
-    )  # fmt: skip
-    pdf = pypdfium2.PdfDocument(tmp_path / "n.pdf")
-    shown = "\n".join(page.get_textpage().get_text_range() for page in pdf)
-    for text in ("patient_source", "undecided", "54 years", "=1+1", "=Who?", "ibuprofen"):
-        assert text in shown
-    colours = {
-        colour for page in pdf
-        for _, colour in page.render(scale=1).to_pil().convert("RGB").getcolors(1 << 24)
-    }  # fmt: skip
-    assert tuple(bytes.fromhex(workbook.AMBER)) in colours

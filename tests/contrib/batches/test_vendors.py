@@ -35,7 +35,6 @@ LIST = '1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
 
 
 LISTED = '{"entries": [{"entry": "one", "quote": ""}, {"entry": "two", "quote": ""}]}'
-ADA = '{"answer": "Ada.", "quotes": []}'
 
 
 def digest(prompt: str) -> str:

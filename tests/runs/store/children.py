@@ -29,12 +29,6 @@ def await_replies(folder: Path, n: int) -> None:
         time.sleep(0.01)
 
 
-def await_rows(folder: Path, n: int) -> None:
-    """The same of results."""
-    while _n_kept(folder, "results") < n:
-        time.sleep(0.01)
-
-
 def _n_kept(folder: Path, table: Literal["replies", "results"]) -> int:
     uri = f"{(folder / 'store.db').absolute().as_uri()}?mode=ro"
     with suppress(sqlite3.OperationalError), closing(sqlite3.connect(uri, uri=True)) as store:
