@@ -79,10 +79,7 @@ class SettingArguments(TypedDict, total=False):
     looks: int
     items_per_call: int
     row_quotes: int
-    max_item_tokens: int
-    max_reasks: int
     strict: bool
-    strict_items: bool
 
 
 class Arguments(SettingArguments, total=False):

@@ -193,7 +193,6 @@ class Pearl:
         self.limits = ContextLimits(
             self.client.counter,
             is_strict=chosen.strict,
-            is_strict_rows=chosen.strict_items,
             is_constrained=self.client.reply_fallback.level is not None,
             answers_first=self.client.is_small,
             **{

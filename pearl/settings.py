@@ -267,22 +267,10 @@ class Deciding:
         "Ask for the words that decide each row, in steps over at most N rows; 0: never.",
         _ROWS, "reading", metavar="N", least=0,
     )] = 200
-    max_item_tokens: Annotated[int, Setting(
-        "Maximum tokens of the reply for one row.",
-        _ROWS, "reading", metavar="TOKENS", least=1,
-    )] = 64
-    max_reasks: Annotated[int, Setting(
-        "Give up on unanswered rows after N consecutive attempts without a new answer.",
-        _ROWS, "reading", metavar="N", least=0,
-    )] = 1
     strict: Annotated[bool, Setting(
         "Fail a step whose reply is truncated or refused, and an answer that is degraded, for example by a "
         "quote that is not in the document. Rows that do not state what FILTER asks are undecided. By "
         "default the answer is kept, with its status.",
-        _ROWS, "reading",
-    )] = False
-    strict_items: Annotated[bool, Setting(
-        "Fail a step if a row stays undecided, or does not state what FILTER asks.",
         _ROWS, "reading",
     )] = False
     embeddings: Annotated[Text | None, Setting(

@@ -94,10 +94,7 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "server": ([], ["--server", "ollama"]),
     "prefix": ([], ["--prefix", "off"]),
     "items_per_call": ([], ["--items-per-call", "1"]),
-    "max_item_tokens": ([], ["--max-item-tokens", "900"]),
-    "max_reasks": ([], ["--max-reasks", "3"]),
     "strict": (["--model", "openai:cut"], ["--model", "openai:cut", "--strict"]),
-    "strict_items": ([], ["--strict-items"]),
     "as_of": ([], ["--as-of", "2024-11-05"]),
     "fiscal_year_end": (AS_OF, [*AS_OF, "--fiscal-year-end", "09-30"]),
     "compose": ([], ["--compose", "off"]),
@@ -122,14 +119,6 @@ OF_DATA = {"check", "checker_model", "looks", "passes", "row_quotes"}
 
 OF_READERS = {field.name for field in fields(ReaderOptions)}
 """`tests/cli/test_pictures.py`, `test_left_out.py` and `tests/documents/readers/test_pdf_tables.py` show what they do."""
-
-
-OF_ANSWERS = {
-    "eval": {"strict_items"},
-    "execute": {"strict_items"},
-    "refine fewshot": {"strict_items"},
-}
-"""Settings that change what an answer says, but not what is asked or the exit code."""
 
 
 def first_item_only(prompt: str) -> str:
@@ -203,9 +192,7 @@ def test_every_setting_makes_a_difference(
     base += ["--server", "vllm"] if "server" in offered else []
     known: dict[tuple[Any, ...], list[Any]] = {}
     useless = set()
-    for setting in sorted(
-        offered - OF_EVERY_CALL - OF_SEARCH - OF_DATA - OF_READERS - OF_ANSWERS.get(name, set())
-    ):
+    for setting in sorted(offered - OF_EVERY_CALL - OF_SEARCH - OF_DATA - OF_READERS):
         before, after = OTHERS[setting]
         openai_server.delay_s = 0.3 if setting in AT_ONCE else 0.0
         if not {word for word in before if word.startswith("--")} <= flags:

@@ -288,13 +288,10 @@ class ContextLimits:
     max_parts: int | None = None
     max_prompt_tokens: int | None = None
     items_per_call: int = 32
-    max_reasks: int = 1
     passes: int = 1
     looks: int = 3
-    max_item_tokens: int = 64
     row_quotes: int = 200
     is_strict: bool = False
-    is_strict_rows: bool = False
     is_constrained: bool = False
     answers_first: bool = False
     """Whether a step is answered in words before it is in its form: under a schema, small models answer worse."""
@@ -307,10 +304,9 @@ class ContextLimits:
                 f"unknown context strategy '{self.strategy}'",
                 help=suggest(self.strategy, STRATEGIES, "strategies"),
             )
-        if min(self.items_per_call, self.max_item_tokens, self.passes) < 1 or self.max_reasks < 0:
+        if min(self.items_per_call, self.passes) < 1:
             raise UsageError(
-                "items_per_call, max_item_tokens and passes must be at least 1, max_reasks at least 0",
-                help="the defaults are 32, 64, 1 and 1",
+                "items_per_call and passes must be at least 1", help="the defaults are 32 and 1"
             )
 
     @property

@@ -399,7 +399,7 @@ class CostEstimator:
         per_call, n_rounds = limits.items_per_call, row_steps.MAX_ROUNDS
         least, prompts, long = 0, 0, list[str]()
         if task.kind == "pick":
-            per_call, n_rounds = max(per_call, task.n_picks + 1), 1 + limits.max_reasks
+            per_call, n_rounds = max(per_call, task.n_picks + 1), row_steps.MAX_IDLE
             calls, n_levels = _tournament(int(n), task.n_picks, int(min(n_fit, per_call)))
             least = calls if n_fit >= per_call else 0
             most = calls * frame + n_levels * (tokens + around)
@@ -430,8 +430,7 @@ class CostEstimator:
 
     def _items_limit(self, task: ItemsTask, n: float) -> float:
         """Maximum tokens of a reply to `n` items."""
-        task, most = replace(task, items=("",) * int(n)), self._limits.max_item_tokens
-        return items_limit(task, self._counter, most)
+        return items_limit(replace(task, items=("",) * int(n)), self._counter)
 
     # -----------------------------------------------------------------------------------------
     # Steps that read a text

@@ -31,7 +31,7 @@ from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.nodes import Step, String, is_data
 from pearl.dsl.signatures import NOTHING, Action
-from pearl.errors import ExecutionError, ModelError, ModelErrorKind, Span
+from pearl.errors import ModelError, ModelErrorKind, Span
 from pearl.errors.escaping import counted
 from pearl.interpreter import checking
 from pearl.interpreter.context import ContextOverflowError, fail_step, off_loop
@@ -250,9 +250,7 @@ class RowRequests:
     def request(self, task: ItemsTask) -> Request:
         """The request of a batch."""
         limits = self._limits
-        most = reply_limit(
-            task, limits.window, limits.max_output_tokens, max_item_tokens=limits.max_item_tokens
-        )
+        most = reply_limit(task, limits.window, limits.max_output_tokens)
         return Request(items_messages(task), task, max_output_tokens=most)
 
     def alone(self, row_step: RowStep, step: Step, text: str) -> ActionTask:
@@ -272,6 +270,7 @@ class RowRequests:
         return self._limits.counter.count(prompt) + ITEM_TOKENS
 
 
+MAX_IDLE = 2  # Consecutive requests without a new reply, after which the items left are undecided
 MAX_ROUNDS = 6  # Maximum requests for the items of one batch, including the first
 
 UNREADABLE: frozenset[ModelErrorKind] = frozenset(
@@ -335,11 +334,6 @@ class RowReader:
             n = sum(text in by for text in self._shown)
             note = f"{self._step.output}: {n:,} {'row was' if n == 1 else 'rows were'} undecided and then decided by {self._asker.escalation.name}"
             result = result.noting(note)
-        if self._limits.is_strict_rows and result.undecided:
-            raise ExecutionError(
-                f"{rows_undecided(result, len(rows))}{unstated}", step=self._step.output,
-                help="use --items-per-call 1 to ask about each row separately, or omit --strict-items to continue without these rows",
-            )  # fmt: skip
         if (n := replies.count(None)) and (unstated or self._why):
             why = f": {self._why}" if self._why else ""
             result = result.noting(f"{self._step.output}: {n:,} undecided{unstated}{why}")
@@ -453,8 +447,7 @@ class RowReader:
     @property
     def _is_strict(self) -> bool:
         """Whether the reply "not stated" leaves a row undecided."""
-        is_strict = self._limits.is_strict or self._limits.is_strict_rows
-        return is_strict and self._row_step.task.kind == "yes_no"
+        return self._limits.is_strict and self._row_step.task.kind == "yes_no"
 
     def _is_open(self, reply: str | None) -> bool:
         """Whether a reply leaves its value undecided."""
@@ -580,7 +573,7 @@ class RowReader:
             by_text.update(self._without_quotes(self._cache.of_batch(task)))
         missing = tuple(text for text, value in by_text.items() if value is None)
         idle, round, why, is_free = 0, 0, "", False
-        while missing and idle <= self._limits.max_reasks and round < MAX_ROUNDS:
+        while missing and idle < MAX_IDLE and round < MAX_ROUNDS:
             asked = replace(task, items=missing, round=round, why=why)
             if round and not self._is_left(asked):
                 break
@@ -733,7 +726,7 @@ class RowReader:
         task = self._row_step.task
         task = replace(task, items=tuple(group), n_picks=k, is_quoted=task.is_quoted and is_last)
         why = ""
-        for round in range(1 + self._limits.max_reasks):
+        for round in range(MAX_IDLE):
             asked = replace(task, round=round, why=why)
             if round and not self._is_left(asked):
                 break

@@ -38,7 +38,6 @@ def reply_limit(
     max_output_tokens: int | None = None,
     *,
     max_steps: int = MAX_STEPS,
-    max_item_tokens: int = MAX_ITEM_TOKENS,
 ) -> int:
     """Maximum tokens of a reply, hidden ones included."""
     match task:
@@ -49,7 +48,7 @@ def reply_limit(
         case CheckTask():
             shown = FRAME_TOKENS + VERDICT_TOKENS * len(task.claims)
         case ItemsTask():
-            shown = FRAME_TOKENS + items_limit(task, Counter(), max_item_tokens)
+            shown = FRAME_TOKENS + items_limit(task, Counter())
         case ActionTask() | LookupTask() | ChooseTask():
             return reading_limit(window, max_output_tokens)
         case _:
@@ -62,7 +61,7 @@ def reading_limit(window: int | None, max_output_tokens: int | None = None) -> i
     return _limit(READING_TOKENS, window, max_output_tokens)
 
 
-def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_ITEM_TOKENS) -> int:
+def items_limit(task: ItemsTask, counter: Counter) -> int:
     """Maximum tokens of a well-formed reply to items, without hidden ones."""
     most = 0
     match task.kind:
@@ -74,7 +73,7 @@ def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_IT
             number = counter.count(str(len(task.items))) + 1
             return PICKS_TOKENS + task.n_picks * (number + QUOTE_TOKENS * task.is_quoted)
         case "line":
-            values, most = (), max_item_tokens
+            values, most = (), MAX_ITEM_TOKENS
     most = max(map(counter.count, values), default=most)
     more = ECHO_TOKENS * task.is_echoed + QUOTE_TOKENS * task.is_quoted
     return len(task.items) * (most + ID_TOKENS + more)

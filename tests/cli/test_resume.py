@@ -63,7 +63,7 @@ def hostile(pearl: Terminal, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostil
 
 WORK: dict[str, Any] = {
     "domain": "generic", "context": "auto", "ranker": "bm25", "max_repairs": 4, "max_steps": 40, "concurrency": 8,
-    "items_per_call": 32, "max_item_tokens": 64, "max_reasks": 1, "strict_items": False, "timeout_s": 60.0, "constrain": "auto", "prefix": "auto", "executor": "local",
+    "items_per_call": 32, "timeout_s": 60.0, "constrain": "auto", "prefix": "auto", "executor": "local",
 }  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def test_no_reply_of_the_form_is_longer_than_its_limit(counter: Counter, n: int)
         labels = ("a", "description and abstract concept", "human being")
         task = replace(TASK, items=("x",) * n, kind=kind, labels=labels, n_picks=1)
         constraint = items_constraint(n, kind, labels, n_picks=1)
-        most = items_limit(task, counter, 20)
+        most = items_limit(task, counter)
         assert reply_limit(task, None) > most
         if kind == "line":  # random characters are no words
             continue
