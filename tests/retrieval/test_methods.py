@@ -81,7 +81,7 @@ def test_scores_are_those_of_the_formula(
     assert found.passages.tolist() == order
 
 
-@pytest.mark.parametrize("k", [1, 2, 5, 20, 70, 1_000])
+@pytest.mark.parametrize("k", [1, 20, 1_000])
 def test_rare_terms_in_many_passages(k: int) -> None:
     rng = np.random.default_rng(3)
     rows = [["tide"] * int(n) for n in rng.integers(1, 9, 2_000)]

@@ -11,12 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from pearl.errors import ModelError, UsageError
-from pearl.llm.embedders import EmbedderSettings, create_embedder
 from pearl.retrieval import SearchSettings, TextKind
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index
 from pearl.retrieval.search import STEP, Searcher, SearchResult, embed_index, parse_filter, select
-from tests.server import Server
 
 METALS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("iron", "Iron is mined in the north.", {"year": "2005"}),
@@ -81,7 +79,6 @@ def test_a_passage_that_is_deep_in_both_rankings_is_found() -> None:
 
 
 # --- filters ----------------------------------------------------------------------------------
-# --- filters and years
 
 
 def test_filters_leave_out_before_ranking(index: Index) -> None:
@@ -99,6 +96,8 @@ def test_hybrid_ranks_by_words_if_the_embedder_fails(index: Index) -> None:
     assert asked.notes == (
         "ranked by words alone (bm25), without vectors: no server at http://localhost:1",
     )
+    with pytest.raises(ModelError, match="no server"):
+        found(index, "iron mined", settings=SearchSettings("dense"), embedder=Down())
 
 
 class Other(Down):
@@ -284,35 +283,3 @@ def test_vectors_of_different_dimensions_are_not_joined() -> None:
     index = index_of(*(f"passage {n}" for n in range(STEP + 5)))
     with pytest.raises(ModelError, match="different dimensions"):
         asyncio.run(embed_index(index, Counting(2, 3)))
-
-
-def search(index: Index, server: Server, method: str, query: str) -> SearchResult:
-    settings = EmbedderSettings(server.url, attempts=1, is_cached=False)
-
-    async def run() -> SearchResult:
-        embedder = create_embedder("openai:m", settings)
-        try:
-            return await Searcher(SearchSettings(method), embedder).search(index, query, 2)
-        finally:
-            await embedder.aclose()
-
-    return asyncio.run(run())
-
-
-def test_a_search_by_a_server(openai_server: Server) -> None:
-    found = search(index_of(*TEXTS), openai_server, "dense", "salt iron and")
-    assert found.hits[0].passage.text == TEXTS[1]
-    assert found.hits[0].score == pytest.approx(1)
-
-
-def test_a_server_that_is_down_leaves_the_lexical_leg(openai_server: Server) -> None:
-    openai_server.answer = None
-    index = index_of(*TEXTS)
-    openai_server.next("503")
-    found = search(index, openai_server, "hybrid", "salt")
-    assert [hit.passage.text for hit in found.hits] == [TEXTS[1]]
-    (note,) = found.notes
-    assert "503" in note
-    openai_server.next("503")
-    with pytest.raises(ModelError, match="503"):
-        search(index, openai_server, "dense", "salt")
