@@ -76,15 +76,6 @@ def test_a_row_that_is_read_alone_keeps_its_turn() -> None:
     assert set(asked) == {"long", "line 1", "line 2", "line 3", "line 4"}
 
 
-def test_it_reads_all_rows_if_another_step_needs_them() -> None:
-    judge = Judge(lambda i: "yes" if i % 3 == 0 else "no")
-    plan = PLAN.format(n=5) + "\n4. n = COUNT(kept) : All of them"
-    answer = run(plan, 100, judge)
-    assert judge.asked == list(range(100))
-    assert "34" in answer.text
-    assert "not read" not in answer.text
-
-
 @pytest.mark.parametrize("first", [3, 50, 97])
 def test_rare_rows_take_few_rounds_and_no_row_is_missed(first: int) -> None:
     judge = Judge(lambda i: "yes" if i >= first else "no")
