@@ -31,9 +31,9 @@ ARTICLE = {
 }  # fmt: skip
 
 OWN_TESTS = {
-    "reproduce_convfinqa.py", "retrieval/cranfield.py", "mutation.py", "fuzz.py", "planners.py",
+    "reproduce_convfinqa.py", "retrieval/cranfield.py", "mutation.py", "fuzz.py",
     "extractbench.py", "reader.run", "reader.checker", "directory.evaluate", "bench/cluster.py",
-    "record_demo.py", "ablation.py", "retrieval/looking.py",
+    "record_demo.py", "retrieval/looking.py",
 }  # fmt: skip
 """Those with tests of their own, that need a large package, or that write the recording of the package."""
 
@@ -41,13 +41,15 @@ TRACES = ["--traces", "one.jsonl", "two.jsonl"]
 COMMANDS: dict[str, list[list[str]]] = {
     "reproduce_pearl.py": [[*TRACES, "--actions", "mine.actions"], [*TRACES, "--table"]],
     "prompts.py": [["--data", "quality.jsonl", *TRACES, "--actions", "mine.actions"]],
+    "planners.py": [[]],
+    "ablation.py": [["mine.actions", "--data", "quality.jsonl", "--domain", "quality", "--out", "out", "--sizes", "1", *TRACES]],
     "oolong.py": [["--windows", "2", "--seed", "2", "--entries", "200", "--p", "1", "--pairs"]],
     "bench/index.py": [["--rows", "300"]],
     "bench/plan_reading.py": [[]],
     "bench/quotes.py": [["--quick"]],
     "bench/retrieval.py": [["--passages", "300", "--queries", "5"]],
     "bench/rate_limits.py": [["--help"]],  # it needs a simulator, and real seconds
-}
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -257,80 +257,33 @@ def test_long_and_contradicting_results_fit_the_prompt_and_are_degraded() -> Non
     assert "composed without all of the results" in answer.why
 
 
-def check_rows(draw: random.Random) -> None:
-    """Compose an answer from one to three filters over files or records: no row is lost in silence."""
-    n = draw.choice([1, 2, 5, 12, 30, 80, 400])
-    is_table = draw.random() < 0.4
-    padding = draw.choice([0, 3, 60, 300] if n < 80 else [0, 3])
-    of = draw.choice(["x", "a_rather_long_name_" * 3])
-    kinds = [draw.choice(["yes", "no"]) for _ in range(n)]
-    if is_table:
-        lines = [f"{of}{i},{kind},{'much ' * padding}" for i, kind in enumerate(kinds)]
-        document = Document("\n".join(["id,kind,note", *lines]), "all.csv")
-        names = [f"{of}{i}" for i in range(n)]
-    else:
-        names = [f"{of}{i}.txt" for i in range(n)]
-        texts = [f"It is {kind}. {'It grants much. ' * padding}" for kind in kinds]
-        document = join([Document(*each) for each in zip(texts, names, strict=True)])
-    filters = [draw.choice(["yes", "no"]) for _ in range(draw.randint(1, 3))]
-    steps = [f'rows = SPLIT(CTX, "{"record" if is_table else "document"}") : Split']
-    steps += [f'f{i} = FILTER(rows, "it is {kind}") : Kind {i}' for i, kind in enumerate(filters)]
-    steps += ["n = COUNT(rows) : Count"]
-    outputs = ", ".join([*(f"f{i}" for i in range(len(filters))), "n"])
-    steps += [f'answer = ANSWER("Which?", {outputs}) : Answer']
-    plan = "\n".join(f"{i}. {step}" for i, step in enumerate(steps, start=1))
+def test_rows_that_do_not_fit_are_counted_in_the_prompt_and_degrade_the_answer() -> None:
+    table = Document("id,kind\n" + "".join(f"ship{i},yes\n" for i in range(400)), "all.csv")
     prompts: list[str] = []
 
     def reply(request: Request) -> str:
-        task = request.task
-        if isinstance(task, ItemsTask):
-            wanted = dict(task.arguments)["X"].removeprefix("it is ")
-            return item_lines(
-                request, lambda item: "yes" if wanted in re.split(r"\W+", item[:300]) else "no"
-            )
-        if isinstance(task, CheckTask):
-            return verdicts(*(["supported"] * len(task.claims)))
+        if isinstance(request.task, ItemsTask):
+            return item_lines(request, lambda item: "yes")
+        if isinstance(request.task, CheckTask):
+            return verdicts(*["supported"] * len(request.task.claims))
         prompts.append(request.prompt)
-        (number,) = re.findall(
-            r"\[(\d+)\] this result\n</input>\s*\Z", request.prompt.partition("End every")[0]
-        )
-        shown = [name for name in names if re.search(rf"- {name}\b", request.prompt)]
-        some = draw.sample(shown, draw.randint(0, min(3, len(shown))))
-        return f"These are of {{n}} [{number}]. {' '.join(f'One is {name} [1].' for name in some)}"
+        return "One is ship0 [1]."
 
-    answer = asyncio.run(Pearl(Reading(reply)).execute(plan, document))
+    plan = """1. rows = SPLIT(CTX, "record") : Split
+2. kept = FILTER(rows, "it is of the yard") : Of the yard
+3. n = COUNT(rows) : Ships
+4. answer = ANSWER("Which?", kept, n) : Answer"""
+    answer = asyncio.run(Pearl(Reading(reply)).execute(plan, table))
     (prompt,) = prompts
+    n_named = len(re.findall(r"^- ship\d+\b", prompt, re.M))
+    assert 0 < n_named < 400
+    assert "(400 in all)" in prompt
+    assert f"({400 - n_named} more are not named here)" in prompt
     assert estimate(prompt) <= 1_600 + ROW_TOKENS * MAX_NAMED
-    is_cut = False
-    for wanted in filters:
-        kept = [i for i, kind in enumerate(kinds) if kind == wanted]
-        is_named = all(re.search(rf"(?<!\w){names[i]}(?!\w)", answer.text) for i in kept)
-        is_stated = re.search(rf"\b{len(kept):,}\b", answer.text)
-        assert is_named or is_stated, answer.text
-        assert {f"{n}" for n in kept} <= {
-            re.sub(r"\D", "", (row.source if not is_table else row.fields["id"] or ""))
-            for row in answer.row_evidence
-        }
-        unnamed = [i for i in kept if f"- {names[i]}" not in prompt]
-        assert not unnamed or f"({len(unnamed):,} more are not named here)" in prompt
-        if kept:
-            assert f"({len(kept):,} in all)" in prompt
-        is_cut |= bool(unnamed) or " more characters)" in prompt
-    if is_cut:
-        assert any("composed without all of the results" in note for note in answer.notes)
-        assert answer.status == "degraded"
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_every_row_is_named_or_counted_and_a_cut_degrades_the_answer(seed: int) -> None:
-    check_rows(random.Random(seed))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("hundred", range(1, 11))
-def test_every_row_of_a_thousand_plans_is_named_or_counted(hundred: int) -> None:
-    for seed in range(100):
-        check_rows(random.Random(100 * hundred + seed))
+    assert "Of the yard: 400 rows" in answer.text
+    assert len(answer.row_evidence) == 400
+    assert answer.status == "degraded"
+    assert "composed without all of the results" in answer.why
 
 
 @pytest.mark.parametrize(
