@@ -1,25 +1,22 @@
-"""Models as engineers write them, made from a seed; and what a record says about data of a schema."""
+"""A model with every type, schemas made from a seed, and what a record says about data of a schema."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum
 from random import Random
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, Field
 
 from pearl.data.schema_tree import Choice, Constant, List, Map, Node, Object, Scalar, members_of
 from pearl.data.schemas import Schema
 from pearl.documents.record import FieldResult, Record
 from pearl.dsl.fields import Field as AnyField
-
-Value = Callable[[Random], Any]
-"""Makes JSON data of a type."""
 
 
 class Colour(Enum):
@@ -32,89 +29,53 @@ class Level(IntEnum):
     HIGH = 10
 
 
-def _words(rng: Random) -> str:
-    return " ".join(
-        rng.choice(["river", "stone", "light", "tree"]) for _ in range(rng.randint(1, 3))
-    )
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int | None = None
 
 
-SCALARS: list[tuple[Any, Value]] = [
-    (str, _words),
-    (int, lambda rng: rng.randint(-1_000, 10**12)),
-    (float, lambda rng: rng.randint(-100, 100) / 4),
-    (bool, lambda rng: rng.random() < 0.5),
-    (Decimal, lambda rng: f"{rng.randint(0, 99)}.{rng.randint(0, 99):02}"),
-    (date, lambda rng: f"20{rng.randint(10, 29)}-0{rng.randint(1, 9)}-1{rng.randint(0, 9)}"),
-    (datetime, lambda rng: f"2024-05-0{rng.randint(1, 9)}T14:30:00" + rng.choice(["", "Z", "+02:00"])),
-    (time, lambda rng: f"1{rng.randint(0, 9)}:30:00"),
-    (timedelta, lambda rng: f"P{rng.randint(1, 9)}D"),
-    (UUID, lambda rng: str(UUID(int=rng.getrandbits(128), version=4))),
-    (Literal["yes", "no", 3], lambda rng: rng.choice(["yes", "no", 3])),
-    (Colour, lambda rng: rng.choice(["red", "dark blue"])),
-    (Level, lambda rng: rng.choice([1, 10])),
-    (Annotated[int, Field(ge=0, le=120, description="in years")], lambda rng: rng.randint(0, 120)),
-    (Annotated[float, Field(gt=0, multiple_of=0.5)], lambda rng: rng.randint(1, 50) / 2),
-    (Annotated[str, Field(min_length=2, max_length=30)], _words),
-    (Annotated[str, Field(pattern=r"^[A-Z]{2}-\d{3}$")], lambda rng: f"AB-{rng.randint(100, 999)}"),
-    (Annotated[Decimal, Field(ge=0, max_digits=6)], lambda rng: f"{rng.randint(0, 99)}.10"),
-    (int | str, lambda rng: rng.choice([rng.randint(0, 99), _words(rng)])),
-    (bool | float | None, lambda rng: rng.choice([True, 2.5, None])),
-]  # fmt: skip
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    tricks: list[str] = []
 
 
-def any_type(rng: Random, depth: int) -> tuple[Any, Value]:
-    """A type with what makes its data."""
-    kind = rng.randrange(4, 16) if depth > 0 and rng.random() < 0.5 else 0
-    if kind < 5:
-        return rng.choice(SCALARS)
-    if kind < 7:
-        one, make = any_type(rng, 0)
-        return one | None, lambda rng: rng.choice([None, make(rng)])
-    inner, make = any_type(rng, depth - 1)
-    if kind < 9:
-        return list[inner], lambda rng: [make(rng) for _ in range(rng.randint(0, 3))]  # type: ignore[valid-type]
-    if kind == 9:
-        return dict[str, inner], lambda rng: {_words(rng) + str(i): make(rng) for i in range(rng.randint(0, 2))}  # type: ignore[valid-type]  # fmt: skip
-    if kind == 10:
-        other, make_other = rng.choice(SCALARS)
-        return tuple[inner, other], lambda rng: [make(rng), make_other(rng)]  # type: ignore[valid-type]
-    if kind == 11:
-        return dict[Literal["first", "second"], inner], lambda rng: {"first": make(rng)}  # type: ignore[valid-type]
-    if kind == 12:
-        return set[str], lambda rng: sorted({_words(rng) for _ in range(3)})
-    if kind == 13:
-        return str | list[str], lambda rng: rng.choice([_words(rng), ["a", _words(rng)]])
-    if kind == 14:
-        ways = [a_model(rng, depth - 1, kind=f"kind {i}") for i in range(2)]
-        told = Annotated[ways[0][0] | ways[1][0], Field(discriminator="kind")]
-        return told, lambda rng: rng.choice(ways)[1](rng)
-    model, make_model = a_model(rng, depth - 1)
-    return model | None, lambda rng: rng.choice([None, _stated(make_model(rng))])
+class Everything(BaseModel):
+    """A field of every type that engineers write."""
+
+    when: datetime
+    at: time
+    took: timedelta
+    id: UUID
+    colour: Colour
+    level: Level
+    said: Literal["yes", "no", 3]
+    years: Annotated[int, Field(ge=0, le=120, description="in years", alias="years of it")]
+    share: Annotated[float, Field(gt=0, multiple_of=0.5)]
+    code: Annotated[str, Field(pattern=r"^[A-Z]{2}-\d{3}$")]
+    price: Annotated[Decimal, Field(ge=0, max_digits=6)]
+    number: int | str
+    flag: bool | float | None
+    by_name: dict[str, list[int]]
+    sides: dict[Literal["first", "second"], float]
+    pair: tuple[str, int]
+    words: set[str]
+    names: str | list[str]
+    grid: list[list[int]]
+    pets: list[Annotated[Cat | Dog, Field(discriminator="kind")]]
+    own: Cat | None
 
 
-def _stated(data: dict[str, Any]) -> dict[str, Any] | None:
-    """None for an object of which nothing is stated: a document cannot tell it from one that is absent."""
-    return data if any(v not in (None, [], {}) for v in data.values()) else None
-
-
-def a_model(rng: Random, depth: int = 3, kind: str = "") -> tuple[type[BaseModel], Value]:
-    """A model with what makes its data."""
-    fields: dict[str, Any] = {}
-    makers: dict[str, Value] = {}
-    if kind:
-        fields["kind"] = (Literal[kind], ...)
-        makers["kind"] = lambda _: kind
-    for i in range(rng.randint(2, 5)):
-        name = f"{rng.choice(['name', 'total', 'size', 'note', 'value'])}_{i}"
-        annotation, make = any_type(rng, depth)
-        alias = f"{name} of it" if rng.random() < 0.1 else name
-        fields[name] = (
-            annotation,
-            Field(alias=alias, description=rng.choice([None, "words (of it)"])),
-        )
-        makers[alias] = make
-    model = create_model(f"Model{rng.randrange(10**6)}", **fields)
-    return model, lambda rng: {key: make(rng) for key, make in makers.items()}
+FIRST: dict[str, Any] = {
+    "when": "2024-05-06T14:30:00+02:00", "at": "14:30:00", "took": "P3D", "id": "12345678-1234-4234-8234-123456789012",
+    "colour": "dark blue", "level": 10, "said": 3, "years of it": 7, "share": 1.5, "code": "AB-123", "price": "9.10",
+    "number": 12, "flag": True, "by_name": {"a b": [1, 2]}, "sides": {"first": 2.5}, "pair": ["x", 5], "words": ["a", "b"],
+    "names": ["a", "b c"], "grid": [[1, 2], [3]], "pets": [{"kind": "cat", "lives": 9}, {"kind": "dog", "tricks": ["sit"]}],
+    "own": {"kind": "cat", "lives": 3},
+}  # fmt: skip
+SECOND = FIRST | {
+    "when": "2024-05-06T14:30:00Z", "said": "no", "number": "twelve", "flag": 2.5, "by_name": {}, "words": [], "names": "one",
+    "grid": [], "pets": [], "own": None,
+}  # fmt: skip
 
 
 # --- schemas without a meaning
