@@ -82,11 +82,6 @@ class Quotes:
         if claim.value is None:
             return Value()
         if not claim.quotes:
-            if claim.around:
-                whole = replace(claim, quotes=claim.around, around=())
-                inherited = self.value(field, whole, part, near)
-                if not inherited.why or inherited.is_broken:
-                    return inherited
             key = field, type(claim.value), claim.value, part
             if key not in self._alone:
                 self._alone[key] = self._without_quote(field, claim, part)

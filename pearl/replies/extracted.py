@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from dataclasses import field as dataclass_field
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
@@ -97,8 +96,6 @@ class Claim:
 
     value: Stated | None
     quotes: tuple[str, ...] = ()
-    around: tuple[str, ...] = dataclass_field(default=(), repr=False)
-    """For a value in a list without a quote, those of the entry around its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +205,7 @@ def _texts(given: Any) -> tuple[str, ...]:
 
 
 def _with_quotes(claims: Claims, given: Any) -> Claims:
-    """Claims with their quotes; of several values, each has its own, or all have the same."""
+    """Claims with their quotes; of several values, each has its own, or all have the same, as those in entries have."""
     quotes = _texts(given)
     if not quotes:
         return claims
@@ -221,7 +218,11 @@ def _with_quotes(claims: Claims, given: Any) -> Claims:
         claim if claim.quotes or claim.value is None else replace(claim, quotes=quotes_of)
         for claim, quotes_of in zip(claims.values, own, strict=True)
     ]
-    return replace(claims, values=tuple(values))
+    entries = tuple(
+        {name: _with_quotes(inner, given) for name, inner in entry.items()}
+        for entry in claims.entries
+    )
+    return replace(claims, values=tuple(values), entries=entries)
 
 
 class _Said:
@@ -347,24 +348,7 @@ def _entry(
     """The claims of an entry; a quote of the whole entry counts for its bare values."""
     quote = None if any(field.name == QUOTE for field in fields) else said.get(QUOTE)
     read = {field.name: said_of.claims(field, said, UNMENTIONED) for field in fields}
-    return {
-        name: _within(_with_quotes(claims, quote), _texts(quote)) for name, claims in read.items()
-    }
-
-
-def _within(claims: Claims, around: tuple[str, ...]) -> Claims:
-    """Claims whose entries know the quotes of the entry around them."""
-    if not (around and claims.entries):
-        return claims
-    return replace(claims, entries=tuple(
-        {
-            name: replace(_within(inner, around), values=tuple(
-                claim if claim.quotes or claim.around else replace(claim, around=around) for claim in inner.values
-            ))
-            for name, inner in entry.items()
-        }
-        for entry in claims.entries
-    ))  # fmt: skip
+    return {name: _with_quotes(claims, quote) for name, claims in read.items()}
 
 
 # ---------------------------------------------------------------------------------------------

@@ -198,10 +198,8 @@ def _picked(body: str, n: int, n_picks: int) -> ItemReplies:
         said = members.pop("quotes", [])
         values = [*members.values()]
         ids = values[0] if len(values) == 1 and isinstance(values[0], list) else []
-    else:  # lines without numbers introduce them
-        lines = [line for line in body.split("\n") if any(c.isdecimal() for c in line)]
-        text = "\n".join(lines).strip()
-        numbers = text.replace(",", " ").split()
+    else:
+        numbers = body.replace(",", " ").split()
         ids = [int(id) for id in numbers] if all(map(_is_number, numbers)) else []
     is_known = all(type(id) is int and 1 <= id <= n for id in ids)
     if not is_known or not len(ids) == len(set(ids)) == n_picks:

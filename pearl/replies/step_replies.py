@@ -411,18 +411,15 @@ def _is_unit(word: str) -> bool:
     return bool(unit_named(word)) or word.casefold() in {*SCALE_WORDS, *FOREIGN_SCALES}
 
 
-_TRUE = frozenset({"yes", "true", "oui", "ja", "sí", "sim", "да", "是", "是的", "はい", "네", "예"})
-_FALSE = frozenset(
-    {"no", "false", "non", "nein", "não", "nee", "нет", "否", "不是", "いいえ", "아니요"}
-)
+_TRUTHS = {"yes": True, "true": True, "no": False, "false": False}
 
 
 def _truth(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
     """Yes or no, alone."""
-    word = plain(value).strip(EDGES + "。！").casefold()
-    if word not in _TRUE | _FALSE:
+    truth = _TRUTHS.get(plain(value).strip(EDGES).casefold())
+    if truth is None:
         raise _UnclearError(f"{_short(value)} is not yes or no alone")
-    return word in _TRUE
+    return truth
 
 
 _READERS: dict[ValueType, Callable[[Any, str | None, str, bool], Value]] = {

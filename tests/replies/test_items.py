@@ -217,7 +217,7 @@ PICKED = ("", "", "2", "", "", "", "1", "")
     ("text", "values"),
     [
         ('{"items":[7,3]}', PICKED), ('```json\n{"items": [7, 3]}\n```', PICKED), ("7\n3", PICKED),
-        ("The best are:\n7, 3", PICKED), *[(text, (None,) * 8) for text in (
+        ("7, 3", PICKED), *[(text, (None,) * 8) for text in (
             "7\n7", "7\n3\n1", "7", "7\n9", "1. item 7\n2. item 3", "7 is the best of the 8\n3", '["a", 3]',
             '{"items":[7]}', '{"items":["7","3"]}', '{"items":[7,3],"a":1}', '{"items":[7,3]} or 4', "Item 7\nItem 3",
         )],
