@@ -8,7 +8,7 @@ from pearl.cli.files import Kind, kind_of, kind_option, read_input
 from pearl.cli.options import as_json, option
 from pearl.cli.terminal import notice
 from pearl.cli.writing import new_file
-from pearl.errors import DataError, LibraryError, PearlError, PlanSyntaxError, apply_fixes
+from pearl.errors import DataError, LibraryError, PearlError, PlanSyntaxError
 from pearl.errors.escaping import to_json
 
 
@@ -16,23 +16,18 @@ from pearl.errors.escaping import to_json
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @kind_option
 @option("--check", bool, "Write nothing; exit code 1 if a file would change.")
-@option("--fix", bool, "First repair errors that the tolerant reader can repair.")
 @as_json
-def command(
-    files: tuple[str, ...], kind: Kind | None, check: bool, fix: bool, as_json: bool
-) -> int:
+def command(files: tuple[str, ...], kind: Kind | None, check: bool, as_json: bool) -> int:
     """Rewrite plan files and action files in canonical form.
 
-    The file - is stdin, and is written to stdout.
+    The file - is stdin, and is written to stdout. `pearl check --fix` repairs what cannot be read.
     """
     reports: list[dict[str, object]] = []
     n_changed = n_broken = 0
     for name in files:
         text = read_input(name)
         try:
-            formatted = _format(
-                text, kind_of(name, text, kind), fix, "<stdin>" if name == "-" else name
-            )
+            formatted = _format(text, kind_of(name, text, kind), "<stdin>" if name == "-" else name)
         except PearlError as error:
             n_broken += 1
             reports.append({"path": name, "status": "broken", "error": error.message})
@@ -52,7 +47,7 @@ def command(
     return 1 if n_broken or (check and n_changed) else 0
 
 
-def _format(text: str, kind: Kind, fix: bool, name: str) -> str:
+def _format(text: str, kind: Kind, name: str) -> str:
     from pearl.actions.library import format_library
     from pearl.dsl.parser import formatted, read
 
@@ -67,8 +62,6 @@ def _format(text: str, kind: Kind, fix: bool, name: str) -> str:
                 help="`pearl check` lists every invalid line",
             ) from error
     reading = read(text)
-    if fix:
-        reading = read(apply_fixes(reading.text, [each.fix for each in reading.errors if each.fix]))
     if reading.plan is None or reading.errors:
         raise PlanSyntaxError(reading.text, reading.errors, name)
     return formatted(reading)

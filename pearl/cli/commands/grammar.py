@@ -16,9 +16,6 @@ from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
 @setting_options("domain", "library")
 @option("--format form", click.Choice(FORMS), "Format for the decoder.", default="lark")
 @option(
-    "--static", bool, "Admit new actions and free output names; such plans may still be invalid."
-)
-@option(
     "--max-steps longest_plan", click.IntRange(1, MAX_STEPS), metavar="N", default=MAX_WRITTEN_STEPS,
     help="Maximum steps of a plan.",
 )  # fmt: skip
@@ -28,18 +25,19 @@ from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
 @option("-o --out", PATH, "Write to FILE, not to stdout.", metavar="FILE")
 @force_option
 def command(
-    library: str | None, domain: str, form: Form, static: bool, longest_plan: int,
+    library: str | None, domain: str, form: Form, longest_plan: int,
     max_text: int | None, out: str | None, force: bool,
 ) -> int:  # fmt: skip
     """Print the grammar of the plans that are valid with a library.
 
-    Every plan that it admits passes `pearl check` with this library; a JSON Schema is always as with --static.
+    Every plan that it admits passes `pearl check` with this library. A JSON Schema
+    also admits new actions and free output names: such a plan may be invalid.
     """
     from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
 
     refuse_overwriting_inputs([out], [library] if library else [])
-    is_static = static or form == "json-schema"
-    text = (plan_constraint if is_static else steps_constraint)(
+    constraint = plan_constraint if form == "json-schema" else steps_constraint
+    text = constraint(
         library_for(library, domain), max_steps=longest_plan, max_text=max_text
     ).rendered(form)
     with OutputWriter(is_forced=force).open(out) as file:

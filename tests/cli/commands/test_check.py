@@ -111,7 +111,7 @@ def test_fmt_writes_the_canonical_form(pearl: Terminal) -> None:
     )
     assert Path("loose.actions").read_text("utf-8") == "# mine\nDIG(CTX, X) : Dig for X\n"
     pearl("fmt", "--check", "loose.plan", "loose.actions")
-    formatted = pearl("fmt", "-", "--fix", stdin="a = FIND(CTX, ‘x’)".encode())
+    formatted = pearl("fmt", "-", stdin=b'7. a = FIND(CTX,"x"): f')
     assert formatted.startswith('New actions:\n- None\n\n1. a = FIND(CTX, "x") : ')
 
 

@@ -41,7 +41,6 @@ def test_every_form(pearl: Terminal) -> None:
     assert admits(LLMatcher.grammar_from_json_schema(schema), json.dumps(value, ensure_ascii=False))
 
 
-def test_the_static_one_declares_and_names_freely(pearl: Terminal) -> None:
+def test_new_actions_are_not_declared(pearl: Terminal) -> None:
     plan = "New actions:\n- NEW(CTX) : Do\n\n1. key = NEW(CTX) : Do"
-    assert admits(pearl("grammar", "--library", "mine.actions", "--static"), plan)
     assert not admits(pearl("grammar", "--library", "mine.actions"), plan)
