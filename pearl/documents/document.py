@@ -14,9 +14,9 @@ import os
 import stat
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from operator import itemgetter
 from pathlib import Path, PurePath
@@ -371,13 +371,29 @@ def _reader_of(data: bytes, source: str) -> str:
     suffix = os.path.splitext(source)[1].lower()  # noqa: PTH122 - as above
     if data.startswith(_OLE):
         _check_compound_file(data, _label(source))
-    readers = {name: plugins.load(READERS, name) for name in plugins.names(READERS)}
     begin = data.lstrip()
-    for name, reader in readers.items():
-        may_be = hasattr(reader, "recognises") and begin.startswith(getattr(reader, "BEGINS", b""))
-        if may_be and reader.recognises(data):
+    for name, begins, recognises in _recognisers():
+        if begin.startswith(begins) and recognises(data):
             return name
-    return next((name for name, r in readers.items() if suffix in r.SUFFIXES), "text")
+    return _readers_by_suffix().get(suffix, "text")
+
+
+@cache
+def _recognisers() -> list[tuple[str, bytes, Callable[[bytes], bool]]]:
+    """Readers that recognise bytes: name, the beginnings of what they read, and the test."""
+    readers = [(name, plugins.load(READERS, name)) for name in plugins.names(READERS)]
+    return [
+        (name, getattr(reader, "BEGINS", b""), reader.recognises)
+        for name, reader in readers
+        if hasattr(reader, "recognises")
+    ]
+
+
+@cache
+def _readers_by_suffix() -> dict[str, str]:
+    """Suffix → the first reader that has it."""
+    named = {name: plugins.load(READERS, name).SUFFIXES for name in plugins.names(READERS)}
+    return {suffix: name for name, all_of in reversed(named.items()) for suffix in all_of}
 
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Microsoft's compound files

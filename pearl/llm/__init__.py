@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, Protocol
 
 from pearl.documents.digest import digest
@@ -171,7 +171,8 @@ class Sampling:
     seed: int | None = parameter(chat="seed", messages=None, gemini="seed")
 
 
-def declared(kind: type[Sampling]) -> Mapping[str, Mapping[str, Any]]:
+@cache
+def declared(kind: type[Any]) -> Mapping[str, Mapping[str, Any]]:
     """The parameters of a class of requests or settings: `wire`, the names in the wire forms, and the `default`."""
     return {each.name: each.metadata for each in fields(kind) if "wire" in each.metadata}
 
@@ -214,9 +215,13 @@ class Request(Sampling):
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters that it asks for, by name."""
-        defaults = {name: each["default"] for name, each in declared(type(self)).items()}
-        asked = defaults | parameters_of(self)
-        return {name: value for name, value in asked.items() if value is not None}
+        asked = {}
+        for name, each in declared(type(self)).items():
+            value = getattr(self, name)
+            value = each["default"] if value is None else value
+            if value is not None:
+                asked[name] = value
+        return asked
 
     def named(self, form: WireForm) -> dict[str, Any]:
         """Its parameters by their names in a wire form, which lacks some."""

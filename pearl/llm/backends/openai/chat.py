@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
@@ -432,15 +432,22 @@ def _cut_prompt(usage: Usage, request: Request) -> str:
     n_read = usage.n_input_tokens
     if not n_read or usage.n_cached_tokens:  # not reported, or perhaps only what was not cached
         return ""
-    texts = [_RUN.sub(r"\1", message.content) for message in request.messages]
+    texts = [message.content for message in request.messages]
     n_words = sum(len(text.split()) for text in texts)
-    least = max(TOKENS_A_WORD * n_words, sum(map(len, texts)) / CHARACTERS_A_TOKEN)
-    if n_words < LEAST_WORDS or n_read >= least:
+    if n_words < LEAST_WORDS or n_read >= _least_tokens(texts, n_words):
+        return ""
+    if n_read >= _least_tokens(
+        [_RUN.sub(r"\1", text) for text in texts], n_words
+    ):  # slow, rarely met
         return ""
     return (
         f"the server counts {n_read:,} tokens for a prompt of {n_words:,} words: it may have cut the "
         "prompt; raise its context window, or set the window with --window"
     )
+
+
+def _least_tokens(texts: Sequence[str], n_words: int) -> float:
+    return max(TOKENS_A_WORD * n_words, sum(map(len, texts)) / CHARACTERS_A_TOKEN)
 
 
 _RUN = lazy_pattern(r"(.)\1{3,}", re.S)
