@@ -214,7 +214,7 @@ def run_all(
     mutants: Sequence[Mutant], tests: dict[str, list[str]], jobs: int, seconds: float
 ) -> dict[Mutant, str]:
     """Each mutant with the test that killed it, or nothing; without those that were not done in time."""
-    import aiohttp, click, jinja2, lark, lxml.etree, numpy, pydantic, pytest, rich.console  # noqa: E401, F401, I001
+    import click, jinja2, lark, lxml.etree, numpy, pydantic, pytest, rich.console  # noqa: E401, F401, I001
 
     ends = time.monotonic() + seconds
     waiting, verdicts = list(reversed(mutants)), dict[Mutant, str]()

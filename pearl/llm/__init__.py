@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from pearl.documents.digest import digest
@@ -171,10 +171,16 @@ class Sampling:
     seed: int | None = parameter(chat="seed", messages=None, gemini="seed")
 
 
-@cache
-def declared(kind: type[Any]) -> Mapping[str, Mapping[str, Any]]:
+_DECLARED: dict[type, Mapping[str, Mapping[str, Any]]] = {}
+
+
+def declared(kind: type[Sampling]) -> Mapping[str, Mapping[str, Any]]:
     """The parameters of a class of requests or settings: `wire`, the names in the wire forms, and the `default`."""
-    return {each.name: each.metadata for each in fields(kind) if "wire" in each.metadata}
+    if kind not in _DECLARED:
+        _DECLARED[kind] = {
+            each.name: each.metadata for each in fields(kind) if "wire" in each.metadata
+        }
+    return _DECLARED[kind]
 
 
 def parameters_of(holder: Sampling) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 HEAVY = (
-    "aiohttp charset_normalizer datasets docx inscriptis jsonschema_rs llguidance lxml openai pandas pyarrow pypdfium2 "
+    "charset_normalizer datasets docx h11 inscriptis jsonschema_rs llguidance lxml openai pandas pyarrow pypdfium2 "
     "ray tiktoken xllamacpp"
 )
 CODE = f"""

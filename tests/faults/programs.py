@@ -22,7 +22,7 @@ from tests.root import ROOT
 from tests.server import Seen, quotable
 
 FORKING = """
-import aiohttp, gc, importlib, json, openai, os, pkgutil, signal, sys, traceback
+import gc, importlib, json, h11, openai, os, pkgutil, signal, sys, traceback
 import pearl.cli.commands, pearl.retrieval.search, pearl.contrib.batches.executor, pearl.runs.session
 for module in pkgutil.iter_modules(pearl.cli.commands.__path__):
     importlib.import_module("pearl.cli.commands." + module.name)

@@ -80,7 +80,7 @@ BY_SCHEMA = {
 """A provider for each kind of server that takes no grammar."""
 
 
-@pytest.mark.parametrize("backend", {*BY_SCHEMA.values(), "ollama"})
+@pytest.mark.parametrize("backend", sorted({*BY_SCHEMA.values(), "ollama"}))
 def test_a_first_question_of_two_steps_takes_five_requests(
     backend: str, openai_server: Server
 ) -> None:

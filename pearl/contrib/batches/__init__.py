@@ -160,7 +160,7 @@ class Batches(ABC):
         return unsure
 
     async def _fetched(self, path: str, query: Query | None = None) -> bytes | None:
-        from pearl.llm.backends.openai.wire import at_most  # late: it imports aiohttp
+        from pearl.llm.backends.openai.wire import at_most  # late: it imports ssl
 
         with at_most(MAX_RESULT_BYTES):
             return await self._known(self._wire().get(path, query))

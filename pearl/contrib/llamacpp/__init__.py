@@ -346,7 +346,7 @@ class LlamaCppModel:
             endpoint = Endpoint(f"{address}/v1", self._path.stem, self._key)
             # This llama.cpp is built with llguidance, which emits whole characters only.
             server = servers.load("llguidance")
-            from pearl.contrib.llamacpp.streaming import StreamingWire  # late: it imports aiohttp
+            from pearl.contrib.llamacpp.streaming import StreamingWire  # late: it imports ssl
 
             client = OpenAIModel(
                 endpoint, self._timeout_s, self.window, server, new_wire=StreamingWire

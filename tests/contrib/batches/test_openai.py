@@ -91,7 +91,7 @@ def test_every_fault_is_an_error_of_three_lines(server: BatchServer, call: str) 
         "401": "auth", "429": "rate_limited", "500": "transport", "502": "transport",
         "quota": "quota",
     }  # fmt: skip
-    if call.startswith("POST"):  # aiohttp repeats a GET whose connection has ended
+    if call.startswith("POST"):  # a GET whose connection has ended is repeated
         kinds["reset"] = "transport"
     server.fail(call, *kinds)
 

@@ -4,7 +4,7 @@ Every call returns a `Completion` or raises a `ModelError`, whatever the server 
 
 - `servers.Server`: what the kind of the server adds to its API, `chat` or `anthropic`: request → body.
 - `sessions.HttpSession`: posts the body, again without a parameter that the server rejects (`api.Accepted`), by
-  `wire` (aiohttp: docs/decisions.md), or by `official` with a client of the caller.
+  `wire` (h11: docs/decisions.md), or by `official` with a client of the caller.
 - `faults`: status other than 2xx, or a broken connection → `ModelError`; the API reads the other bodies.
 
 A constrained request is sent in the forms that the kind of server takes, the best first. A server that refuses all

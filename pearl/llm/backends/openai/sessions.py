@@ -110,7 +110,7 @@ class HttpSession:
         """The connections of the running event loop."""
         loop = asyncio.get_running_loop()
         if self._wire is None or self._loop is not loop:  # connections are bound to an event loop
-            # The import of aiohttp takes a tenth of a second.
+            # Its imports, asyncio and ssl among them, are for those who ask a server.
             from pearl.llm.backends.openai.wire import Wire
 
             new_wire = self._new_wire or Wire
@@ -166,7 +166,7 @@ class HttpSession:
 
     async def listed(self) -> list[Listed]:
         """The models that the server lists."""
-        wire = self.connect()  # its import of aiohttp must not count towards the timeout
+        wire = self.connect()  # its import must not count towards the timeout
         async with asyncio.timeout(TIMEOUT_S):
             return chat.read_models(await wire.get("/models", self._api.page))
 

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import select
-import ssl
-import sys
-import weakref
+import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
-from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from multidict import CIMultiDict
-from yarl import URL
+import h11
 
 from pearl.errors import ModelError
 from pearl.errors.escaping import json_bytes, redacted
 from pearl.llm import Request
 from pearl.llm.backends.openai import faults
 from pearl.llm.backends.openai.api import KeyHeaders, bearer
+from pearl.llm.backends.openai.connections import Connections, Origin, Response, basic_auth
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.plugins.version import __version__
 
 CONNECT_TIMEOUT_S = 10.0
-MAX_CONNECTIONS = 1_000
-KEEP_ALIVE_S = 4.0  # Less than uvicorn's 5 s
-MAX_HEADER_BYTES = 64 * 1024
-
 # Maximum bytes of a decompressed reply, and `Wire.BYTES_A_TOKEN` for each requested token. Only the beginning
 # of the body of an error status is read.
 MAX_BYTES = 4 * 2**20
@@ -66,25 +55,14 @@ class Wire:
         self, endpoint: Endpoint, timeout_s: float, key_headers: KeyHeaders = bearer
     ) -> None:
         self._endpoint = endpoint
-        url = URL(endpoint.base)
-        self._headers = _headers(endpoint, url, key_headers)
-        self._base = url.with_user(None)
-        self._urls: dict[str, URL] = {}  # making one takes 20 microseconds
-        proxy = proxy_of(endpoint.base)
-        self._proxy = None if proxy is None else URL(proxy)
-        connect_s = min(CONNECT_TIMEOUT_S, timeout_s)
-        # Without `sock_read`, a timer that aiohttp sets anew for every piece of a reply
-        self._timeout_of_json = aiohttp.ClientTimeout(sock_connect=connect_s)
-        self._timeout = aiohttp.ClientTimeout(sock_connect=connect_s, sock_read=timeout_s)
-        self._session = aiohttp.ClientSession(
-            connector=connector_of(endpoint.base, proxy or ""),
-            max_line_size=MAX_HEADER_BYTES,
-            max_field_size=MAX_HEADER_BYTES,
+        self._headers = _headers(endpoint, key_headers)
+        self._origin = Origin.of(urlsplit(endpoint.base))
+        self._base_path = quote(urlsplit(endpoint.base).path, safe=_SAFE)
+        self._urls: dict[str, str] = {}
+        self._timeout_s = timeout_s
+        self._connections = Connections(
+            self._origin, proxy_of(endpoint.base), min(CONNECT_TIMEOUT_S, timeout_s)
         )
-        # A caller that uses `asyncio.run` once per question never calls `close`. A `__del__` would
-        # come too late where both are in one cycle and the session, which complains on stderr, is
-        # collected first (test_a_caller_that_does_not_close_hears_nothing).
-        weakref.finalize(self, _drop, self._session)
 
     def reply_bytes(self, request: Request, window: int) -> int:
         """Maximum bytes of the reply to a request."""
@@ -92,7 +70,7 @@ class Wire:
 
     async def close(self) -> None:
         """End all connections."""
-        await self._session.close()
+        await self._connections.close()
 
     async def post(self, path: str, body: Mapping[str, Any] | bytes) -> bytes:
         """Post JSON data; the body of the reply."""
@@ -107,9 +85,16 @@ class Wire:
 
     async def upload(self, path: str, name: str, data: bytes, fields: Mapping[str, str]) -> bytes:
         """Post a form with a file of JSON lines; the body of the reply."""
-        form = aiohttp.FormData(fields)
-        form.add_field("file", data, filename=name, content_type="application/jsonl")
-        async with self._sent("POST", path, form) as pieces:
+        border = secrets.token_hex(16)
+        named = {f'name="{key}"': value.encode() for key, value in fields.items()}
+        named[f'name="file"; filename="{quote(name)}"\r\ncontent-type: application/jsonl'] = data
+        parts = [
+            b"--%b\r\ncontent-disposition: form-data; %b\r\n\r\n%b\r\n" % (border.encode(), key.encode(), value)
+            for key, value in named.items()
+        ]  # fmt: skip
+        form = b"%b--%b--\r\n" % (b"".join(parts), border.encode())
+        kind = {"content-type": f"multipart/form-data; boundary={border}"}
+        async with self._sent("POST", path, form, headers=kind) as pieces:
             return b"".join([piece async for piece in pieces])
 
     async def upload_resumably(
@@ -128,84 +113,88 @@ class Wire:
             b"".join([piece async for piece in pieces])
         own = self._url(path)
         with suppress(ValueError):
-            url = own.join(URL(told.get("x-goog-upload-url", "")))
-            if url != own and url.origin() == own.origin():
+            url = urlsplit(urljoin(own, told.get("x-goog-upload-url", "")))
+            if url.geturl() != own and Origin.of(url) == self._origin:
                 whole = {
                     "content-type": kind,
                     "x-goog-upload-command": "upload, finalize",
                     "x-goog-upload-offset": "0",
                 }
-                query = dict(url.query)
-                async with self._sent("POST", url.path, data, query, headers=whole) as pieces:
+                address = url._replace(fragment="").geturl()
+                async with self._sent("POST", address, data, headers=whole) as pieces:
                     return b"".join([piece async for piece in pieces])
         raise ModelError(
             f"{self._endpoint.shown} gives no upload address on its own host", kind="malformed"
         )
 
-    def _url(self, path: str) -> URL:
+    def _url(self, path: str) -> str:
         """The address of a path; `/../` stands for the server without `/v1`."""
         if path not in self._urls:
-            base, name = self._base, path.removeprefix("/../")
+            base, name = self._base_path.rstrip("/"), path.removeprefix("/../")
             if name != path:
-                base = base.with_path(base.path.rstrip("/").removesuffix("/v1"))
-            url = base.joinpath(name.lstrip("/"))
-            self._urls[path] = url.update_query(self._endpoint.query)
+                base = base.removesuffix("/v1")
+            query = urlencode(self._endpoint.query)
+            url = f"{self._origin.scheme}://{self._origin.netloc}{base}/{quote(name.lstrip('/'), safe=_SAFE)}"
+            self._urls[path] = f"{url}?{query}" if query else url
         return self._urls[path]
 
     @asynccontextmanager
     async def _sent(
         self,
         method: str,
-        path: str,
-        data: bytes | aiohttp.FormData | None = None,
+        path: str,  # or the whole address
+        data: bytes | None = None,
         query: Mapping[str, str | int] | None = None,
         headers: Mapping[str, str] = {},
         told: dict[str, str] | None = None,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The body of the reply with a status of success, piece by piece; `told` gets its headers."""
-        url = self._url(path)
+        url = path if "://" in path else self._url(path)
         if query:
-            url = url.update_query(query)
-        all_headers, timeout = self._headers, self._timeout
-        if isinstance(data, bytes):
-            timeout = self._timeout_of_json
-        else:
-            all_headers = all_headers.copy()
-            all_headers.popall("content-type", None)
-        if headers:
-            all_headers = CIMultiDict({**all_headers, **headers})
+            url += ("&" if "?" in url else "?") + urlencode(query)
+        # A caller limits the time of a whole reply; only a file may take longer.
+        is_json = data is not None and not headers
+        all_headers = {**self._headers, **headers}
+        if data is None:
+            del all_headers["content-type"]
         try:
             for _ in range(MAX_REDIRECTS + 1):
+                sent = self._connections.sent(
+                    method, _target(url), all_headers, data, None if is_json else self._timeout_s
+                )
                 # Leaving before the end of a reply closes its connection.
-                async with self._session.request(
-                    method, url, data=data, headers=all_headers, proxy=self._proxy, timeout=timeout,
-                    allow_redirects=False,
-                ) as response:  # fmt: skip
+                async with sent as response:
                     if response.status not in _REDIRECTS or "location" not in response.headers:
                         if not 200 <= response.status < 300:
-                            raise await self._refusal(response)
+                            raise await self._refusal(response, url)
                         if told is not None:
-                            told |= {name.lower(): text for name, text in response.headers.items()}
+                            told |= response.headers
                         yield self._pieces(response, _most.get())
                         return
                     url = self._redirected(method, url, response)
-        except (aiohttp.ClientError, OSError) as error:
-            raise faults.cut_off(_cause(error, url), self._endpoint) from None
+        except (h11.RemoteProtocolError, OSError) as error:
+            raise faults.cut_off(error, self._endpoint) from None
+        except h11.LocalProtocolError as error:
+            raise ModelError(
+                f"cannot send the request to {self._endpoint.shown}: {self._endpoint.quote(str(error))}",
+                kind="bad_request",
+                help="check the variable OPENAI_CUSTOM_HEADERS",
+            ) from None
         raise ModelError(
             f"{self._endpoint.shown} redirected the request more than {MAX_REDIRECTS} times",
             kind="bad_request",
             help="give the final address: --base-url",
         )
 
-    def _redirected(self, method: str, asked: URL, response: aiohttp.ClientResponse) -> URL:
+    def _redirected(self, method: str, asked: str, response: Response) -> str:
         target = response.headers["location"]
         why, help = "which is another server", "if it is yours, give that address: --base-url"
         with suppress(ValueError):
-            url = asked.join(URL(target))
-            target = str(url)
-            if url.origin() == asked.origin():
+            target = urljoin(asked, target)
+            url = urlsplit(target)
+            if Origin.of(url) == self._origin:
                 if method == "GET" or response.status in _WITH_BODY:
-                    return url.with_user(None)
+                    return target
                 why, help = "without its body", "check the address: --base-url"
         raise ModelError(
             f"{self._endpoint.shown} redirects the request to "
@@ -214,7 +203,7 @@ class Wire:
             help=help,
         )
 
-    async def _refusal(self, response: aiohttp.ClientResponse) -> faults.StatusError:
+    async def _refusal(self, response: Response, url: str) -> faults.StatusError:
         pieces = self._pieces(response, MAX_ERROR_BYTES, is_cut=True)
         data = b"".join([piece async for piece in pieces])
         body: object = data.decode(errors="replace")
@@ -222,14 +211,14 @@ class Wire:
             body = json.loads(data)
         if isinstance(body, dict):
             body = body.get("error", body)
-        return faults.StatusError(response.status, body, response.headers, response.url.path)
+        return faults.StatusError(response.status, body, response.headers, urlsplit(url).path)
 
     async def _pieces(
-        self, response: aiohttp.ClientResponse, most: int, *, is_cut: bool = False
+        self, response: Response, most: int, *, is_cut: bool = False
     ) -> AsyncIterator[bytes]:
-        """The decompressed body, of limited size; aiohttp decompresses in bounded pieces."""
+        """The decompressed body, of limited size."""
         left = most
-        async for piece in response.content.iter_any():
+        async for piece in response.pieces():
             if len(piece) > left:
                 if is_cut:
                     yield piece[:left]
@@ -244,20 +233,28 @@ class Wire:
             yield piece
 
 
-def _headers(endpoint: Endpoint, url: URL, key_headers: KeyHeaders) -> CIMultiDict[str]:
-    """The headers of the official client, except those about software (`x-stainless-...`)."""
-    keys = key_headers(endpoint.key or "none")  # servers without keys ignore it
-    if url.user is not None:
-        keys = {"authorization": aiohttp.encode_basic_auth(url.user, url.password or "")}
-    headers = CIMultiDict(
-        {
-            **keys,
-            "accept": "application/json",
-            "content-type": "application/json",
-            "user-agent": f"pearl/{__version__}",
-            "accept-encoding": "gzip, deflate",
-        }
-    )
+# What stays as it is in a path: the marks of RFC 3986, and what is escaped already
+_SAFE = "/%:@!$&'()*+,;=~"
+
+
+def _target(url: str) -> str:
+    """Path and query of an address."""
+    parts = urlsplit(url)
+    path = quote(parts.path, safe=_SAFE) or "/"
+    return f"{path}?{quote(parts.query, safe=f'{_SAFE}?')}" if parts.query else path
+
+
+def _headers(endpoint: Endpoint, key_headers: KeyHeaders) -> dict[str, str]:
+    """The headers of the official client, by names in small letters, except those about software (`x-stainless-...`)."""
+    auth = basic_auth(urlsplit(endpoint.base))
+    keys = {"authorization": auth} if auth else key_headers(endpoint.key or "none")
+    headers = {
+        **{name.lower(): value for name, value in keys.items()},  # servers without keys ignore it
+        "accept": "application/json",
+        "content-type": "application/json",
+        "user-agent": f"pearl/{__version__}",
+        "accept-encoding": "gzip, deflate",
+    }
     if endpoint.is_openai:
         for name, variable in (
             ("openai-organization", "OPENAI_ORG_ID"),
@@ -268,63 +265,8 @@ def _headers(endpoint: Endpoint, url: URL, key_headers: KeyHeaders) -> CIMultiDi
     for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n"):
         name, colon, value = line.partition(":")
         if colon and name.strip():
-            headers[name.strip()] = value.strip()
+            headers[name.strip().lower()] = value.strip()
     return headers
-
-
-def _drop(session: aiohttp.ClientSession) -> None:
-    """Close a session whose event loop may be closed, for which aiohttp < 4 has no public way."""
-    connector = session.connector
-    if connector is None or session.closed:
-        return
-    session.detach()
-    if connector._loop.is_closed():  # neither aiohttp nor asyncio then closes a socket
-        for connections in connector._conns.values():
-            for protocol, _ in connections:
-                if (lose := getattr(protocol.transport, "_call_connection_lost", None)) is not None:
-                    lose(None)
-    connector._close()
-
-
-def connector_of(*urls: str) -> aiohttp.TCPConnector:
-    """Create the connector for the addresses of a server and its proxy, in the running event loop."""
-    is_tls = any(url.startswith("https:") for url in urls)
-    connector = aiohttp.TCPConnector(
-        limit=MAX_CONNECTIONS,
-        keepalive_timeout=KEEP_ALIVE_S,
-        ssl=_certificates() if is_tls else True,  # reading certificates is slow
-    )
-    # aiohttp < 4 has no argument for the protocol of a connection.
-    connector._factory = partial(_Handler, asyncio.get_running_loop())  # type: ignore[assignment]
-    return connector
-
-
-class _Handler(ResponseHandler):
-    def is_connected(self) -> bool:
-        """Whether it can be reused: not with unread data, such as the end of the connection.
-
-        llama.cpp's server ends connections right after some replies, before the event loop notices
-        (test_the_beginning_of_a_prompt_is_read_once fails without this).
-        """
-        if not super().is_connected():
-            return False
-        assert self.transport is not None
-        fileno = self.transport.get_extra_info("socket").fileno()
-        if not hasattr(select, "poll"):
-            return not select.select([fileno], [], [], 0)[0]
-        poll = select.poll()
-        poll.register(fileno, select.POLLIN)
-        return not poll.poll(0)
-
-
-def _certificates() -> ssl.SSLContext:
-    """The certificates of `SSL_CERT_FILE` or `SSL_CERT_DIR`, else those of the system."""
-    is_named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
-    if sys.platform in ("darwin", "win32") and not is_named:
-        import truststore
-
-        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return ssl.create_default_context()  # OpenSSL reads the variables
 
 
 def proxy_of(url: str) -> str | None:
@@ -349,12 +291,3 @@ def _is_in(host: str, network: str) -> bool:
         return ip_address(host) in ip_network(network, strict=False)
     except ValueError:  # one of them is a name
         return False
-
-
-def _cause(error: Exception, url: URL) -> Exception:
-    """The cause, also of a connection that ends in the handshake, where aiohttp does not name it."""
-    if isinstance(error, aiohttp.ClientConnectorError) and url.scheme == "https":
-        reason = error.os_error
-        if isinstance(reason, ConnectionError) and not isinstance(reason, ConnectionRefusedError):
-            return ssl.SSLError(0, "the server ended the connection in the handshake")
-    return error

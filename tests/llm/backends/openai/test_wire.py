@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession
 
 from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.backends.openai.wire import Wire, connector_of, proxy_of
+from pearl.llm.backends.openai.wire import Wire, proxy_of
 from tests.conftest import PROXIES
 from tests.llm.backends.asking import REQUEST
 from tests.server import FAULTS, PAGE, Canned, Server, completion, serving
@@ -100,7 +99,7 @@ def sizes() -> Iterator[Case]:
     yield Case("5 MiB of blanks", (Canned(b" " * 5 * 2**20 + OK),), "malformed")
     yield Case("gzip bomb", (packed(bomb),), "malformed")
     yield Case("deflate bomb", (packed(bomb, "deflate"),), "malformed")
-    yield Case("bomb in a bomb", (replace(packed(gzip.compress(bomb, 1)), headers={"content-encoding": "gzip, gzip"}),), "malformed")  # fmt: skip
+    yield Case("bomb in a bomb", (replace(packed(gzip.compress(bomb, 1)), headers={"content-encoding": "gzip, gzip"}),), ("malformed", "transport"))  # fmt: skip
     yield Case("bomb with 500", (packed(bomb, status=500),), "transport")
     for coding in ("gzip", "GZIP", "deflate", "identity", ""):
         yield Case(f"packed as {coding!r}", (packed(OK, coding),), None)
@@ -315,21 +314,13 @@ def test_paths_of_a_kind_of_server_are_siblings_of_v1(url: str, path: str) -> No
     assert asyncio.run(address()) == path
 
 
-@pytest.mark.parametrize("is_older", [False, True], ids=["wire first", "session first"])
 def test_a_caller_that_does_not_close_hears_nothing(
-    is_older: bool,
-    openai_server: Server,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    openai_server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        if is_older:  # what is older is collected first
-            session = ClientSession(connector=connector_of(openai_server.url))
-            monkeypatch.setattr("aiohttp.ClientSession", lambda **_: session)
         wire = Wire(Endpoint(openai_server.url, "m", ""), 5.0)
         wire.__dict__["cycle"] = wire
         await wire.post("/chat/completions", {"messages": []})
-        monkeypatch.undo()
 
     asyncio.run(main())
     gc.collect()

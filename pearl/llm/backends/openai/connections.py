@@ -1,0 +1,388 @@
+"""HTTP/1.1 connections to one server, directly or through a proxy: h11 reads and writes the messages, asyncio moves the bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import re
+import select
+import ssl
+import sys
+import weakref
+import zlib
+from base64 import b64encode
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import h11
+
+MAX_CONNECTIONS = 1_000
+KEEP_ALIVE_S = 4.0  # Less than uvicorn's 5 s
+MAX_HEADER_BYTES = 64 * 1024
+MAX_PIECE_BYTES = (
+    64 * 1024
+)  # of a decompressed body: a bomb must not be in the memory before it is noticed
+MAX_UNREAD_BYTES = 256 * 1024  # of a reply that nobody reads as fast as it comes
+# Another address of a host is tried after this time, as RFC 8305 recommends: IPv6 may be broken
+HAPPY_EYEBALLS_S = 0.25
+_PORTS = {"http": 80, "https": 443}
+_REFUSED = {str(errno.ECONNREFUSED), "1225"}  # of POSIX and of Windows
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Scheme, host and port of an address."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, url: SplitResult) -> Self:
+        """The origin of an address of HTTP; a `ValueError` for any other one."""
+        if url.scheme not in _PORTS or not url.hostname:
+            raise ValueError(f"'{url.geturl()}' is not an address of HTTP")
+        host = url.hostname
+        return cls(
+            url.scheme,
+            host if host.isascii() else host.encode("idna").decode(),
+            _PORTS[url.scheme] if url.port is None else url.port,
+        )
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.scheme == "https"
+
+    @property
+    def authority(self) -> str:
+        """Host and port, as CONNECT has them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def netloc(self) -> str:
+        """Host and, unless it is that of the scheme, the port."""
+        return self.authority.removesuffix(f":{_PORTS[self.scheme]}")
+
+
+def basic_auth(url: SplitResult) -> str:
+    """The header for the name and password of an address, "" for none."""
+    if url.username is None:
+        return ""
+    secret = f"{unquote(url.username)}:{unquote(url.password or '')}"
+    return f"Basic {b64encode(secret.encode()).decode()}"
+
+
+class _Connection(asyncio.Protocol):
+    """One connection; it carries one message at a time."""
+
+    transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self.http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADER_BYTES)
+        self.idle_since_s = 0.0
+        self.is_reused = False
+        self._n_unread = 0
+        self._lost: Exception | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.http.receive_data(data)
+        self._n_unread += len(data)
+        if self._n_unread > MAX_UNREAD_BYTES:
+            self.transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> None:
+        self.http.receive_data(b"")
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = exc or ConnectionError("connection lost")
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """The next event of the reply."""
+        while (event := self.http.next_event()) is h11.NEED_DATA:
+            if self._lost is not None:
+                raise self._lost
+            if self._n_unread > MAX_UNREAD_BYTES:
+                self.transport.resume_reading()
+            self._n_unread = 0
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        return event
+
+    def send(
+        self, method: str, target: str, headers: Mapping[str, str], data: bytes | None
+    ) -> None:
+        """Write a whole request; the transport keeps what the server does not take at once."""
+        length = {} if data is None else {"content-length": str(len(data))}
+        fields = [(name.encode(), value.encode()) for name, value in {**headers, **length}.items()]
+        parts = [self.http.send(h11.Request(method=method, target=target, headers=fields))]
+        if data:
+            parts.append(self.http.send(h11.Data(data=data)))
+        parts.append(self.http.send(h11.EndOfMessage()))
+        self.transport.write(b"".join(part for part in parts if part))
+
+    async def head(self) -> h11.Response:
+        """The head of the reply, after those that announce it."""
+        while True:
+            event = await self.event()
+            if isinstance(event, h11.Response):
+                return event
+            if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:
+                raise h11.RemoteProtocolError("the server does not answer in HTTP/1.1")
+
+    def is_usable(self, now_s: float) -> bool:
+        """Whether it can be reused: not with unread data, such as the end of the connection.
+
+        llama.cpp's server ends connections right after some replies, before the event loop notices
+        (test_the_beginning_of_a_prompt_is_read_once fails without this).
+        """
+        is_old = now_s - self.idle_since_s > KEEP_ALIVE_S
+        if is_old or self.transport.is_closing() or self.http.trailing_data != (b"", False):
+            return False
+        fileno = self.transport.get_extra_info("socket").fileno()
+        if not hasattr(select, "poll"):
+            return not select.select([fileno], [], [], 0)[0]
+        poll = select.poll()
+        poll.register(fileno, select.POLLIN)
+        return not poll.poll(0)
+
+    async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
+        """Encrypt a connection through a proxy."""
+        loop = asyncio.get_running_loop()
+        transport = await loop.start_tls(self.transport, self, context, server_hostname=host)
+        assert transport is not None
+        self.transport = transport
+        self.http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADER_BYTES)
+
+
+class Response:
+    """A reply of which the head is read: its status and its headers by names in small letters."""
+
+    def __init__(
+        self, connection: _Connection, head: h11.Response, timeout_s: float | None
+    ) -> None:
+        self.status = head.status_code
+        self.headers: dict[str, str] = {}
+        for name, value in head.headers:
+            key, text = name.decode("ascii"), value.decode("latin-1")
+            self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
+        self._connection = connection
+        self._timeout_s = timeout_s
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The decompressed body in pieces of at most `MAX_PIECE_BYTES`, or as they come."""
+        coding = self.headers.get("content-encoding", "").strip().lower()
+        if coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+            raise h11.RemoteProtocolError(
+                f"the reply is packed as {coding}, which was not asked for"
+            )
+        unpacker = None if coding in ("", "identity") else _Unpacker(coding)
+        while True:
+            async with asyncio.timeout(self._timeout_s):
+                event = await self._connection.event()
+            if isinstance(event, h11.Data):
+                for piece in [bytes(event.data)] if unpacker is None else unpacker.unpacked(event.data):  # fmt: skip
+                    yield piece
+            elif isinstance(event, h11.EndOfMessage):
+                break
+            else:
+                raise h11.RemoteProtocolError("the reply ends early")
+        if unpacker is not None and not unpacker.is_whole:
+            raise h11.RemoteProtocolError("the packed reply ends early")
+        if self._connection.http.trailing_data[0]:
+            raise h11.RemoteProtocolError("the server sent more than its reply")
+
+
+class _Unpacker:
+    """Decompresses a body in bounded pieces."""
+
+    def __init__(self, coding: str) -> None:
+        self._coding = coding
+        self._inflater: zlib._Decompress | None = None
+
+    def unpacked(self, data: bytes | bytearray) -> Iterator[bytes]:
+        """The text of the next part of a body; a `RemoteProtocolError` if it is damaged."""
+        if self._inflater is None:
+            # Some servers send `deflate` without the head of zlib, whose first byte ends with 8.
+            is_raw = self._coding == "deflate" and data[:1] and data[0] & 0x0F != 8
+            self._inflater = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else zlib.MAX_WBITS | 32)
+        try:
+            while data and not self._inflater.eof:
+                yield self._inflater.decompress(data, MAX_PIECE_BYTES)
+                data = self._inflater.unconsumed_tail
+        except zlib.error as error:
+            raise h11.RemoteProtocolError(f"the packed reply is damaged: {error}") from None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the body is complete; one without a byte is."""
+        return self._inflater is None or self._inflater.eof
+
+
+class Connections:
+    """The connections to one server, in the running event loop."""
+
+    def __init__(self, origin: Origin, proxy: str | None, connect_s: float) -> None:
+        self.origin = origin
+        self._proxy = None if proxy is None else urlsplit(proxy)
+        self._via = None if self._proxy is None else Origin.of(self._proxy)
+        self._connect_s = connect_s
+        is_tls = origin.is_tls or (self._via is not None and self._via.is_tls)
+        self._context = _certificates() if is_tls else None  # reading certificates is slow
+        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._idle: list[_Connection] = []
+        self._open: set[_Connection] = set()
+        # A caller that uses `asyncio.run` once per question never calls `close`.
+        weakref.finalize(self, _drop, self._open, asyncio.get_running_loop())
+
+    async def close(self) -> None:
+        """End all connections."""
+        for connection in (*self._open,):
+            self._end(connection)
+        await asyncio.sleep(0)  # asyncio closes the sockets in its next round
+
+    @asynccontextmanager
+    async def sent(
+        self,
+        method: str,
+        target: str,  # path and query
+        headers: Mapping[str, str],
+        data: bytes | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncIterator[Response]:
+        """Send a request; `timeout_s` limits the wait for each piece of its reply. Leaving before its end closes the connection."""
+        headers = {"host": self.origin.netloc, **headers}
+        if self._proxy is not None and not self.origin.is_tls:
+            target = f"http://{self.origin.netloc}{target}"
+            headers |= self._proxy_headers()
+        async with self._slots:
+            while True:
+                connection = self._reused() or await self._connected()
+                try:
+                    async with asyncio.timeout(timeout_s):
+                        connection.send(method, target, headers, data)
+                        head = await connection.head()
+                    break
+                except BaseException as error:
+                    self._end(connection)
+                    is_slow = isinstance(error, TimeoutError)
+                    is_lost = isinstance(error, OSError | h11.RemoteProtocolError) and not is_slow
+                    # A server may end a connection while it is being reused; a GET can be repeated.
+                    if not (is_lost and connection.is_reused and method == "GET"):
+                        raise
+            try:
+                yield Response(connection, head, timeout_s)
+            finally:
+                self._release(connection)
+
+    def _proxy_headers(self) -> dict[str, str]:
+        auth = "" if self._proxy is None else basic_auth(self._proxy)
+        return {"proxy-authorization": auth} if auth else {}
+
+    def _reused(self) -> _Connection | None:
+        now_s = asyncio.get_running_loop().time()
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_usable(now_s):
+                connection.is_reused = True
+                return connection
+            self._end(connection)
+        return None
+
+    def _release(self, connection: _Connection) -> None:
+        """Keep a connection for the next request, or end it."""
+        http = connection.http
+        if http.our_state is h11.DONE and http.their_state is h11.DONE:
+            http.start_next_cycle()
+            connection.idle_since_s = asyncio.get_running_loop().time()
+            self._idle.append(connection)
+        else:
+            self._end(connection)
+
+    def _end(self, connection: _Connection) -> None:
+        self._open.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        connection.transport.abort()  # close() waits for the other side of TLS, which may outlive the loop
+
+    async def _connected(self) -> _Connection:
+        """A new connection."""
+        first = self._via or self.origin
+        async with asyncio.timeout(self._connect_s):
+            connection = await self._opened(first)
+            self._open.add(connection)
+            if self._via is None or not self.origin.is_tls:
+                return connection
+            try:
+                authority = self.origin.authority
+                headers = {"host": authority, **self._proxy_headers()}
+                connection.send("CONNECT", authority, headers, None)
+                status = (await connection.head()).status_code
+                if not 200 <= status < 300:
+                    raise OSError(f"the proxy answered {status}")
+                assert self._context is not None
+                await connection.start_tls(self._context, self.origin.host)
+            except BaseException:
+                self._end(connection)
+                raise
+        return connection
+
+    async def _opened(self, origin: Origin) -> _Connection:
+        context = self._context if origin.is_tls else None
+        try:
+            _, connection = await asyncio.get_running_loop().create_connection(
+                _Connection, origin.host, origin.port, ssl=context,
+                happy_eyeballs_delay=HAPPY_EYEBALLS_S,
+            )  # fmt: skip
+        except ConnectionRefusedError:
+            raise
+        except ConnectionError as error:
+            if context is None:
+                raise
+            raise ssl.SSLError(0, "the server ended the connection in the handshake") from error
+        except OSError as error:
+            # Of several addresses, asyncio tells the errors as one text.
+            numbers = re.findall(r"\[(?:Errno|WinError) (\d+)\]", str(error))
+            if error.errno is None and numbers and _REFUSED.issuperset(numbers):
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "connection refused") from None
+            raise
+        return connection
+
+
+def _drop(connections: set[_Connection], loop: asyncio.AbstractEventLoop) -> None:
+    """Close connections that their owner left open, in an event loop that may be closed."""
+    for connection in connections:
+        if not loop.is_closed():
+            connection.transport.abort()
+        # asyncio has no public way to close a socket without its loop, and would complain of it on stderr.
+        elif (lose := getattr(connection.transport, "_call_connection_lost", None)) is not None:
+            lose(None)
+
+
+def _certificates() -> ssl.SSLContext:
+    """The certificates of `SSL_CERT_FILE` or `SSL_CERT_DIR`, else those of the system."""
+    is_named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+    if sys.platform in ("darwin", "win32") and not is_named:
+        import truststore
+
+        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return ssl.create_default_context()  # OpenSSL reads the variables
