@@ -43,8 +43,9 @@ UNKNOWN_TOKENS = 32  # Maximum tokens of all that stands in a prompt for unknown
 # Maximum tokens added to a prompt: for a JSON reply, to repeat a reply in the right form, to repeat a batch
 HELD_TOKENS, AGAIN_TOKENS, BATCH_AGAIN_TOKENS = 64, 288, 64
 
-MAX_LENGTHENED = 4
-"""Maximum ratio of a list as text to the reply that it was read from: lines of one token get a bullet."""
+BULLET_TOKENS = 3  # Maximum tokens of an entry of a list without its text
+
+MAX_RATIO = 4  # Maximum ratio of the tokens of a text as two models count them
 
 SMALL_PART = 48  # Minimum chunk size in tokens for which a document is split in order to be counted
 
@@ -55,7 +56,13 @@ class Bound:
 
     n: float  # maximum rows, or entries of a text
     tokens: float  # maximum tokens
-    rows: Rows | None = None  # all rows that may be among them; None if a model writes them
+    rows: Rows | None = None  # all rows that may be among them, if they are known
+    answer: float = 0.0  # maximum tokens that a model writes as the value of each of them
+
+    @property
+    def shown(self) -> Rows | None:
+        """The rows, if what a prompt shows of them is known."""
+        return None if self.answer else self.rows
 
 
 class CostEstimator:
@@ -164,7 +171,7 @@ class CostEstimator:
         if n >= bound.n or bound.rows is None:
             return Bound(min(n, bound.n), bound.tokens)
         each = (self._tokens(replace(bound.rows, rows=(row,))) for row in bound.rows)
-        return Bound(n, sum(nlargest(int(n), each)))
+        return Bound(n, sum(nlargest(int(n), each)) + n * bound.answer)
 
     def _search(self, step: Step, action: Action) -> None:
         """Keep the rows of a search, or their bounds if the search cannot run now."""
@@ -209,8 +216,12 @@ class CostEstimator:
         if first.rows is not None and not is_open and traits & {"by_field", "condition"}:
             with suppress(ValueError):  # all the rows that may be among them are known
                 result = native.compute(action, [first.rows, *values[1:]])
-                if isinstance(result, Rows) and "groups" not in traits:
-                    return Bound(len(result), self._tokens(result), result)
+                if isinstance(result, Rows) and "groups" in traits:  # their sizes are unknown
+                    return Bound(len(result), first.tokens + self._tokens(result))
+                if isinstance(result, Rows):
+                    tokens = self._tokens(result) + len(result) * first.answer
+                    answer = first.answer if "condition" in traits else 0
+                    return Bound(len(result), tokens, result, answer)
         if "selects" in traits:
             return first
         if "tries" not in traits and action.returns in (ValueType.NUMBER, ValueType.BOOL):
@@ -222,7 +233,7 @@ class CostEstimator:
             tokens *= n + 1
         if "figures" in traits:
             tokens += NUMBER_TOKENS * n
-        return Bound(n, MAX_LENGTHENED * tokens if action.returns is ValueType.LIST else tokens)
+        return Bound(n, tokens + (BULLET_TOKENS * n if action.returns is ValueType.LIST else 0))
 
     # -----------------------------------------------------------------------------------------
     # Composed answers, and what the checker is asked
@@ -273,7 +284,7 @@ class CostEstimator:
         if check == "off" or not (is_asked and task.kind in row_steps.claimed_kinds(check)):
             return StepCosts()
         asked = sum(self._counter.bounds(value)[1] for _, value in task.arguments) + more
-        shown = MAX_LENGTHENED * (given.tokens + given.n * asked)  # as another model counts them
+        shown = MAX_RATIO * (given.tokens + given.n * asked)
         return self._of_claims(given.n, shown, row_steps.MAX_BESIDE)
 
     def _of_claims(self, n: float, shown: float, beside: int) -> StepCosts:
@@ -352,12 +363,12 @@ class CostEstimator:
         more, is_known = self._more(*step.arguments[1:]), not self._unknown(*step.arguments)
         self._hold(step.output, self._answered(row_step, given, more))
         if row_step.is_over and is_known:
-            row_step = row_step.over(given.rows or row_step.rows)
+            row_step = row_step.over()
             given = Bound(len(row_step.rows), self._tokens(row_step.rows), row_step.rows)
         elif row_step.is_over:  # pairs of the names of rows
             n_pairs = min(MAX_PAIRS, given.n * MAX_PARTNERS // 2)
             given = Bound(n_pairs, MAX_PARTNERS * given.tokens + n_pairs * AROUND_TOKENS)
-        row_step = self._row_requests.quoted(row_step, given.rows, is_certain=is_known)
+        row_step = self._row_requests.quoted(row_step, given.shown, is_certain=is_known)
         costs, long = self._of_batches(row_step, given, more, is_known=is_known)
         for text in long:
             alone = self._row_requests.alone(row_step, step, text)
@@ -377,15 +388,17 @@ class CostEstimator:
         if row_step.is_each:
             answer = self._reply
         if row_step.is_over:  # the name of another row
-            answer = given.tokens
-        return Bound(given.n, given.tokens + given.n * (answer + 4 * self._seam))
+            answer = self._best(given, 1).tokens
+        answer += 4 * self._seam
+        tokens = given.tokens + given.n * answer
+        return Bound(given.n, tokens, given.rows, given.answer + answer)
 
     def _of_batches(
         self, row_step: RowStep, given: Bound, more: float, *, is_known: bool
     ) -> tuple[StepCosts, Sequence[str]]:
         """Costs of asking about rows in batches, each with `more` tokens; also return the texts that are too long for a batch."""
         limits, task, n, tokens = self._limits, row_step.task, given.n, given.tokens
-        texts = None if given.rows is None else row_step.texts(given.rows)
+        texts = None if given.shown is None else row_step.texts(given.shown)
         if texts is None and (inf in (n, tokens) or row_step.is_each):
             return StepCosts(ANY, ANY, ANY), ()
         frame = self._row_requests.frame_tokens(task) + more
@@ -450,7 +463,7 @@ class CostEstimator:
             n = costs.calls.upper * self._limits.reply_tokens
             self._hold(step.output, Bound(n, n))
             return costs
-        tokens = self._reply * (MAX_LENGTHENED if task.gives is ValueType.LIST else 1)
+        tokens = self._reply * (1 + BULLET_TOKENS if task.gives is ValueType.LIST else 1)
         self._hold(step.output, Bound(self._reply, tokens))
         return costs + self._of_looks(step, task, more, is_cut=is_cut)
 

@@ -216,9 +216,7 @@ class _Interpreter:
             return await Reducer(step, inputs, self._calls).run(self._asker)
         if action.reads_rows:
             row_step = self._row_calls.step(step, inputs)
-            row_step = await off_loop(
-                100 * len(row_step.rows), partial(row_step.over, row_step.rows)
-            )
+            row_step = await off_loop(100 * len(row_step.rows), row_step.over)
             return await RowReader(step, row_step, self._row_asker).run()
         if action.asks_table:
             # imported on use: few plans query a table

@@ -79,11 +79,12 @@ class RowStep:
         """The different non-blank texts of the rows, in order of first occurrence."""
         return [text for text in dict.fromkeys(self.shown(rows)) if text and text.strip()]
 
-    def over(self, rows: Rows) -> RowStep:
+    def over(self) -> RowStep:
         """The step over the pairs that its action makes of the rows, if it judges pairs."""
         if not self.is_over:
             return self
-        how = getattr(self.how, "Over")(rows, *(value for _, value in self.task.arguments))  # noqa: B009
+        given = (value for _, value in self.task.arguments)
+        how = getattr(self.how, "Over")(self.rows, *given)  # noqa: B009
         return replace(self, rows=how.pairs, how=how)
 
 

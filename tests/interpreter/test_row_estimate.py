@@ -248,6 +248,26 @@ def test_the_calls_of_a_tournament_are_exact(n: int, k: int, size: int) -> None:
     within(found, model, is_whole=True)
 
 
+@pytest.mark.parametrize("call", ["FILTER(rows, said)", "TOP(rows, said, 3)", "MAP(rows, said)"])
+def test_what_a_step_writes_counts_in_every_batch_that_shows_it(call: str) -> None:
+    document = Document(entries(random.Random(1), 100))
+    plan = f"""1. rows = SPLIT(CTX, "entry") : Rows
+2. said = FIND_PLACE(CTX, "who speaks") : Somebody
+3. v = {call} : Step"""
+    oracles = oracle(1, 0.0)._reply
+    model = Held(
+        lambda request: (
+            oracles(request)
+            if isinstance(request.task, ItemsTask)
+            else json.dumps({"answer": "word " * 500, "quotes": []})
+        )
+    )
+    this = Pearl(model, max_output_tokens=600)
+    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
+    asyncio.run(this.execute(plan, document))
+    within(found, model, is_whole=True)
+
+
 def test_what_cannot_run_is_told_before_any_call() -> None:
     document = Document(entries(random.Random(1), 20))
     model = oracle(1, 0.0)
