@@ -70,7 +70,6 @@ def write_table(
     file: IO[str],
     form: str,
     *,
-    raw_cells: bool = False,
     facts: Iterable[tuple[str, Any]] = (),
 ) -> int:
     """Write rows as JSON lines or as a table; returns their number. In a workbook, `facts` say what it is."""
@@ -84,22 +83,21 @@ def write_table(
     table = ("results", {name: column.kind for name, column in columns.items()}, cells)
     if form == "xlsx":
         return write_excel([table, _sources(rows())], file, facts)
-    return write_sheet(table, file, form, raw_cells=raw_cells)
+    return write_sheet(table, file, form)
 
 
-def write_sheet(table: Table, file: IO[str], form: str, *, raw_cells: bool = False) -> int:
+def write_sheet(table: Table, file: IO[str], form: str) -> int:
     """Write a table; returns its number of rows. As CSV, a spreadsheet evaluates no cell of it."""
     _, columns, rows = table
     if form == "parquet":
         return _write_parquet(columns, rows, file)
     import csv
 
-    shown: Callable[[Any], Any] = (lambda cell: cell) if raw_cells else inert
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(map(shown, columns))
+    writer.writerow(map(inert, columns))
     n_rows = 0
     for row in rows:
-        writer.writerow([shown(row[name]) for name in columns])
+        writer.writerow([inert(row[name]) for name in columns])
         n_rows += 1
     return n_rows
 

@@ -142,7 +142,6 @@ def write_tables(
     form: str,
     opened: Opener,
     *,
-    raw_cells: bool = False,
     facts: Iterable[tuple[str, Any]] = (),
     page: str = "",
 ) -> int:
@@ -156,7 +155,7 @@ def write_tables(
     n_rows: list[int] = []
     for path, table in zip(table_files(out, fields).values(), tables, strict=True):
         with opened(path) as file:
-            n_rows.append(write_sheet(table, file, form, raw_cells=raw_cells))
+            n_rows.append(write_sheet(table, file, form))
     return n_rows[0]
 
 

@@ -286,11 +286,10 @@ def _in_folder_of(info: RunInfo) -> Iterator[None]:
 @option("--format -f form", click.Choice(FORMATS), "[default: by the suffix of FILE]")
 @option("-o --out", PATH, "[default: stdout]", metavar="FILE")
 @trace_option
-@option("--raw-cells", bool, "Do not escape CSV cells that a spreadsheet would evaluate.")
 @force_option
 @store_option
 def export(
-    run: str, form: str | None, out: str | None, trace: str | None, raw_cells: bool, force: bool,
+    run: str, form: str | None, out: str | None, trace: str | None, force: bool,
     store: str | None,
 ) -> int:  # fmt: skip
     """Write the results of RUN, one row per task, in their order.
@@ -320,12 +319,12 @@ def export(
                 rows.schema = request.loaded
         if form != "jsonl" and (fields := fields_of_rows(rows())):
             n_rows = write_tables(
-                fields, rows, out or "-", form, writer.open, raw_cells=raw_cells, facts=facts,
+                fields, rows, out or "-", form, writer.open, facts=facts,
                 page=page_beside(str(out), written_files(info)),
             )  # fmt: skip
         else:
             with writer.open(out) as file:
-                n_rows = write_table(rows, file, form, raw_cells=raw_cells, facts=facts)
+                n_rows = write_table(rows, file, form, facts=facts)
         if trace is not None:
             with writer.open(trace) as file:
                 file.writelines(map(escaped, opened.traces(info.id)))

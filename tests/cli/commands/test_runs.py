@@ -109,7 +109,7 @@ def test_export_as_tables(pearl: Terminal) -> None:
     ]
     id = fill({**ANSWERED, "steps": steps}, {**FAILED, "steps": "of the input"})
     for name in ("r.csv", "r.parquet", "r.xlsx"):
-        pearl("runs", "export", id, "-o", name, "--raw-cells")
+        pearl("runs", "export", id, "-o", name)
     for first, second in as_tables(pearl.folder):
         assert list(first)[:2] == ["id", "document"]
         assert str(first["age"]) == "51"
