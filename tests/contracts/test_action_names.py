@@ -15,7 +15,10 @@ NAMES = {*operators(), *native.known(), "FIND_FIGURE"}
 
 def uses(path: Path) -> Iterator[str]:
     """Names of shipped actions in a module, written out or as the name of an imported action."""
-    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    text = path.read_text(encoding="utf-8")
+    if "pearl.actions" not in text and not any(name in text for name in NAMES):
+        return  # nothing to parse it for
+    nodes = [*ast.walk(ast.parse(text))]
     imported = {
         alias.name
         for node in nodes
