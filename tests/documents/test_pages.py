@@ -6,7 +6,6 @@ import ctypes
 import io
 import random
 import re
-from collections import Counter
 
 import pypdfium2
 import pytest
@@ -15,10 +14,8 @@ from pypdfium2 import raw
 
 from pearl.documents.document import from_bytes, from_text, join
 from pearl.documents.pages import Box, boxes_of, page_images
-from pearl.documents.readers.pdf import read
 from pearl.errors import Span
 from tests.documents import producers
-from tests.documents.number_tables import number_table
 from tests.documents.readers.test_pdf import make_pdf
 
 N_SPANS = 12
@@ -53,7 +50,7 @@ def within(page: pypdfium2.PdfPage, boxes: tuple[Box, ...]) -> str:
     return "".join(shown.split())
 
 
-def check_boxes(data: bytes, seed: int = 0, *, is_in_order: bool = True) -> None:
+def check_boxes(data: bytes, seed: int = 0) -> None:
     """The text in the boxes of spans of words is the text of the spans."""
     document = from_bytes(data, "a.pdf")
     pdf = pypdfium2.PdfDocument(data)
@@ -74,7 +71,7 @@ def check_boxes(data: bytes, seed: int = 0, *, is_in_order: bool = True) -> None
         written = document.text[span.start : span.end]
         wanted = "".join(re.sub(r"\| |-{3}|\|$", "", written, flags=re.M).split())  # of tables
         wanted = wanted.translate(SUPERSCRIPTS)
-        assert text == wanted if is_in_order else sorted(text) == sorted(wanted)
+        assert text == wanted
         assert numbers[0] == document.page_at(span.start)
 
 
@@ -92,37 +89,6 @@ def test_boxes_of_typesetting_programs() -> None:
     pytest.importorskip("typst")
     for make in producers.slow():
         check_boxes(make())
-
-
-def check_tokens(seed: int) -> None:
-    """The words of the text are those of the table, also on pages and in lines that are turned."""
-    table = number_table(seed)
-    words = Counter(word for word in read(table.data, "a.pdf").split() if word not in ("|", "---"))
-    wanted = Counter(table.tokens)
-    if table.in_glyphs:  # turned, some fall apart, as PDFium puts them on lines of their own
-        words = Counter({w: n for w, n in words.items() if not any(w in t for t in wanted)})
-        wanted = Counter()
-    assert words == wanted
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_no_word_of_the_text_is_two_of_the_page(seed: int) -> None:
-    check_tokens(seed)
-
-
-@pytest.mark.slow
-def test_no_word_of_the_text_is_two_of_the_page_in_more_tables() -> None:
-    for seed in range(20, 240):
-        check_tokens(seed)
-
-
-def test_boxes_of_tables_of_numbers() -> None:
-    book = pypdfium2.PdfDocument.new()
-    for seed in range(15):
-        book.import_pages(pypdfium2.PdfDocument(number_table(seed).data))
-    file = io.BytesIO()
-    book.save(file)
-    check_boxes(file.getvalue(), is_in_order=False)
 
 
 def test_a_passage_over_a_page_break_has_boxes_on_both_pages() -> None:

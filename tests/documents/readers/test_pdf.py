@@ -175,6 +175,42 @@ def test_superscripts_are_no_digits(turned: int, page: int) -> None:
     assert load_text(data).splitlines() == list(SUPERSCRIPTS)
 
 
+NUMBERS = [
+    ["1,250", "7", "99.50"],
+    ["(27)", "-3.1", "100%"],
+    ["8", "2,024", "CHF"],
+    ["0.27", "n/a", "12"],
+]
+
+
+@pytest.mark.parametrize("gap", [0.25, 0.5, 3])  # ems between two cells; less looks like one word
+@pytest.mark.parametrize("order", ["rows", "columns", "backwards"])
+@pytest.mark.parametrize(("turned", "page"), [(0, 0), (90, 0), (0, 270)])
+def test_no_word_of_the_text_is_two_of_the_page(
+    gap: float, order: str, turned: int, page: int
+) -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=(600, 600))
+    canvas.setPageRotation(page)
+    canvas.translate(300, 300)
+    canvas.rotate(turned)
+    canvas.setFont("Helvetica", 10)
+    widths = [
+        max(stringWidth(cell, "Helvetica", 10) for cell in column)
+        for column in zip(*NUMBERS, strict=True)
+    ]
+    cells = [
+        (sum(widths[:j]) + 10 * gap * j, -14 * i, cell)
+        for i, row in enumerate(NUMBERS)
+        for j, cell in enumerate(row)
+    ]  # fmt: skip
+    for cell in {"rows": cells, "columns": sorted(cells), "backwards": cells[::-1]}[order]:
+        canvas.drawString(*cell)
+    canvas.save()
+    words = [word for word in load_text(file.getvalue()).split() if word not in ("|", "---")]
+    assert sorted(words) == sorted(cell for row in NUMBERS for cell in row)
+
+
 def test_a_font_may_have_own_characters_for_superscripts() -> None:
     content = rb"BT /F1 12 Tf 72 700 Td (310) Tj (\262) Tj ( and 31) Tj (2) Tj ET"
     names = b"\n".join(b"<%02X> <00%02X>" % (c, c) for c in b" 0123and") + b"\n<B2> <0032>"
