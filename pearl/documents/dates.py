@@ -190,9 +190,8 @@ def readings(text: str, is_day_first: bool | None = None) -> tuple[Period, ...]:
 def why_unstated(text: str, shown: str) -> str:
     """Return why a date from a model is refused; "" if the text has it as shown, or in another certain form."""
     words, read, certain = _known(text)
-    wanted, own = _words(shown).split(), readings(shown)
-    orders = [wanted, *([] if all(map(str.isdigit, wanted)) else [wanted[::-1]])]  # May 2, 2 May
-    if any(f" {' '.join(each)} " in words for each in orders) or not certain.isdisjoint(own):
+    own = readings(shown)
+    if _words(shown) in words or not certain.isdisjoint(own):
         return ""
     if not read.isdisjoint(own):
         return f"day and month may be swapped in the passage that is to tell the date {shown[:60]}"
@@ -207,17 +206,15 @@ def _known(text: str) -> tuple[str, frozenset[Period], frozenset[Period]]:
     order = column.is_day_first if column.is_certain else None
     read = [readings(each, order) for each in dates]
     certain = (each for each in read if len(each) == 1)
-    return f" {_words(text)} ", frozenset(chain(*read)), frozenset(chain(*certain))
+    return _words(text), frozenset(chain(*read)), frozenset(chain(*certain))
+
+
+_WORD = lazy_pattern(r"\w+")
 
 
 def _words(text: str) -> str:
-    """Normalise the words of a text, with days in digits: "the 2nd of May" and "second May" become "2 may"."""
-    text = _DAY_IN_WORDS.sub(lambda match: str(ORDINALS[match[0]]), text.casefold())
-    return " ".join(digits or word for digits, word in _WORD.findall(text))
-
-
-_DAY_IN_WORDS = lazy_pattern(rf"\b(?:{_ORDINAL})\b")
-_WORD = lazy_pattern(r"\b(\d+)(?:st|nd|rd|th)\b|\b(?!(?:of|the)\b)(\w+)")
+    """The words of a text between blanks: `May 2021` stands in "in May, 2021"."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
 _ANYWHERE = lazy_pattern(

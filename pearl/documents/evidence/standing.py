@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from functools import lru_cache
 
 from pearl.documents.dates import find_dates
-from pearl.documents.evidence.value_checks import Stated
+from pearl.documents.evidence.value_checks import Stated, places_in
 from pearl.dsl.fields import Field
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
@@ -50,16 +49,10 @@ def places_of(field: Field, value: Stated, text: str, within: Span) -> list[Span
 
 
 def _words_at(value: str, text: str) -> list[tuple[int, int]]:
-    """Where the words of a text stand, else the longest of them: `Maria Keller` of `Keller, Maria`."""
-    if " " in value and len(folded := _folded(text)) == len(text):  # but `Mark` is no `mark`
+    """Where the words of a text stand; a single word in its own case, as `Mark` is no `mark`."""
+    if " " in value and len(folded := _folded(text)) == len(text):
         text, value = folded, value.casefold()
-    if value in text:
-        return [(each.start(), each.end()) for each in re.finditer(re.escape(value), text)]
-    words = [_APOSTROPHE.sub("['’]", re.escape(word)) for word in value.split()]
-    for pattern in (r"\s+".join(words), max(words, key=len)):
-        if found := [(each.start(), each.end()) for each in re.finditer(pattern, text)]:
-            return found
-    return []
+    return list(places_in(value, text))
 
 
 @lru_cache(maxsize=8)
@@ -74,7 +67,6 @@ def _numbers(text: str) -> list[tuple[int, int, str]]:
 _NUMBER = lazy_pattern(r"[0-9]+(?:[.,'’][0-9]+|\s[0-9]{3}(?![0-9]))*")
 _dates = lru_cache(maxsize=8)(find_dates)
 _folded = lru_cache(maxsize=8)(str.casefold)
-_APOSTROPHE = lazy_pattern("['’]")
 
 
 def _digits(value: Stated) -> str:

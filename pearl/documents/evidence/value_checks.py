@@ -82,11 +82,17 @@ def n_standing(value: Stated, passage: str) -> int:
         return sum(amount.number == value for amount in _amounts(plain(passage)))
     if isinstance(value, bool):
         return 0
-    whole, text = _normal(passage.casefold()), _normal(" ".join(value.casefold().split()))
-    n, place = 0, whole.find(text)
+    return sum(1 for _ in places_in(" ".join(value.casefold().split()), passage.casefold()))
+
+
+def places_in(text: str, passage: str) -> Iterator[tuple[int, int]]:
+    """Where the words of a text stand in a passage one after the other, in any typography."""
+    whole, wanted = _normal(passage), _normal(text)
+    place = whole.find(wanted)
     while place is not None and place[0] < place[1]:
-        n, place = n + 1, whole.find(text, place[1])
-    return n
+        span = whole.original(*place)
+        yield span.start, span.end
+        place = whole.find(wanted, place[1])
 
 
 def unstated_number(value: str, passages: Sequence[str], asked: str = "") -> str:
@@ -142,12 +148,7 @@ def _place(text: str, passage: str) -> tuple[int, int] | None:
     folded = passage.casefold()
     if len(folded) == len(passage):
         passage, text = folded, text.casefold()
-    whole = _normal(passage)
-    match = whole.find(_normal(text))
-    if match is None or match[0] == match[1]:
-        return None
-    span = whole.original(*match)
-    return span.start, span.end
+    return next(places_in(text, passage), None)
 
 
 def _copied(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
