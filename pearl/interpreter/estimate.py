@@ -229,7 +229,7 @@ class CostEstimator:
         every = _together(given)
         n, tokens = every.n, every.tokens + AROUND_TOKENS * len(given)
         if "multiplies" in traits:
-            n = prod(each.n for each in given)
+            n = prod(each.n for each in given) if all(each.n for each in given) else 0
             tokens *= n + 1
         if "figures" in traits:
             tokens += NUMBER_TOKENS * n
@@ -265,7 +265,8 @@ class CostEstimator:
 
             texts = [each.value for each in step.arguments if isinstance(each, String)]
             fields = list(wanted_fields(texts[-1], is_all=action.extracts_all))
-            n_replies = costs.calls.upper
+            if (n_replies := costs.calls.upper) == inf:
+                return StepCosts(ANY, ANY, ANY)
         # imported on use, too
         from pearl.interpreter.field_values import MAX_SHOWN
         from pearl.interpreter.record_claims import AROUND_ENTRY, ENTRY_TOKENS
@@ -399,7 +400,7 @@ class CostEstimator:
         """Costs of asking about rows in batches, each with `more` tokens; also return the texts that are too long for a batch."""
         limits, task, n, tokens = self._limits, row_step.task, given.n, given.tokens
         texts = None if given.shown is None else row_step.texts(given.shown)
-        if texts is None and (inf in (n, tokens) or row_step.is_each):
+        if more == inf or (texts is None and (inf in (n, tokens) or row_step.is_each)):
             return StepCosts(ANY, ANY, ANY), ()
         frame = self._row_requests.frame_tokens(task) + more
         room = max(1, (limits.prompt_tokens or 10**12) - frame)
@@ -557,7 +558,7 @@ class CostEstimator:
                 most = max(most, whole.upper)
             return self._costs(ONE, Range(frame.least, most).up_to(cap)), True
         assert cap is not None
-        n = ANY if unread else self._parts(document, length, cap, around)
+        n = Range(1, inf) if unread else self._parts(document, length, cap, around)
         most = min(n.upper * cap, n.upper * (frame.upper + 2 * self._seam + 1) + length.upper)
         # All of the document is read, unless the number of parts is limited.
         least = frame.least + (length.least if self._limits.max_parts is None else 0)

@@ -352,6 +352,19 @@ def test_the_bounds_include_what_may_be_written_or_long(is_asked: bool, above: i
     assert cost.most == pytest.approx(most / 1e6)
 
 
+@pytest.mark.parametrize(
+    "call", ['EXTRACT(d, "drugs: [str]")', 'EXTRACT(d, "name")', 'FIND(d, "a goat")']
+)
+def test_what_a_step_takes_over_a_text_without_a_bound_is_unknown(call: str) -> None:
+    finding = "\n".join(f'{i}. v{i} = FIND(CTX, "bee {i}") : Find' for i in range(1, 9))
+    results = ", ".join(f"v{i}" for i in range(1, 9))
+    plan = f"{finding}\n9. d = CONCAT({results}) : Join\n10. r = {call} : Read"
+    this = pearl(Reading(replies(50), window=2_000), max_output_tokens=500)
+    found = forecast(this, [task(plan, story(3))])
+    assert (found.problems, found.total.calls.most) == ((), None)
+    assert found.total.calls.least == 9
+
+
 def test_unknown_price() -> None:
     this = pearl(Scripted(replies(50)))
     found = forecast(this, [task(PLAN, story(3))])
