@@ -48,22 +48,22 @@ def _join(before: str, between: str, after: str, backwards: str | None = None) -
 
 _JOINED = lazy_pattern(
     "|".join((
-        _join(r"\d", r"[.,:'’·/^×*]", r"\d"),
-        _join(_W, rf"{_HYPHEN}(?:[ \t]*\n\s*)?", _W, rf"(?:\s*\n[ \t]*)?{_HYPHEN}"),
-        _join(r"\d", rf"{_ANY_DASH}(?:[ \t]*\n\s*)?", _W, rf"(?:\s*\n[ \t]*)?{_ANY_DASH}"),
-        _join(_W, _ANY_DASH, r"\d"),
-        _join(r"\d", rf"{_SPACE}?(?:{_ANY_DASH}|[±×]){_SPACE}?", r"\d"),
-        _join(rf"(?:\d{{3}}{_SPACE})*\d{{1,3}}(?![\d.,])", _SPACE, r"\d{3}(?!\d)"),
-        _join(r"\d{1,3}(?!\d)", f"{_SPACE}?", r"(?:\d{1,2}[/⁄]\d{1,2}(?![\d/])|[¼-¾⅐-⅞])"),
-        _join(_W, "[/_@]", _W),
-        _cut(rf"[.·](?:{_AT}|[\s(\[<>~≈±$€£+–−-])", r"\d"),
-        _cut(rf"[-–−+±](?:{_AT}|[^\w–—-])", r"[.·]?\d"),
-        _cut(rf"{_SPACE}?(?:[<≤≥≦≧⩽⩾≠≈~±]|>[ \t]*[^\s>{_AT}])", _DECIMAL),  # `> 5` at the start of a line is a quote
-        _cut(_CURRENCY, _DECIMAL),
-        _cut(r"\d", rf"(?:[%‰°]|{_CURRENCY})(?!{_SPACE}?\d)"),
-        _cut(_LETTER, rf"['’ʼ](?!s\b|[\u3040-\u9fff]){_LETTER}"),  # `the dog` may be quoted from `the dog's`
-        _cut(_HAN_NUMBER, _HAN_NUMBER),
-        _cut(r"\d", r"[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]"),
+        _join(r"\d", r"[.,:'’·/^×*]", r"\d"),  # 1.5, 10:30, 1/2, 10^5
+        _join(_W, rf"{_HYPHEN}(?:[ \t]*\n\s*)?", _W, rf"(?:\s*\n[ \t]*)?{_HYPHEN}"),  # well-known
+        _join(r"\d", rf"{_ANY_DASH}(?:[ \t]*\n\s*)?", _W, rf"(?:\s*\n[ \t]*)?{_ANY_DASH}"),  # 10–20, 12-B
+        _join(_W, _ANY_DASH, r"\d"),  # B–12
+        _join(r"\d", rf"{_SPACE}?(?:{_ANY_DASH}|[±×]){_SPACE}?", r"\d"),  # 10 - 20, 5 ± 2
+        _join(rf"(?:\d{{3}}{_SPACE})*\d{{1,3}}(?![\d.,])", _SPACE, r"\d{3}(?!\d)"),  # 1 250 000
+        _join(r"\d{1,3}(?!\d)", f"{_SPACE}?", r"(?:\d{1,2}[/⁄]\d{1,2}(?![\d/])|[¼-¾⅐-⅞])"),  # 1 1/2, 1½
+        _join(_W, "[/_@]", _W),  # mg/dL, a_b, a@b
+        _cut(rf"[.·](?:{_AT}|[\s(\[<>~≈±$€£+–−-])", r"\d"),  # the point of .5
+        _cut(rf"[-–−+±](?:{_AT}|[^\w–—-])", r"[.·]?\d"),  # the sign of -5
+        _cut(rf"{_SPACE}?(?:[<≤≥≦≧⩽⩾≠≈~±]|>[ \t]*[^\s>{_AT}])", _DECIMAL),  # < 5, ≥5; `> 5` at the start of a line is a quote
+        _cut(_CURRENCY, _DECIMAL),  # $5
+        _cut(r"\d", rf"(?:[%‰°]|{_CURRENCY})(?!{_SPACE}?\d)"),  # 5%, 5€
+        _cut(_LETTER, rf"['’ʼ](?!s\b|[\u3040-\u9fff]){_LETTER}"),  # can't; `the dog` may be quoted from `the dog's`
+        _cut(_HAN_NUMBER, _HAN_NUMBER),  # 二十五
+        _cut(r"\d", r"[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]"),  # 5月
     ))
 )  # fmt: skip
 

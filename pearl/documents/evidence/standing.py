@@ -64,7 +64,7 @@ def _numbers(text: str) -> list[tuple[int, int, str]]:
     ]
 
 
-_NUMBER = lazy_pattern(r"[0-9]+(?:[.,'’][0-9]+|\s[0-9]{3}(?![0-9]))*")
+_NUMBER = lazy_pattern(r"[0-9]+(?:[.,'’][0-9]+|\s[0-9]{3}(?![0-9]))*")  # 5, 1,250.50, 1 250
 _dates = lru_cache(maxsize=8)(find_dates)
 _folded = lru_cache(maxsize=8)(str.casefold)
 

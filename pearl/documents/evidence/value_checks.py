@@ -221,7 +221,7 @@ def _moment(text: str) -> time | None:
 
 def _check_time(moment: time, passage: str) -> None:
     """Refuse a time of day whose parts a passage does not have; of 12 hours or 24."""
-    figures = {int(each) for each in FIGURES.findall(passage)}
+    figures = {int(each) for each in _FIGURES.findall(passage)}
     hours = {moment.hour, (moment.hour + 11) % 12 + 1}
     parts = [moment.minute, moment.second]
     if not hours & figures or not {part for part in parts if part} <= figures:
@@ -239,12 +239,12 @@ def _check_figures(text: str, passage: str) -> None:
         if not any(map(amount.is_in, stated)):
             raise DisagreementError(f"{quoted(amount.text)} is not in the quote")
     _check_days(text, passage)
-    figures = {*FIGURES.findall(passage)} if _DURATION.fullmatch(text) else set()
-    if figures and (missing := {*FIGURES.findall(text)} - figures):  # a number may be a word
+    figures = {*_FIGURES.findall(passage)} if _DURATION.fullmatch(text) else set()
+    if figures and (missing := {*_FIGURES.findall(text)} - figures):  # a number may be a word
         raise DisagreementError(f"{quoted(min(missing))} is not in the quote")
 
 
-FIGURES = lazy_pattern(r"[0-9]+")
+_FIGURES = lazy_pattern(r"[0-9]+")
 _DURATION = lazy_pattern(r"P(?:[0-9.]+[YMWD])*(?:T(?:[0-9.]+[HMS])+)?")
 """ISO 8601, which has no numbers with units: `P3D`, `PT1H30M`."""
 
@@ -344,18 +344,19 @@ class _Amount:
 
 
 _WORD = rf"(?:{'|'.join(sorted(SMALL_NUMBERS, key=len, reverse=True))})(?![^\W_])"
-_NUMBER = lazy_pattern(
+_NUMBER = lazy_pattern(  # 5, .5, 1.250,50, 1 250, 2½, ¾, five
     rf"{APART}\.?\d+(?:[.,'’]\d+|[ ]\d{{3}}(?!\d))*(?:(?<!\d{{4}})(?:{FRACTION}))?|[¼-¾⅐-⅞]|\b{_WORD}",
     re.I,
 )
-_DECIMAL_COMMA = lazy_pattern(r"\d{1,3}(?:[. ]\d{3})+,\d{1,2}|\d+,\d{1,2}")
-_BLANK_IN_NUMBER = lazy_pattern(r"(?<=\d)[ ](?=\d{3}(?!\d))")
+_DECIMAL_COMMA = lazy_pattern(r"\d{1,3}(?:[. ]\d{3})+,\d{1,2}|\d+,\d{1,2}")  # 1.250,50; 2,5
+_BLANK_IN_NUMBER = lazy_pattern(r"(?<=\d)[ ](?=\d{3}(?!\d))")  # 1 250
+# °C, %, €, 公斤, mg, m2; mg/kg, euros per hour
 _UNIT = rf"(?P<unit>°\s?[CcFf]|[%‰{CURRENCIES}]|{UNIT_UNSPACED}|[^\W\d_]+(?:[23](?!\w))?)(?:\s?(?:/|\bper\s)\s?(?P<per>[^\W\d_]+))?"
-_AFTER = lazy_pattern(rf"(?P<gap>[ \t\u00a0\u2009\u202f]?-?){_UNIT}")
+_AFTER = lazy_pattern(rf"(?P<gap>[ \t\u00a0\u2009\u202f]?-?){_UNIT}")  # 5 mg, 5mg, 54-year-old
 _LEAD = lazy_pattern(
     rf"(?:\b(?:minus|negative)\s|(?<![\w)])[-+−])?(?:(?:{MONEY})\s?[-−]?)?\Z", re.I
 )
-"""The sign and the currency before a number."""
+"""The sign and the currency before a number: `minus 5`, `-5`, `$5`, `-$5`, `CHF -5`."""
 _SCALE = lazy_pattern(
     rf"\s?(?:\((?:in\s)?)?(?:{'|'.join(SCALES_UNSPACED)}|(?:{'|'.join(sorted({*SCALE_WORDS, *FOREIGN_SCALES}, key=len, reverse=True))}|(?<=\d)[kmb])(?![^\W\d_])\.?)\)?",
     re.I,
@@ -364,7 +365,7 @@ _SCALE = lazy_pattern(
 _NEXT = lazy_pattern(
     rf"[-−+?%‰²³]{{0,2}}(?:\s?(?:{MONEY}|[^\W\d_{UNSPACED}]+))?(?:[²³]|[23](?!\w))?"
 )
-"""The sign, power and unit behind a number, as far as the reader of numbers has to see it."""
+"""The sign, power and unit behind a number, as far as the reader of numbers has to see it: `5-`, `5 %`, `5 m²`, `5 USD`."""
 _JOINT = lazy_pattern(r"\s[^\W\d_]{1,3}(?:['’]|\s)")
 """What joins a scale and its unit: `64 millions d'euros`, `5 million of euros`."""
 _COMPOUND = (
@@ -375,7 +376,7 @@ _COMPOUND = (
 _LETTER = lazy_pattern(f"[{UNSPACED}]")
 _IN_CAPTION = lazy_pattern(r"\((?:in\s)?(?P<words>[^()\d]{1,30})\)[^\w()]{0,5}\Z")
 """What may be the scale, currency or unit of a number behind it: `Revenue (in Mio. EUR): 500`, `Dose (in ml): 60`."""
-_CAPTION_WORD = lazy_pattern(rf"{MONEY}|[^\W\d_]+")
+_CAPTION_WORD = lazy_pattern(rf"{MONEY}|[^\W\d_]+")  # €, USD, thousands
 _NAMES_OF_UNITS = {
     **UNITS, **{unit: unit for dimension in DIMENSIONS for unit in dimension}, "pct": "%",
     "celsius": "°c", "fahrenheit": "°f", "kmh": "km/hour", "kph": "km/hour", "mph": "mile/hour",
@@ -493,8 +494,8 @@ def _unit(match: re.Match[str] | None) -> str:
 
 _CALENDAR = frozenset({"year", "month", "day", "week", "hour", "minute", "second"})
 """Names such as `start_year` are no durations."""
-_LAST_UNIT = lazy_pattern(rf"\s{_UNIT}\Z")
-_IN_UNIT = lazy_pattern(
+_LAST_UNIT = lazy_pattern(rf"\s{_UNIT}\Z")  # dose mg
+_IN_UNIT = lazy_pattern(  # in mg, as %, "weight, kg", in millions of EUR
     rf"(?:\b(?:in|as)|,)\s(?:(?:{'|'.join(SCALES)})s?\s(?:of\s)?)?{_UNIT}", re.I
 )
 _MAX_CAPTION = 40
@@ -550,7 +551,7 @@ def words_of(name: str) -> str:
     return _BETWEEN.sub(" ", name)
 
 
-_BETWEEN = lazy_pattern(r"(?<=[a-z])(?=[A-Z])|[_.\W]+")
+_BETWEEN = lazy_pattern(r"(?<=[a-z])(?=[A-Z])|[_.\W]+")  # doseMg, dose_mg, dose.mg
 
 
 @lru_cache(maxsize=1024)

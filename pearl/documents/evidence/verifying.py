@@ -52,7 +52,7 @@ class Quote:
         return self.result in {"exact", "normalised", "elided"}
 
 
-_OMISSION = lazy_pattern(r"[(\[]?(?:…|\.[ ]?\.[ ]?\.)[)\]]?")
+_OMISSION = lazy_pattern(r"[(\[]?(?:…|\.[ ]?\.[ ]?\.)[)\]]?")  # …, ..., . . ., [...]
 _ATTRIBUTION = lazy_pattern(
     rf"""(?:(?<=[.!?…"'”’»」』。！？]\s)|(?<=\n)) (?:[–—―]|--?) \s [^\n]{{1,{MAX_ATTRIBUTION_LENGTH}}} $
     | (?<=[.!?…"'”’»」』。！？]) \s* [(\[（【] [^()\[\]（）【】]{{1,{MAX_ATTRIBUTION_LENGTH}}} [)\]）】] [\s.]* $""",
