@@ -175,23 +175,9 @@ def test_a_selection_of_rows_or_another_order_changes_no_name() -> None:
 
 FIRST = ["Anna", "Bert", "Carla", "Dieter", "Elena", "Farid", "Greta", "Hugo", "Ines", "Jonas"]
 SYLLABLES = [
-    "ka",
-    "lo",
-    "mi",
-    "ter",
-    "son",
-    "ba",
-    "ri",
-    "ven",
-    "do",
-    "lu",
-    "sta",
-    "ger",
-    "ni",
-    "po",
-    "mar",
+    "ka", "lo", "mi", "ter", "son", "ba", "ri", "ven", "do", "lu", "sta", "ger", "ni", "po", "mar",
     "tel",
-]
+]  # fmt: skip
 FORMS = [
     ("Inc.", "Incorporated"),
     ("Ltd", "Limited"),

@@ -483,18 +483,8 @@ print(json.dumps(seen))
 
 
 WORDS = [
-    "key",
-    "Keys",
-    "lamp's",
-    "the",
-    "well-known",
-    "1,200",
-    "café",
-    "東京都へ",
-    "...",
-    "kept,",
-    "x",
-]
+    "key", "Keys", "lamp's", "the", "well-known", "1,200", "café", "東京都へ", "...", "kept,", "x",
+]  # fmt: skip
 
 texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=12)
 
