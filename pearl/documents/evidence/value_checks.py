@@ -164,11 +164,23 @@ def _copied(field: Field, value: Stated, passage: str, before: str, after: str) 
             and sorted(wanted) in map(sorted, runs)
         ):
             return text, "judged"  # `Maria Keller` of `Keller, Maria`
+        if _begins_word(text, passage):
+            return text, "judged"
         raise DisagreementError(f"{quoted(text)} is not in the quote")
     start, end = place
     if _is_cut(before + passage[:start], text, passage[end:] + after):
         raise DisagreementError(f"{quoted(text)} is a part of a longer number or name in the quote")
     return text, "copied" if passage[start:end] == text else "normalised"
+
+
+def _begins_word(text: str, passage: str) -> bool:
+    """Whether a text without digits begins a longer word: in many languages a word has its ending, `Anna` in `Annas Haus`, `서울` in `서울에서`."""
+    name, folded = text.casefold(), passage.casefold()
+    ends = (found.end() for found in re.finditer(rf"(?<!\w){re.escape(name)}", folded))
+    is_name = len(name) > 1 and not any(map(str.isdigit, name))
+    return is_name and any(
+        folded[end : end + 1].isalpha() for end in ends
+    )  # no `Marchal-Hollister`
 
 
 def _words(text: str) -> list[str]:
