@@ -1,1 +1,1 @@
-"""Action libraries, and the actions that are computed in Python, search, or are carried out row by row."""
+"""Action libraries, and the actions that run in Python, search, or ask a model about each row."""

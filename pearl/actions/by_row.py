@@ -34,7 +34,7 @@ class ByRow(Protocol):
     READING: Action
 
     def collect(self, rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-        """Rows that the model judged and its reply about each (None if undecided) → the rows of the result, under the step's name."""
+        """Build the result from the judged rows and a reply for each (None if undecided); `column` is the step's name."""
         ...
 
 
@@ -42,7 +42,7 @@ CONTRACT = ByRow
 
 
 def known() -> dict[str, Action]:
-    """Every action row by row, by name."""
+    """Every action that a model carries out row by row, by name."""
     actions = [_module(name).ACTION for name in plugins.names(__name__)]
     return {action.name: action for action in actions}
 
@@ -231,14 +231,14 @@ def shown_text(row: Row, instruction: str = "") -> str | None:
 
 
 def _is_named(name: str, wanted: str) -> bool:
-    """Whether an instruction contains the last words of a column's name."""
+    """Whether an instruction contains the name of a column, or the end of the name."""
     words = stem(name).split()
     ends = (" ".join(words[i:]) for i in range(len(words)))
     return any(end not in _GENERIC and f" {end} " in wanted for end in ends)
 
 
 def cells_of(row: Row) -> dict[str, str]:
-    """The cells of a row whose text is only cells, in order; none if the text names them."""
+    """The cells of a row whose text lists only their values, in order; {} if the text has their names."""
     text = row.text.replace('""', '"').replace(r"\|", "|")
     cells: dict[str, str] = {}
     at = 0

@@ -1,7 +1,7 @@
-"""Columns of rows: the one that a name in a plan means, and which rows meet a condition on it.
+"""Find the column that a name in a plan means, and the rows that meet a condition on it.
 
-A plan is written without the document, so its names are looked up tolerantly, but never guessed
-between two columns. Dates are read a whole column at once, because they share one order of day and month.
+A plan is written without the document, so names are matched tolerantly; a name that fits two columns
+is an error. Dates are read a whole column at once, because they share one order of day and month.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Column:
 
 
 def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
-    """The column that a name means: exactly, else in another case or number; `"Date by month"` is the months of a column of dates."""
+    """Find a column by its exact name, else by one in another case or number; `"Date by month"` gives months."""
     names = rows.names
     part = None if name in names else _PART.fullmatch(name)
     if part is None:
@@ -68,7 +68,7 @@ def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
 
 
 class SeveralFieldsError(UnclearNumberError):
-    """A name that several columns of a table have."""
+    """Several columns of a table have the name."""
 
 
 _FIRST = " (1)"  # names the first of several columns of a name; the others are numbered from 2
@@ -114,7 +114,7 @@ def _found(rows: Rows, names: tuple[str, ...], name: str, kind: Kind | None) -> 
 
 
 def _namesakes(rows: Rows, names: tuple[str, ...], name: str) -> list[str]:
-    """The other columns of a table that have the same name and other values; those of a pair are of another row."""
+    """The other columns of a table with this name and other values; [] for pairs, which use `name (2)`."""
     if f"{name} (2)" not in names or any(row.members for row in rows.every):
         return []
     numbered = (f"{name} ({i})" for i in range(2, len(names) + 1))
@@ -141,7 +141,7 @@ def _bare(name: str) -> str:
 
 
 def stem(name: str) -> str:
-    """A name without plural endings and words for identifiers."""
+    """A name in lower case, without plural endings and a last word such as `id` or `number`."""
     words = [word for word in re.split(r"[\W_]+", name.casefold()) if word]
     if len(words) > 1 and words[-1] in ("id", "ids", "name", "names", "number", "numbers"):
         words.pop()
@@ -149,7 +149,7 @@ def stem(name: str) -> str:
 
 
 def wanted_by(x: Value, *, is_list: bool) -> Wanted:
-    """The texts of an argument."""
+    """The texts to compare with, certain and possible, that an argument stands for."""
     if isinstance(x, Rows):
         possible = tuple(row.value for row in x.doubtful if row.value is not None)
         return Wanted(tuple(x.values), possible, any(row.value is None for row in x.every))
@@ -168,7 +168,7 @@ def wanted_by(x: Value, *, is_list: bool) -> Wanted:
 def judge(
     rows: Rows, name: str, operator: str, x: Value
 ) -> tuple[list[Verdict], tuple[str, ...], Stated | None]:
-    """Compare a column of rows with a value: a verdict for each row, undecided if it cannot be read, notes, and how many state it."""
+    """Compare a column with a value: a verdict per row (None if undecided), notes, and counts of rows."""
     wanted = wanted_by(x, is_list=operator in ("in", "not in"))
     kind: Kind | None = None
     if operator in ORDERED:
@@ -193,7 +193,7 @@ def judge(
     if operator in ("is not", "not in") and (n_kept := without.count(True)):
         notes.append(f"rows without a value of {column.name} among them: {n_kept:,}")
     stated: Stated | None = None
-    # Of what a model selected, it was not asked about the other rows.
+    # A model's reply says nothing about rows that it did not select, so they cannot be counted.
     is_of_all = rows.stated is None or bool(rows.stated.field) or column.name == rows.column
     if kind or (operator in ("is", "in") and is_of_all and True not in without):
         n_met = sum(is_met is True for _, is_met in sure)

@@ -1,4 +1,4 @@
-"""Grouping and ranking of rows, and how far undecided rows may change sizes and ranks."""
+"""Group and rank rows, and compute how far undecided rows may change sizes and ranks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_SPELLINGS = 3  # maximum pairs of spellings in a note
 
 
 def group(rows: Rows, column: Column) -> Rows:
-    """One row for each key, in order of first occurrence, with the rows that have it as members and their number."""
+    """Return one row per key, in order of first occurrence: its rows are `members`, and a field has their number."""
     members: dict[str, list[Row]] = {}
     possible: dict[str, list[Row]] = {}
     unread: list[Row] = []
@@ -54,7 +54,7 @@ def group(rows: Rows, column: Column) -> Rows:
         tuple(map(one, members)), name,
         (*(one(key) for key in possible if key not in members), *keyless),
         rows.notes, shows_possible=True, n_unread=rows.n_unread,
-        # How many groups there are is another number.
+        # `value` is -1, because the number of groups is not the number of rows that state a key.
         stated=Stated(-1, sum(map(len, members.values())), n_without, name),
     )  # fmt: skip
     without = [f"rows without {name}, which are in no group: {n_without:,}"] if n_without else []
@@ -67,7 +67,7 @@ def group(rows: Rows, column: Column) -> Rows:
 
 
 def _one_spelling(values: Sequence[str | None]) -> dict[str, str]:
-    """The first spelling of each number that is written in several ways, as `100` and `100.0`; codes such as `007` are no numbers."""
+    """Map each number to its first spelling (`100.0` to `100`); {} if a value is a code such as `007`."""
     different = [value.strip() for value in dict.fromkeys(values) if value]
     if any(value[:1] == "0" and value[1:2].isdigit() for value in different):
         return {}
@@ -86,12 +86,12 @@ def _numbers_note(spelled: Mapping[str, str], name: str) -> list[str]:
 
 
 def size_field(name: str) -> str:
-    """The field of groups by a field that has their sizes; undecided rows leave a size undecided."""
+    """The name of the field with the sizes of groups: `count`, or `rows` if they are grouped by `count`."""
     return "count" if name != "count" else "rows"
 
 
 def sizes(rows: Rows, name: str) -> list[tuple[int, int]] | None:
-    """The minimum and the maximum size of each group; None if it is another field that is meant."""
+    """The minimum and the maximum size of each group; None if `name` is not the field with the sizes."""
     if not rows.shows_possible or read_column(rows, name).name != size_field(rows.column):
         return None
     # Rows whose key is undecided may belong to any group.
@@ -105,7 +105,7 @@ def sizes(rows: Rows, name: str) -> list[tuple[int, int]] | None:
 
 
 def spelling_note(keys: Iterable[str], name: str, what: str) -> list[str]:
-    """A note on keys that differ only in case, which are different."""
+    """A note on keys that differ only in case and were not merged; [] if there are none."""
     spelled: dict[str, dict[str, None]] = {}
     for key in keys:
         spelled.setdefault(key.casefold(), {})[key] = None
@@ -121,7 +121,7 @@ NONE = "none"  # the result for an empty ranking
 
 
 class RankedEntry(NamedTuple):
-    """A row, its score, and the bounds of this over all values of undecided rows."""
+    """A row, its score, and the bounds of the score over all values of undecided rows."""
 
     row: Row
     score: float
@@ -132,10 +132,10 @@ class RankedEntry(NamedTuple):
 def _entries(
     rows: Rows, name: str, bounds: Sequence[tuple[int, int]] | None
 ) -> tuple[list[RankedEntry], list[str]]:
-    """The rows that have a rank by a field, or may have one, and notes; rows without a value have none."""
+    """The rows that have or may have a rank by a field, and notes; rows without a value are left out."""
     every = rows.every
     if bounds is not None:
-        # A doubtful group is one only with a row.
+        # A doubtful group exists only if it has a row, so its size is at least 1.
         pairs = zip(every, bounds, strict=True)
         return [RankedEntry(row, low, max(1, low), high) for row, (low, high) in pairs], []
     column = read_column(rows, name)
@@ -153,7 +153,7 @@ def _entries(
 
 
 def place(rows: Rows, name: str, k: int) -> Scalar:
-    """The rows that share rank K by a field, the largest first; of a negative K, the smallest first."""
+    """Return the rows on rank K by a field: 1 is the largest value, -1 the smallest; ties share a rank."""
     bounds = sizes(rows, name)
     entries, notes = _entries(rows, name, bounds)
     rows = rows.noting(*notes)
@@ -175,7 +175,7 @@ def place(rows: Rows, name: str, k: int) -> Scalar:
     after = [*(entry for entry in order if entry.score < score), *unsure]
 
     def keeps(n: int) -> bool:
-        """Whether the tied entries keep the rank with every possible score, and with `n` rows more for any of them."""
+        """Whether the tied entries keep the rank for all possible scores, even if any entry gains `n` rows."""
         return (
             (len(tied) == 1 or (not n and all(entry.low == entry.high for entry in tied)))
             and min((e.low for e in before), default=math.inf) > max(e.high for e in tied) + n
@@ -189,7 +189,7 @@ def place(rows: Rows, name: str, k: int) -> Scalar:
     )  # fmt: skip
     if is_certain and undecided:
         behind = behind.noting(f"{len(undecided):,} undecided rows cannot change it")
-    # By their own value, rows are ranked under their text.
+    # Ranked by their own value, rows are named by their text: the value would only repeat the score.
     is_own = read_column(rows, name).name == rows.column or rows.are_figures
 
     def named(those: Sequence[RankedEntry]) -> str:
@@ -218,7 +218,7 @@ def place(rows: Rows, name: str, k: int) -> Scalar:
 def first_of(
     ranked: Sequence[tuple[Row, bool]], n_unranked: int, k: int
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """The first `k` of ranked rows, some of which are doubtful.
+    """Take the first `k` of ranked rows: those surely among them, and those that may be.
 
     Example:
         >>> a, b, c = map(Row, "abc")

@@ -1,4 +1,4 @@
-"""Action files, `NAME(CTX, X) : definition` (or `# definition`) a line, → `ActionLibrary`, and back to text."""
+"""Read and write action files, which have `NAME(CTX, X) : definition` (or `# definition`) on each line."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _STANDS_FOR = "# stands for:"
 
 
 def _stand_ins(text: str) -> dict[str, str]:
-    """Names of drafts → the action that stands for them, by the comments of `pearl refine actions`."""
+    """Map names of drafts to the action that replaced them, read from comments of `pearl refine actions`."""
     found: dict[str, str] = {}
     drafts = ""
     for line in text.splitlines() if _STANDS_FOR in text else ():
@@ -142,7 +142,7 @@ def _lines(text: str) -> Iterator[Span]:
 
 
 def _action(text: str, span: Span) -> Action | Diagnostic:
-    """The action of a line; a draft may end before its definition."""
+    """Parse the action of a line; a draft may lack a definition."""
     end = span.end - 1
     if text[end] == ":":
         draft = parse_action(text, Span(span.start, end - (text[end - 1] == " ")))
@@ -195,7 +195,7 @@ def shape(action: Action) -> tuple[object, ...]:
 
 
 def meaning(action: Action) -> tuple[object, ...]:
-    """Comparison key of what an action does: its shape and definition, whatever names and case.
+    """Comparison key of what an action does: its shape and definition, regardless of names and case.
 
     Example:
         >>> from pearl.dsl.signatures import Parameter

@@ -61,7 +61,7 @@ def operators() -> ActionLibrary:
 
 @cache
 def _of_search() -> frozenset[str]:
-    """Names of the operators for corpora, which search, rank for a query, or write queries."""
+    """Names of the operators for corpora: they search, rank by a query, or write queries."""
     return frozenset({*by_search.known(), SUBQUERIES.name})
 
 
@@ -79,7 +79,7 @@ def without_search(library: ActionLibrary, own: ActionLibrary) -> ActionLibrary:
 
 
 def for_planners(library: ActionLibrary, *, has_sources: bool) -> ActionLibrary:
-    """The actions in planning prompts: a schema makes the steps that extract, not a model, and only sources can be declined."""
+    """The actions in planning prompts: without those made from a schema, and NO_SOURCE only if there are sources."""
     kept = [
         action for action in library.values()
         if not action.extracts and (has_sources or "declines" not in action.traits)

@@ -1,4 +1,4 @@
-"""Names of one thing written differently → one key: by spelling, and by verdicts on the pairs that are most alike."""
+"""Merge different names of one thing: by spelling, and by a model's verdicts on the most similar pairs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _QUOTED = ('""', "''", "“”", "‘’", "«»", "„“")
 
 
 def same_key(name: str) -> str:
-    """The key of a spelling: equal ones certainly name the same."""
+    """The key of a spelling; names with equal keys certainly mean the same thing."""
     key = key_of(name).rstrip(" .,;:")
     while len(key) > 2 and key[0] + key[-1] in _QUOTED:
         key = key[1:-1].strip().rstrip(" .,;:")
@@ -65,7 +65,7 @@ class Resolution:
         return min(self._spelled[key].items(), key=lambda item: (-item[1], item[0]))[0]
 
     def collect(self, rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-        """Pairs and the verdict on each (None if undecided) → the rows with their names, one for all that pairs join unless two differ."""
+        """Give rows one name per cluster of names judged the same; a contradicting verdict dissolves the cluster."""
         said = dict(zip(self._pairs, replies, strict=False))
         clusters = {key: [key] for key in self._spelled}
         for (a, b), verdict in said.items():
@@ -94,7 +94,7 @@ class Resolution:
         return self._named(names, why, column).noting(*self._notes(names, apart, column))
 
     def _named(self, names: Mapping[str, str], why: Mapping[str, str], column: str) -> Rows:
-        """The rows with their names, and with the reason where that is not the row's own spelling."""
+        """The rows with their names, and with the reason if the name is not the row's own spelling."""
         named = []
         for row, key, value in zip(self._rows.every, self._keys, self._column.values, strict=True):
             name, told = None if value is None else "", ""
@@ -110,7 +110,7 @@ class Resolution:
     def _notes(
         self, names: Mapping[str, str], unsure: Sequence[Pair], column: str
     ) -> Iterator[str]:
-        """What became one, and what stays apart."""
+        """Notes on names that were merged and on pairs kept apart."""
         yield from self._column.notes
         others: dict[str, list[str]] = {}
         for key, spelled in self._spelled.items():
@@ -138,7 +138,7 @@ def _listed(told: Sequence[str]) -> str:
 
 
 def _likely(names: Mapping[str, str]) -> list[Pair]:
-    """The pairs of keys most alike by rare words, initials or neighbours in the alphabet, best first, `MAX_PARTNERS` each; of few, all."""
+    """The most similar pairs of keys, by rare words, initials or letters; best first, `MAX_PARTNERS` per key."""
     keys = sorted(names)
     if len(keys) <= MAX_PARTNERS + 1:
         return list(combinations(keys, 2))
@@ -173,7 +173,7 @@ def _likely(names: Mapping[str, str]) -> list[Pair]:
 
 
 def _owners(own: Sequence[set[str]]) -> tuple[dict[str, list[int]], dict[str, float]]:
-    """For each mark: the names that have it, and how much it tells them apart."""
+    """For each mark, the numbers of the names that have it, and a weight: the rarer, the higher."""
     owners: dict[str, list[int]] = defaultdict(list)
     for i, marks in enumerate(own):
         for mark in marks:
@@ -182,7 +182,7 @@ def _owners(own: Sequence[set[str]]) -> tuple[dict[str, list[int]], dict[str, fl
 
 
 def _marks(name: str) -> set[str]:
-    """What two spellings of a name may share: words, the first letter with the last word, initials."""
+    """Features that two spellings of a name may share: words, the first letter with the last word, initials."""
     words, rare = WORD.findall(name.casefold()), terms(name, drop_stop_words=True)
     marks = set(rare)
     if len(words) > 1:
@@ -190,7 +190,7 @@ def _marks(name: str) -> set[str]:
             f"{one[0]} {other}" for one, other in (words[:1] + words[-1:], words[-1:] + words[:1])
         }
         initials = ("".join(word[0] for word in each) for each in (words, rare))
-        # A form of company at the end, of one or two words, is seldom among the initials.
+        # Initials often leave out one or two last words, such as "Inc" or "Co Ltd".
         marks |= {
             f"={each[:n]}" for each in initials for n in range(max(2, len(each) - 2), len(each) + 1)
         }

@@ -1,4 +1,4 @@
-"""Searches of documents, rows and texts: passages of `pearl.retrieval` → spans of the one text that plans have."""
+"""Search documents, rows and texts; passages of `pearl.retrieval` become spans of the one text of a plan."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pearl.retrieval.search import Searcher
 
 
 class SearchedDocument:
-    """The passages, by their places in the `text` of all sources, of `CTX` or a source, or of each document of a corpus."""
+    """`CTX` or a source, cut into passages, whose spans are offsets in the `text` of all sources, from `start`."""
 
     def __init__(self, document: Document, text: str | None = None, start: int = 0) -> None:
         self.document = document
@@ -35,12 +35,12 @@ class SearchedDocument:
 
     @property
     def span(self) -> Span:
-        """Its place among all sources."""
+        """Its place in the text of all sources."""
         return Span(self.start, self.start + len(self.document.text))
 
     @property
     def is_corpus(self) -> bool:
-        """Whether the document is a corpus, of which a step reads the matching passages."""
+        """Whether it is a corpus, of which a step reads only the matching passages."""
         return isinstance(self.document, IndexedDocument)
 
     @cached_property
@@ -60,7 +60,7 @@ class SearchedDocument:
         return {name: number for number, (name, _) in enumerate(self._parts)}
 
     def head_of(self, name: str, n: int) -> list[str]:
-        """The metadata of a document, if it is of a corpus, and the first `n` characters of its text."""
+        """The metadata of a document of a corpus, and the first `n` characters of its text."""
         number = self.names[name]
         span = self._parts[number][1]
         text = self.text[span.start : min(span.end, span.start + n)]
@@ -129,7 +129,7 @@ def index_of(texts: Sequence[str]) -> Index:
 
 
 async def order(searcher: Searcher, query: str | Sequence[str], texts: Sequence[str]) -> list[int]:
-    """The numbers of texts: the best matches first, then texts without a match in their order."""
+    """Order the numbers of texts: the best matches first, then texts without a match in their own order."""
     result = await searcher.search(index_of(texts), query, len(texts))
     first = [int(hit.passage.document) for hit in result.hits]
     return list(dict.fromkeys([*first, *range(len(texts))]))
@@ -154,7 +154,7 @@ async def best_passages(
 
 
 async def best_rows(searcher: Searcher, rows: Rows, queries: Sequence[str], k: int) -> FoundRows:
-    """The best rows: by their text if their value is a model's reply, else by their value."""
+    """Find the best rows, by their text if their value is a model's reply, else by their value."""
     began = time.monotonic()
     every = rows.every
     texts = [(row.text if rows.is_answered else "") or row.value for row in every]
@@ -191,7 +191,7 @@ _MAX_TABLE = 1_500
 def with_tables(
     hits: Sequence[FetchedPassage], query: str, searched: SearchedDocument
 ) -> list[FetchedPassage]:
-    """The passages; a matching table follows the first passage of a document, if that has no table."""
+    """Add the matching table of a document after its first passage, if that passage has no table."""
     seen: set[str] = set()
     passages: list[FetchedPassage] = []
     beside: list[Span] = []
@@ -221,7 +221,7 @@ def shown_by_document(hits: Sequence[FetchedPassage]) -> str:
 
 
 def _table(hit: FetchedPassage, query: str, searched: SearchedDocument) -> FetchedPassage | None:
-    """The rows near a passage that match a query best, with the lines above them; None if none matches."""
+    """The rows of a table near a passage that match a query best, with the table's heading; None without a match."""
     whole = searched.text
     part = searched.part_at(hit.span.start)
     start = max(part.start, hit.span.start - _AROUND)
@@ -254,6 +254,6 @@ def _table(hit: FetchedPassage, query: str, searched: SearchedDocument) -> Fetch
 
 
 def _rows(text: str) -> list[list[Row]]:
-    """The rows of the tables of a text that have spans."""
+    """The rows with spans of each table of a text."""
     tables = ([row for row in each.rows if row.spans] for each in table_rows(Document(text)))
     return [table for table in tables if table]

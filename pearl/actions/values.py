@@ -1,4 +1,4 @@
-"""Values of steps: texts, numbers, lists (entries are equal in any case and blanks), rows, and scalars computed from rows."""
+"""Values of steps: texts, numbers, lists (compared without case or blanks), rows, and scalars from rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AMONG = "among the"  # the beginning of notes on further matches, which are show
 
 
 def among_best(k: int, queries: Sequence[str] = ()) -> str:
-    """The note of a search with more matches than were requested.
+    """The note of a search that found more matches than it returned.
 
     Example:
         >>> among_best(10, ["iron"])
@@ -60,7 +60,7 @@ _BULLET = lazy_pattern(
 
 
 def as_rows(value: Value) -> Rows:
-    """A value as rows; the entries of a list or a text have no place in the document."""
+    """A value as rows; rows made from a list or a text have no place in the document."""
     match value:
         case Rows():
             return value
@@ -131,7 +131,7 @@ def without_repeats(items: Iterable[str]) -> list[str]:
 
 
 def number_of(value: Value) -> int | float:
-    """A numeric value, or the only number in its text."""
+    """The value if it is a number, else the only number in its text."""
     if isinstance(value, Scalar):
         value = value.value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -140,7 +140,7 @@ def number_of(value: Value) -> int | float:
 
 
 def written_out(number: Decimal) -> int | float | str:
-    """A number with all of its digits: a text if a float has too few."""
+    """A number with all digits, as a text where a float would lose some."""
     if number == number.to_integral_value():
         return int(number)
     digits = number.normalize().as_tuple().digits
@@ -178,7 +178,7 @@ def as_text(value: Value, max_rows: int | None = None) -> str:
 
 
 def rows_text(rows: Rows, lines: Sequence[str]) -> str:
-    """Rows by their lines, and how many are undecided."""
+    """Join the lines of rows, and add how many rows are undecided."""
     none = [] if rows.undecided else [NOTHING]
     return "\n".join([*(lines if len(rows) else none), *marks(rows)])
 

@@ -1,4 +1,4 @@
-"""The command line: arguments → one library call → text or file; each command module is imported when it is called."""
+"""The command line. Each command calls the library once and prints text or writes a file; it is imported on use."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def _run(args: Sequence[str] | None) -> int:
 
 
 def _message_with_origin(error: click.ClickException) -> str:
-    """A click error message, with the variable or file that set the value."""
+    """A click error message, with the variable or file that the wrong value comes from."""
     if isinstance(error, click.BadParameter) and error.ctx and error.param and error.param.name:
         name = error.param.name
         source = error.ctx.get_parameter_source(name)
@@ -241,7 +241,7 @@ def _message_with_origin(error: click.ClickException) -> str:
 
 
 def _abandon_stdout() -> None:
-    """Prevent a flush at exit into a closed output."""
+    """Prevent the flush at exit, which would fail because the output is closed."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

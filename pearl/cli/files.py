@@ -1,4 +1,4 @@
-"""Files named on the command line: plans, data, documents, corpora, named sources → tasks."""
+"""Read the files named on the command line (plans, data, documents, corpora, sources) and make tasks of them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ kind_option = option(
 
 
 def kind_of(name: str, text: str, said: Kind | None = None) -> Kind:
-    """The kind of a file: as given, by its suffix, or by its lines."""
+    """The kind of a file: `said` if given, else by its suffix, else by its lines."""
     if said is not None:
         return said
     suffix = Path(name).suffix
@@ -98,7 +98,7 @@ def is_file(name: str) -> bool:
 
 
 def is_corpus(named: Sequence[str]) -> bool:
-    """Whether the names stand for several documents: several names, a folder, a pattern, or a file of rows."""
+    """Whether the names mean several documents: several names, a folder, a pattern, or a file of rows."""
     if len(named) != 1:
         return True
     name = named[0]
@@ -106,7 +106,7 @@ def is_corpus(named: Sequence[str]) -> bool:
 
 
 def expand_documents(named: Sequence[str]) -> list[str]:
-    """Expand folders and patterns to documents: of a folder, all files with the suffix of a reader that are not hidden, by path."""
+    """Expand folders and patterns to documents. A folder gives all visible files that a reader can read, by path."""
     written = files_of_runs_beside(named)
     documents = Counter(path for name in named for path in _documents(name, written))
     if repeated := [path for path, n in documents.items() if n > 1]:
@@ -116,7 +116,7 @@ def expand_documents(named: Sequence[str]) -> list[str]:
 
 
 def files_of_runs_beside(named: Sequence[str], store: Path | None = None) -> frozenset[Path]:
-    """The files that runs of the store wrote, if there is a folder in which they may be."""
+    """The files that runs of the store wrote; none unless a folder, which may contain them, is named."""
     if not any(map(os.path.isdir, named)):  # False where a NUL is in the name
         return frozenset()
     from pearl.runs.request import files_of_runs
@@ -237,7 +237,7 @@ def open_samples(
 
 
 def named_values(option: str, said: Sequence[str], form: str = "NAME=VALUE") -> dict[str, str]:
-    """The values of an option that is given for several names, each once."""
+    """Parse an option `NAME=VALUE` that may be repeated; each name may be given once."""
     values: dict[str, str] = {}
     for each in said:
         name, equals, value = (part.strip() for part in each.partition("="))
@@ -305,7 +305,7 @@ def source_identity(named: Iterable[NamedSource], store: Path | None = None) -> 
 
 
 def identities(asked: ExecuteRequest, store: Path | None = None) -> dict[str, str]:
-    """The identities of the corpus and the sources of a request, if it has them."""
+    """The identities of the corpus and the sources of a request; {} without them."""
     digests = {}
     if asked.together:
         digests["corpus"] = corpus_identity(asked.plan_and_documents[1:], store)
@@ -380,7 +380,7 @@ def open_index(
     is_fresh: bool = False,
     with_update: bool = True,
 ) -> Index:
-    """The index of a corpus, kept on the disk and brought up to date; notes go to stderr."""
+    """Open the stored index of a corpus and update it; print notes to stderr."""
     from pearl.documents.units import window
     from pearl.retrieval.corpus import Cutting
     from pearl.retrieval.index import Index
@@ -405,7 +405,7 @@ def open_index(
 
 
 def corpus_document(named: Sequence[str]) -> IndexedDocument:
-    """A corpus as the document `CTX` of a plan; standard input may be one of its documents."""
+    """Open a corpus as the document `CTX` of a plan; one of its documents may be standard input."""
     from pearl.retrieval.corpus import CorpusDocument
     from pearl.retrieval.index import Index
 

@@ -99,7 +99,7 @@ def calls_of(forecast: Forecast) -> str:
 
 
 def cost_of(forecast: Forecast) -> str:
-    """The cost of a forecast in US dollars, which must be known."""
+    """The cost of a forecast in US dollars; only for a forecast with a known cost."""
     assert forecast.cost_usd is not None
     return _range_text(forecast.cost_usd, money)
 

@@ -1,4 +1,4 @@
-"""Markdown of answers on a terminal. Links, pictures and HTML stay text: a reply may be untrusted."""
+"""Print the Markdown of answers on a terminal. Links, pictures and HTML stay text: a reply is untrusted."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Answer(Markdown):
 
 
 def _with_marks(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens of a line; evidence numbers are tokens of their own, and lines stay apart."""
+    """Split evidence numbers off as tokens of their own, and keep line breaks."""
     for token in tokens:
         if token.type == "softbreak":
             token.type = "hardbreak"

@@ -80,7 +80,7 @@ trace_option = option("--trace", PATH, "Write the trace to FILE, as JSON lines."
 
 
 def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """The variable of the key; not OpenAI's if a file of the working folder names the server."""
+    """The variable of the key; for a server that a file of the working folder names, never OpenAI's."""
     if value is not None and not (value.isascii() and value.isidentifier()):
         raise UsageError(
             "--api-key-env takes the name of an environment variable",
@@ -275,7 +275,7 @@ async def open_pearl(
 
 
 def server_notice(settings: Mapping[str, Any]) -> str:
-    """The server and the key of the settings, or the error in them; "" without a server."""
+    """Describe the server and the key of the settings, or the error in them; "" without a server."""
     from pearl.llm.backends import ModelSettings, address_of, create_model
 
     names = ("base_url", "timeout_s", "window", "server", "api_key_env")
@@ -320,7 +320,7 @@ store_option = option(
 
 
 def _private(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    """Turn a private run on before other options are read, whose errors may quote content."""
+    """Turn a private run on before other options are read, because their errors may quote content."""
     if value:
         keep_private()
         with suppress(ValueError):  # not in the main thread

@@ -103,7 +103,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
 def print_records(
     rows: Sequence[Mapping[str, Any]], fields: Sequence[Field], file: IO[str]
 ) -> None:
-    """Print a table with a row for each document; fields for which it has no room are named below it."""
+    """Print a table with a row for each document; name the fields that do not fit below it."""
     from rich.text import Text
 
     from pearl.documents.rows import shortened
@@ -164,7 +164,7 @@ class _Numbered:
     is_decided: bool = True
 
     def print(self, console: Console, *, is_quoted: bool = False, style: str = "") -> None:
-        """Print it; only the place if the answer quotes the passage."""
+        """Print the entry; only its place if the answer quotes the passage."""
         from rich.text import Text
 
         mark = (f"[{self.number}] ", MARK_STYLE)

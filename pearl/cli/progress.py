@@ -29,7 +29,7 @@ LINES_S = 60.0  # Maximum seconds between lines: a tenth of the duration so far,
 
 
 def _is_over(event: Event) -> bool:
-    """Whether the task is idle after the event: it has ended, or its plan is written but not yet running."""
+    """Whether nothing runs after the event: the task has ended, or its plan is written but not started."""
     if event.event == "plan_attempted":
         return not event.diagnostics
     return event.event in ("run_finished", "plan_failed")
@@ -135,7 +135,7 @@ class Reporter:
                 self._tasks.setdefault(id, PlanSection()).note(event)
 
     def _doing(self) -> str:
-        """The activity of the task whose activity has duration_text longest."""
+        """The activity of the task whose activity has lasted longest."""
         with self._lock:
             if not self._tasks:
                 return ""
@@ -269,7 +269,7 @@ class Row:
 
     @property
     def lasted_s(self) -> float:
-        """Seconds since the beginning, or the duration if it has ended."""
+        """Seconds since the start, up to the end if it has ended."""
         if self.took_s is not None:
             return self.took_s
         return 0.0 if self.since is None else monotonic() - self.since
@@ -298,7 +298,7 @@ class Row:
 
 @dataclass(slots=True)
 class PlanSection:
-    """One plan: how it is written, its steps, what follows them, and what they cost."""
+    """The display of one plan: writing it, its steps, the work after them, and the cost."""
 
     reads_plan: bool = False
     price: Price | None = None
@@ -373,7 +373,7 @@ class PlanSection:
                 self._end("choose", event.usage)
 
     def _step(self, output: str, action: str) -> Row:
-        """The row of a step; steps that only the optimised plan has are added."""
+        """Return the row of a step, and add one for a step that only the optimised plan has."""
         if output not in self.steps:
             at = self.names.index(output) + 1 if output in self.names and not self.reads_plan else 0
             place = f"step {at} of {len(self.names)}" if at else ""
@@ -402,7 +402,7 @@ class PlanSection:
         row.end("done")
 
     def figures(self, usage: Usage) -> list[str]:
-        """Tokens and, where the price is known, their cost as texts; none if nothing was spent."""
+        """The tokens and, if the price is known, the cost, as texts; [] if nothing was spent."""
         if not usage.n_tokens:
             return []
         tokens = counted(usage.n_tokens, "token")
@@ -482,7 +482,7 @@ class Screen:
         self._overflow: OverflowMethod = "ellipsis" if self._is_rich else "crop"
 
     def lines(self, *, is_over: bool = False) -> list[Text]:
-        """The lines of all steps, then the total. While the plan runs they fit the height: else one line for the plan."""
+        """The lines of all steps and the total; one line while the plan runs if they do not fit the screen."""
         section, steps = self._section, self._section.steps
         done = sum(row.state not in {"waiting", "running"} for row in steps.values())
         n_done = f"{done:,} of {counted(len(steps), 'step')}" if steps else ""
@@ -553,6 +553,6 @@ class Screen:
         return line
 
     def _clean(self, text: str) -> str:
-        """One line without control characters, and in characters that the terminal has."""
+        """One line without control characters or characters that the terminal cannot show."""
         encoding = self._console.encoding
         return escaped(" ".join(text.split())).encode(encoding, "backslashreplace").decode(encoding)

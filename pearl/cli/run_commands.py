@@ -99,7 +99,7 @@ def new_session(
     *,
     keeps_rows: bool = False,
 ) -> Session:
-    """A `Session` with the limits, prices and concurrency of the options."""
+    """Make a `Session` with the limits, prices and concurrency of the options."""
     from pearl.llm.prices import read_prices
     from pearl.runs.session import Session
 
@@ -120,14 +120,14 @@ def new_session(
 
 
 def unasked_session(options: Mapping[str, Any], *, keeps_rows: bool = False) -> Session:
-    """A session for forecasts: it needs no key, and writes nothing."""
+    """Make a session for forecasts, which needs no key and writes nothing."""
     pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
     return new_session(pearl, options, folder, keeps_rows=keeps_rows)
 
 
 @contextmanager
 def opened_session(options: Mapping[str, Any], *, keeps_rows: bool = False) -> Iterator[Session]:
-    """A session with the store of the options, for replies or for rows too; its spending is printed at the end."""
+    """Open a session with the store of the options; `keeps_rows` stores rows too. Print the spending at the end."""
     opened = written_store if keeps_rows else reply_store
     with ExitStack() as stack:
         store = stack.enter_context(opened(options["store"]))
@@ -176,7 +176,7 @@ async def _run_reported(
     writer: OutputWriter,
     events: GrowingFile | None,
 ) -> int:
-    """Print outcomes as they come; a single one after the progress display has ended."""
+    """Print each outcome when it arrives; a single one after the progress display has ended."""
     from pearl.runs.session import Watcher
 
     n_tasks, schema, evaluation = known_length(tasks), options["schema"], options["evaluation"]
@@ -558,7 +558,7 @@ def carry_out(
     on_begun: Callable[[Run], None] = lambda run: None,
     **how: Any,
 ) -> tuple[Summary, int]:
-    """Run units to their end or to a signal, whose exit code is returned, 0 for none.
+    """Run units until they end or a signal arrives; return the summary and the signal's exit code, 0 without one.
 
     The first Ctrl-C lets running units finish. `how` are further arguments of `Session.run`.
     """
@@ -588,7 +588,7 @@ def carry_out(
 
 
 def _confirm_repeat(older: RunInfo, forecast: Forecast) -> None:
-    """Ask the user to confirm paying again for work that a run of another version has done."""
+    """Ask the user to confirm: the work is paid again because a run of another version has done it."""
     from pearl.cli.forecast import calls_of, cost_of
 
     price = (
@@ -624,7 +624,7 @@ _SIGNALS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, 
 
 
 class SignalledError(KeyboardInterrupt):
-    """Work was cancelled by a signal; `exit_code` is 128 and its number."""
+    """A signal cancelled the work; `exit_code` is 128 + the signal's number."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__("interrupted")
@@ -632,7 +632,7 @@ class SignalledError(KeyboardInterrupt):
 
 
 class Stopper:
-    """Ends work at the first signal, cancels it at the second; `exit_code` is 128 and its number, 0 before one."""
+    """Ends work at the first signal, cancels it at the second. `exit_code` is 128 + the signal's number, or 0."""
 
     def __init__(self) -> None:
         self.exit_code = 0
@@ -677,7 +677,7 @@ class Stopper:
 
 
 def report_spent(session: Session, error: object, *_: object) -> None:
-    """Print the usage to stderr; after an error, calls also without a limit or price."""
+    """Print the usage to stderr; after an error, print the calls even without a limit or price."""
     budget = session.budget
     client = session.pearl.client
     if budget is None and error is not None and client.model.reads_prompts:

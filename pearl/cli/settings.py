@@ -109,7 +109,7 @@ def _read(path: Path, *, is_found: bool = False) -> SettingsFile:
 
 
 def _sources(path: Path, given: Any, *, is_found: bool) -> tuple[str, ...]:
-    """The tables `[sources.NAME]` of a file, as `--source` names them; paths are relative to the file."""
+    """The tables `[sources.NAME]` of a file in the form of `--source`; relative paths start at the file's folder."""
     said = []
     for name, each in given.items() if isinstance(given, dict) else ((given, None),):
         match each:
@@ -144,7 +144,7 @@ def _refuse(file: SettingsFile) -> Callable[[], None]:
 def defaults(
     files: Iterable[SettingsFile], *, refuse: Callable[[SettingsFile], Callable[[], None]] = _refuse
 ) -> dict[str, Any]:
-    """Setting → its value in the files, as defaults for click."""
+    """The values of settings in the files, by name, as defaults for click."""
     values: dict[str, Any] = {}
     for file in files:
         for name, value in file.values.items():
@@ -156,7 +156,7 @@ def defaults(
 
 
 def _server_of_file(url: Any) -> Any:
-    """The server of a file, unless the model has no server or a variable names one for it."""
+    """A default: the server of a file, or None if the model has no server or a variable names one."""
     from pearl.llm.backends import address_of, address_variable
 
     model = str(click.get_current_context().params.get("model"))

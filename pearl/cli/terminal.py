@@ -71,7 +71,7 @@ def new_console(
     soft_wrap: bool = True,
     file: IO[str] | None = None,
 ) -> Console:
-    """A console that escapes all text, without markup; a closed pipe is no error (Rich would exit with 1)."""
+    """A console that escapes all text and reads no markup; a closed pipe raises, where Rich would exit with 1."""
     from rich.console import Console
     from rich.segment import Segment
 

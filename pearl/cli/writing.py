@@ -28,7 +28,7 @@ TABLES = (".csv", ".tsv", ".parquet", ".xls", ".xlsx")
 
 
 class OutputWriter:
-    """Writes the files of one command; replaces existing ones only with `--force`, or if its run wrote them."""
+    """Writes the files of one command; replaces existing files only with `--force` or if its run wrote them."""
 
     def __init__(self, *, is_forced: bool = False) -> None:
         self._is_forced = is_forced
@@ -65,7 +65,7 @@ class OutputWriter:
 
 @contextmanager
 def new_file(path: str | None, *, before: Callable[[], None] | None = None) -> Iterator[IO[str]]:
-    """Open a file, or stdout, to write; it appears when it is complete. Pipes and devices are written to directly."""
+    """Open a file or stdout to write. The file appears when it is complete; pipes and devices are written directly."""
     if path is None or path in STDOUT:
         yield data_stdout()
         return
@@ -122,7 +122,7 @@ def _check_writable(path: str) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder that may be there."""
+    """Create a folder unless it exists."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -160,7 +160,7 @@ def is_for_printing(out: str) -> bool:
 
 
 def output_options(out: str | None, n_answers: int | None) -> dict[str, Any]:
-    """The options that the suffix of an output file stands for: a page, JSON, the rows behind an answer, or text."""
+    """The options that the suffix of an output file sets: a page, JSON, the rows behind an answer, or text."""
     form = "" if out is None or out in STDOUT else Path(out).suffix.lower()
     match form:
         case ".html":
@@ -178,7 +178,7 @@ def output_options(out: str | None, n_answers: int | None) -> dict[str, Any]:
 
 
 class GrowingFile:
-    """Appends lines without a buffer. The first line replaces an earlier file. Errors are raised when the context ends."""
+    """Appends lines unbuffered; the first replaces an earlier file. Errors are raised when the context ends."""
 
     def __init__(
         self, writer: OutputWriter, path: str, beginning: Callable[[], Iterable[str]] = tuple
@@ -202,7 +202,7 @@ class GrowingFile:
             raise self._error
 
     def append(self, id: str, event: Event) -> None:
-        """Append an event of a trace, unless it is for listeners only."""
+        """Append an event of a trace; events for listeners only are skipped."""
         if event.is_recorded:
             from pearl.trace import event_line
 

@@ -1,6 +1,6 @@
-"""Programs of arithmetic → numbers, with a formula that shows every step.
+"""Compute programs of arithmetic: numbers, and formulas that show every step.
 
-- `program`: the text of a program → its steps, strictly by `grammars/arithmetic.lark`; its faults;
-- `evaluation`: steps → a result in exact decimal arithmetic, with a unit and every step shown;
-- `matching`: two texts → the rule by which they are the same number.
+- `program`: parse the text of a program strictly by `grammars/arithmetic.lark`, and report its faults;
+- `evaluation`: compute the steps in exact decimal arithmetic, with a unit and the whole formula;
+- `matching`: decide whether two texts state the same number, and by which rule.
 """

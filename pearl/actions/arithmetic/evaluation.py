@@ -1,6 +1,6 @@
-"""A program → its result in exact decimal arithmetic, with its unit and every step.
+"""Compute a program in exact decimal arithmetic: its result, with the unit and the formula.
 
-A unit is kept as long as it is known: dollars by shares are `$`, dollars by dollars a `RATIO`, which
+A unit is kept as long as it is known: dollars divided by shares are `$`, by dollars a `RATIO`, which
 may be written as a percentage. A number without a unit takes the unit of the number it is added to.
 """
 
@@ -68,7 +68,7 @@ class Result:
 
     @property
     def is_rounded(self) -> bool:
-        """Whether `text` shows less than the number."""
+        """Whether `text` shows fewer digits than `value` has."""
         return not isinstance(self.value, bool) and round_to(self.value) != self.value
 
     @property
@@ -90,7 +90,7 @@ class Result:
 
 
 def round_to(value: Decimal, places: int = PLACES) -> Decimal:
-    """Round to `places` decimals, a number close to 0 to as many digits."""
+    """Round to `places` decimals; below 0.1, to `places` digits from the first digit that is not 0."""
     if value and value.adjusted() < -1:
         places -= value.adjusted() + 1
     if value.adjusted() + places >= _CONTEXT.prec:
@@ -111,7 +111,7 @@ Rows = Callable[[str], Sequence[Amount]]  # the numbers of the row of a table th
 def evaluate(
     program: Program, rows: Rows | None = None, names: Mapping[str, Amount] | None = None
 ) -> Result:
-    """Compute a program; `names` are the values of its names, and of its numbers with a known unit."""
+    """Compute a program. `names` gives the amounts of its names, and of numbers whose unit is known."""
     run = _Run(rows, names or {})
     if program.value is not None:
         amount, text = run.operand(program.value)
@@ -285,7 +285,7 @@ def _quotient(a: Amount, b: Amount) -> tuple[str, int | None]:
 
 
 def _either(a: Amount, b: Amount) -> int | None:
-    """The scale of a product: that of its scaled factor."""
+    """The scale of a product: that of the factor that has one; an error if both have one."""
     if a.scale and b.scale:
         raise UnfitUnitsError(f"multiply: both are scaled, by 10^{a.scale} and 10^{b.scale}")
     return a.scale or b.scale

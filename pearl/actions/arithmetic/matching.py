@@ -1,4 +1,4 @@
-"""Two texts → the rule by which they are the same number."""
+"""Decide whether two texts state the same number, and by which rule."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Form = Literal["share", "points", "number"]
 
 
 def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | None:
-    """The rule by which an answer is the reference; None if it is not."""
+    """The rule by which an answer equals the reference; None if it differs."""
     answered, right = _read(answer), _read(reference)
     if answered is None or right is None:
         return Rule.EXACT if words(answer) == words(reference) else None
@@ -50,7 +50,7 @@ def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | No
 
 
 def _compared(said: Quantity, right: Quantity) -> Rule | None:
-    """Compare two numbers in the unit of the second, to as many digits."""
+    """Compare two numbers in the scale of the second and to its number of decimals."""
     scale = 0 if right.unit == "%" else right.scale
     value = (said.value if said.unit == "%" else said.amount.scaleb(-scale)).normalize()
     expected = right.value
@@ -67,6 +67,6 @@ def _compared(said: Quantity, right: Quantity) -> Rule | None:
 
 
 def _read(text: str) -> Quantity | None:
-    """The number of an answer, alone or the only one in a sentence."""
+    """Read the only number of an answer; None if there is none or several."""
     text = text.strip()
     return read_quantity(text, decimal=".") or find_quantity(text, decimal=".")

@@ -1,4 +1,4 @@
-"""The text of a program, `op(a, b), op(#0, b)` as in FinQA, or a number → its steps, strictly by `grammars/arithmetic.lark`."""
+"""Parse a program, `op(a, b), op(#0, b)` as in FinQA, or a number, strictly by `grammars/arithmetic.lark`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class UnclearOperandError(MissingOperandError, UnclearNumberError):
 
 
 class NotGivenError(MissingOperandError):
-    """The document does not give an operand, according to the step that looked for it."""
+    """An operand is not in the document, according to the step that looked for it."""
 
 
 class DivisionByZeroError(ProgramError):

@@ -105,7 +105,7 @@ def _module(name: str) -> Any:
 
 
 def bind(action: Action) -> Action:
-    """The native or searching action of the same name and signature; without one, the given action."""
+    """Return the native or searching action of the same name and signature, else the given action."""
     name = action.name.lower()
     if action.name != name.upper():
         return action
@@ -134,7 +134,7 @@ def is_operator(action: Action) -> bool:
 
 
 def is_joining(action: Action) -> bool:
-    """Whether the action only joins texts, which may contain marks of undecided values."""
+    """Whether the action only joins texts, so that undecided parts may stay in them as marks."""
     return all(p.type is ValueType.TEXT and not p.reads for p in action.parameters)
 
 
@@ -159,7 +159,7 @@ def compute(action: Action, values: Sequence[Value]) -> Value:
         return result
     bounds: Callable[[Rows], tuple[int, int]] | None = getattr(module, "bounds", None)
     if bounds and isinstance(result, int):
-        # Whether a row counts does not depend on its other cells, or on who else is of its group.
+        # Whether a row counts does not depend on its other cells or on the members of its group.
         given = replace(given, columns=(), shows_possible=False)
         stated = given.stated if given.stated and given.stated.value == result else None
         low, high = bounds(given)
@@ -171,7 +171,7 @@ _MAX_CASES = 16  # maximum combinations of certain and possible entries to compu
 
 
 def _of_counts(run: Callable[..., Value], values: Sequence[Value]) -> Value:
-    """A computation over numbers, with a note on what the rows may change that do not state what a count asks."""
+    """Compute over numbers, and note how rows that do not state what a count asks could change the result."""
     result = run(*values)
     cases = [
         (each, _with_all(each, each.stated))
@@ -195,14 +195,14 @@ def _of_counts(run: Callable[..., Value], values: Sequence[Value]) -> Value:
     ]
     note = f"{MAY_CHANGE} '{result.value}': compared are {' and '.join(counts)}"
     if exact := {number.amount: text for text, number in found.items() if number}:
-        # A number decides nothing.
+        # A computed number is given as a range; only a decided text may become another one.
         ends = [exact[min(exact)], exact[max(exact)]]
         note = f"what rows do not state: {' to '.join(ends)}, with {' and '.join(counts)}"
     return replace(result, rows=result.rows.noting(note))
 
 
 def _with_all(count: Scalar, stated: Stated) -> Scalar:
-    """A count, or a share, with all rows that do not state what it asks."""
+    """The count or share if every row that does not state the fact counted."""
     value, n = count.value, stated.not_stated
     if value != stated.value:
         return replace(count, value=(stated.value + n) / (stated.of + n))
@@ -216,13 +216,13 @@ def _over_rows(
     values: Sequence[Value],
     selects: bool,
 ) -> Value:
-    """Run an action on lists over the values of rows; entries that come back are rows again."""
+    """Run an action on lists over the values of rows, and turn the returned entries into their rows."""
     collections = [value for value in values if isinstance(value, Rows)]
     are_whole = len(collections) == len(values) and all(
         row.spans and row.value == row.text for each in collections for row in each.every
     )
     keys = [{row.key for row in each.every} for each in collections]
-    # Different rows may have the same text; but none of two documents have a place in common.
+    # Rows with the same text differ by place; rows of two documents share no place, so texts are compared.
     are_by_place = are_whole and len(values) > 1 and not (selects and keys[0].isdisjoint(keys[1]))
     if are_by_place:
         values = collections = [_valued(each, lambda row: str(row.key)) for each in collections]
@@ -286,7 +286,7 @@ def _valued(rows: Rows, value: Callable[[Row], str]) -> Rows:
 
 
 def _maybe(rows: Rows, anything: Sequence[str | None]) -> list[str | None]:
-    """The possible values of undecided rows."""
+    """The possible values of undecided rows: all of `anything` if a value is unknown."""
     if any(row.value is None for row in rows.every):
         return list(anything)
     return [row.value for row in rows.doubtful]

@@ -1,4 +1,4 @@
-"""Native actions on dates. Where a month lacks the day, its last one is taken: a month after 31 January is the end of February."""
+"""Native actions on dates. A month that lacks the day ends on its last: 31 January + 1 month = 28 February."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ PLUGINS = Family()
 
 
 def _weekdays(day: int) -> int:
-    """How many days up to one are Monday to Friday; day 1 of the calendar is a Monday."""
+    """How many days from day 1 of the calendar, a Monday, up to a day are Monday to Friday."""
     return day // 7 * 5 + min(day % 7, 5)
 
 
 def _business_days(a: date, b: date) -> int:
-    """Without A and with B, as the other units are."""
+    """Count business days from A, excluded, to B, included, as the other units do."""
     is_back = b < a
     return _weekdays(b.toordinal() - is_back) - _weekdays(a.toordinal() - is_back)
 
@@ -55,7 +55,7 @@ def _add_months(day: date, n: int) -> date:
 
 
 def _months(a: date, b: date) -> int:
-    """Whole months from the earlier day on."""
+    """Count whole months, starting at the earlier day; negative if B is before A."""
     if b < a:
         return -_months(b, a)
     n = 12 * (b.year - a.year) + b.month - a.month
@@ -96,7 +96,7 @@ class _Date(NamedTuple):
     traits=("figures",),
 )  # fmt: skip
 def date_diff(a: Value, b: Value, unit: str) -> Value:
-    """Count the whole units from one date to another; of rows, in each."""
+    """Count the whole units from one date to another; for rows, in each row."""
 
     def between(dates: Sequence[_Date]) -> int:
         ends = [{day for each in one.periods for day in (each.first, each.last)} for one in dates]
@@ -113,7 +113,7 @@ def date_diff(a: Value, b: Value, unit: str) -> Value:
 
 
 def _moved(sign: int, when: Value, n: Value, unit: str) -> Value:
-    """The date some units after or before another; of rows, in each."""
+    """Return the date N units after another, or before it if `sign` is -1; for rows, in each row."""
 
     def later(dates: Sequence[_Date]) -> str:
         ((text, periods),) = dates
@@ -124,7 +124,7 @@ def _moved(sign: int, when: Value, n: Value, unit: str) -> Value:
         except (ValueError, OverflowError):
             why = f"{number:,} {unit} from {quoted(text)} is outside the years 1 to 9999"
             raise UnclearNumberError(why) from None
-        # Of a month, another month; but days are counted from a day.
+        # Months added to a month give a month; days can only be added to a day.
         part = next(each for each in DATE_PARTS if date_part(periods[0], each))
         found = date_part(Period(first, last), part)
         if len(periods) > 1 or found is None:
@@ -142,7 +142,7 @@ for _name, _sign, _where in (("DATE_ADD", 1, "after"), ("DATE_SUBTRACT", -1, "be
 
 
 def _whole(value: Value, unit: str) -> int:
-    """A whole number that is of a unit, or that names none."""
+    """Read a whole number without a unit, or with this unit."""
     words = once(_text(value)).split()
     text = " ".join(str(SMALL_NUMBERS.get(word.casefold(), word)) for word in words)
     number = read_number(text)
@@ -156,7 +156,7 @@ def _computed(
     dates: Sequence[Value], unit: str, heading: str,
     compute: Callable[[Sequence[_Date]], int | str], *beside: Value,
 ) -> Value:  # fmt: skip
-    """A value of single dates, or one for each row: where both dates are rows, these have to be the same ones."""
+    """Compute a value from single dates, or one for each row; two arguments with rows must have the same rows."""
     if unit not in _UNITS:
         raise ValueError(f"unknown unit {quoted(unit)}; units are {', '.join(_UNITS)}")
     notes = ["business days are Monday to Friday, public holidays included"] * ("busi" in unit)
@@ -193,7 +193,7 @@ def _computed(
 
 
 def _cells(value: Value, n: int) -> list[tuple[str | None, bool | None, str | None]]:
-    """The texts of dates, with the order of day and month that they show, and what a model has read them from."""
+    """`n` texts of dates, each with the order of day and month in its column and the text a model read it from."""
     if not isinstance(value, Rows):
         return [(_text(value), None, None)] * n
     dates = read_dates([row.value for row in value.every])
@@ -209,7 +209,7 @@ def _text(value: Value) -> str:
 
 
 def _read(text: str, is_day_first: bool | None = None, source: str | None = None) -> _Date:
-    """The only date of a text without other words, which may change its meaning: `before 2 May 2021`."""
+    """Read a text that is only a date; other words may change its meaning: `before 2 May 2021`."""
     if not (periods := readings(text, is_day_first)):
         n = len(find_dates(text))
         found = f"{n} dates stand" if n > 1 else "no date stands alone" if n else "no date stands"

@@ -72,7 +72,7 @@ def aggregate(rows: Rows, key: str, figure: str, of: str) -> Value:
 
 
 Compute = Callable[[Sequence[Row], Sequence[Row]], tuple[str, int, int]]
-"""Rows of a group, and those that may be → the figure of its decided rows, how many may change it, how many are decided."""
+"""Takes a group's rows and those that may belong to it; returns the figure, n rows that may change it, n decided."""
 
 
 def _number(
@@ -117,8 +117,8 @@ def _mode(rows: Rows, cells: Column, value_of: Mapping[int, str | None]) -> Comp
 
 
 def _written(number: Fraction) -> str:
-    """A number in digits: exactly if it has an end, else rounded as floats are."""
-    # A decimal with an end has less than four digits for each digit of the denominator.
+    """A number in digits: exact if its decimals end, else rounded like a float."""
+    # A decimal that ends has fewer than four digits for each digit of the denominator.
     digits = len(str(number.numerator)) + 4 * len(str(number.denominator))
     with localcontext(prec=digits) as context:
         context.clear_flags()  # of earlier computations

@@ -45,7 +45,7 @@ def nth(rows: Rows, name: str, k: int | float) -> Value:
     traits=["counts"],
 )  # fmt: skip
 def share(part: Rows, whole: Rows) -> Value:
-    """The share among decided rows."""
+    """Return the share of PART in WHOLE among decided rows."""
     if not whole.every:
         raise EmptyListError("there are no rows to take a share of")
     sure, unsure = Counter(row.key for row in whole), Counter(row.key for row in part.doubtful)

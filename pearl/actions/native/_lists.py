@@ -103,7 +103,7 @@ def difference(a: list[str], b: list[str]) -> Value:
 
 
 def _count_bounds(rows: Rows) -> tuple[int, int]:
-    """The bounds of the count over all possible values of undecided rows, and over unread rows."""
+    """The minimum and maximum count, over all possible values of undecided rows and with unread rows."""
     n = len(rows.values)
     # A row without a value may stand for several rows, such as a pair with an unknown key.
     n_possible = sum(
@@ -126,7 +126,7 @@ _BESIDE_DIGITS = lazy_pattern(r"[^\d\s.,+-]")
 
 
 def _alike(items: list[str]) -> list[Decimal]:
-    """The numbers of the entries, which must have one unit, be it known or a word or sign beside the number."""
+    """Read the numbers of the entries; entries with different units, or words beside the number, are an error."""
     numbers = numbers_of(items)
     if not any(map(_BESIDE_DIGITS.search, items)):
         return numbers

@@ -28,7 +28,7 @@ def identity(row: Row) -> object:
 
 
 class _Pairs:
-    """The pairs of rows of two collections, each once, with the fields of both; a name of both is `name (2)` in the second, `key` is one."""
+    """Collects pairs of rows, each once, with the fields of both; the second's are `name (2)` where names clash."""
 
     def __init__(self, a: Rows, b: Rows, key: str = "") -> None:
         self.a, self.b = a, b
@@ -62,7 +62,7 @@ class _Pairs:
         return fields
 
     def rows(self, unread_a: Sequence[Row], unread_b: Sequence[Row], *notes: str) -> Rows:
-        """The result; a row whose value is not known may be paired with any of the others, whose fields are undecided."""
+        """The result. An unread row may form a pair with any row of the other side: one doubtful row stands for these."""
         unknown_a, unknown_b = dict.fromkeys(self._names_a), dict.fromkeys(self._names_b)
         open_rows = [
             *((row, self._fields(row.fields, unknown_b), self.b) for row in unread_a),
@@ -144,7 +144,7 @@ def _in_order(keys: Iterable[str]) -> list[str]:
     returns=ValueType.LIST, traits=["multiplies"],
 )  # fmt: skip
 def join(a: Rows, b: Rows, name: str) -> Value:
-    """Join on a field; empty values and placeholders such as `n/a` match nothing. Rows of one collection are not their own match."""
+    """Join on a field. Empty values and placeholders such as `n/a` match nothing, and no row matches itself."""
     left, right = read_column(a, name), read_column(b, name)
     keys, other_keys = _join_keys(left.values, right.values)
     partners: dict[object, list[tuple[Row, bool]]] = {}
@@ -175,13 +175,13 @@ def join(a: Rows, b: Rows, name: str) -> Value:
 
 
 _CODE = lazy_pattern(r"\W*0[0-9]+\W*")
-"""A number in which zeros before it count, as in a telephone number."""
+"""A number whose leading zeros matter, such as a telephone number: `0049`."""
 
 
 def _join_keys(
     left: Sequence[str | None], right: Sequence[str | None]
 ) -> list[dict[str | None, object | None]]:
-    """What is equal for values of each side that match; None for a value that matches nothing."""
+    """A key for each value of each side, equal for values that match; None for one that matches nothing."""
     every = [value for value in dict.fromkeys((*left, *right)) if value and not is_no_key(value)]
     is_numeric = not any(map(_CODE.fullmatch, every)) and all(
         are_mostly("number", values) for values in (left, right)
@@ -202,7 +202,7 @@ def _join_keys(
 def _join_notes(
     left: Column, right: Column, keys: Sequence[Mapping[str | None, object]]
 ) -> list[str]:
-    """What a join leaves out, and what it multiplies."""
+    """Notes on rows that a join leaves out and on values that it multiplies."""
     sides = list(zip((left, right), keys, strict=True))
     counts = [Counter(own[value] for value in each.values) for each, own in sides]
     notes = []

@@ -40,7 +40,7 @@ def field(rows: Rows, name: str) -> Value:
 
 
 def _field_of(rows: Rows, name: str) -> tuple[Row, ...]:
-    """The totals with a field as their value."""
+    """The rows of totals, with a field as their value."""
     if not rows.totals:
         return ()
     column = read_column(rows.where(rows.totals), name)
@@ -59,7 +59,7 @@ def _field_of(rows: Rows, name: str) -> tuple[Row, ...]:
     returns=ValueType.LIST, traits=["selects", "condition"],
 )  # fmt: skip
 def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
-    """Select rows; undecided ones become doubtful. A total is selected only by its name."""
+    """Select rows; undecided ones become doubtful. The row of a total is selected only by its name."""
     meant, totals = _totals(rows, name, operator, x)
     if meant:
         keys = {row.key for row in meant}
@@ -81,7 +81,7 @@ def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
             *(row for row, verdict in judged[n:] if verdict is not False),
         ),
         totals=totals,
-        # Of groups, how many rows state their key is another number.
+        # For groups, `stated` counts rows with a key, and selecting groups does not change it.
         stated=rows.stated if rows.shows_possible else stated and stated._replace(value=len(found)),
     ).noting(*notes)
 
@@ -89,7 +89,7 @@ def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
 def _of_size(
     rows: Rows, bounds: Sequence[tuple[int, int]], operator: str, n: int | float
 ) -> tuple[list[comparisons.Verdict], tuple[str, ...], None]:
-    """Whether groups have a size; undecided if undecided rows might select them or not."""
+    """Compare the sizes of groups with a number; None for a group where undecided rows decide."""
     n_without = rows.stated.not_stated if rows.stated else 0
     verdicts = [_meets(operator, ends, n) for ends in bounds]
     # A row that does not state its key may belong to any group.
@@ -104,7 +104,7 @@ def _of_size(
 
 
 def _meets(operator: str, ends: tuple[int, int], n: int | float) -> comparisons.Verdict:
-    """Whether a size between two ends meets a condition."""
+    """Whether a size between two bounds meets a condition; None if that depends on the size."""
     if operator in comparisons.ORDERED:
         return placed(operator, ends, (n, n))
     if operator not in ("is", "is not"):
@@ -116,7 +116,7 @@ def _meets(operator: str, ends: tuple[int, int], n: int | float) -> comparisons.
 def _totals(
     rows: Rows, name: str, operator: str, x: Value
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """The totals that a condition asks for by their name, as `item is Total` does, and all that may meet it."""
+    """The totals that a condition names, such as `item is Total`, and all totals that may meet it."""
     if not rows.totals:
         return (), ()
     every = replace(rows, rows=(*rows, *rows.totals), doubtful=(), totals=())
@@ -141,7 +141,7 @@ def _totals(
     returns=ValueType.LIST, traits=["selects", "first"],
 )  # fmt: skip
 def limit(rows: Rows, n: int | float) -> Value:
-    """Take the first rows; those before which an undecided row may stand are doubtful."""
+    """Take the first rows; a row is doubtful if an undecided row may come before it."""
     size = whole_number(n, "N", least=1)
     bounds = sizes(rows, rows.sorted_by) if rows.sorted_by else None
     if rows.sorted_by and rows.rows and bounds is None:
@@ -180,7 +180,7 @@ def limit(rows: Rows, n: int | float) -> Value:
 
 
 def _n_equal_after(rows: Rows, size: int) -> int:
-    """The number of sorted rows after the first ones with the same value as the last of these."""
+    """How many rows after the first `size` have the same sort value as the last of these."""
     if not rows.sorted_by or len(rows) <= size:
         return 0
     if (bounds := sizes(rows, rows.sorted_by)) is not None:
@@ -229,7 +229,7 @@ def sort(rows: Rows, name: str, order: str) -> Value:
     is_variadic=True, returns=ValueType.LIST,
 )  # fmt: skip
 def show(*columns: Rows) -> Value:
-    """Join columns by row of the document; missing cells are blank. Rows of several files begin with the file."""
+    """Join columns by row of the document; missing cells are blank. If files differ, the first column names them."""
     cells: dict[str, dict[object, str | None]] = {}
     first_rows: dict[object, Row] = {}
     sure: set[object] = set()
@@ -240,11 +240,11 @@ def show(*columns: Rows) -> Value:
     is_one_each = len(set(files.values())) == len(files)
     for rows in columns:
         is_text = rows.column == TEXT_COLUMN and all(row.value == row.text for row in rows)
-        if DOCUMENT in cells and is_one_each and is_text:  # a file is what it is called
+        if DOCUMENT in cells and is_one_each and is_text:  # the column of names already shows the file
             sure |= {row.key for row in rows}
             first_rows |= {row.key: row for row in rows if row.key not in first_rows}
             continue
-        if rows.are_figures:  # each is shown beside its group
+        if rows.are_figures:  # show each figure beside the name of its group
             cells.setdefault(rows.columns[0], {}).update({row.key: row.text for row in rows})
         keyed = [(row.key, row) for row in rows]
         name, own = rows.column, {key: row.value for key, row in keyed}

@@ -1,4 +1,4 @@
-"""The answer to a question that none of the sources can have."""
+"""The answer to a question that no source can answer: nothing."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ MAX_AROUND = 0.1
 
 
 def run(rows: Rows, unit: str) -> Value:
-    """Split every row; a document is one row, several joined documents are one each."""
+    """Split every row. A document comes as one row, several joined documents as one row each."""
     if unit not in UNITS:
         raise ValueError(f"unknown unit '{unit}'; units are {', '.join(UNITS)}")
     reasons: list[str] = []
@@ -61,7 +61,7 @@ def run(rows: Rows, unit: str) -> Value:
 def _parts(
     rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str], more_notes: list[str]
 ) -> Parted:
-    """The parts of a row, without the totals of tables; the row itself if its text is undecided."""
+    """Split a row; the totals of tables are apart. A row with an undecided text stays whole."""
     text = row.text if rows.is_answered and row.text else row.value
     if text is None:
         return Parted((row,))
@@ -109,7 +109,7 @@ def _part(row: Row, text: str, start: int | None, piece: Piece) -> Row:
 
 
 def _is_worth_a_note(text: str, pieces: list[Piece]) -> bool:
-    """Whether text between the pieces is left out, or much text around them."""
+    """Whether the pieces leave out text between them, or more than `MAX_AROUND` around them."""
     if not pieces:
         return False
     spans = left_out(text, pieces)

@@ -1,4 +1,4 @@
-"""`pearl ask`: a question and documents → answers."""
+"""`pearl ask`: answer a question from documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pearl compare`: two logs → paired differences."""
+"""`pearl compare`: the paired differences of two logs."""
 
 from __future__ import annotations
 

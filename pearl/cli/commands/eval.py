@@ -1,4 +1,4 @@
-"""`pearl eval`: samples × methods → a log and its scores."""
+"""`pearl eval`: run methods on samples; write a log and its scores."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def _evaluate(
 
 
 def _added(out: str | None, evaluation: Evaluation) -> Evaluation:
-    """The evaluation with the methods and seeds that the log already has."""
+    """Add the methods and seeds that the log already has to the evaluation."""
     from pearl.evals.log import read_log
 
     if out is None or not Path(out).is_file():

@@ -137,7 +137,7 @@ def command(
 def _declared_sources(
     declared: Sequence[str], said: tuple[str, ...]
 ) -> tuple[files.NamedSource, ...]:
-    """The sources that a plan declares; others may stand in a settings file, for other plans."""
+    """Keep the sources that the plan declares; a settings file may have others, for other plans."""
     named = files.named_sources(said)
     for name, _, _ in named if _is_set("sources", ParameterSource.COMMANDLINE) else ():
         if name not in declared:
@@ -150,7 +150,7 @@ def _declared_sources(
 
 
 def _refuse_other(plan: str, documents: Sequence[str]) -> None:
-    """Reject documents, rows and questions in place of a plan, naming the right command."""
+    """Reject a document, rows or a question given as the plan, and name the right command."""
     rest = " ".join(documents)
     is_swapped = documents and documents[0].endswith(".plan") and not plan.endswith(".plan")
     swapped = " ".join([*documents[:1], plan, *documents[1:]])
@@ -164,7 +164,7 @@ def _refuse_other(plan: str, documents: Sequence[str]) -> None:
 
 
 def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> TaskFile:
-    """The tasks of a file; sets the options domain and library to those of its plans."""
+    """Read the tasks of a file, and set the options domain and library to those of its plans."""
     from pearl.actions.library import library_digest, load_library
     from pearl.data.domains import load_domain
     from pearl.runs.tasks import TaskFile
@@ -210,13 +210,13 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
 
 
 def _is_set(name: str, by: ParameterSource | None = None) -> bool:
-    """Whether the user set an option: by flag, variable or TOML file, or in one of these ways."""
+    """Whether the user set an option, in any way (flag, variable, TOML file) or in the way `by`."""
     source = click.get_current_context().get_parameter_source(name)
     return source is by if by else source is not ParameterSource.DEFAULT
 
 
 def _checked_plan(plan: str, options: dict[str, Any]) -> tuple[str, tuple[str, ...], list[str]]:
-    """The text of the plan, checked before any document is read, with the names of its parameters and sources."""
+    """Read and check the plan before any document; return its text and the names of its parameters and sources."""
     from pearl.dsl.binding import bind
     from pearl.dsl.checker import compile_plan
 
@@ -252,7 +252,7 @@ def _data_tasks(
 
 
 def _estimated_rows(name: str) -> int:
-    """The number of lines of a file, by the lines of its first megabyte."""
+    """The number of lines of a file, estimated from its first megabyte."""
     path = Path(name)
     if not path.is_file():
         return 0
@@ -264,7 +264,7 @@ def _estimated_rows(name: str) -> int:
 def _run(
     tasks: Iterable[Task], out: str | None, options: dict[str, Any], plan: str | None = None
 ) -> int:
-    """Run the tasks: with `--out` their rows are kept and written at the end, else they are printed."""
+    """Run the tasks and print their rows; with `--out`, keep them and write the file at the end."""
     from pearl.cli.run_commands import (
         Work,
         known_length,

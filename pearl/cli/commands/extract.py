@@ -114,7 +114,7 @@ _HEADS: Mapping[Outcome, str] = {
 
 
 def print_comparison(compared: Comparison, n_failed: int = 0) -> None:
-    """Print a table with a row for each field, without the outcomes that no value has."""
+    """Print a table with a row for each field; columns of outcomes that do not occur are left out."""
     of, table = compared.all, new_table()
     shown = [each for each in OUTCOMES if each in ("right", "wrong") or of.outcomes[each]]
     table.add_column("field", overflow="fold")

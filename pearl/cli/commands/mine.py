@@ -1,4 +1,4 @@
-"""`pearl mine`: training questions → drafts of actions."""
+"""`pearl mine`: draft actions from training questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pearl plan`: questions → plans, without any document."""
+"""`pearl plan`: write plans for questions, without any document."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ async def _many(options: dict[str, Any], replies: Replies, writer: OutputWriter)
 
 
 def _planned_for(pearl: Pearl, library: str | None, out: str | None) -> dict[str, str]:
-    """The domain and library for `pearl execute --tasks`; a library file is named relative to the plans."""
+    """The domain and library, for `pearl execute --tasks`; the path of a library is relative to the plans."""
     from pearl.actions.library import library_digest, library_names
 
     name = library or pearl.domain.library

@@ -1,4 +1,4 @@
-"""`pearl refine`: mined drafts → a library; questions with gold answers → a bank of examples."""
+"""`pearl refine`: make a library from mined drafts, or a bank of examples from questions with gold answers."""
 
 from __future__ import annotations
 

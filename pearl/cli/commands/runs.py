@@ -459,7 +459,7 @@ def _params_of(
     *,
     is_own: bool,
 ) -> tuple[dict[str, Any], set[str]]:
-    """Return the parameters of the command: those of the request, replaced by options given now."""
+    """Return the command's parameters, those of the request replaced by options given now, and the names of the latter."""
     from pearl.llm.backends import ModelSettings, address_of
 
     name = request.COMMAND
@@ -515,14 +515,14 @@ def _server(model: str, kept: str | None, said: click.Context, *, is_flag: bool)
 
 
 def _server_name(model: str, url: str | None) -> str:
-    """A server as shown in messages."""
+    """The name of a server for messages."""
     from pearl.llm.backends.openai.endpoint import Endpoint
 
     return Endpoint(url, model, "").shown if url else f"the usual server of {model}"
 
 
 def _key(params: Mapping[str, Any], said: str | None, *, is_named: bool) -> str | None:
-    """The variable of the key for a server that the user names, or only the store."""
+    """The variable of the key: the user's; for a server that only the store names, the default one of the server."""
     from pearl.llm.backends import default_key_variable
 
     if said is not None or is_named or not params["base_url"]:
@@ -563,7 +563,7 @@ def _refuse_foreign_file(name: str, said: str) -> None:
 
 
 def _is_of_a_run(path: Path) -> bool:
-    """Whether a file is empty, or begins like results, a trace, a log or drafts."""
+    """Whether a file is empty, or its first line is that of results, a trace, a log or drafts."""
     with path.open("rb") as file:
         first = file.readline(MAX_LINE)
     try:

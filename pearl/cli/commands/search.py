@@ -147,7 +147,7 @@ def _fields(fields: Mapping[str, str]) -> str:
 
 
 def matcher(query: str, stem: Stem) -> Callable[[str], bool]:
-    """Return a function that says whether a word matches one of a query after stemming."""
+    """Return a function that checks whether a word matches one of the query after stemming."""
     analyse = analyzer(stem)
     wanted = frozenset(analyse(query))
     return lambda word: not wanted.isdisjoint(analyse(word))
@@ -168,7 +168,7 @@ def excerpt(text: str, is_match: Callable[[str], bool]) -> Text:
 
 
 def _densest(line: str, matches: Sequence[tuple[int, int]]) -> int:
-    """The start of the stretch with most different words of the query."""
+    """The start of the part of the line with most different words of the query."""
     words = [(a, line[a:b].casefold()) for a, b in matches[:MAX_MATCHES]]
     return max(
         (start for start, _ in words),
@@ -178,7 +178,7 @@ def _densest(line: str, matches: Sequence[tuple[int, int]]) -> int:
 
 
 def _cut(line: str, match: int) -> tuple[int, int]:
-    """Start and end of the excerpt, at blanks where there are some: shortly before a match."""
+    """Start (shortly before the match) and end of the excerpt, moved to blanks where possible."""
     start = min(match - LEAD, len(line) - SHOWN)
     start = 0 if start <= 0 else line.find(" ", start, match) + 1 or start
     if len(line) - start <= SHOWN:
