@@ -125,7 +125,7 @@ async def _serve(tools: Tools, options: dict[str, Any]) -> None:
 
 @contextmanager
 def _tool_errors() -> Iterator[None]:
-    """Errors of PEARL are results: the agent reads what to change."""
+    """Turn errors of PEARL into results, so that the agent reads what to change."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     try:
@@ -149,7 +149,7 @@ def _shortened(value: Any) -> Any:
 
 
 class Tools:
-    """What agents can call; the docstrings are what they read."""
+    """The tools that agents can call; agents read these docstrings."""
 
     def __init__(
         self, pearl: Pearl, session: Session, folders: Sequence[str], options: dict[str, Any]
@@ -232,7 +232,7 @@ class Tools:
         )
 
     def _found(self, documents: Sequence[str]) -> list[str]:
-        """The paths of documents; links are followed, and lead nowhere else."""
+        """The paths of documents; a link may only lead to a file in the folders."""
         paths = expand_documents([str(self._inside(name)) for name in documents])
         for path in paths:
             self._inside(path)
@@ -244,7 +244,7 @@ class Tools:
         return paths
 
     def _inside(self, name: str) -> Path:
-        """The path of a document or folder in one of the folders; pipes, devices and hidden names are neither."""
+        """The path of a document or folder in one of the folders; pipes, devices and hidden names are refused."""
         for folder in self._folders:
             with suppress(OSError, ValueError):  # a name that no file can have
                 path = (folder / name).resolve()

@@ -1,1 +1,1 @@
-"""Samples with gold answers: rows of files and datasets → `Sample`, by domain."""
+"""Read samples with gold answers from rows of files and datasets; each domain has its row format."""

@@ -1,4 +1,4 @@
-"""A JSON Schema → the tree of the values that can be extracted."""
+"""Compile a JSON Schema to the tree of the values that can be extracted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _JUDGED = {
     "date-time": "date and time as 2024-05-06T14:30, with its offset if stated",
     "time": "a time as 14:30, with seconds if stated", "duration": "a duration in ISO 8601, as P3D or PT1H30M", "text": "",
 }  # fmt: skip
-"""Formats that a document hardly has: what they look like."""
+"""Formats that documents seldom use: how the model is told to write them. It judges their values."""
 _FORMATS = frozenset({
     "email", "idn-email", "uri", "uri-reference", "iri", "iri-reference", "uuid", "hostname", "ipv4", "ipv6",
     "duration", "json-pointer", "regex",
@@ -47,7 +47,7 @@ _SHAPE = {
     "maxLength": "string", "minimum": "number", "maximum": "number", "exclusiveMinimum": "number",
     "exclusiveMaximum": "number", "multipleOf": "number",
 }  # fmt: skip
-"""The type that a keyword means where none is said."""
+"""The type that a keyword implies in a schema without `type`."""
 HAS_DEFAULT = "$default"  # Marks a default that a function of the model makes
 _KNOWN = frozenset({
     *_SHAPE, HAS_DEFAULT, "type", "enum", "const", "required", "description", "title", "default", "example", "examples", "minItems",
@@ -56,22 +56,22 @@ _KNOWN = frozenset({
     "minContains", "maxContains", "unevaluatedProperties", "unevaluatedItems", "additionalItems", "discriminator",
     "$comment", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema", "$title", "evaluation_config",
 })  # fmt: skip
-_EXPANSION = 3  # How often a type stands in itself
+_EXPANSION = 3  # How deep a recursive type is expanded
 _WAYS = 1_000  # Alternatives of one value: a list of countries has some hundreds
 _VISITS = 8 * MAX_FIELDS
-"""Parts that are read of a schema: a reference to one definition may stand in many places."""
+"""Maximum parts of a schema to read: many references to one definition multiply the parts."""
 
 
 class _EndlessError(Exception):
-    """A type needs itself."""
+    """A type requires a value of itself, so its values have no end."""
 
 
 class _TooLargeError(Exception):
-    """There are too many parts; with the place."""
+    """The schema has too many parts; the argument is the place."""
 
 
 def tree_of_schema(root: Mapping[str, Any], name: str) -> tuple[Node, tuple[str, ...]]:
-    """The tree of a schema of `read_schema`, and notes about what is not used of it; a `DataError` names the place at fault."""
+    """Compile a schema of `read_schema`; return its tree and notes on unused parts. A `DataError` names the place."""
     for depth in range(_EXPANSION, 0, -1):
         compiler = _Compiler(root, name, depth)
         try:
@@ -99,7 +99,7 @@ def tree_of_schema(root: Mapping[str, Any], name: str) -> tuple[Node, tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One alternative of a schema: keywords without references or alternatives, and the references around it."""
+    """One alternative of a schema: its keywords after references are resolved, and the references that led to it."""
 
     schema: dict[str, Any]
     refs: tuple[str, ...]
@@ -114,7 +114,7 @@ class _Way:
 
 
 class _Compiler:
-    """A schema, and what has been read of it."""
+    """Compiles one schema, and keeps the state of the work."""
 
     def __init__(self, root: Mapping[str, Any], name: str, depth: int) -> None:
         self.root = root
@@ -128,7 +128,7 @@ class _Compiler:
         self.n_leaves = 0
 
     def node(self, raw: Any, path: Place, refs: tuple[str, ...], name: str = "", level: int = 0) -> Node:  # fmt: skip
-        """What a schema describes."""
+        """The node for the value that a schema describes."""
         if level > 2 * MAX_DEPTH:
             refuse(self.name, path, f"nested more than {MAX_DEPTH} deep")
         ways = self.ways(raw, path, refs)
@@ -173,7 +173,7 @@ class _Compiler:
         return _choice(nodes)
 
     def attempt(self, is_needed: bool, build: Callable[..., T], *args: Any) -> T | None:
-        """What is built; None for what has no end and is not needed."""
+        """The result of `build`; None if the type has no end and the value is not required."""
         try:
             return build(*args)
         except _EndlessError:
@@ -184,7 +184,7 @@ class _Compiler:
     # --- alternatives
 
     def ways(self, raw: Any, path: Place, refs: tuple[str, ...]) -> list[_Way]:
-        """The alternatives of a schema, null as one of them."""
+        """The alternatives of a schema; null is one of them."""
         self.n_visits += 1
         if self.n_visits > _VISITS:
             raise _TooLargeError(path)
@@ -203,7 +203,7 @@ class _Compiler:
                 self.is_cut = True
                 raise _EndlessError
             target, place = self.target(ref, (*path, "$ref"))
-            if ref not in self.checked and isinstance(target, dict):  # it may stand anywhere
+            if ref not in self.checked and isinstance(target, dict):  # maybe outside `$defs`
                 check(target, f"{self.name}: {'.'.join(map(str, place))}", is_whole=False)
                 self.checked.add(ref)
             ways = self.product(ways, self.ways(target, place, chain), path)
@@ -238,7 +238,7 @@ class _Compiler:
         return found
 
     def target(self, ref: str, path: Place) -> tuple[Any, Place]:
-        """What a reference names, and its place."""
+        """The schema that a reference names, and its place."""
         node: Any = self.root
         parts = [p.replace("~1", "/").replace("~0", "~") for p in unquote(ref).split("/")[1:]]
         for part in parts:
@@ -287,7 +287,7 @@ class _Compiler:
         return Scalar(type, ("string",), rules=self.rules(rest, path), form=checked)
 
     def rules(self, schemas: Sequence[Mapping[str, Any]], path: Place) -> str:
-        """What a value of the only schema has to fulfil."""
+        """The rules for a value as JSON text; "" if there are none or several schemas."""
         if len(schemas) != 1:
             return ""
         rules = {k: v for k, v in schemas[0].items() if k in RULES}
@@ -368,7 +368,7 @@ class _Compiler:
         return List(item, n_least == 0, schema.get("uniqueItems") is True)
 
     def words(self, schema: Mapping[str, Any], name: str) -> list[str]:
-        """What a schema says about its value to people."""
+        """The texts for people in a schema: its description, examples, default and hints."""
         self.is_shortened |= len(str(schema.get("description", ""))) > MAX_ABOUT
         found = [_text(schema.get("description")) or (name and _titled(schema.get("title"), name))]
         found += [_text(v) for k, v in schema.items() if k not in _KNOWN and _is_hint(v)]
@@ -394,7 +394,7 @@ _COMBINING = frozenset({"$ref", "allOf", "anyOf", "oneOf", "then", "else", "if",
 
 
 def _choice(nodes: Sequence[Node]) -> Choice:
-    """Objects of several kinds as one, in which each name stands for one thing."""
+    """Combine several kinds of object; a name that means different things gets a number: `name_2`."""
     objects = [each for each in nodes if isinstance(each, Object) and each.shape == "object"]
     keys = [m.key for m in objects[0].members] if len(objects) > 1 else []
     key = next((key for key in keys if _tells(key, objects)), None)
@@ -437,7 +437,7 @@ def _choice(nodes: Sequence[Node]) -> Choice:
 
 
 def _bare_name(node: Node) -> str:
-    """The name of a field for an alternative that is no object."""
+    """The name of the field for an alternative that is not an object."""
     match node:
         case List():
             return "list"
@@ -449,19 +449,19 @@ def _bare_name(node: Node) -> str:
 
 
 def _asked(node: Constant) -> Scalar:
-    """A constant of which only the document knows how often, or whether, it stands there."""
+    """A constant as a question to the document, which decides whether, or how often, it occurs."""
     label = node.value if isinstance(node.value, str) else json.dumps(node.value)
     return Scalar("label", (), {label or "empty": node.value})
 
 
 def _member(node: Node, key: Key | None) -> Node:
-    """The member of an object; a constant of nothing, if there is none."""
+    """The member of an object with this key, else the constant None."""
     members = node.members if isinstance(node, Object) else ()
     return next((m.node for m in members if m.key == key), Constant(None))
 
 
 def _labels(node: Node) -> Mapping[str, Any]:
-    """The labels of an enumeration."""
+    """The labels of an enumeration or a constant; {} for other nodes."""
     if isinstance(node, Constant) and isinstance(node.value, str | int):
         return _asked(node).values
     return node.values if isinstance(node, Scalar) and node.type == "label" else {}
@@ -474,7 +474,7 @@ def _tells(key: Key, objects: Sequence[Object]) -> bool:
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What both schemas say; None if no value can be both."""
+    """Merge two schemas into one that requires both; None if no value fulfils both."""
     both = dict(one)
     for key, value in other.items():
         mine: Any = both.get(key)
@@ -510,7 +510,7 @@ _STRICTER: Mapping[str, Callable[..., Any]] = {
 
 
 def _without_null(way: _Way) -> list[_Way]:
-    """The alternatives of an enumeration: its values, and null."""
+    """Split an enumeration with null into two alternatives: the other values, and null."""
     values = way.schema.get("enum")
     if values is None or None not in values or way.schema.get("type") == "null":
         return [way]
@@ -530,7 +530,7 @@ def _json_kind(value: Any) -> str:
 
 
 def _is_decimal(schemas: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether digits count: a text that is a number, or a number that may be such a text."""
+    """Whether the value is a decimal number as text, so that its digits must be kept, as in `12.50`."""
     texts = [schema for schema in schemas if _kind(schema) == "string"]
     numbers = [schema for schema in schemas if _kind(schema) == "number"]
     if len(texts) != 1 or len(texts) + len(numbers) != len(schemas):
@@ -543,7 +543,7 @@ def _is_decimal(schemas: Sequence[Mapping[str, Any]]) -> bool:
 
 @cache
 def _matcher(pattern: str, *, goes_back: bool = False) -> Any:
-    """A validator, or None if it cannot read the pattern; one that does not go back reads fewer."""
+    """A validator of a pattern, or None if the engine cannot read it; `goes_back` allows more patterns."""
     import jsonschema_rs  # late: the short form needs none
 
     options: Any = jsonschema_rs.FancyRegexOptions() if goes_back else jsonschema_rs.RegexOptions()
@@ -554,7 +554,7 @@ def _matcher(pattern: str, *, goes_back: bool = False) -> Any:
 
 
 def _named(key: str, taken: set[str]) -> str:
-    """A name of the record for a name of a schema."""
+    """The name in the record for a name in the schema; it differs from those `taken`."""
     plain = key.replace(".", "_")
     if name_flaw(plain):
         plain = "".join(c if c.isprintable() else "_" for c in plain).strip() or "field"
@@ -566,16 +566,16 @@ def _named(key: str, taken: set[str]) -> str:
 
 
 def _text(words: Any) -> str:
-    """Words on one line."""
+    """A text on one line; "" for other values."""
     return " ".join(words[: 2 * MAX_ABOUT].split()) if isinstance(words, str) else ""
 
 
 def _titled(title: Any, name: str) -> str:
-    """A title, if it is not the name in other letters."""
+    """The title; "" if it only repeats the name."""
     words = _text(title)
     return words if words.casefold().split() != name.casefold().split("_") else ""
 
 
 def _is_hint(value: Any) -> bool:
-    """Whether an unknown keyword has words about the value."""
+    """Whether the value of an unknown keyword is a description."""
     return isinstance(value, str) and " " in value.strip() and len(value) <= MAX_ABOUT

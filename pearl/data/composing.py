@@ -1,4 +1,4 @@
-"""A record → the value that a schema describes, and what has no value."""
+"""Compose the value that a schema describes from a record, and report what is missing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pearl.dsl.literals import short
 Where = tuple[Key, ...]  # The place of a value in the data of a schema
 
 Flaws = Iterable[tuple[Sequence[Key], str, bool]]
-"""What is wrong with data, by place, and whether values that are undecided may be the cause."""
+"""Errors in data: the place, the reason, and whether undecided values may be the cause."""
 
 MISSING: Final = object()  # No value
 _ABSENT = FieldResult("undecided", why="not in the record")
@@ -36,7 +36,7 @@ _ABSENT = FieldResult("undecided", why="not in the record")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a record says in the form of a schema: the value (None if a required part has none), all that is found, what is undecided, and why."""
+    """A record in the form of a schema: its value (None if a required part is missing), and all `data` found."""
 
     value: Any
     data: Any
@@ -45,7 +45,7 @@ class Reading:
     plain: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        """It as JSON data; without a value, with what is found of it."""
+        """The reading as JSON data; if there is no value, `partial` has the parts that were found."""
         return {
             "value": self.plain,
             **({"partial": self.data} if self.plain is None else {}),
@@ -55,13 +55,13 @@ class Reading:
 
 
 def told_place(where: Where) -> str:
-    """A place for people: `drugs[0].dose`."""
+    """A place as text: `drugs[0].dose`; "" for the whole."""
     parts = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in where)
     return "".join(parts).removeprefix(".")
 
 
 class Composer:
-    """Reads the values of one record of a schema (`name` for the whole); with `fills_in`, what is left out gets its default."""
+    """Composes the value of one record; `name` names the whole in messages. With `fills_in`, defaults fill gaps."""
 
     def __init__(self, root: Node, name: str, *, fills_in: bool) -> None:
         self.root = root
@@ -69,16 +69,16 @@ class Composer:
         self.fills_in = fills_in
         self.reasons: list[str] = []
         self.lost: dict[Where, None] = {}
-        """What is undecided."""
+        """The places of undecided values."""
         self._refused: set[Where] = set()
         self._chosen: dict[Where, Object] = {}
         self._kept: dict[Where, list[int]] = {}
-        """Which entries of a list of the data are in the value."""
+        """For each list of the data, the indices of the entries that the value keeps."""
         self._left_out: dict[Where, None] = {}
         self.data: Any = None
 
     def compose(self, name: str, fields: Mapping[str, FieldResult]) -> None:
-        """Read the data; the whole is the field of this name, or all of them for ""."""
+        """Read the data from the field of this name, or from all fields for ""."""
         got = nested(fields)
         self.data = self._read(self.root, got.get(name) if name else got, (), True)
 
@@ -94,7 +94,7 @@ class Composer:
         is_many = isinstance(node, List | Map)
         if result.state == "undecided":
             self._lose(at, f"undecided: {result.why}" if result.why else "undecided")
-            if not (is_many and result.entries):  # what is there of a list stays
+            if not (is_many and result.entries):  # keep the entries that were found
                 return None
         elif result.state == "not_stated":
             if isinstance(node, List) and node.is_empty and not node.is_nullable:
@@ -141,7 +141,7 @@ class Composer:
         return values
 
     def _variant(self, node: Choice, got: Mapping[str, Any], at: Where) -> Object | None:
-        """The variant that has what the record states."""
+        """The variant whose members include every stated field; None, noted as undecided, if none does."""
         states = {
             name: {r.state for r in (_leaves(r) if isinstance(r, Mapping) else [r])} - {"not_stated"}
             for name, r in got.items()
@@ -176,7 +176,7 @@ class Composer:
             for i, entry in enumerate(result.entries)
         ]
         for i, entry in enumerate(result.entries):
-            # in a list in a list, the position of an entry has a meaning, which the value would lose
+            # in a list of lists the position of an entry matters, and dropping a gap would shift the rest
             is_gap = isinstance(node.item, Scalar) and _is_not_stated(entry)
             if is_gap and not node.item.is_nullable and isinstance(at[-1] if at else "", int):
                 self.lost.setdefault((*at, i))
@@ -217,7 +217,7 @@ class Composer:
     # --- data -> value
 
     def value(self, flaws: Callable[[Any], Flaws]) -> Any:
-        """The data without what is missing or has flaws; `MISSING` if a required part is."""
+        """The data without missing or flawed parts; `MISSING` if such a part is required."""
         while True:
             self._left_out.clear()
             value = self._pruned(self.root, self.data, ())
@@ -239,11 +239,11 @@ class Composer:
                 return MISSING
 
     def _has_gap(self, at: Where) -> bool:
-        """Whether a part of a place is undecided."""
+        """Whether a value inside a place is undecided."""
         return any(len(lost) > len(at) and lost[: len(at)] == at for lost in self.lost)
 
     def _found(self, value: Any, flaws: Flaws) -> Iterable[tuple[Where, str, bool]]:
-        """The places of flaws in the data, each once."""
+        """Map flaws of the value to places in the data, each once."""
         seen: set[Where] = set()
         for where, why, is_of_all in flaws:
             at: Where = ()
@@ -253,21 +253,21 @@ class Composer:
                     at, inner = (*at, str(key)), inner[str(key)]
                 elif isinstance(inner, list) and isinstance(key, int) and key < len(inner):
                     at, inner = (*at, self._kept.get(at, range(len(inner)))[key]), inner[key]
-                elif at not in self._chosen:  # the name of a variant stands in a place of pydantic
+                elif at not in self._chosen:  # pydantic adds the name of a variant to the place
                     break
             if at not in seen:
                 seen.add(at)
                 yield at, why, is_of_all
 
     def drop(self, flaws: Flaws) -> None:
-        """Take what has flaws out of the data."""
+        """Remove values with flaws from the data."""
         self._kept.clear()
         for at, why, is_of_all in self._found(self.data, flaws):
             if not (is_of_all and self._has_gap(at)) and self._empty(at, is_whole=True):
                 self._lose(at, why)
 
     def _empty(self, at: Where, *, is_whole: bool) -> bool:
-        """Put None in a place; False if it is there already."""
+        """Set a place to None; return False if nothing changed."""
         holder: Any = {"": self.data}  # so that the whole can be emptied, too
         *around, last = ("", *at)
         for key in around:
@@ -339,7 +339,7 @@ def _leaves(got: Mapping[str, Any]) -> Iterable[FieldResult]:
 
 
 def converted(node: Scalar, value: Any) -> tuple[Any, str]:
-    """A value of a field as the schema has it, or why it is none."""
+    """Convert the value of a field to the schema's type; return (value, "") or (None, the reason)."""
     if node.values:
         label = value if isinstance(value, str) else json.dumps(value)
         if label in node.values:
@@ -371,7 +371,7 @@ _BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def _iso(form: str, value: Any) -> tuple[Any, str]:
-    """A date with time, or a time, in ISO 8601; an offset that the document does not state is not made up."""
+    """A date with time, or a time, in ISO 8601; an offset is never added if the document states none."""
     try:
         parsed = (datetime if form == "date-time" else time).fromisoformat(str(value).strip())
     except ValueError:
@@ -385,7 +385,7 @@ def _iso(form: str, value: Any) -> tuple[Any, str]:
 def flaws_of_schema(
     text: str, data: Any, *, is_lenient: bool, has_formats: bool = True
 ) -> list[tuple[Sequence[Key], str, bool]]:
-    """Where data breaks a JSON Schema; leniently, null is allowed everywhere and nothing is required."""
+    """Check data against a JSON Schema; `is_lenient` allows null everywhere and requires nothing."""
     found: list[tuple[Sequence[Key], str, bool]] = []
     for error in _validator(text, is_lenient, has_formats).iter_errors(data):
         value = short(json.dumps(error.instance, ensure_ascii=False, default=str))
@@ -398,7 +398,7 @@ def flaws_of_schema(
 
 
 _ALONE = frozenset({"anyOf", "oneOf", "not", "enum", "uniqueItems"})
-"""Keywords that are told without what they say: it is long, or nothing."""
+"""Keywords whose value is left out of messages, because it is long or says nothing."""
 
 
 @lru_cache(maxsize=32)
@@ -418,11 +418,11 @@ _OF_WHOLES = (
     "required", "dependentRequired", "dependentSchemas", "minProperties", "minItems", "contains", "minContains",
     "maxContains", "if", "then", "else", "not", "unevaluatedItems", "unevaluatedProperties",
 )  # fmt: skip
-"""Keywords that data with gaps may break although each of its values is right."""
+"""Keywords that incomplete data may break although each of its values is right."""
 
 
 def _adapted(schema: Any, is_lenient: bool, is_map: bool = False) -> Any:
-    """The schema by which data is checked: an offset is never demanded, because it would be made up."""
+    """The schema to check data with; it requires no offset in times, since documents may state none."""
     if isinstance(schema, list):
         return [_adapted(each, is_lenient) for each in schema]
     if not isinstance(schema, dict):

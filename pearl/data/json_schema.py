@@ -1,4 +1,4 @@
-"""A JSON Schema of a user → one document in one dialect; references lead to itself or to files below its folder only."""
+"""Bundle a user's JSON Schema in one dialect; it may refer only to itself and to files below its folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pearl.errors import DataError
 Place = tuple[str | int, ...]  # The place of a part of a schema
 
 MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
-"""Keywords whose value has schemas by names."""
+"""Keywords whose value maps names to schemas."""
 DATA = ("enum", "const", "default", "example", "examples")  # Keywords whose value is no schema
 _NAMES = ("$id", "$anchor", "$dynamicAnchor", "$schema", "$recursiveAnchor", "$vocabulary")
 _SHAPES = ("properties", "$ref", "type", "anyOf", "oneOf", "allOf", "items", "prefixItems", "additionalProperties",
            "patternProperties", "enum", "const")  # fmt: skip
-"""Keywords of which a schema of values has one at least."""
+"""A schema of a value has at least one of these keywords."""
 _TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 
 
@@ -29,7 +29,7 @@ def refuse(name: str, path: Place, message: str) -> NoReturn:
 
 
 def read_schema(root: Any, name: str, folder: Path | None = None) -> dict[str, Any]:
-    """An untrusted schema without references to other documents, in the words of JSON Schema 2020-12; `DataError` if it is none."""
+    """Rewrite an untrusted schema as one document of JSON Schema 2020-12; `DataError` if that is impossible."""
     try:
         schema: dict[str, Any] = _Bundle(_unwrapped(root, name), name, folder).schema()
         check(schema, name, is_whole=False)
@@ -60,7 +60,7 @@ def _has_one(data: Any) -> bool:
 
 
 def check(schema: dict[str, Any], name: str, *, is_whole: bool) -> None:
-    """Refuse what is malformed; of the whole, also patterns that no engine reads."""
+    """Refuse a malformed schema; a whole schema is refused for patterns that no engine reads, too."""
     import jsonschema_rs  # late: the short form needs none
 
     try:
@@ -81,7 +81,7 @@ def check(schema: dict[str, Any], name: str, *, is_whole: bool) -> None:
 
 
 def no_retriever(uri: str) -> Any:
-    """For validators: nothing outside is read."""
+    """Refuse to fetch a document; validators call it for references that lead outside."""
     raise ValueError(f"{uri} is not read")
 
 
@@ -96,7 +96,7 @@ class _Bundle:
         self.name = name
         self.folder = folder and folder.resolve()
         self.places = {"": "#"}
-        """Pointers into the whole, by resource, and by resource#anchor."""
+        """Pointers into the bundled document, by `resource` or `resource#anchor`."""
         self.files: dict[str, Any] = {}
 
     def schema(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class _Bundle:
         return {**whole, "$defs": {**whole.get("$defs", {}), **copied}} if copied else whole
 
     def index(self, raw: Any, base: str, pointer: str, is_map: bool = False) -> None:
-        """Note where resources and anchors of a document stand."""
+        """Record the places of the resources and anchors of a document."""
         if not is_map and isinstance(raw, Mapping):
             if isinstance(own := raw.get("$id"), str):
                 base = urljoin(base, own)
@@ -122,7 +122,7 @@ class _Bundle:
                 self.index(value, base, f"{pointer}/{_escaped(str(key))}", not is_map and key in MAPS)  # fmt: skip
 
     def copied(self, raw: Any, path: Place, base: str, file: str, is_map: bool = False) -> Any:
-        """A schema, or a mapping of names to schemas, in one dialect."""
+        """Copy a schema, or with `is_map` a mapping of names to schemas, into one dialect."""
         if isinstance(raw, list):
             return [self.copied(each, (*path, i), base, file) for i, each in enumerate(raw)]
         if not isinstance(raw, Mapping):
@@ -155,7 +155,7 @@ class _Bundle:
         return quote(pointer, safe="#/$~:@!&()*+,;=")
 
     def loaded(self, ref: str, path: Place, file: str) -> str:
-        """The name of the file to which a reference leads, which is read the first time."""
+        """The name of the file that a reference means; the file is read on first use."""
         where = urldefrag(urljoin(file, ref))[0]
         parts = urlsplit(where)
         if self.folder is None or parts.scheme or parts.netloc or not parts.path:
@@ -185,7 +185,7 @@ def _escaped(key: str) -> str:
 
 
 def _modern(schema: dict[str, Any]) -> dict[str, Any]:
-    """What older drafts and OpenAPI write otherwise."""
+    """Replace keywords of older drafts and OpenAPI by those of 2020-12."""
     if isinstance(schema.get("items"), list):
         schema["prefixItems"] = schema.pop("items")
         if "additionalItems" in schema:

@@ -1,4 +1,4 @@
-"""A file of a header and rows, as JSON lines: logs of evaluations, drafts of actions, curations."""
+"""Files of JSON lines with a header and rows: logs of evaluations, drafts of actions, curations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and datasets → rows with fields; an invalid row becomes an error that names its line.
+"""Read rows with fields from files and datasets; an invalid row becomes an error that names its line.
 
 By suffix: `.csv` and `.tsv`, `.parquet`, `.json` (an array of objects, or an object that has one as
 `data`); everything else is JSON Lines. A folder, or a name that is no file, is a dataset. Files at an address are read one
@@ -116,7 +116,7 @@ class Row:
         return text and text.strip()
 
     def file(self, field: str) -> Path | StoredFile | None:
-        """The regular file that a field names; None as in `text`. Data is untrusted: the file must be inside the data's folder unless `allow_outside`."""
+        """The regular file that a field names; None as in `text`. It must be in the data's folder unless `allow_outside`."""
         name = self.text(field)
         if name is None:
             return None
@@ -288,7 +288,7 @@ def _json_lines(
 def raw_lines(
     path: Path | StoredFile, position: Offset | None = None
 ) -> Iterator[tuple[int, bytes]]:
-    """The lines of a JSON Lines file that are not blank, with their numbers, as they are."""
+    """The lines of a JSON Lines file that are not blank, as bytes, with their numbers."""
     most = _MAX_LINE * limit_bytes()
     with path.open("rb") as lines:
         if position is not None and position.offset:
@@ -411,7 +411,7 @@ def _csv(path: Path | StoredFile) -> Iterator[Row | DataError]:
 
 
 def _utf8_lines(path: StoredFile) -> Iterator[str]:
-    """The lines of a file that may be longer than the memory."""
+    """Yield the lines of a file that may not fit in memory."""
     most = _MAX_LINE * limit_bytes()
     with path.open() as file:
         for number, line in enumerate(iter(partial(file.readline, most + 1), b""), start=1):
@@ -503,7 +503,7 @@ def _unreadable(name: str, error: Exception) -> DataError:
 
 @contextmanager
 def _reachable(name: str) -> Iterator[None]:
-    """Without a hub, make `datasets` use its cache at once; it would retry for 25 s."""
+    """If the hub cannot be reached, make `datasets` use its cache at once; it would retry for 25 s."""
     from datasets import config
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError

@@ -62,7 +62,7 @@ class Sample:
 
     @property
     def source(self) -> str:
-        """Identity of the document, known without reading it; "" if it has none."""
+        """Identity of the document, known without reading it; "" without a document."""
         if isinstance(self.document, Document):
             return f"{self.document.name} {self.document.digest}"
         if isinstance(self.document, StoredFile):
@@ -88,5 +88,5 @@ class Sample:
 
 
 def given(document: Document) -> Document:
-    """Return the document: the loader of one in memory."""
+    """Return the document; used as the loader of a document in memory."""
     return document

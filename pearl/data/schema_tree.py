@@ -1,8 +1,8 @@
-"""A tree of the values that can be extracted → the fields of a record.
+"""The tree of the values that can be extracted, and the fields of a record made from it.
 
-Tree and record have the same names: a leaf of the tree is a field, a list is a list, and an object stands in dots.
-What no field can be has one in another form: a map is a list of entries with a key, a tuple an object with the
-fields 1, 2, ..., and of several kinds of object each gives its fields. A constant is no field.
+Tree and record have the same names: a leaf is a field, a list is a list, and the members of an object have names
+with dots. Other values change their form: a map becomes a list of entries with a key, a tuple an object with the
+fields 1, 2, ..., and a choice of objects has the fields of all of them. A constant has no field.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Scalar(Node):
-    """A single value: its type as a field, and its types in JSON; of an enumeration, the values by their labels."""
+    """A single value: `type` of the field, `kinds` in JSON, and `values` of an enumeration by their labels."""
 
     type: FieldType
     kinds: tuple[str, ...]
@@ -37,7 +37,7 @@ class Scalar(Node):
 
 @dataclass(frozen=True, slots=True)
 class Constant(Node):
-    """A value that is not asked for."""
+    """A value that the schema fixes; no model is asked for it."""
 
     value: Any
 
@@ -55,7 +55,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Object(Node):
-    """Several values with names; a `tuple` is a list of them, and what is `bare` the value of the only one."""
+    """Several named values; shape `tuple` gives a list of them, `bare` the value of the only one."""
 
     members: tuple[Member, ...]
     shape: Literal["object", "tuple", "bare"] = "object"
@@ -64,7 +64,7 @@ class Object(Node):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Node):
-    """One of several objects; equal names in the record are one field. The labels of the tag tell which it is."""
+    """One of several objects; equal names in the record share a field. The label of `tag` selects the object."""
 
     variants: tuple[Object, ...]
     tag: Member | None = None
@@ -76,7 +76,7 @@ class List(Node):
     """Values of one kind, in order."""
 
     item: Node
-    is_empty: bool = True  # where it is not stated
+    is_empty: bool = True  # not stated means an empty list
     is_set: bool = False
     may_be_single: bool = False  # a value may stand in place of a list
 
@@ -90,7 +90,7 @@ class Map(Node):
 
 
 def fields_of(node: Node, name: str = "", is_optional: bool = False, about: str = "") -> Iterator[Field]:  # fmt: skip
-    """The fields of a node; those of an object have dots in their names, and its words at the first."""
+    """The fields of a node. The first field of an object also gets the description of the object."""
     is_optional |= node.is_nullable
     about = joined((about, node.about))
     match node:
@@ -103,7 +103,7 @@ def fields_of(node: Node, name: str = "", is_optional: bool = False, about: str 
             about = about or node.item.about
             item = replace(node.item, is_nullable=False, about="")
             inner = tuple(fields_of(item, ENTRY))
-            if isinstance(item, List | Map):  # nothing can be said about an entry
+            if isinstance(item, List | Map):  # an entry has no description of its own
                 about = about or inner[0].description
                 inner = (replace(inner[0], description=""),)
             entry = inner[0] if isinstance(item, Scalar) else Field(name, fields=inner)
@@ -123,7 +123,7 @@ def fields_of(node: Node, name: str = "", is_optional: bool = False, about: str 
 
 
 def members_of(node: Object | Choice) -> Iterable[Member]:
-    """The members, each name of the record once; required is what every variant requires."""
+    """The members, each record name once; a member is required if every variant requires it."""
     if isinstance(node, Object):
         return (*node.members, *filter(None, [node.rest]))
     found: dict[str, Member] = {node.tag.name: node.tag} if node.tag else {}
@@ -139,13 +139,13 @@ def members_of(node: Object | Choice) -> Iterable[Member]:
 
 
 _SHORT = 100
-"""Longer words about an object, or words about the whole, stand at the first field only."""
+"""Maximum characters of an object's description that all its fields repeat; else only the first has it."""
 MAX_ABOUT = 1_000
 """Characters of a description that reach the model: a page of them for each field would fill the window."""
 
 
 def joined(words: Iterable[str]) -> str:
-    """Words about a value, each once, and not too many."""
+    """Join texts about a value, each once, up to about `MAX_ABOUT` characters."""
     text = "; ".join(dict.fromkeys(filter(None, words)))
     return text if len(text) <= MAX_ABOUT + 2 else f"{text[:MAX_ABOUT]} …"
 
@@ -156,7 +156,7 @@ def tree_of_fields(fields: Iterable[Field]) -> Object:
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as objects, by the dots in their names."""
+    """Nest values by the dots in their names: `a.b` becomes `{"a": {"b": ...}}`."""
     root: dict[str, Any] = {}
     for name, value in values.items():
         *around, last = name.split(".")

@@ -1,4 +1,4 @@
-"""Schemas of users (JSON Schema, pydantic, the short form) → fields, and records → values; what cannot be extracted is refused."""
+"""Read schemas (JSON Schema, pydantic, the short form) as fields, and records as values of schemas."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
 
 _FILE = lazy_pattern(r"[^:,|?(){}\[\]']*\.[A-Za-z]+")
-"""A name with a suffix; a field has a type: `address.city: str`."""
+"""The name of a file, `visit.json`; a field has a type: `address.city: str`."""
 
 _ENTRIES, _VALUE = "entries", "value"
-"""Names of the field of a schema that is no object: a list or a map, or a single value."""
+"""The name of the only field of a schema that is a list or a map, or a single value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The fields of a record, and how their values become what the schema describes."""
+    """The fields of a record, and how to compose the value that the schema describes from them."""
 
     fields: tuple[Field, ...]  # Those of nested objects have dots in their names
-    model: Any  # The pydantic model, or another type that pydantic knows, if the schema is one
+    model: Any  # The pydantic model, or another type that pydantic knows; None without one
     text: str = field(repr=False)
-    """A JSON Schema, or the short form, of which `load_schema` makes the same schema without the model."""
-    notes: tuple[str, ...] = ()  # What of the schema is not used
+    """A JSON Schema or the short form; `load_schema` makes the same schema of it, but without the model."""
+    notes: tuple[str, ...] = ()  # On parts of the schema that are not used
     _root: schema_tree.Node = field(kw_only=True, repr=False)
-    _whole: str = field(default="", kw_only=True, repr=False)  # the field that is the whole
+    _whole: str = field(default="", kw_only=True, repr=False)  # the only field, or ""
 
     def read(self, record: Record) -> Reading:
-        """What a record says in the form of the schema."""
+        """Read a record in the form of the schema."""
         is_model, is_json = self.model is not None, self.text.startswith("{")
         name = getattr(self.model, "__name__", "the record") if is_model else "the record"
         composer = Composer(self._root, name, fills_in=is_model)
@@ -55,7 +55,7 @@ class Schema:
             composer.drop(flaws_of_schema(self.text, composer.data, is_lenient=True))
         made: list[Any] = []
         value = composer.value(lambda data: self._flaws(data, made))
-        if is_json and is_model:  # what the value has left out
+        if is_json and is_model:  # also check what the value leaves out
             flaws = flaws_of_schema(self.text, composer.data, is_lenient=True, has_formats=False)
             composer.drop(flaws)
         plain = None if value is MISSING else value
@@ -64,7 +64,7 @@ class Schema:
         return Reading(value, composer.data, undecided, tuple(composer.reasons), plain)
 
     def _flaws(self, data: Any, made: list[Any]) -> Flaws:
-        """Why data is no value of the schema; an instance of the model is added to those made."""
+        """The errors of data by the schema; without an error, the instance of the model is added to `made`."""
         if self.model is None:
             is_json = self.text.startswith("{")
             return flaws_of_schema(self.text, data, is_lenient=False) if is_json else ()
@@ -90,7 +90,7 @@ def _adapter(model: Any) -> TypeAdapter[Any]:
 def load_schema(
     what: str | Path | type[BaseModel] | Mapping[str, Any] | Sequence[Field] | Schema,
 ) -> Schema:
-    """The schema of a JSON Schema (a path or a mapping), `package.module:Model`, a model, or the short form."""
+    """Load a schema: a JSON Schema (path or mapping), `package.module:Model`, a model, or the short form."""
     if isinstance(what, Schema):
         return what
     if isinstance(what, str):
@@ -176,7 +176,7 @@ def _generator() -> Any:
     from pydantic.json_schema import GenerateJsonSchema
 
     class Generator(GenerateJsonSchema):
-        """A `Decimal` is a text whose digits count, and a default may be made."""
+        """Describes a `Decimal` as a text, which keeps its digits, and marks every default."""
 
         def default_schema(self, schema: Any) -> Any:
             return {**super().default_schema(schema), HAS_DEFAULT: True}
@@ -194,7 +194,7 @@ def _of_json(data: Any, name: str, folder: Path | None = None, *, model: Any = N
     check(schema, name, is_whole=True)
     is_object = isinstance(root, schema_tree.Object | schema_tree.Choice)
     whole = "" if is_object else _VALUE if isinstance(root, schema_tree.Scalar) else _ENTRIES
-    named = replace(root, about="") if is_object else root  # what it says of all is no field's
+    named = replace(root, about="") if is_object else root  # it describes no single field
     fields = tuple(schema_tree.fields_of(named, whole))
     text = json.dumps(schema, ensure_ascii=False)
     return Schema(fields, model, text, notes, _root=root, _whole=whole)

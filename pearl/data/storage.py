@@ -69,7 +69,7 @@ def address_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file at an address (the `home` is `s3://BUCKET`, size -1 unknown); with a version (ETag), only this version is read."""
+    """A file at an address; `home` is `s3://BUCKET`, size -1 unknown. A `version` (ETag) is the only one read."""
 
     home: str
     key: str
@@ -87,7 +87,7 @@ class StoredFile:
 
     @property
     def source(self) -> str:
-        """Its identity, the same on every machine."""
+        """The identity of the file, the same on every machine."""
         return f"{self} {self.size} {self.version}"
 
     def beside(self, name: str) -> tuple[StoredFile, bool]:
@@ -131,7 +131,7 @@ class StoredFile:
 
 
 class _Ranges(io.RawIOBase):
-    """One version of a file, each read one request."""
+    """One version of a file; each read is one request."""
 
     def __init__(self, file: StoredFile) -> None:
         self._file = file
@@ -178,7 +178,7 @@ def files(address: str) -> Iterator[StoredFile]:
 
 
 def _pattern(key: str) -> tuple[str, list[str]]:
-    """The folder that is listed for a key, and the pattern of the names in it."""
+    """Split a key into the folder to list and the pattern of the names in it."""
     parts = key.rstrip("/").split("/")
     n_fixed = next((n for n, part in enumerate(parts) if _MAGIC.search(part)), len(parts))
     return "/".join(parts[:n_fixed]), parts[n_fixed:] or ["**"]
@@ -215,7 +215,7 @@ class OutputFolder:
                 yield file
 
     def is_read_by(self, address: str) -> bool:
-        """Whether `files` of an address would have the files of this folder, too."""
+        """Whether `files(address)` would yield the files of this folder."""
         home, key = _split(address)
         (folder, pattern), own = _pattern(key), self._folder
         if home == "file://":
@@ -234,7 +234,7 @@ class OutputFolder:
 
 
 def _split(address: str) -> tuple[str, str]:
-    """The address of a bucket, and the path in it."""
+    """Split an address into that of the bucket and the path in it."""
     said = _ADDRESS.fullmatch(address)
     assert said is not None, address
     scheme, bucket, key = said.groups()
@@ -256,7 +256,7 @@ def _storage(home: str) -> _Bucket | _Local:
 
 
 class _Bucket:
-    """A bucket of S3, Google Cloud Storage or Azure, or of a server that speaks their protocols."""
+    """A bucket of S3, Google Cloud Storage or Azure, or of a server compatible with one of them."""
 
     def __init__(self, home: str) -> None:
         require_extra("cloud", f"{home.partition(':')[0]}://", "obstore")

@@ -1,1 +1,1 @@
-"""The plan language: text → tree → checked plan → graph. Pure: no model, no clock, no network."""
+"""The plan language: a text becomes a tree, a checked plan and a graph. Pure: no model, no clock, no network."""

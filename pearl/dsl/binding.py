@@ -1,4 +1,4 @@
-"""A plan and the values of its parameters → the plan of one run."""
+"""Set the parameters of a plan to their values, which gives the plan of one run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_VALUE = 1_000  # Maximum characters of a value
 
 
 def bind(checked: CheckedPlan, values: Mapping[str, object]) -> CheckedPlan:
-    """The plan with a value for each of its parameters; `UsageError` for one that is not set or unknown, or no text."""
+    """Set each parameter of a plan; `UsageError` if one is not set, unknown, or its value is no text."""
     known = {each.name: each.about for each in checked.plan.parameters}
     given = {name: parameter_value(name, value) for name, value in values.items()}
     if unknown := next((name for name in given if name not in known), None):
@@ -31,7 +31,7 @@ def bind(checked: CheckedPlan, values: Mapping[str, object]) -> CheckedPlan:
 
 
 def parameter_value(name: str, value: object) -> str:
-    """The value of a parameter on one line; a field without a value is empty."""
+    """Check the value of a parameter and return it on one line."""
     value = "" if value is None else value
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise UsageError(f"parameter '{short(name)}' must be a text, not a {type(value).__name__}")
@@ -47,7 +47,7 @@ def parameter_value(name: str, value: object) -> str:
 
 
 def with_names(question: str, values: Mapping[str, str]) -> str:
-    """The question with the names of parameters in braces, in place of their values."""
+    """Replace the values of parameters in a question by their names in braces."""
     for name in values:
         # Outputs of plans written under a grammar are called v1, n1 and so on.
         if not terminal("NAME").fullmatch(name) or name == CTX or re.fullmatch(r"[a-z]\d+", name):
@@ -65,7 +65,7 @@ def with_names(question: str, values: Mapping[str, str]) -> str:
 
 
 def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
-    """One of several texts as whole words, each a group."""
+    """A pattern that matches any of several texts as whole words; each text is a group."""
     return re.compile(
         rf"(?<!\w)(?:{'|'.join(f'({re.escape(each)})' for each in texts)})(?!\w)", re.I
     )
@@ -92,7 +92,7 @@ def values_left(checked: CheckedPlan, values: Mapping[str, str]) -> Iterator[Dia
 
 
 def bound(checked: CheckedPlan, given: Mapping[str, str]) -> CheckedPlan:
-    """The plan with values in place of the names of its parameters, as data: no value is read as a part of it."""
+    """Put values in place of the parameters, as strings of the plan: no value is parsed as plan text."""
     if not given:
         return checked
     run, asked = replace(checked, given=given), checked.plan.question or ""

@@ -1,4 +1,4 @@
-"""`Plan` + library → `CheckedPlan`: semantic checks. Reports every problem at once."""
+"""Check a `Plan` against a library, which gives a `CheckedPlan`; report every problem at once."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _PROTOTYPES = str.maketrans(
 
 @lru_cache(maxsize=10_000)
 def skeleton(name: str) -> str:
-    """The skeleton of a name: equal for names that look alike."""
+    """The skeleton of a name; names that look alike have equal skeletons."""
     return unicodedata.normalize("NFKD", name).translate(_PROTOTYPES)
 
 
@@ -115,7 +115,7 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
 
 
 def unread_outputs(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagnostic]:
-    """Notes on outputs that no step reads, which are part of the answer, but for the last and for records."""
+    """Notes on outputs that no step reads, and so join the answer; the last output and records are exempt."""
     read = plan.read_names
     for step in plan.steps[:-1]:
         if step.output not in read and not actions[step.action].extracts:
@@ -218,7 +218,7 @@ def _reference(
 
 
 def _beside(value: str, above: Sequence[str], question: str) -> str:
-    """The items of a list that says the same: the string with plain names, and each output under its name; "" for none."""
+    """List items to replace the string: its text with plain names, then each output after its name; or ""."""
     asked = " ".join(question.split()).casefold()
     names: dict[str, None] = {}
 
@@ -238,7 +238,7 @@ def _beside(value: str, above: Sequence[str], question: str) -> str:
 
 
 def _pieces(value: str, above: Sequence[str], question: str) -> str:
-    """The arguments of an action that joins texts: the outputs that a string marks, and the texts between them; "" for none."""
+    """Arguments to replace the string in an action that joins texts: its outputs and the texts between; or ""."""
     asked = " ".join(question.split()).casefold()
     pieces: list[Argument] = []
     at = 0
@@ -314,7 +314,7 @@ def argument_problems(
 
 
 def _takes_text(parameter: Parameter) -> bool:
-    """Whether a text that is known only when a plan is run may stand for a parameter of an action."""
+    """Whether a parameter of an action accepts a plan parameter, whose text is known only at the run."""
     is_open = parameter.reads in ("", "number", "value", "figure", "date") and not parameter.choices
     return is_open and parameter.type in (ValueType.TEXT, ValueType.NUMBER)
 
@@ -322,7 +322,7 @@ def _takes_text(parameter: Parameter) -> bool:
 def _meant(
     argument: Argument, parameter: Parameter, assigned: Mapping[str, ValueType]
 ) -> Fix | None:
-    """The output or document whose name stands in quotes, or alone in a list."""
+    """A fix for the name of an output or document in quotes or alone in a list; None if it does not fit."""
     items = items_of(argument)
     named = items[0] if len(items) == 1 else None
     name = getattr(named, "value", getattr(named, "name", None))
@@ -334,7 +334,7 @@ def _meant(
 def fitting_names(
     step: Step, action: Action | None, assigned: Mapping[str, ValueType]
 ) -> list[list[str]]:
-    """For every argument of a step, the names that its parameter takes."""
+    """For every argument of a step, the names of outputs and documents that its parameter accepts."""
     if action is None or not action.accepts(len(step.arguments)):
         return [[] for _ in step.arguments]
     parameters = [action.parameter(index) for index in range(len(step.arguments))]
@@ -425,7 +425,7 @@ def _fields_problems(
 
 
 def _within(string: String, span: Span) -> Span:
-    """The place in a plan of a part of a string's value; the whole string if it is not written as printed."""
+    """The place of a part of a string's value in the plan; the whole string if its spelling is not canonical."""
     if len(quote(string.value)) != string.span.end - string.span.start:
         return string.span
     start, end = (len(quote(string.value[:at])) - 1 for at in (span.start, span.end))
@@ -483,7 +483,7 @@ class CheckedPlan(ShownInNotebooks):
     Attributes:
         plan: The plan.
         actions: Every action it can call: the library's and the new ones that the plan declares.
-        outputs: The outputs that form the answer: those that no step consumes, in step order.
+        outputs: The outputs that form the answer: those that no step reads, in step order.
         notes: Diagnostics that are not errors.
         given: The values of its parameters, once they are set.
     """
@@ -578,7 +578,7 @@ def compile_plan(
 def _headed(
     reading: Reading, question: str | None, sources: Iterable[Declared], parameters: Sequence[Declared]
 ) -> Reading:  # fmt: skip
-    """Add to the plan of a reading what its text does not say: question, sources and parameters."""
+    """Add the question, sources and parameters to the plan of a reading whose text lacks them."""
     if (plan := reading.plan) is None:
         return reading
     known = {each.name for each in plan.sources}
@@ -608,7 +608,7 @@ def diagnose(
 
 
 def _in_order(error: Diagnostic, call: NamedCall, text: str, known: ActionLibrary) -> Diagnostic:
-    """The error of named arguments, with those in the order of the action's parameters."""
+    """The error of named arguments, with a fix, if clear, that puts the values in order."""
     action = known.get(call.action)
     if action is None:
         return error
@@ -634,7 +634,7 @@ def mend_plan(
     text: str, library: ActionLibrary, *, max_steps: int = MAX_STEPS, question: str | None = None,
     sources: Iterable[Declared] = (), parameters: Sequence[Declared] = (),
 ) -> tuple[str, list[Diagnostic]]:  # fmt: skip
-    """Apply every machine-applicable fix repeatedly, until none is left; what is given is as in `compile_plan`."""
+    """Apply machine-applicable fixes until none is left; the other arguments are those of `compile_plan`."""
     applied: list[Diagnostic] = []
     for _ in range(_MAX_MEND_ROUNDS):
         reading = _headed(read(text), question, sources, parameters)
@@ -807,7 +807,7 @@ def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:
 
 
 def _obvious(name: str, known: Iterable[str]) -> str | None:
-    """The only known name that differs just in case, underscores or one extra or missing letter; LEAST is not LAST."""
+    """The only known name that differs just in case, underscores or one letter more or less; LEAST is not LAST."""
     if len(name) > MAX_SUGGESTED_LENGTH:
         return None
     bare = _bare(name)
@@ -832,7 +832,7 @@ def _is_one_more(longer: str, shorter: str) -> bool:
 
 
 def _document(plan: Plan, actions: Mapping[str, Action]) -> str | None:
-    """The name that a plan gives the document: it never says CTX, and passes this one undefined name for it."""
+    """The name that a plan uses in place of CTX: its only undefined name for a document; None if not certain."""
     outputs = {step.output for step in plan.steps} | {each.name for each in plan.parameters}
     names = {
         argument.name

@@ -1,7 +1,7 @@
 """The fields of a record: what `EXTRACT(CTX, FIELDS)` takes from a document, and their short form.
 
 The short form separates fields by commas: `patient: str, age: int? (in years), smoker: yes|no|unknown`. What a
-value has to fulfil stands behind its type, as JSON Schema writes it: `age: int {"minimum": 0}?`.
+value has to fulfil follows its type, in the keywords of JSON Schema: `age: int {"minimum": 0}?`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_PATTERN = 1_000  # Maximum characters of a pattern: compiling one takes time
 
 @lru_cache(maxsize=1_000)
 def validator(rules: str) -> Any:
-    """The validator of some rules; `ValueError` says why they cannot be checked."""
+    """Make a validator of rules; `ValueError` says why they cannot be checked."""
     import jsonschema_rs  # late: few schemas have rules
 
     said = json.loads(rules, parse_float=Decimal)
@@ -79,7 +79,7 @@ class Field:
     """One field of a record.
 
     Attributes:
-        name: Its name; of a field of a nested object, with the names around it: `address.city`.
+        name: Its name; in a nested object with the names of the outer objects: `address.city`.
         type: The type of its value, or of each value of a list.
         is_optional: Whether a document need not state it.
         labels: The possible values of a `label`.
@@ -102,14 +102,14 @@ class Field:
 
     @property
     def inner(self) -> tuple[Field, ...]:
-        """The fields of each entry of a list; that of a plain value, or of a list in it, is called `value`."""
+        """The fields of each entry of a list; an entry that is a plain value or a list has one, called `value`."""
         if self.fields and self.fields[0].name == ENTRY:
             return (replace(self.fields[0], name="value"),)
         return self.fields or (replace(self, name="value", is_list=False),)
 
     @property
     def n_leaves(self) -> int:
-        """The values that it has; of a list, those of an entry."""
+        """The number of values of the field; for a list, of one entry."""
         return sum(field.n_leaves for field in self.fields) or 1
 
 
@@ -147,7 +147,7 @@ def _printed(word: str, reserved: Container[str] = ()) -> str:
 
 
 def _is_plain(word: str) -> bool:
-    """Whether a word stands without quotes."""
+    """Whether a word may be written without quotes."""
     return word.replace("_", "a").isalnum()
 
 
@@ -169,7 +169,7 @@ _NO_LABELS = frozenset({*TYPES, "null", "none"})
 
 
 def _balanced(text: str, start: int) -> int:
-    """The end of the parentheses that open at `start`; -1 if they do not close."""
+    """The offset after the parentheses that open at `start`; -1 if they do not close."""
     depth = 0
     for at in range(start, len(text)):
         depth += (text[at] == "(") - (text[at] == ")")
@@ -219,7 +219,7 @@ class _Reader:
         return fields
 
     def fields(self, path: str, depth: int) -> Iterator[Field]:
-        """The fields up to a bracket or the end, those of nested objects with dots in their names."""
+        """Read the fields up to a bracket or the end; those of nested objects have dots in their names."""
         leaves: set[str] = set()
         names: set[str] = set()
         while self.next() and self.next() not in "}]":
@@ -236,7 +236,7 @@ class _Reader:
                 self.fail(f"a comma is missing before '{self.next()}'")
 
     def field(self, path: str, depth: int) -> Iterator[Field]:
-        """One field, or those of an object."""
+        """Read one field; for an object, its fields."""
         start = self.at
         parts = [self.name(path)]
         while self.took("."):
@@ -293,7 +293,7 @@ class _Reader:
         return replace(field, is_list=True)
 
     def scalar(self, field: Field, path: str) -> Field:
-        """A type by its name, or labels; and what its value has to fulfil."""
+        """Read a type, by its name or as labels, and the rules for its value."""
         field = self.type(field, path)
         return replace(field, rules=self.rules(path)) if self.next() == "{" else field
 
@@ -364,7 +364,7 @@ class _Reader:
         return text
 
     def word(self, missing: str) -> tuple[str, bool]:
-        """The next word, and whether it is in quotes."""
+        """Read the next word; return it, and whether it was in quotes."""
         is_open = self.next() == "'"
         match = _WORD.match(self.text, self.at)
         if match is None:
@@ -383,7 +383,7 @@ class _Reader:
         return self.text[self.at : self.at + 1]
 
     def took(self, mark: str) -> bool:
-        """Whether the next character is this one, which is then read."""
+        """Read the next character if it is `mark`; return whether it was."""
         is_next = self.next() == mark
         self.at += is_next
         return is_next

@@ -1,4 +1,4 @@
-"""`CheckedPlan` → `PlanGraph`: the data dependencies between steps."""
+"""Make a `PlanGraph` of a `CheckedPlan`: the data dependencies between steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _READ = frozenset({ValueType.LIST, ValueType.NUMBER, ValueType.BOOL, ValueType.D
 
 
 class NeededRows(NamedTuple):
-    """How many rows a LIMIT takes of a step, and the WHEREs between them."""
+    """How many rows a LIMIT needs from a step, and the WHEREs between the two."""
 
     n: int
     wheres: tuple[Step, ...]
@@ -62,7 +62,7 @@ class PlanGraph(ShownInNotebooks):
 
     @cached_property
     def tried(self) -> Mapping[int, Sequence[int]]:
-        """Steps that try results → the steps of these, in order."""
+        """For each step that takes the first non-empty result: the steps of these results, in order."""
         index = {step.output: i for i, step in enumerate(self.steps)}
         return {
             i: [index[each.name] for each in step.references()]
@@ -71,7 +71,7 @@ class PlanGraph(ShownInNotebooks):
 
     @cached_property
     def needs(self) -> Sequence[frozenset[int]]:
-        """The steps that each step needs in every run: of results to try, the first."""
+        """The steps that each step needs in every run; of alternative results, only the first."""
         needed = enumerate(self.dependencies)
         return [frozenset(self.tried[i][:1]) if i in self.tried else needs for i, needs in needed]
 
@@ -85,7 +85,7 @@ class PlanGraph(ShownInNotebooks):
 
     @cached_property
     def waits(self) -> Sequence[Collection[int]]:
-        """The steps that end before each step begins: those it uses, and the result that is tried before it."""
+        """The steps that must end before each step begins: those it uses, and the alternative tried before it."""
         waits = list(map(set, self.dependencies))
         for first, then in chain.from_iterable(map(pairwise, self.tried.values())):
             later = _closure(self.dependencies, [then]) - _closure(self.dependencies, [first])
@@ -95,7 +95,7 @@ class PlanGraph(ShownInNotebooks):
 
     @cached_property
     def read_by(self) -> Mapping[str, frozenset[str]]:
-        """Output → the document and the sources that its step reads, or a step before it that it uses."""
+        """For each output, the document and sources that its step reads, directly or through earlier steps."""
         found: dict[str, frozenset[str]] = {}
         for step in self.steps:
             names = [{r.name} if r.is_context else found[r.name] for r in step.references()]
@@ -142,7 +142,7 @@ class PlanGraph(ShownInNotebooks):
 
     @cached_property
     def needed_rows(self) -> Mapping[str, NeededRows]:
-        """The rows that a LIMIT needs of each step whose rows go there alone, at most through conditions on its replies."""
+        """What a LIMIT needs from each model step whose rows only it reads, at most through WHEREs on the replies."""
         read = [reference.name for step in self.steps for reference in step.references()]
         steps = {step.output: step for step in self.steps}
         needed: dict[str, NeededRows] = {}
@@ -184,7 +184,7 @@ class PlanGraph(ShownInNotebooks):
 
 
 def _closure(needs: Sequence[frozenset[int]], steps: Iterable[int]) -> frozenset[int]:
-    """Steps with all that they need."""
+    """The steps and all steps that they need."""
     found: set[int] = set()
     left = list(steps)
     while left:
@@ -195,7 +195,7 @@ def _closure(needs: Sequence[frozenset[int]], steps: Iterable[int]) -> frozenset
 
 
 def build_graph(checked: CheckedPlan) -> PlanGraph:
-    """Resolve every reference to the step that produces it; parameters that are not set are blank."""
+    """Resolve every reference to the step that produces it; parameters without a value become blank."""
     if not checked.given:
         checked = bound(checked, {each.name: "" for each in checked.plan.parameters})
     index = {step.output: i for i, step in enumerate(checked.plan.steps)}

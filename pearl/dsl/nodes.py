@@ -1,4 +1,4 @@
-"""The tree of a plan: frozen values whose positions take no part in equality."""
+"""The tree of a plan: frozen values; their positions in the text do not count for equality."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def items_of(argument: Argument) -> tuple[Item, ...]:
 
 
 def is_data(argument: Argument) -> bool:
-    """Whether an argument may have text of a document."""
+    """Whether an argument may contain text of a document."""
     return any(
         isinstance(item, Reference) or (isinstance(item, String) and item.has_parameter)
         for item in items_of(argument)
@@ -90,7 +90,7 @@ class Step:
             yield from (item for item in items_of(argument) if isinstance(item, Reference))
 
     def with_items(self, change: Callable[[Item], Item]) -> Step:
-        """The step after a change of each of its arguments, and of each item of a list."""
+        """Return the step with each argument, and each item of a list, changed."""
         arguments = (
             replace(each, items=tuple(map(change, each.items)))
             if isinstance(each, ListLiteral)
@@ -102,7 +102,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A name that the head of a plan declares, and what it is."""
+    """A parameter or source that the head of a plan declares, with its description."""
 
     name: str
     about: str = ""
@@ -120,7 +120,7 @@ class Plan(ShownInNotebooks):
     parameters: tuple[Declared, ...] = ()
 
     def __post_init__(self) -> None:
-        """Mark the references to sources, which are read as `CTX` is."""
+        """Mark the references to sources, which steps read like `CTX`."""
         names = {source.name for source in self.sources}
 
         def marked(item: Item) -> Item:

@@ -1,4 +1,4 @@
-"""Text → `Plan`, strictly by `grammars/plan.lark`. With `pearl.actions.arithmetic.program`, the only module that imports lark."""
+"""Parse a `Plan` strictly by `grammars/plan.lark`. Only this module and `arithmetic.program` import lark."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class _Head(NamedTuple):
 
 
 class _Builder:
-    """Callbacks of the LALR parser, one per rule: children → node."""
+    """Callbacks of the LALR parser, one per rule; each makes a node of the children."""
 
     def file(self, children: _Children) -> nodes.Plan:
         *head, plan = children
@@ -175,7 +175,7 @@ class _Builder:
 
 
 def coarse_grammar() -> str:
-    """The text of the grammar with the cheaper character classes; tokens of valid plans are the same."""
+    """The text of the grammar with cheaper character classes, which give valid plans the same tokens."""
     grammar = read_data("grammars", "plan.lark")
     for exact, coarse in _COARSE:
         grammar = grammar.replace(exact, coarse)

@@ -1,4 +1,4 @@
-"""`PlanGraph` → `PlanGraph` with the same answer at lower cost."""
+"""Rewrite a `PlanGraph` to one with the same answer at lower cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Rewrite(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A graph after one pass or all, the same object if nothing changed; `stands_for` maps removed outputs to those of the same value."""
+    """A graph after one pass or all, unchanged if nothing applied; `stands_for` maps removed outputs to equal ones."""
 
     graph: PlanGraph
     rewrites: tuple[Rewrite, ...] = ()
@@ -129,7 +129,7 @@ def _movable(graph: PlanGraph) -> tuple[Step, Step] | None:
 
 
 def _is_local(where: Step, by_row: Iterable[Step]) -> bool:
-    """Whether a WHERE judges each value on its own, by its text, in a column of the document."""
+    """Whether a WHERE judges each value alone, by its text, in a column that the document has."""
     _, name, operator, x = where.arguments
     if not (isinstance(operator, String) and operator.value in _LOCAL_OPERATORS):
         return False

@@ -1,4 +1,4 @@
-"""One line of a plan → all of its errors, with fixes where they are unambiguous."""
+"""Find all errors of one line of a plan, with fixes where these are unambiguous."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _in_words(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NamedCall:
-    """A call whose arguments have names, which only a library can put in order."""
+    """A call with named arguments; only a library knows their order."""
 
     action: str
     arguments: tuple[tuple[str, Span], ...]
@@ -87,7 +87,7 @@ class Scan:
 
 
 def should_read(text: str, span: Span, wanted: str, why: str) -> Diagnostic:
-    """The error that a range should read `wanted`, starting at the first difference."""
+    """An error that says to write `wanted` in a range; it is placed at the first difference."""
     source, same = text[span.start : span.end], 0
     while same < min(len(source), len(wanted)) and source[same] == wanted[same]:
         same += 1
@@ -99,7 +99,7 @@ class BrokenError(Exception):
 
 
 def scan_step(text: str, span: Span, number: int, words: Collection[str] = ()) -> Scan:
-    """Scan the step that is `number` in its plan, which has these words."""
+    """Scan the step with this number; new names must differ from `words`, those of the plan."""
     return _Line(text, span, words).scan(lambda line: line.step(number), number)
 
 
@@ -142,7 +142,7 @@ class _Line:
         advice: str | None = None,
         fix: Fix | None = None,
     ) -> None:
-        """Report what is wrong with `text[start:end]`, one character if no end is given."""
+        """Report an error at `text[start:end]`, or at one character without `end`."""
         end = min(start + 1, self.end) if end is None else end
         self.result.found.append(
             Diagnostic("syntax", message, Span(start, end), help=advice, fix=fix)
@@ -186,7 +186,7 @@ class _Line:
         self.take("unexpected blank", self.after_blanks(), "")
 
     def take(self, message: str, end: int, wanted: str) -> None:
-        """Read up to an offset what should read `wanted`."""
+        """Read up to `end`, and report an error unless the text there is `wanted`."""
         if self.text[self.at : end] != wanted:
             self.mend(message, self.at, end, wanted)
         self.at = end
@@ -314,7 +314,7 @@ class _Line:
         return name
 
     def sequence(self, closer: str, value: Callable[[bool], None]) -> None:
-        """Values with commas between them, from after the opening mark to after the closing one."""
+        """Read values separated by commas, from after the opening mark to after the closing one."""
         self.no_blanks()
         is_first = True
         while not self.is_at(closer, self.at) or not is_first:
@@ -449,7 +449,7 @@ class _Line:
             self.nested.append((Span(begin, self.at), action))
 
     def unnest(self, number: int) -> None:
-        """Move the first of the innermost calls to a step of its own, once the rest of the line is mended."""
+        """Report nested calls; if the line has no other error, a fix moves the first to a step of its own."""
         is_mended = not self.result.found
         for where, action in self.nested:
             fix = None
@@ -481,7 +481,7 @@ class _Line:
         self.at = end
 
     def foreign_string(self, quote: str) -> None:
-        """A string in other quotes; it ends at a quote that can end an argument."""
+        """Read a string in other quotes; it ends at a quote that can end an argument."""
         ends = re.compile(rf"[{_CLOSERS[quote]}](?=\s*+[,)\]+])")
         closer = ends.search(self.text, self.at + 1, self.end)
         if not closer:

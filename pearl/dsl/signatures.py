@@ -33,7 +33,7 @@ _READABLE = frozenset({ValueType.LIST, ValueType.TABLE, ValueType.PASSAGES})
 
 
 def outputs_for(wanted: ValueType) -> frozenset[ValueType]:
-    """The output types that a parameter of a type accepts."""
+    """The types of outputs that a parameter of the type `wanted` accepts."""
     if wanted is ValueType.TEXT:
         return frozenset(ValueType) - {ValueType.CONTEXT}
     readable = _READABLE if wanted in (ValueType.LIST, ValueType.CONTEXT) else frozenset()
@@ -70,7 +70,7 @@ Trait = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter. Types take part in equality, so native and text actions differ."""
+    """One parameter. Equality includes the type, so native and text actions differ."""
 
     name: str
     type: ValueType = ValueType.TEXT
@@ -147,7 +147,7 @@ class Action:
 
     @property
     def cost(self) -> Literal["computed", "search", "rows", "text"]:
-        """What a call costs: nothing, a search, a model's reading of each row, or of a text."""
+        """The kind of cost of a call: none, a search, a model call for each row, or one for a text."""
         if self.searches:
             return "search"
         is_by_row = self.reads_rows and "reduces" not in self.traits
@@ -187,7 +187,7 @@ class Action:
 
 
 class ActionLibrary(Mapping[str, Action]):
-    """An immutable set of actions with a name, copied to be extended; `stands_for[NAME]` has the meaning of NAME, which it lacks."""
+    """A named, immutable set of actions; `stands_for` maps removed names to the actions that replaced them."""
 
     def __init__(
         self, name: str, actions: Iterable[Action], stands_for: Mapping[str, str] | None = None

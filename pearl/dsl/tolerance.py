@@ -1,4 +1,4 @@
-"""A plan text → its lines, each with its errors and their fixes."""
+"""Split a plan text into lines, each with its errors and their fixes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Line:
 
     @property
     def body(self) -> Span:
-        """The part that a start rule of the grammar reads."""
+        """The part that a start rule of the grammar parses."""
         start = self.span.start + len("- ") * (self.role in ("action", "declared"))
         return Span(start, self.span.end)
 
@@ -102,7 +102,7 @@ def rows(text: str, *, with_comments: bool = False) -> list[Line]:
 
 
 def _spans(text: str) -> Iterator[Span]:
-    """The lines of a text; a call over several lines is one, and two steps on one line are two."""
+    """Split a text into lines; a call over several lines counts as one, two steps on one line as two."""
     sources = text.split("\n")
     at = i = 0
     while i < len(sources):
@@ -120,7 +120,7 @@ def _spans(text: str) -> Iterator[Span]:
 
 
 def _n_lines(sources: Sequence[str]) -> int:
-    """How many lines the call in the first line takes; 1 if it is not closed in any of them."""
+    """The number of lines of the call that begins in the first one; 1 if it does not end in these lines."""
     depth = _depth(sources[0])
     if depth <= 0 or len(sources) == 1:
         return 1
@@ -138,7 +138,7 @@ def _n_lines(sources: Sequence[str]) -> int:
 
 
 def _depth(source: str) -> int:
-    """The brackets that a line leaves open; many fewer than none if a quote is left open, too."""
+    """The number of brackets that a line leaves open; -10^9 if it leaves a quote open."""
     depth = 0
     for found in _BRACKETS.finditer(source):
         if found["quote"]:
@@ -261,7 +261,7 @@ def _give_roles(text: str, region: Sequence[Line]) -> None:
 
 
 def _is_declaration(below: Sequence[Line]) -> bool:
-    """Whether an action follows, maybe after a blank line and a fence."""
+    """Whether an action follows, perhaps after a blank line and a fence."""
     row = next((row for row in below if row.form not in ("blank", "fence")), None)
     return row is not None and row.is_call and row.number is None
 

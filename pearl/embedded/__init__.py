@@ -1,4 +1,4 @@
-"""The embedded model: computes replies from `Request.task`, by quotes of the ranked sentences of a document, without a language model."""
+"""The embedded model replies to `Request.task` with quotes of the best sentences; it is no language model."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _UNREAD = "the embedded model reads only 'label: value' lines; name a language m
 
 
 def read_lines(task: ActionTask) -> str:
-    """The reply to an extraction: values of lines, everything else undecided."""
+    """The reply to an extraction: values read from lines; all other fields are undecided."""
     text = dict(task.arguments)["FIELDS"]
     lines: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for match in _LINE.finditer(task.document or ""):

@@ -1,4 +1,4 @@
-"""Step + document → answer text: sentences of the document, each quoted on a line of its own.
+"""Answer a step from a document by quoting its sentences, each on a line of its own.
 
 Quotes are verbatim except for white space. The reply consists of quotes only, or says that nothing was
 found. Passages are neither list entries nor numbers, so values computed from them are undecided.
@@ -148,7 +148,7 @@ def _block(quotes: Iterable[str]) -> str:
 
 
 def _nothing(subject: str) -> str:
-    """The reply if nothing matches, without quotation marks, which would be read as a quote."""
+    """The reply if nothing matches; it has no quotation marks, which would be parsed as a quote."""
     words = re.sub('["“”„«»「」]', "", subject).split()
     shown = " ".join(words[:_MAX_SUBJECT_WORDS]) + (" …" if len(words) > _MAX_SUBJECT_WORDS else "")
     return f"{_NOTHING}: {shown}" if shown else f"{_NOTHING}."
@@ -196,7 +196,7 @@ def _kind(words: Iterable[str], own: Iterable[str], question: str) -> Kind:
 
 
 def _weights(texts: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Term → weight, the largest where a term is in several texts."""
+    """The weight of each term; the largest one if several texts have the term."""
     weights: dict[str, float] = {}
     for text, weight in texts:
         for term in terms(text, drop_stop_words=True):

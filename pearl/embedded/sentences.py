@@ -1,4 +1,4 @@
-"""Text + query → ranked sentences, by their words and, with an embedder, by vectors too.
+"""Rank the sentences of a text for a query, by words and, with an embedder, by vectors too.
 
 The score by words is the IDF-weighted coverage of the query by a sentence and those around it, plus
 signs of the kind of answer. With vectors, both scores of all sentences are standardised and added; the

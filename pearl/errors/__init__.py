@@ -70,7 +70,7 @@ class PearlError(ShownInNotebooks, Exception):
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> PearlError:
-        """The error in data of `to_dict`, without what only its class has; a class that is not known here is `PearlError`."""
+        """Make the error from data of `to_dict`, with common attributes only; an unknown class gives `PearlError`."""
         kinds = [PearlError]
         for each in kinds:
             kinds += each.__subclasses__()

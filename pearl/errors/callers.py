@@ -1,4 +1,4 @@
-"""Who is told: commands name options and show what goes on; callers in Python get arguments, the logger `pearl`, and texts in notebooks."""
+"""Adapt messages to the caller: options and progress for commands, arguments and the logger for Python code."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 TEXTS, DEBUG, WARNING = 5, 10, 30  # Levels of `logging`, which is imported on use
 
 AS_ARGUMENTS: list[Callable[[str], str]] = []
-"""Puts arguments in place of options in a text; `pearl/__init__.py` adds it, so that this module imports nothing."""
+"""Replaces options in a text by arguments; `pearl/__init__.py` adds it to avoid an import here."""
 
 _n_commands = 0
 
 
 @contextmanager
 def command_running() -> Iterator[None]:
-    """A command runs in this process."""
+    """Mark that a command runs in this process."""
     global _n_commands
     _n_commands += 1
     try:
@@ -26,7 +26,7 @@ def command_running() -> Iterator[None]:
 
 
 def for_caller(text: str) -> str:
-    """A text with options, or with arguments if no command runs."""
+    """Return a text with its options; if no command runs, replace them by arguments of Python."""
     return text if _n_commands or "--" not in text else AS_ARGUMENTS[0](text)
 
 
@@ -42,7 +42,7 @@ def log(level: int, message: str, *values: object) -> None:
 
 
 SHOWN_BY: list[Callable[[object], str]] = []
-"""The function that gives their text; `pearl/__init__.py` adds it, so that this module imports nothing."""
+"""The function that gives the text of an object; `pearl/__init__.py` adds it to avoid an import here."""
 
 
 class ShownInNotebooks:
@@ -51,7 +51,7 @@ class ShownInNotebooks:
     __slots__ = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        # IPython prefers the `__repr__` that a dataclass has of its own to what it inherits.
+        # IPython prefers a dataclass's own `__repr__` to an inherited `_repr_pretty_`.
         super().__init_subclass__(**options)
         cls._repr_pretty_ = ShownInNotebooks._repr_pretty_  # type: ignore[method-assign]
 

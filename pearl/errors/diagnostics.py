@@ -117,7 +117,7 @@ class Diagnostic(ShownInNotebooks):
 
 
 def excerpt(span: Span, text: str, most: int = 160) -> tuple[str, int, int]:
-    """At most `most` characters of the line in which a span begins, and where the caret starts and its width."""
+    """At most `most` characters of the line in which a span begins, and the start and width of the caret."""
     _, column = span.position(text)
     first = span.start - column + 1
     last = text.find("\n", span.start)

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when they are first used: compiling all takes half the time of `pearl check`."""
+"""Regular expressions compiled on first use; compiling all of them takes half the time of `pearl check`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Lazy:
 
 
 def lazy_pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    r"""As `re.compile`, but compiled at the first use; functions of `re` do not accept the result.
+    r"""Like `re.compile`, but compiled at the first use; functions of `re` do not accept the result.
 
     Example:
         >>> lazy_pattern(r"\d+").findall("1 and 22")

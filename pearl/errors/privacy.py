@@ -1,4 +1,4 @@
-"""Private runs, for a process and its children, keep text of documents, questions and replies out of messages and files."""
+"""Private runs keep text of documents, questions and replies out of messages and files, in child processes too."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def keep_private() -> None:
 
 @contextmanager
 def privacy_restored() -> Iterator[None]:
-    """Leave the switch and the umask as they were, for those who run commands within a process."""
+    """Restore the switch and the umask at the end, for code that runs commands within its process."""
     before, umask = os.environ.get(VARIABLE), os.umask(0o077)
     os.umask(umask)
     try:

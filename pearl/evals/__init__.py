@@ -1,1 +1,1 @@
-"""Samples × methods × seeds → an `EvalLog` (`runner`, `scorers`); a log → scores, intervals and tests (`stats`), without a call."""
+"""Run methods on samples, which gives an `EvalLog` (`runner`, `scorers`), and compute scores and tests (`stats`)."""

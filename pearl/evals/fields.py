@@ -1,4 +1,4 @@
-"""Nested values of documents → how many are right, by field, against gold values and by the rules of a schema.
+"""Compare nested values with gold values, by the rules of a schema, and count the right ones by field.
 
 Every gold value is right, wrong, missing, undecided or not compared; where the gold has none, a value is invented. Indices
 of lists and keys of maps do not count as fields: `orders[].price`, `parts.*`. Texts are the same if they differ in blanks and
@@ -40,38 +40,38 @@ CONFIG = "evaluation_config"
 """The keyword of a schema that says how the values of a field are compared, as ExtractBench has it."""
 EXACT, SEMANTIC, SKIP = "string_exact", "string_semantic", "skip"
 SIMILAR, TOLERANCE = 0.8, 0.001
-"""How similar fuzzy texts are, and how far numbers with a tolerance may be apart, unless the rule says; as ExtractBench has it."""
+"""Defaults of ExtractBench: minimum similarity of fuzzy texts, maximum distance of numbers."""
 _BY_TYPE = frozenset({
     EXACT, "number_exact", "integer_exact", "boolean_exact", "array_llm", "string_case_insensitive", "string_url",
 })  # fmt: skip
 _BY_MODEL = (SEMANTIC, "string_llm")
 
 MAX_CELLS = 4_000_000
-"""Most pairs of unequal entries of two lists of which the best are sought; more are compared in their order."""
-MAX_WORDS = 20  # Words of a text by which entries are matched that have equally many equal values
-EQUAL = 1_000  # What an equal value counts in a match, where a word counts 1
+"""Maximum pairs of unequal list entries to match optimally; with more, entries are paired in order."""
+MAX_WORDS = 20  # First words of a text, which decide between entries with equally many equal values
+EQUAL = 1_000  # Weight of an equal value in a match; a common word has weight 1
 
 
 @dataclass(slots=True)
 class FieldScore:
-    """What became of the values of a field; `rule` is that of the schema."""
+    """The outcomes of the values of a field; `rule` is the rule of the schema."""
 
     rule: str = ""
     outcomes: Counter[Outcome] = field(default_factory=Counter)
 
     @property
     def n_gold(self) -> int:
-        """The gold values."""
+        """The number of gold values."""
         return self.outcomes.total() - self.outcomes["invented"]
 
     @property
     def right(self) -> Interval | None:
-        """The share of the gold values that are right, of those that were compared."""
+        """The share of right values among the gold values that were compared; None without any."""
         return _share(self.outcomes["right"], self.n_gold - self.outcomes["not compared"])
 
     @property
     def precision(self) -> Interval | None:
-        """The share of the given values that are right."""
+        """The share of right values among the predicted ones; None without any."""
         of = self.outcomes
         return _share(of["right"], of["right"] + of["wrong"] + of["invented"])
 
@@ -90,7 +90,7 @@ def _share(n_right: int, n: int) -> Interval | None:
 
 
 class Difference(NamedTuple):
-    """A value that is not right, at its place in what was predicted."""
+    """A value that is not right, with its path in the prediction."""
 
     document: str
     path: str
@@ -101,7 +101,7 @@ class Difference(NamedTuple):
 
 
 Judge = Callable[[Sequence[tuple[str, str]]], Awaitable[list[bool | None]]]
-"""Says of claims with their passages whether the passage says so; None if nobody can."""
+"""Takes pairs (claim, passage); returns whether each passage supports its claim, None if undecided."""
 
 
 class Comparison:
@@ -113,13 +113,13 @@ class Comparison:
         root = wrapped if isinstance(wrapped, Mapping) and "properties" not in root else root
         self._root = _Place(root).made([root])
         self.asked: list[Difference] = []
-        """Texts of which a model says whether they mean the same."""
+        """Pairs of texts whose meanings `judge` will compare."""
         self.fields: dict[str, FieldScore] = {}
         self.lists: dict[str, Counter[str]] = {}
-        """Entries of lists: `gold` ones and `predicted` ones; those without another one are `missing` or `extra`."""
+        """Counts of list entries: `gold`, `predicted`, and the unmatched ones of each, `missing` and `extra`."""
         self.differences: list[Difference] = []
         self.unknown: set[str] = set()
-        """Fields of the gold data that the schema has not, which are left out."""
+        """Fields of the gold data that the schema lacks; they are not compared."""
         self.n_documents = 0
 
     @property
@@ -129,12 +129,12 @@ class Comparison:
         return FieldScore(outcomes=sum(outcomes, Counter[Outcome]()))
 
     def add(self, document: str, gold: Any, predicted: Any, undecided: Iterable[str] = ()) -> None:
-        """Compare the values of a document; `undecided` are paths in what was predicted: `drugs[0].dose`."""
+        """Compare the values of a document; `undecided` are paths in the prediction: `drugs[0].dose`."""
         self.n_documents += 1
         _Document(self, document, frozenset(undecided)).value(self._root, "", "", gold, predicted)
 
     async def judge(self, ask: Judge | None) -> None:
-        """Let a model compare the texts whose rule is their meaning: each is to say what the other says."""
+        """Let a model compare texts by meaning: they are equal if each supports the other."""
         asked, self.asked = self.asked, []
         claims = [
             (f"{each.field}: {said}", f"{each.field}: {shown}")
@@ -175,7 +175,7 @@ class _Document:
     undecided: frozenset[str]
 
     def value(self, place: _Place, path: str, name: str, gold: Any, said: Any) -> None:
-        """Compare what stands at a place; `name` is its path without indices."""
+        """Compare the values at a place; `path` is in the prediction, `name` is the path without indices."""
         gold, said = (None if each in ("", [], {}) else each for each in (gold, said))
         if place.rule(gold)[0] == SKIP or gold is said is None:
             return
@@ -246,7 +246,7 @@ class _Document:
             self.scores.count(value)
 
     def _is_undecided(self, path: str) -> bool:
-        """Whether a value is undecided, or what it is a part of; "$" is the whole."""
+        """Whether a value, or an object or list around it, is undecided; "$" means the whole."""
         if "$" in self.undecided:
             return True
         while path:
@@ -272,20 +272,20 @@ _SHAPES: Mapping[str, type | tuple[type, ...]] = {
 
 
 def _is_one(node: Mapping[str, Any], *types: str) -> bool:
-    """Whether a schema names one of some types."""
+    """Whether the `type` of a schema includes one of these types."""
     named = node.get("type")
     return any(each in types for each in (named if isinstance(named, list) else [named]))
 
 
 def _takes(node: Mapping[str, Any], value: Any) -> bool:
-    """Whether a schema may be that of a value."""
+    """Whether a value fits the type of a schema."""
     fitting = [name for name, shape in _SHAPES.items() if isinstance(value, shape)]
     return value is None or "type" not in node or _is_one(node, *fitting)
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What a schema says of a place: one or more schemas, whose keywords are looked up in turn."""
+    """The schemas that apply to a place; a keyword is taken from the first that has it."""
 
     root: Mapping[str, Any]
     nodes: tuple[Mapping[str, Any], ...] = ()
@@ -297,13 +297,13 @@ class _Place:
         return self.made(named or [*maps, *self._all("additionalProperties", dict)]), bool(named)
 
     def entry(self, i: int = 0) -> _Place:
-        """The place of an entry of a list; those of a tuple differ."""
+        """The place of an entry of a list; for a tuple, of entry `i`."""
         tuples = [p[i] for p in self._tuples if i < len(p)]
         return self.made(tuples or self._all("items", dict))
 
     @property
     def is_constant(self) -> bool:
-        """Whether there is one value only, for which nothing is extracted."""
+        """Whether the schema allows only one value, which is not extracted."""
         nodes = self.nodes
         given = [n.get("enum", [n.get("const")]) for n in nodes if {"enum", "const"} & n.keys()]
         is_one = len({json.dumps(each, sort_keys=True) for each in given}) == 1
@@ -319,11 +319,11 @@ class _Place:
 
     @property
     def is_tuple(self) -> bool:
-        """Whether the entries of a list have a schema each."""
+        """Whether each entry of a list has its own schema."""
         return any(self._tuples)
 
     def key(self, value: Any, is_number: bool = False) -> Any:
-        """What equal values have in common; a text that is a number counts as one where numbers may stand."""
+        """The form by which values are compared; a text with a number becomes a number where the schema allows one."""
         if isinstance(value, bool):
             return (value,)
         forms = {node.get("format") for node in self.nodes if isinstance(node.get("format"), str)}
@@ -339,7 +339,7 @@ class _Place:
         return normalise(str(value)).strip() if found is None else found
 
     def rule(self, value: Any) -> tuple[str, Mapping[str, Any]]:
-        """The rule for a value, and its parameters; "" if the schema says none."""
+        """The rule for a value, and its parameters; "" if the schema has none."""
         for node in self.nodes:
             if CONFIG in node and _takes(node, value):
                 config = node[CONFIG]
@@ -374,7 +374,7 @@ class _Place:
         return _Place(self.root, tuple(found))
 
     def _target(self, what: Any) -> Any:
-        """A schema, or what a reference within the root names."""
+        """Resolve a reference within the root; return anything else unchanged."""
         if not isinstance(what, str) or not what.startswith("#"):
             return what
         node: Any = self.root
@@ -392,7 +392,7 @@ _TYPES: Mapping[str, Mapping[str, Any]] = {
 
 
 def _schema_of(fields: Iterable[Field]) -> dict[str, Any]:
-    """Fields as a JSON Schema, as far as it says how values are compared."""
+    """Convert fields to a JSON Schema, with only the parts that decide how values are compared."""
     root: dict[str, Any] = {"properties": {}}
     for leaf in fields:
         *around, name = leaf.name.split(".")
@@ -414,7 +414,7 @@ def _schema_of(fields: Iterable[Field]) -> dict[str, Any]:
 def _verdict(
     place: _Place, rule: str, params: Mapping[str, Any], gold: Any, said: Any
 ) -> Outcome | None:
-    """Whether a value is that of the gold; None if a model has to say."""
+    """The outcome of a value; None if a model must compare the meanings."""
     is_number = any(isinstance(each, int | float) for each in (gold, said))
     if place.key(gold, is_number) == place.key(said, is_number):
         return "right"
@@ -465,7 +465,7 @@ def _number(value: Any) -> Decimal | None:
 
 
 def _day(text: str) -> date | None:
-    """The day that a text names, if it names one for certain and nothing else."""
+    """The day that a text consists of; None if it is not certain or the text has more."""
     found = find_dates(text.strip())
     if len(found) != 1 or found[0].end - found[0].start != len(text.strip()):
         return None
@@ -476,12 +476,12 @@ def _day(text: str) -> date | None:
 
 
 def match_entries(place: _Place, gold: Sequence[Any], said: Sequence[Any]) -> dict[int, int]:
-    """Gold entries → entries of a prediction with the most equal values in all, those with nothing in common last, in their order."""
+    """Match gold entries to predicted ones so that most values are equal; pair the rest in order."""
     bags = [[Counter(_leaves(place, each, "")) for each in entries] for entries in (gold, said)]
     same: dict[frozenset[tuple[Any, int]], list[int]] = {}
     for j, bag in enumerate(bags[1]):
         same.setdefault(frozenset(bag.items()), []).append(j)
-    # Some best match has all equal pairs, so they are taken at once.
+    # An optimal match that contains all equal pairs exists, so take these first.
     pairs: dict[int, int] = {}
     for i, bag in enumerate(bags[0]):
         if bag and (equal := same.get(frozenset(bag.items()))):
@@ -503,7 +503,7 @@ def _left(pairs: Mapping[int, int], gold: Sequence[Any], said: Sequence[Any]) ->
 
 
 def _leaves(place: _Place, value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """The values of an entry with their fields, and the words of its texts."""
+    """Yield the values of an entry with their fields, and then the words of its texts."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             yield from _leaves(place.of(key)[0], each, f"{name}.{key}")
@@ -518,7 +518,7 @@ def _leaves(place: _Place, value: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _shared(first: Sequence[Counter[Any]], second: Sequence[Counter[Any]]) -> NDArray[np.int64]:
-    """How much each of some entries has in common with each of others."""
+    """A matrix of weights: how much each entry of `first` shares with each of `second`."""
     import numpy as np
 
     where: dict[Any, tuple[list[int], list[int]]] = {}
@@ -552,7 +552,7 @@ class GoldFile:
     problems: list[DataError]
 
     def by_document(self, documents: Sequence[str]) -> dict[str, str]:
-        """Documents → names in the file: the same name, or else the only one with this file name, or with this stem."""
+        """Map documents to names in the file: the same name, else the only one with this file name or stem."""
         found: dict[str, str] = {}
         for form in (str, lambda name: Path(name).name, _stem):
             names: dict[str, set[str]] = {}
@@ -589,7 +589,7 @@ def read_gold(path: Path) -> GoldFile:
 
 
 def _whole(file: Path) -> Row | DataError:
-    """A file that is the gold value of a document."""
+    """Read a file that is the gold value of one document."""
     try:
         return Row({"document": file.name, "value": json.loads(file.read_bytes())}, str(file), 1)
     except (OSError, ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""`EvalLog`: an evaluation as typed, versioned JSON lines, exported from its run: a header, then a record for each sample, method and seed."""
+"""`EvalLog`: an evaluation as versioned JSON lines: a header, then a record for each sample, method and seed."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class EvalRecord(Frozen, extra="ignore"):  # older logs have more fields
 
 @dataclass(frozen=True)
 class EvalLog:
-    """A header and its records, one for each sample, method and seed at most."""
+    """A header and its records, at most one for each sample, method and seed."""
 
     header: Header
     records: tuple[EvalRecord, ...]
@@ -143,7 +143,7 @@ class EvalLog:
 
 
 def read_log(path: str | Path) -> EvalLog:
-    """A log from its file; an incomplete last line is left out."""
+    """Read a log from its file; an incomplete last line is left out."""
     header, rows = read_journal(Path(path), Header, EvalRecord)
     records: dict[Key, EvalRecord] = {}
     for record in rows:

@@ -1,4 +1,4 @@
-"""Logs of evaluations → accuracy by method and subset, paired comparisons, baselines, kinds of outcome."""
+"""Summarise logs: accuracy by method and subset, paired comparisons, baselines, kinds of outcome."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
 
 
 def baselines(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
-    """The scores of the baselines, where all samples have options, for all samples and for each subset."""
+    """The scores of the baselines, for all samples and each subset; [] unless all samples have options."""
     guesses = EvalLog(log.header, baseline_records(log.records))
     return scores(guesses, cluster=cluster) if guesses.records else []
 
@@ -249,7 +249,7 @@ def _compared(
 
 
 def corrected(found: Sequence[MethodComparison]) -> list[MethodComparison]:
-    """Comparisons that are tests of one question, with Holm's p values."""
+    """Replace the p values of comparisons that test one question by Holm's."""
     raw = [(one.bootstrap_p, one.mcnemar and one.mcnemar.p_value) for one in found]
     by_test = []
     for values in zip(*raw, strict=True):
@@ -340,7 +340,7 @@ def plan_figures(log: EvalLog) -> list[PlanFigures]:
 
 
 def figures_of(method: str, plans: Sequence[tuple[str, PlanShape]]) -> PlanFigures:
-    """The figures of some plans, at least one, with their shapes."""
+    """The figures of one or more plans, from their shapes."""
     read_plans = [plan for text, _ in plans if (plan := read(text).plan) is not None]
     actions = [[step.action for step in plan.steps] for plan in read_plans]
     used = Counter(name for each in actions for name in each)

@@ -1,4 +1,4 @@
-"""Results of `execute` → records of an evaluation; the header of its log."""
+"""Score results of `execute` as records of an evaluation, and describe it in the header of a log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ResultUnit(RecordUnit):
 
     @property
     def depends_on(self) -> Sequence[str]:
-        """Nothing else: the source is the whole row."""
+        """Depend on nothing else: the source is the whole row."""
         return ()
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:

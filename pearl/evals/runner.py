@@ -1,4 +1,4 @@
-"""Samples × methods → records: the units of work, the scores."""
+"""Run methods on samples, which gives records: the units of work and the scores."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
 
 
 def samples_digest(samples: Iterable[Sample]) -> str:
-    """SHA-256 of everything that decides results, in hexadecimal."""
+    """SHA-256 of all parts of the samples that affect results, in hexadecimal."""
     return digest(_deciding(samples)).hex()
 
 
@@ -160,7 +160,7 @@ def _deciding(samples: Iterable[Sample]) -> Iterator[str]:
 
 
 def _content(document: Document | Path) -> str:
-    """The digest of a document, or the name of a file that cannot be read: its samples will fail."""
+    """The digest of a document; for an unreadable file, whose samples will fail, its name."""
     if isinstance(document, Document):
         return f"{document.name} {document.digest}"
     try:
@@ -171,7 +171,7 @@ def _content(document: Document | Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What to run over every sample."""
+    """The methods, seeds and settings to run over every sample."""
 
     methods: tuple[str, ...]
     seeds: tuple[int, ...] = (0,)
@@ -269,7 +269,7 @@ class EvalUnit(RecordUnit):
         return graded(record.model_copy(update=update), self.evaluation)
 
     def _pearl(self, resources: Resources) -> Pearl:
-        """A `Pearl` for each method and seed, which writes its own plans and counts its own costs."""
+        """The `Pearl` of this method and seed, with its own plans and costs."""
         temperature = self.evaluation.temperature
         seed = self.seed if self.seed or temperature is not None else None
         return resources.pearl.unshared(seed, temperature, scope=f"eval {self.method}")
@@ -327,7 +327,7 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
 
 
 def calls_of(trace: Trace) -> tuple[Call, ...]:
-    """The replies that a record is made of."""
+    """The calls whose replies a record uses."""
     return tuple(
         Call(
             key=reply.key, purpose=purpose, step=step, model=reply.completion.model,

@@ -24,7 +24,7 @@ class Scorer(Protocol):
     DESCRIPTION: str
 
     def score(self, answer: str, reference: str) -> float:
-        """How well they agree, 0 to 1."""
+        """Return how well the answer agrees with the reference, 0 to 1."""
 
 
 CONTRACT = Scorer

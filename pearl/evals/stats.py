@@ -1,4 +1,4 @@
-"""Correct and wrong answers → accuracies with intervals, and paired tests of two methods.
+"""Compute accuracies with intervals from correct and wrong answers, and paired tests of two methods.
 
 Intervals are percentile intervals of the bootstrap, the paired test is McNemar's, exact. Questions
 about one document are correlated: pass the documents as `clusters` to resample whole documents.
@@ -131,7 +131,7 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's p values of several tests: the chance that any of those with smaller ones errs is bounded, too.
+    """Adjust the p values of several tests by Holm's method, which bounds the chance of any false positive.
 
     Source:
         Holm, Scandinavian Journal of Statistics 6 (1979).

@@ -1,1 +1,1 @@
-"""Questions → drafts of actions → a small library; plans that reached the gold answer → examples."""
+"""Make a small library from drafts of actions for questions, and examples from plans with the gold answer."""

@@ -1,4 +1,4 @@
-"""Training questions → a bank of examples: plans, asked for up to a limit without the gold answer, that reached its option."""
+"""Make a bank of examples from training questions: plans, written without the gold answer, that reached it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class CurationRow(Frozen):
 
     @property
     def status(self) -> str:
-        """The outcome, by its name in records."""
+        """The name of the outcome in records."""
         return self.outcome
 
 

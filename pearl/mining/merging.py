@@ -1,4 +1,4 @@
-"""Drafts → fewer entries by rule: the same name and parameters; and down to a budget."""
+"""Merge drafts of the same name and parameters, and drop entries to fit a budget."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def best(entry: LibraryEntry) -> tuple[object, ...]:
 
 
 def merge_by_rule(entries: Iterable[LibraryEntry]) -> list[LibraryEntry]:
-    """Merge entries of the same name and parameters; what else means the same, the model says."""
+    """Merge entries of the same name and parameters; a model finds others with the same meaning."""
     found = sorted(entries, key=best)
     for key in (meaning, shape):  # the text that most questions proposed represents its name
         groups: dict[object, list[LibraryEntry]] = {}
@@ -174,7 +174,7 @@ def prune_library(
 
 
 def shards(entries: Sequence[LibraryEntry], size: int) -> list[list[LibraryEntry]]:
-    """Split a hierarchical clustering in optimal leaf order, at most `size` (from 2) leaves a shard."""
+    """Split entries into shards of similar ones, at most `size` (2 or more) each, by hierarchical clustering."""
     n_shards = -(-len(entries) // size)
     if n_shards <= 1:
         return [list(entries)]
@@ -202,7 +202,7 @@ _FRAME = frozenset(terms(
 
 
 def _telling_terms(action: Action) -> Counter[str]:
-    """The terms of a name and a definition without boilerplate and names of parameters."""
+    """The terms of a name and a definition, except boilerplate and names of parameters."""
     text = action.definition
     for parameter in action.parameters:
         text = re.sub(rf"\b{re.escape(parameter.name)}\b(?:['’]s)?", " ", text)

@@ -1,4 +1,4 @@
-"""Training questions → drafts of actions, one prompt per question, which never shows the document; unparsable ones are kept."""
+"""Draft actions from training questions, one prompt each, without the document; unparsable drafts are kept."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def miner_of(pearl: Pearl, seed_library: str) -> Miner:
 
 
 def seeds(name: str, own: str) -> ActionLibrary:
-    """A library by name or file; of the general one, the actions that the library of the domain has, too."""
+    """A library by name or file; the general one is cut to the actions that the domain's library also has."""
     library = load_library(name)
     if name != GENERAL:
         return library
@@ -237,7 +237,7 @@ class MineUnit(RecordUnit):
 
     @property
     def depends_on(self) -> Sequence[str]:
-        """The prompt without the question, which is the source."""
+        """Return the prompt without the question; the question is already the source."""
         return (self.prompt,)
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
@@ -289,7 +289,7 @@ class Proposal:
 def read_proposal(
     reply: str, library: ActionLibrary, declared: Mapping[str, Action] = MappingProxyType({})
 ) -> Proposal:
-    """Parse a reply: new actions, with or without a sketch, whose calls stand for the actions that examples have `declared`."""
+    """Parse a reply: new actions, maybe with a sketch of a plan; its calls of `declared` actions count as drafts."""
     reading = read(reply, tolerant=True)
     text, actions = reading.text, list(reading.actions)
     calls = undeclared = tuple[str, ...]()
@@ -319,7 +319,7 @@ def read_proposal(
 
 
 def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Example:
-    """The example with declarations of the actions that the seed lacks."""
+    """The example, with declarations of the actions that the seed library lacks."""
     declared = {action.name for action in example.plan.new_actions}
     called = dict.fromkeys(step.action for step in example.plan.steps)
     new = [full[n] for n in called if n not in seed and n not in declared and n in full]

@@ -1,4 +1,4 @@
-"""Drafts of actions → a small library: a model merges what does the same, malformed drafts are dropped."""
+"""Refine drafts to a small library: a model merges actions that do the same, and malformed drafts are dropped."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read_drafts(text: str, source: str) -> Drafts:
 
 
 def _numbered(found: Iterable[tuple[str, str | None, bool]]) -> tuple[merging.Draft, ...]:
-    """Numbered drafts, from tuples (text, question, is_seed)."""
+    """Number drafts given as tuples (text, question, is_seed)."""
     drafts: list[merging.Draft] = []
     for number, (text, question, is_seed) in enumerate(found):
         action, flaw = _draft_action(text)
@@ -164,7 +164,7 @@ def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
     invented: set[int] = set()
 
     def free(numbers: Sequence[int]) -> tuple[int, ...]:
-        """Claim the numbers that are still free; returns none if any number is unknown."""
+        """Claim the numbers that are still free; return () if any number is unknown."""
         if unknown := [number for number in numbers if not 1 <= number <= len(drafts)]:
             invented.update(unknown)  # the entry is ambiguous
             return ()
@@ -308,7 +308,7 @@ class _Refiner:
     rounds: list[Round] = field(default_factory=list)
 
     async def merge(self, entries: list[merging.LibraryEntry]) -> list[merging.LibraryEntry]:
-        """Merge until the entries fit, a round merges none, or the rounds are over."""
+        """Merge until the entries fit, a round merges none, or no round is left."""
         size = self.settings.shard_size
         if self.model.window:
             size = min(size, self.model.window // _TOKENS_EACH)

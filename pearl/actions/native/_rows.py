@@ -240,7 +240,7 @@ def show(*columns: Rows) -> Value:
     is_one_each = len(set(files.values())) == len(files)
     for rows in columns:
         is_text = rows.column == TEXT_COLUMN and all(row.value == row.text for row in rows)
-        if DOCUMENT in cells and is_one_each and is_text:  # the column of names already shows the file
+        if DOCUMENT in cells and is_one_each and is_text:  # the file is already a column
             sure |= {row.key for row in rows}
             first_rows |= {row.key: row for row in rows if row.key not in first_rows}
             continue

@@ -47,7 +47,7 @@ Query = dict[str, str | int]
 
 
 class Submission(BaseModel):
-    """What is recorded of a batch before it is created, so that a later process finds it."""
+    """The record of a batch, written before the batch is created, so that a later process finds it."""
 
     model_config = ConfigDict(ser_json_bytes="hex", val_json_bytes="hex")
 
@@ -69,7 +69,7 @@ class Batch:
     places: tuple[str, ...] = ()  # ids of the files with its results
     problem: ModelError | None = None  # why the server refused it as a whole
     is_too_much: bool = False  # refused because too many tokens wait in all batches
-    is_sure: bool = True  # False if only its results can show that it is the one looked for
+    is_sure: bool = True  # False if only its results can show whether it is the wanted batch
 
     @property
     def is_over(self) -> bool:
@@ -82,7 +82,7 @@ class Batches(ABC):
 
     max_requests: ClassVar[int]  # of a batch
     max_bytes: ClassVar[int]
-    n_probe: ClassVar[int] = 100  # requests that are tried before the others
+    n_probe: ClassVar[int] = 100  # requests sent first; if all fail, the others are not sent
     path: ClassVar[str] = "/batches"
     id_name: ClassVar[str] = "custom_id"  # of a request
     page_size: ClassVar[str] = "limit"  # in the query of a listing
@@ -109,19 +109,19 @@ class Batches(ABC):
 
     @abstractmethod
     def _batch(self, body: bytes) -> Batch:
-        """The batch in a body."""
+        """Read a batch from the body of a reply."""
 
     @abstractmethod
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
-        """The batches of a page of the listing that may be of a submission, and the next page's query."""
+        """Read a page of the listing: the batches that may be those of a submission, and the query of the next page."""
 
     @abstractmethod
     async def _download(self, place: str) -> bytes | None:
-        """The lines of replies at one of the `places` of a batch; None if the server has none."""
+        """Download the reply lines at one of the `places` of a batch; None if the server has none."""
 
     @abstractmethod
     def _reply(self, row: Row, request: Request | None) -> Completion:
-        """The reply in a line of them, or its `ModelError`; a `request` of None is unconstrained."""
+        """Read the reply in one line, or raise its `ModelError`; without a `request` it is read as unconstrained."""
 
     async def aclose(self) -> None:  # noqa: B027 - most have no connections of their own
         """Close its own connections."""
@@ -132,7 +132,7 @@ class Batches(ABC):
         return self._session.connect()
 
     def _path(self, id: str = "") -> str:
-        """The path of a batch, or of their listing."""
+        """The path of a batch; of the listing of batches for ""."""
         return f"{self.path}/{quote(id, safe='')}" if id else self.path
 
     async def retrieve(self, id: str) -> Batch | None:
@@ -176,7 +176,7 @@ class Batches(ABC):
     async def results(
         self, batch: Batch, asked: Mapping[bytes, Request]
     ) -> dict[bytes, Completion | ModelError] | None:
-        """The results of a batch that is over, by key; None if the server has none, missing if unreadable, an error if two replies differ."""
+        """The results of an ended batch, by key, without unreadable ones; two differing replies are an error. Or None."""
         if batch.state == "completed" and not batch.places:
             return None
         results: dict[bytes, Completion | ModelError] = {}
@@ -220,7 +220,7 @@ class Batches(ABC):
         return results
 
     def _read_body(self, body: Any) -> Completion:
-        """The completion in a body as of a direct call."""
+        """Read a completion from a body that has the form of a direct call's reply."""
         return self._kind.api.read(json_bytes(body), self._endpoint)
 
     def _refused(self, status: int, said: object, request: Request | None) -> ModelError:
@@ -265,7 +265,7 @@ class Batches(ABC):
     def _problem(
         self, reason: str | None, where: str = "", *, is_quota: bool = False
     ) -> ModelError:
-        """Why the server refused a batch as a whole."""
+        """The error of a batch that the server refused as a whole."""
         said = self._endpoint.quote(reason or "no reason given")
         return ModelError(
             f"{self.server} refused the batch: {said}{where}",
@@ -274,7 +274,7 @@ class Batches(ABC):
         )
 
     async def _known(self, call: Awaitable[Result]) -> Result | None:
-        """The result of a call; None if the server does not know what it asks for."""
+        """Await a call; return None if the server does not know the object (404)."""
         try:
             return await call
         except StatusError as error:

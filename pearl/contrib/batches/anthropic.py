@@ -1,7 +1,7 @@
 """Anthropic's Message Batches: the requests are the body of one call.
 
-A batch has no name of ours. So a batch whose creation got no answer is looked for by its time and its
-number of requests; whether it is ours shows when it is over, by the ids of its requests.
+A batch cannot carry our own id. If the reply to its creation is lost, it is looked for by its time and its
+number of requests; the ids of its requests confirm the match when it is over.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class VendorBatches(Batches):
         return {"custom_id": id, "params": body}
 
     async def upload(self, lines: Sequence[bytes]) -> str:
-        """Nothing: `create` sends the requests."""
+        """Upload nothing: `create` sends the requests."""
         return ""
 
     async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:

@@ -1,9 +1,9 @@
-"""Collects calls and sends them as batches; to a caller it is a slow model.
+"""Collect calls and send them as batches; to a caller the collector is a slow model.
 
 A round is the requests that are collected until none arrives for a while.
 
 The order of the steps makes a kill harmless: upload the requests (free), write the record, create the
-batch (paid), store the replies, remove the record. A restart finds the record, and the batch by it.
+batch (paid), store the replies, remove the record. After a restart, the record leads to the batch.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 
 
 class PendingBatch(Submission):
-    """A batch that was submitted or is about to be."""
+    """The record of a batch that was submitted or is about to be."""
 
     server: str
     model: str
@@ -58,13 +58,13 @@ class PendingBatch(Submission):
             raise StoreError(error.strerror or str(error), path=self.path) from None
 
     def remove(self) -> None:
-        """Remove the record of a batch that was read."""
+        """Remove the record of a batch whose replies are stored."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
 
 class PendingBatches:
-    """The batches of one model at one server that are not read yet."""
+    """The batches of one model at one server whose replies are not stored yet."""
 
     def __init__(self, folder: Path | None, server: str, model: str) -> None:
         self._folder = folder and folder / FOLDER
@@ -89,7 +89,7 @@ class PendingBatches:
         return list(records.values())
 
     def put_back(self, record: PendingBatch) -> None:
-        """Return a batch that was not read after all."""
+        """Put back a batch whose replies could not be read."""
         self._by_key.update(dict.fromkeys(record.keys, record))
 
     def add(self, file_id: str, requests: Mapping[bytes, Request]) -> PendingBatch:
@@ -170,7 +170,7 @@ OnTrouble = Callable[[ModelError, float], None]
 
 
 class Batched(Wrapper):
-    """Collects requests and sends them by rounds through a Batch API, few or with grammars directly; close it in its event loop."""
+    """Collects requests and sends them in rounds as batches; few, or with grammars, directly. Close it in its loop."""
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ class Batched(Wrapper):
 
     @property
     def n_waited_for(self) -> int:
-        """Batches that are waited for."""
+        """The number of batches that are waited for."""
         return len(self._waited_for)
 
     def abandon(self) -> None:
@@ -263,7 +263,7 @@ class Batched(Wrapper):
         )
 
     async def aclose(self) -> None:
-        """Stop waiting. The wrapped model stays open, because this one does not own it."""
+        """Stop waiting. The wrapped model stays open, because its owner closes it."""
         ending = [*self._rounds, *([self._watch] if self._watch else [])]
         for task in ending:
             task.cancel()
@@ -281,7 +281,7 @@ class Batched(Wrapper):
             self.touch()
 
     async def _collect(self) -> None:
-        """Start a round whenever it is quiet, until no requests are left."""
+        """Start a round whenever no request has arrived for a while, until none is left."""
         while self._collected:
             await self._quiet()
             requests, self._collected = self._collected, {}
@@ -347,7 +347,7 @@ class Batched(Wrapper):
     async def _sent_directly(
         self, requests: Mapping[bytes, Request], progress: BatchProgress
     ) -> dict[bytes, Request]:
-        """Send requests one by one; returns those whose full price the budget does not allow."""
+        """Send requests one by one; return those that the budget does not allow at full price."""
         left: dict[bytes, Request] = {}
 
         async def send(key: bytes, request: Request) -> None:
@@ -377,7 +377,7 @@ class Batched(Wrapper):
         answered: Awaitable[object],
         requests: Mapping[bytes, Request],
     ) -> dict[bytes, Request]:
-        """The requests beside those of a probe, when these are answered; none if all of the probe failed."""
+        """Wait for the requests of a probe; return the other requests, or {} if every probe failed."""
         waiting = [self._futures[key] for key in probe if key in self._futures]
         await answered
         rest = {key: request for key, request in requests.items() if key not in probe}
@@ -424,7 +424,7 @@ class Batched(Wrapper):
     def _files(
         self, requests: Mapping[bytes, Request]
     ) -> Iterator[tuple[dict[bytes, Request], list[bytes]]]:
-        """The requests as files within the limits, one at a time: each may be large."""
+        """Yield the requests as files within the limits, one at a time, because each may be large."""
         most, most_bytes = self._batches.max_requests, self._batches.max_bytes
         n_bytes = 0
         part: dict[bytes, Request] = {}
@@ -535,7 +535,7 @@ class Batched(Wrapper):
         return True, batch
 
     async def _once_more(self, asked: dict[bytes, Request], progress: BatchProgress) -> None:
-        """Submit again what the server rejected as too large or lost, one batch after the other."""
+        """Resubmit requests that the server rejected as too large or lost, one batch after the other."""
         # Servers limit the tokens that wait in all batches. So a batch that was too large waits for
         # those before it, and is halved if there are none.
         for part, lines in list(self._files(asked)):
@@ -566,7 +566,7 @@ class Batched(Wrapper):
     async def _ended(
         self, record: PendingBatch, progress: BatchProgress, *, is_new: bool
     ) -> Batch | None:
-        """The batch of a record when it is over; None if the server has none."""
+        """Wait until the batch of a record is over; None if the server has no such batch."""
         while record.batch_id is None:
             found = await self._patiently(lambda: self._find(record))
             if found is None:  # or not listed yet; another submission is paid again
@@ -587,7 +587,7 @@ class Batched(Wrapper):
         return await self._over(record.batch_id, record, progress)
 
     async def _over(self, id: str, record: PendingBatch, progress: BatchProgress) -> Batch | None:
-        """A batch when it is over; None if the server does not know it."""
+        """Wait until a batch is over, and return it; None if the server does not know it."""
         wait_s = self._pace.poll_s
         n_done = 0
         known_at = monotonic()
@@ -617,7 +617,7 @@ class Batched(Wrapper):
     async def _read(
         self, asked: Mapping[bytes, Request], record: PendingBatch, batch: Batch
     ) -> None:
-        """Store the replies, also to requests that nobody awaits now, and deliver the results."""
+        """Store all replies, even those that no caller awaits any more, and deliver the results."""
         if batch.problem is not None:
             record.remove()
             self._fail(asked, batch.problem)
@@ -678,7 +678,7 @@ class Batched(Wrapper):
         return call is not None
 
     def _paid(self, key: bytes, request: Request, completion: Completion) -> Completion:
-        """Settle the reservation of a reply; it shows the usage that the run is billed for."""
+        """Settle the reservation of a reply, and return the reply with the billed usage."""
         call = self._calls.get(key)
         if call is None:
             return completion
@@ -697,7 +697,7 @@ class Batched(Wrapper):
         is_sent: bool = True,
         is_usable: bool = False,
     ) -> None:
-        """Replace the reservation of a request by its usage, if there is one."""
+        """Replace the reservation of a request, if it has one, by its usage."""
         call = self._calls.pop(key, None)
         if call is not None:
             call.usage = usage if is_sent else Usage()

@@ -1,4 +1,4 @@
-"""Batch APIs: half the price, hours later. All tasks of a window run at once, so one round has one level of all their plans."""
+"""Run tasks by Batch APIs: half the price, hours later. A round has one level of the plans of a window."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def run(
     on_progress: Callable[[BatchProgress], None] | None = None,
     on_trouble: OnTrouble | None = None,
 ) -> AsyncGenerator[Outcome[Task], None]:
-    """Run tasks, outcomes in their order; batches that a stopped run submitted are found by the next one in the same folder."""
+    """Run tasks, and yield outcomes in order. A later run in the same folder finds a stopped run's batches."""
     model = pearl.client.model
     if not isinstance(model, OpenAIModel):
         raise UsageError(
@@ -124,7 +124,7 @@ async def run(
 
 
 async def _watch(is_stopping: Callable[[], bool], collectors: Sequence[Batched]) -> None:
-    """Stop without waiting for batches, which take hours."""
+    """Watch for a stop, and then abandon the batches, which would take hours."""
     while not is_stopping():  # noqa: ASYNC110 - whoever stops tells nobody
         await asyncio.sleep(LOOK_S)
     max(collectors, key=lambda batched: batched.n_waited_for).abandon()

@@ -1,4 +1,4 @@
-"""Google's Batch API for Gemini, by its own interface: its OpenAI-compatible one takes other files."""
+"""Google's Batch API for Gemini, by Google's own interface; the OpenAI-compatible one takes other files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Problem(BaseModel):
 
 
 class _Told(BaseModel):
-    """An operation; `metadata` is the batch."""
+    """A long-running operation of Google's API; `metadata` has the batch."""
 
     name: Annotated[str, Field(pattern=r"^batches/[^/]+$")]
     state: str = Field("", validation_alias=AliasPath("metadata", "state"))
@@ -128,7 +128,7 @@ class VendorBatches(Batches):
         return asked
 
     async def upload(self, lines: Sequence[bytes]) -> str:
-        """Upload a file of requests; returns the server's name of it."""
+        """Upload a file of requests, and return the server's name for it."""
         data = b"\n".join([*lines, b""])
         file = {"displayName": "requests.jsonl", "mimeType": KIND, "sizeBytes": len(data)}
         sent = self._wire().upload_resumably(f"/upload{VERSION}/files", file, data, KIND)

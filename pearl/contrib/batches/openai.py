@@ -1,4 +1,4 @@
-"""OpenAI's Batch API: upload a file of requests, download a file of chat."""
+"""OpenAI's Batch API: upload a file of requests, download a file of chat completions."""
 
 from __future__ import annotations
 

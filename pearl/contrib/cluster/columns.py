@@ -1,4 +1,4 @@
-"""A plan as a column: a batch of rows → the same rows with an answer each, in every engine that passes Arrow."""
+"""A plan as a column: add an answer to each row of a batch, in every engine that passes Arrow data."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ def answer_type(schema: Any = None) -> Any:
     """The Arrow type of a column of answers, a struct that only a new major version changes.
 
     - `value`: the text of the answer; with a schema, a struct of its fields, in which those that are undecided
-      or not stated are null. Null if there is no answer, or if a pydantic model refuses it.
+      or not stated are null. Null without an answer, or if a pydantic model refuses the answer.
     - `status`: that of the answer, `failed`, or `unfinished` (a limit, or an unreachable server).
     - `reasons`: why the answer is undecided, degraded or refused, and why fields have no value.
     - `evidence`: passages, with their places in the `document`, the `steps` that use them, and the `fields` that
-      they bear out; rows of which the answer consists (`match` is `row`), each `found` or `undecided`.
+      they support; rows that form the answer (`match` is `row`), each `found` or `undecided`.
     - `usage`: `calls` without cached replies, tokens, and `cost_usd`, null if the price is unknown or roles have
       models of their own.
     - `error`: null unless the row failed or is unfinished.
 
     Args:
-        schema: As of `pearl.extract`; None for plans whose answer is a text.
+        schema: The same as for `pearl.extract`; None for plans whose answer is a text.
     """
     require_extra("data", "a plan as a column", "pyarrow")
     import pyarrow as pa
@@ -112,7 +112,7 @@ class PlanColumn:
     """Runs one plan over the document of each row, and adds the answers as a column.
 
     Call it with a table of pyarrow, pandas or Polars, a record batch, or a dictionary of arrays: it returns the
-    same kind with the same rows in the same order, and one column more, of `type`. In pandas and in a dictionary
+    same kind with the same rows in the same order and one more column, of `type`. In pandas and in a dictionary
     this column is an Arrow array, too. Errors of rows are in the column; only a wrong argument is raised.
 
     Arguments are checked at once, without a call. An instance can be pickled; its copy in a worker has a client,
@@ -120,7 +120,7 @@ class PlanColumn:
 
     Args:
         plan: A checked plan, the text of one, or its file.
-        schema: In place of a plan, the fields to extract, as of `pearl.extract`.
+        schema: In place of a plan, the fields to extract, as for `pearl.extract`.
         column: The column with the documents.
         holds: What its cells are: `text`, `path` or `bytes`.
         folder: For paths: they are relative to it, and may not lead out of it.
@@ -129,9 +129,9 @@ class PlanColumn:
         answer: The name of the new column.
         store: A folder for replies, so that none is paid for twice. Workers of one machine share it; it must not
             be on a network drive.
-        parameters: Texts for parameters of the plan; those that are not here are columns of their names.
+        parameters: Texts for parameters of the plan; the others are read from columns of the same names.
         version: Part of `arguments`: a worker with another version of pearl refuses to start.
-        settings: Those of `Pearl`, as `model`, `base_url` and `concurrency`, and the limits of `Session`:
+        settings: Those of `Pearl`, such as `model`, `base_url` and `concurrency`, and the limits of `Session`:
             `max_cost_usd`, `max_tokens`, `max_calls`, `max_minutes`, `price`. They hold **for each worker**: n
             workers may spend n times as much.
 
@@ -209,7 +209,7 @@ class PlanColumn:
         return partial(PlanColumn, **self.arguments), ()
 
     def __call__(self, batch: Batch) -> Batch:
-        """The batch with the column of answers."""
+        """Return the batch with the column of answers."""
         import pyarrow as pa
 
         given, own = _Batch(batch), self.arguments
@@ -313,7 +313,7 @@ class _Worker:
             await self._is_over.wait()
 
     def wait(self, work: Coroutine[Any, Any, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-        """The result of work in the loop; Ctrl-C cancels it."""
+        """Run work in the loop and return its result; Ctrl-C cancels it."""
         done = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return done.result()
@@ -364,7 +364,7 @@ def _evidence(answer: Answer) -> list[dict[str, Any]]:
 
 
 def _fitted(value: Any, kind: Any, path: str, reasons: list[str]) -> Any:
-    """A value as Python data of an Arrow type; numbers that are too large for it are null, and reasons."""
+    """A value as Python data of an Arrow type; a number too large for it becomes null, and is added to `reasons`."""
     from pyarrow import types
 
     if value is None:
@@ -405,7 +405,7 @@ class _Batch:
         self.names = list(columns.columns if self._kind in ("pandas", "polars") else columns)
 
     def cells(self, name: str, types: Sequence[str] = ()) -> list[Any]:
-        """The cells of a column of these types; without types, as texts."""
+        """The cells of a column, which must have one of these types; without types, as texts."""
         import pyarrow as pa
 
         if (n := self.names.count(name)) != 1:
@@ -431,7 +431,7 @@ class _Batch:
         return cells
 
     def with_column(self, name: str, array: Any) -> Any:
-        """The batch of the same kind with one more column."""
+        """Return a batch of the same kind with one more column."""
         batch, package = self._batch, sys.modules[self._kind]
         match self._kind:
             case "pyarrow":

@@ -1,8 +1,8 @@
 """The ledger of a run on a cluster: workers use the driver's budget, limits, breaker and replies.
 
-The ledger is in the driver's process, so that the store has one writer, and no state is lost that the
-driver does not lose. A worker has a `WorkerChannel` to it: messages that are made while the last ones are on
-their way go together. The driver runs each request of a worker as a task in the same contexts as a
+The ledger is in the driver's process, so that the store has one writer, and a lost worker loses no state.
+A worker reaches it by a `WorkerChannel`, which collects messages while the last ones are on their way,
+and sends them together. The driver runs each request of a worker as a task in the same contexts as a
 call of its own (`Limited.slot`, `Budget.reserve`); if the worker is lost, its tasks are cancelled, as
 calls of the driver would be.
 """
@@ -42,7 +42,7 @@ Answer = tuple[int, Any]
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a worker has to know of the driver's clients."""
+    """The settings of the driver's clients that a worker needs."""
 
     clients: Mapping[Role, ClientSettings]
     budget: Mapping[str, Any]
@@ -93,7 +93,7 @@ class WorkerChannel:
         return self.tell(next(self._numbers), name, value)
 
     def tell(self, number: int, name: str, value: Any = None) -> int:
-        """Send a message about a request: `close` with what became of it, or `cancel`."""
+        """Send a message about a request: `close` with its outcome, or `cancel`."""
         self._messages.append((number, name, value))
         self._has_messages.set()
         return number
@@ -117,7 +117,7 @@ class WorkerChannel:
         return messages
 
     def take(self, answers: Sequence[Answer]) -> None:
-        """Give the answers to those who wait for them."""
+        """Deliver answers to the calls that wait for them."""
         for number, value in answers:
             waiting = self._waiting.get(number)
             if not number and self._breaker is not None:
@@ -131,7 +131,7 @@ class WorkerChannel:
 
 
 class _RemoteLimited(Limited):
-    """Has the slots of the limiter that the driver has for a role."""
+    """Takes its slots from the driver's limiter for a role."""
 
     def __init__(self, channel: WorkerChannel, role: Role, client: Client) -> None:
         settings, count = client.settings, client.counter.count
@@ -160,7 +160,7 @@ class _RemoteLimited(Limited):
 
 
 class _RemoteBudget(Budget):
-    """Reserves in the driver's budget, and counts nothing by itself."""
+    """Reserves in the driver's budget, and keeps no count of its own."""
 
     def __init__(self, channel: WorkerChannel, terms: Terms) -> None:
         super().__init__(**terms.budget)
@@ -205,7 +205,7 @@ class _RemoteReplies:
         return known
 
     async def keep(self, key: bytes, completion: Completion) -> None:
-        """Store a reply; returns when it is on the driver's disk."""
+        """Store a reply; return once it is on the driver's disk."""
         await self.keep_all({key: completion})
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
@@ -214,7 +214,7 @@ class _RemoteReplies:
 
     @asynccontextmanager
     async def claimed(self, key: bytes) -> AsyncIterator[Completion | None]:
-        """The reply of a key; or None, and no other worker asks for it in this context."""
+        """Yield the reply of a key; or None, and then no other worker asks for it during this context."""
         number = self._channel.open("claim", key)
         known = await self._channel.answer(number)
         try:
@@ -229,7 +229,7 @@ class _RemoteReplies:
 
 @dataclass(slots=True)
 class _Request:
-    """A request of a worker; `result` is what becomes of it after it is granted."""
+    """A request of a worker; after it is granted, `result` gets its outcome."""
 
     name: str
     value: Any
@@ -323,7 +323,7 @@ class Account:
         receive: Callable[[], Awaitable[list[Message]]],
         send: Callable[[list[Answer]], Awaitable[None]],
     ) -> None:
-        """Perform the requests of a worker until it is lost; `receive` and `send` then raise."""
+        """Perform the requests of a worker until it is lost, which `receive` and `send` show by raising."""
         try:
             await gather([self._receive(receive), self._send(send), self._halt()])
         finally:
@@ -333,7 +333,7 @@ class Account:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def settled(self) -> None:
-        """Wait until all requests are done, as they will be when no unit is running."""
+        """Wait until all requests are done; call it when no unit is running."""
         if tasks := [task for _, task in self._running.values()]:
             await asyncio.wait(tasks, timeout=SETTLE_S)
 
@@ -385,7 +385,7 @@ class Account:
 
 
 def portable(value: Any) -> Any:
-    """The value; an error with the same text if it is one that cannot be pickled, as many are."""
+    """Return the value; replace an error that cannot be pickled by one with the same text."""
     if isinstance(value, Exception):
         try:
             pickle.loads(pickle.dumps(value))

@@ -1,4 +1,4 @@
-"""Rows of a run → Parquet files at an address, named by content, whose keys resume the run; failed rows have files of their own."""
+"""Write rows of a run to Parquet files at an address, named by content; the keys in them let a run resume."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ class Parts:
         self._n_parts = len(parts)
 
     def _count(self, file: StoredFile) -> Any:
-        """The keys of a part; its rows are counted."""
+        """Read the keys of a part, and count its rows."""
         table = self._read(file)
         self.statuses.update(table["status"].to_pylist())
         return np.frombuffer(b"".join(map(bytes.fromhex, table["key"].to_pylist())), _KEY)
 
     def _read(self, file: StoredFile) -> Any:
-        """The keys and statuses of a part; its other columns are not read."""
+        """Read only the keys and statuses of a part."""
         import pyarrow
         from pyarrow import parquet
 
@@ -154,7 +154,7 @@ class Parts:
         self._write(self._begin())
 
     def _begin(self) -> _Rows:
-        """Begin another part; returns the rows of the last one."""
+        """Begin another part; return the rows of the last one."""
         rows, self._rows = self._rows, ([], [])
         self._n_rows = self._n_characters = 0
         self._since = monotonic()

@@ -1,4 +1,4 @@
-"""A Ray cluster: one worker per node, many concurrent units in each; tolerates the loss of nodes.
+"""Run units on a Ray cluster: one worker per node, many concurrent units in each; nodes may be lost.
 
 It uses actors of Ray Core only. A task whose worker is lost runs again on another worker; the first
 outcome of a task counts. Calls of all workers are within the driver's limits, and their replies are in
@@ -156,7 +156,7 @@ def _cluster() -> Iterator[None]:
 
 
 def _check_reachable(address: str) -> None:
-    """Connect to the port of an address; Ray itself tries for minutes."""
+    """Check that the port of an address accepts connections; Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
@@ -197,7 +197,7 @@ class _Crew:
         self._last = self.workers[0]
 
     async def settled(self) -> None:
-        """Wait for what the workers still have to tell after their last outcomes."""
+        """Wait for the messages that workers still send after their last outcomes."""
         await asyncio.gather(*(slot.account.settled() for slot in self.workers))
 
     async def end(self) -> None:
@@ -223,7 +223,7 @@ class _Crew:
         slot.serving = asyncio.create_task(serve())
 
     async def run(self, unit: U) -> tuple[Outcome[U], PearlError | None]:
-        """The outcome of a unit, and the error that halted its worker; a lost worker is replaced."""
+        """Run a unit; return its outcome and the error that halted its worker. A lost worker is replaced."""
         from ray import exceptions
 
         for _ in range(ATTEMPTS):
@@ -333,7 +333,7 @@ class RayWorker:
         self._working: set[asyncio.Task[Any]] = set()
 
     async def start_over(self) -> None:
-        """Drop all units: the driver had lost the worker, and has given them to others."""
+        """Drop all units, because the driver had lost this worker and gave them to others."""
         for task in self._working:
             task.cancel()
         self._channel = WorkerChannel()
@@ -344,11 +344,11 @@ class RayWorker:
         return await self._channel.messages()
 
     async def take(self, answers: Sequence[Answer]) -> None:
-        """Take answers of the ledger."""
+        """Deliver answers of the ledger."""
         self._channel.take(answers)
 
     async def work(self, unit: Unit, driver: str) -> tuple[Outcome[Any] | None, Exception | None]:
-        """The outcome without its unit, and the error that halted the model; or None, and why it cannot run."""
+        """Return the outcome without its unit, and the error that halted the model; or None and why it cannot run."""
         try:
             resources = self._ready(driver)
         except PearlError as error:

@@ -1,1 +1,1 @@
-"""Plan files and action files in an editor: functions of a text, however unfinished, and of a library; `server` has the protocol."""
+"""Editor support for plan files and action files: functions of a text and a library, and a `server`."""

@@ -1,4 +1,4 @@
-"""A text in an editor → completion, hover, definitions, findings and fixes; no text, however unfinished, raises an error."""
+"""Completion, hover, definitions, findings and fixes for a text, which may be unfinished, in an editor."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _declarations(text: str, kind: Kind) -> Iterator[Declaration]:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPlace:
-    """The place of an offset among the arguments of a step."""
+    """The argument of a step that an offset is in."""
 
     step: StepLine
     index: int
@@ -243,7 +243,7 @@ def find_action(name: str, plan: Outline, known: KnownActions) -> ActionSource |
 
 
 def _declared(text: str) -> dict[str, Declared]:
-    """The parameters and sources that a plan declares, also while it is written."""
+    """The parameters and sources that a plan declares, even if the plan is unfinished."""
     found = {}
     for line in lines(text, with_comments=True):
         if line.role == "declared":
@@ -292,7 +292,7 @@ def hover(text: str, offset: int, kind: Kind, known: KnownActions) -> Hover | No
 
 
 def about(source: ActionSource, known: KnownActions) -> str:
-    """Where an action is defined, and who executes it."""
+    """Say where an action is defined, and whether a model, a search or Python executes it."""
     if source.span is None:
         origin = "of every library"
     elif source.path is None:

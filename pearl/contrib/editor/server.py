@@ -48,7 +48,7 @@ class LineIndex:
         return lsp.Position(line, column + (self._lead if line == 0 else 0))
 
     def offset(self, position: lsp.Position) -> int:
-        """The offset of a position; of one past the end of a line or of the text, that end."""
+        """The offset of a position; a position past the end of a line or of the text gives that end."""
         if position.line >= len(self._starts):
             return len(self.text)
         start = self._starts[position.line]
@@ -114,7 +114,7 @@ class EditorSession(LanguageServer):
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="check")
 
     def file(self, uri: str) -> OpenFile | None:
-        """An open file in its current state; None for others, which are not read for an editor."""
+        """An open file in its current state; None for a file that is not open, which is never read."""
         document = self.workspace.text_documents.get(unquote(uri))
         if document is None:
             return None
@@ -147,7 +147,7 @@ class EditorSession(LanguageServer):
             raise DataError(f"cannot be read: {error}", path=file.folder) from None
 
     def known_or_none(self, file: OpenFile) -> features.KnownActions:
-        """The actions of a project; no actions if they cannot be loaded, which the findings report."""
+        """The actions of a project; none if they cannot be loaded, which `examined` reports."""
         try:
             return self.known(file)
         except PearlError:
@@ -275,7 +275,7 @@ def _did_change_elsewhere(ls: EditorSession, params: object) -> None:
 def _on_file(
     handler: Callable[[EditorSession, OpenFile, Any], Any], *, plans_only: bool = False
 ) -> Callable[[EditorSession, Any], Any]:
-    """Limit a handler to open files; it returns None for others, which are not read."""
+    """Limit a handler to open files; for other files, which are never read, it returns None."""
 
     def answer(ls: EditorSession, params: Any) -> Any:
         file = ls.file(params.text_document.uri)

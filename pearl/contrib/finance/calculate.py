@@ -1,4 +1,4 @@
-"""CALCULATE(NAME, A1, A2, ...): a computation of finance by its name."""
+"""CALCULATE(NAME, A1, A2, ...): a named computation of finance."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -82,7 +82,7 @@ def run(name: str, *values: Value) -> Value:
 
 
 def _read(operand: Operand, value: Value) -> Quantity:
-    """The number of an operand; the number of a row has the scale in its table's header."""
+    """Read the number of an operand; a row's number gets the scale in the header of its table."""
     scale = 0
     if isinstance(value, Rows):
         if len(value) != 1 or value.undecided:

@@ -19,7 +19,7 @@ from pearl.actions.arithmetic.program import Program, parse
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand of a calculator's program; one that counts things, such as shares, has no unit."""
+    """An operand of a calculator's program; a count, such as a number of shares, has no unit."""
 
     name: str
     is_count: bool = False

@@ -3,9 +3,9 @@
 Reads its cleaned form: `doc` with `pre_text`, `post_text`, `table` (column → row → cell), and `dialogue` with
 `conv_questions`, `conv_answers`, `turn_program`, `executed_answers`; each turn is a sample.
 
-The reference of a sample is the result of its program, as executed by the authors; the answer of the
-annotators is kept as `said`, the program as `program`, the conversation as `dialogue`. A question is taken as it
-stands, though it may refer to earlier ones; the first of each conversation are the subset `first`. Other rows are read as in `generic`.
+The reference of a sample is the result of its program, as executed by the authors; the annotators' answer is
+kept as `said`, the program as `program`, the conversation as `dialogue`. A question is kept unchanged, even
+if it refers to earlier ones; the first questions of conversations are the subset `first`. Other rows are read as in `generic`.
 
 Source:
     Chen et al., ConvFinQA (EMNLP 2022).
@@ -85,7 +85,7 @@ def operands(program: str) -> frozenset[Decimal]:
 
 
 def gold_passages(page: str, program: str) -> tuple[str, ...]:
-    """Return the table rows, else the sentences, with a number of the program in any sign; a few may be wrong."""
+    """The table rows, else the sentences, that contain a number of the program, with any sign; a few may be wrong."""
     passages = [(text, is_row, _numbers(text, is_row=is_row)) for text, is_row in _passages(page)]
     found: set[int] = set()
     for number in operands(program):
@@ -127,7 +127,7 @@ class _Question:
 
 
 def _of_splits(row: Row, names: Names) -> Iterator[Sample | DataError]:
-    """The samples of a row; an object with all splits gives the samples of all of them, with subsets."""
+    """The samples of a row; an object with all splits gives the samples of each, with the split as a subset."""
     splits = {name: row.fields[name] for name in _SPLITS if isinstance(row.fields.get(name), list)}
     if not splits or "question" in row.fields:
         yield from _samples(row, names)

@@ -78,7 +78,7 @@ def _tables(rows: Rows) -> list[Table]:
 def _with_units(
     program: Program, figures: Figures, amounts: dict[str, Amount], notes: list[str]
 ) -> Result:
-    """The result, with the units of the cells if they are compatible."""
+    """Evaluate with the units of the cells if these are compatible, else without units."""
     if amounts:
         try:
             return evaluate(program, figures.amounts, amounts)
@@ -147,7 +147,7 @@ class Figures:
 
 
 def with_unit(operand: Operand, cells: Sequence[Cell]) -> Amount | None:
-    """A number of a program with the common unit and scale of the cells that contain it."""
+    """A number of a program with the common unit and scale of the cells that contain it; None if they differ."""
     if operand.value is None or operand.unit or len(operand.value.as_tuple().digits) < MIN_DIGITS:
         return None
     units = {(cell.quantity.unit, cell.quantity.scale) for cell in cells if cell.quantity}

@@ -200,7 +200,7 @@ def available_bytes() -> int | None:
 
 
 def _field(path: Path, name: str) -> int:
-    """The number after a name at the beginning of a line."""
+    """The number after a name at the start of a line of a file."""
     lines = map(str.split, path.read_text().splitlines())
     return int(next((words[1] for words in lines if words[0] == name), ""))
 

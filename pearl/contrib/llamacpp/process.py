@@ -35,7 +35,7 @@ START_TIMEOUT_S = 60.0  # Time limit for reading the vocabulary in seconds
 
 
 class WorkerProcess:
-    """A child process that serves one model at once or later; threads read its output, so that any event loop may use it."""
+    """A child process that loads and serves one model. Threads read its output, so any event loop may use it."""
 
     def __init__(self, settings: Mapping[str, object]) -> None:
         self.address = ""
@@ -82,7 +82,7 @@ class WorkerProcess:
             await asyncio.sleep(POLL_S)
 
     async def has_ended(self) -> bool:
-        """Whether the process ends within `EXIT_TIMEOUT_S`."""
+        """Wait up to `EXIT_TIMEOUT_S` for the process to end; return whether it did."""
         for _ in range(int(EXIT_TIMEOUT_S / POLL_S)):
             if not self.is_alive:
                 return True
@@ -152,7 +152,7 @@ class Worker:
 
     @property
     def address(self) -> str:
-        """The address of the process; "" if no process has loaded the model."""
+        """The address of the process; "" until a process has loaded the model."""
         process = self.process
         return process.address if process and process.is_alive else ""
 
@@ -195,7 +195,7 @@ class Worker:
 
 
 class FileTokenizer(ServerTokenizer):
-    """The tokenizer of a model file, in the process that runs the model, else in its own."""
+    """The tokenizer of a model file; uses the process that runs the model, else starts one."""
 
     def __init__(self, name: str, alias: str, key: str, running: Worker, own: Worker) -> None:
         self.name = name

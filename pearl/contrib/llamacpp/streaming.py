@@ -1,4 +1,4 @@
-"""Replies that are read while they are written, to report progress and to stop repetitive ones."""
+"""Read replies while they are written, to report progress and to stop repetitive ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StreamingWire(Wire):
     BYTES_A_TOKEN = 512  # A reply has an event for each token
 
     async def post(self, path: str, body: Mapping[str, Any] | bytes) -> bytes:
-        """Post JSON data; the body of the same reply without streaming."""
+        """Post JSON data; return the body that the reply would have without streaming."""
         if path != "/chat/completions" or isinstance(body, bytes):
             return await super().post(path, body)
         body = {

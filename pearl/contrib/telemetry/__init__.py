@@ -22,7 +22,7 @@ _PACKAGES = (
 
 
 def create(on_trouble: Callable[[str], object]) -> Collector:
-    """An exporter of spans to a collector; close it at the end."""
+    """Create an exporter of spans to a collector; the caller closes it."""
     require_extra("telemetry", "telemetry", *_PACKAGES)
     from pearl.contrib.telemetry.collector import Collector
 
@@ -34,7 +34,7 @@ def create(on_trouble: Callable[[str], object]) -> Collector:
 
 
 def __getattr__(name: str) -> Any:
-    """What needs OpenTelemetry, imported when it is first taken."""
+    """Import a name that needs OpenTelemetry on its first use."""
     if name not in ("RunSpans", "Telemetry"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     require_extra("telemetry", "telemetry", "opentelemetry")

@@ -1,4 +1,4 @@
-"""Spans → a collector by OTLP (`OTEL_...`), from a bounded queue in a thread: a slow one delays the end, by `CLOSE_S` at most."""
+"""Send spans to a collector by OTLP (`OTEL_...`) from a queue; it delays the end by at most `CLOSE_S` seconds."""
 
 from __future__ import annotations
 

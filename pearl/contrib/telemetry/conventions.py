@@ -1,4 +1,4 @@
-"""Names of attributes by OpenTelemetry's conventions for generative models 1.41; only `_NAMES` has those that may change."""
+"""Attribute names of OpenTelemetry's conventions for generative models 1.41; unstable ones are in `_NAMES`."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def search_attributes(event: Retrieved) -> dict[str, Any]:
 
 
 def result_attributes(event: StepFinished, n_sent: int, n_kept: int) -> dict[str, Any]:
-    """The final state of a step."""
+    """Attributes of the final state of a step."""
     told: dict[str, Any] = {
         "pearl.step.state": event.state,
         "pearl.step.context": event.context,

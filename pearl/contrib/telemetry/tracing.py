@@ -1,4 +1,4 @@
-"""Events → spans of every task."""
+"""Turn the events of tasks into spans."""
 
 from __future__ import annotations
 
@@ -419,14 +419,14 @@ class Telemetry:
         return exported(self, id, listener)
 
     def close(self) -> None:
-        """Nothing: the provider of the spans is the caller's."""
+        """Close nothing: the caller owns the provider of the spans."""
 
     def run(self, run_id: str = "") -> RunSpans:
         """The spans of the tasks of one run."""
         return RunSpans(self, run_id)
 
     def spans(self, id: str, run_id: str, **options: Any) -> TaskSpans:
-        """The spans of one task; options as of `TaskSpans`."""
+        """The spans of one task; the options are those of `TaskSpans`."""
         return TaskSpans(
             self._tracer, has_content=self.has_content, id=id, run_id=run_id, **options
         )

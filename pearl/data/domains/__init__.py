@@ -45,7 +45,7 @@ class Source:
     """Where the reading starts, and then where it is; a domain may ignore it."""
 
     def rows(self, position: Position | None = None) -> Iterator[Row | DataError]:
-        """The rows of the source, those after a position if it is of a JSON Lines file."""
+        """The rows of the source; `position` skips those already read of a JSON Lines file."""
         from pearl.data.rows import read_rows
 
         return read_rows(self.name, self.split, allow_outside=self.allow_outside, position=position)

@@ -89,7 +89,7 @@ def _refuse_other_formats(row: Row) -> None:
 
 @cache
 def _formats() -> list[tuple[str, frozenset[str]]]:
-    """Pairs of a domain and a set of fields that identifies a format of its rows."""
+    """Pairs of a domain and the fields that identify its row format."""
     names = plugins.names("pearl.data.domains")
     return [(name, fields) for name in names for fields in load_domain(name).formats]
 

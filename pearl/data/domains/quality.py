@@ -3,7 +3,7 @@
 Reads the official files, with an article and its `questions` per line (fields:
 https://github.com/nyu-mll/quality, "Data README"), and the flat layout of hubs
 (`emozilla/quality`), with a question per row: `article, question, options`, `answer` counted from 0 or
-`gold_label` from 1, `hard`. `gold` (which goes first), `reference`, `subsets` and `gold_passages` are read as in `generic`.
+`gold_label` from 1, `hard`. `gold` (preferred if present), `reference`, `subsets` and `gold_passages` are read as in `generic`.
 Rows with neither an article nor questions are read as in `generic`.
 
 Subsets: `hard` questions were missed by most annotators in a hurry (`difficult`). `long` ones need,

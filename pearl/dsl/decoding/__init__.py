@@ -1,1 +1,1 @@
-"""`ActionLibrary` → constraints for decoders: grammars, JSON Schemas and reply formats."""
+"""Constraints for decoders, made from an `ActionLibrary`: grammars, JSON Schemas and reply formats."""

@@ -120,13 +120,13 @@ class JsonForm:
 
     schema: Mapping[str, Any]
     write: Callable[[Any], str] | None = None
-    """Writes a value of the schema as the text that is read; without it the text is its JSON."""
-    hint: str = ""  # What the prompt has to say of the form; "" if it says it anyway
+    """Writes a JSON value as the text to parse; None leaves the text as JSON."""
+    hint: str = ""  # Words on the form to add to the prompt; "" if the prompt already has them
     is_read_by_caller: bool = False
-    """Whether a reply of another form is returned as it is, because its reader asks again with the reason."""
+    """Whether a reply in a wrong form is returned unchanged, because the caller asks again with the reason."""
 
     def text_of(self, value: Any) -> str:
-        """The text that is read of a value; `ValueError` says how it violates the schema."""
+        """The text that stands for a JSON value; `ValueError` says how the value violates the schema."""
         if self.write is not None:
             return self.write(value)
         require(value, self.schema)
@@ -135,7 +135,7 @@ class JsonForm:
 
 @dataclass(frozen=True)
 class Constraint:
-    """A formal language that a reply must belong to: a JSON form, for plans a grammar as well or instead."""
+    """A formal language that a reply must belong to, as a JSON form, a grammar, or both."""
 
     name: str
     lark: str = ""
@@ -143,7 +143,7 @@ class Constraint:
 
     @cached_property
     def text(self) -> str:
-        """What tells this language from others: its grammar, or its schema."""
+        """The text that identifies the language: its grammar, else its schema."""
         return self.lark or self.json_schema
 
     @cached_property
@@ -164,7 +164,7 @@ class Constraint:
         return json.dumps(self.json_form.schema, ensure_ascii=False, indent=2) + "\n"
 
     def rendered(self, form: Form) -> str:
-        """The text of a form; JSON Schema as JSON."""
+        """The constraint as text in one of the forms."""
         match form:
             case "lark":
                 return self.lark

@@ -1,4 +1,4 @@
-"""`ActionLibrary` → the constraints for writing plans: grammar and JSON form."""
+"""The constraints for writing plans with an `ActionLibrary`: grammar and JSON form."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DECIMALS = 15  # Digits after the point that the plan language takes
 
 
 def _matching(pattern: str) -> Schema:
-    """A text that matches; not every converter of patterns supports non-capturing groups."""
+    """The schema of a text that matches; groups capture, since not every converter knows `(?:`."""
     return {"type": "string", "pattern": f"^({pattern.replace('(?:', '(')})$"}
 
 
@@ -254,7 +254,7 @@ def _declared(values: Sequence[Mapping[str, Any]], max_text: int | None) -> tupl
 
 
 def _said(*texts: str, max_text: int | None) -> str:
-    """The first text that is not blank; a plan requires explanations."""
+    """The first text that is not blank, cut to `max_text` characters; a plan requires explanations."""
     return next(line for line in map(nodes.one_line, texts) if line)[:max_text]
 
 

@@ -1,4 +1,4 @@
-"""`ActionLibrary` → the grammar of the plans that call its actions, as Lark text for decoders."""
+"""The grammar of the plans that call the actions of an `ActionLibrary`, as Lark text for decoders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def names_except(
     rest: str = "0-9A-Za-z_",
     most: int = MAX_NEW_NAME,
 ) -> str:
-    """A regular expression of every name except those taken, without lookahead."""
+    """A regular expression that matches every name except those taken, without lookahead."""
     root: dict[str, Any] = {}
     for name in taken:
         node = root
@@ -100,11 +100,11 @@ class Slot(NamedTuple):
 
     type: ValueType
     choices: tuple[str, ...] = ()
-    reads: str = ""  # a key of `_FORMED`: what has a form of its own
+    reads: str = ""  # a key of `_FORMED`, if the argument has a form of its own
 
     @property
     def name(self) -> str:
-        """A unique part of rule names; short, because each state has a rule with it."""
+        """A unique part of rule names; short, because every state has a rule with this name."""
         if self.choices:
             return f"c{crc32(repr(self.choices).encode()) & 0xFFFFF:05x}"
         return f"{self.reads}_" if self.reads else self.type.lower()  # `number` is also a type
@@ -120,13 +120,13 @@ class Shape:
 
     @property
     def can_begin(self) -> bool:
-        """Whether a first step may call it: what takes entries needs a document or a step that gives some."""
+        """Whether the first step may call it: without a document, an action on lists needs an earlier step."""
         types = {slot.type for slot in self.needed}
         return ValueType.CONTEXT in types or ValueType.LIST not in types
 
 
 def _form_of(parameter: Parameter) -> str:
-    """The key of `_FORMED`; a number without a least one may count from the end."""
+    """The key of `_FORMED` for a parameter; "rank" if its number may be negative to count from the end."""
     is_rank = parameter.reads == "number" and parameter.least is None
     return "rank" if is_rank else parameter.reads
 

@@ -69,7 +69,7 @@ async def answered(
     trace: Trace,
     status: Literal["answered", "fell_back"] = "answered",
 ) -> Prediction:
-    """The prediction for an answer in words, mapped to the options if there are any and it is neither undecided nor refused."""
+    """The prediction for an answer in words; if the answer is usable and there are options, it is mapped to one."""
     choice = None
     if sample.options and answer.has_answer:
         choice = await pearl.choose(

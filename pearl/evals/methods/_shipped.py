@@ -143,7 +143,7 @@ async def _unrefined(
 
 
 async def _with_drafts(pearl: Pearl, trace: Trace) -> Pearl:
-    """A `Pearl` whose examples are plans for the questions of the bank, written without examples."""
+    """Make a `Pearl` whose examples are plans for the questions of the bank, planned without examples."""
     from pearl.errors import PlanningError
     from pearl.planner.examples import Example
 
