@@ -1,1 +1,1 @@
-"""Files and strings → `Document`, which `CTX` stands for; passages, token counts, verified quotes."""
+"""Read files and strings as a `Document`, the `CTX` of plans; passages, token counts, verified quotes."""

@@ -57,7 +57,7 @@ _BROKEN_DIGITS = lazy_pattern(r"[0-9][.,'’ ][0-9]")  # 1.10, 1 250
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a value is compared with."""
+    """The texts that a value is compared with."""
 
     sure: tuple[str, ...]
     possible: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""Bytes → text, by a reader plug-in in a child process with time and memory limits.
+"""Read the text of bytes by a plug-in in a child process with time and memory limits.
 
-Parsing a hostile file cannot be bounded in process: libraries lay out, unpack and recurse in C, and
-may crash. The operating system limits the child (`RLIMIT_AS`, `RLIMIT_CPU`), and the parent kills
+Within this process, parsing a hostile file cannot be limited: libraries lay out, unpack and recurse in C,
+and may crash. The operating system limits the child (`RLIMIT_AS`, `RLIMIT_CPU`), and the parent kills
 it if it does not end. One child serves many documents, because starting it costs more than reading
 most files; it exits after a large one, because freed memory is seldom returned to the system.
 

@@ -1,12 +1,12 @@
-r"""Text → dates and periods. A whole column is read at once, so that its order of day and month is decided once.
+r"""Read dates and periods. A whole column is read at once, so that its order of day and month is decided once.
 
 A closed list of forms is read and nothing is guessed: 2023-06-01 (`/` and `.` too), 1/6/2023, 1.6.23,
 Feb 02, 2023, 2 February 2023, 2-Feb-23, 2. Februar 2023 in some thirty languages, optionally with a weekday before and a time after; months, quarters, weeks
 of the ISO calendar and years. A number alone is not a date.
 
 Date libraries guess what a text does not contain. python-dateutil 4 gives today's month to "5", the year 234 to "1,234",
-this year to "3 May", and swaps day and month silently where they do not fit. The patterns that would
-be needed to prevent this are enough to read the dates.
+this year to "3 May", and swaps day and month silently where they do not fit. Patterns that
+prevented this would already read the dates.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIRST_OF_TWO_DIGITS = 69  # years of two digits are 1969 to 2068, as in POSIX
 
 @cache
 def _months() -> Mapping[str, int]:
-    """Map names of months in other languages than English, in lower case, to 1 to 12."""
+    """Map lower-case names of months in languages other than English to 1 to 12."""
     lines = Path(__file__).with_name("months.txt").read_text(encoding="utf-8").splitlines()
     rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {name: int(number) for number, names in rows for name in names.split(", ")}
@@ -188,7 +188,7 @@ def readings(text: str, is_day_first: bool | None = None) -> tuple[Period, ...]:
 
 
 def why_unstated(text: str, shown: str) -> str:
-    """Return why a date from a model is refused; "" if the text has it as shown, or in another certain form."""
+    """Return why a date from a model is refused; "" if the text states it, as `shown` or in another certain form."""
     words, read, certain = _known(text)
     own = readings(shown)
     if _words(shown) in words or not certain.isdisjoint(own):
@@ -200,7 +200,7 @@ def why_unstated(text: str, shown: str) -> str:
 
 @lru_cache(maxsize=8)
 def _known(text: str) -> tuple[str, frozenset[Period], frozenset[Period]]:
-    """Return the words of a text, all readings of its dates, and the certain readings: unambiguous alone, or by the other dates."""
+    """Return the words of a text, all readings of its dates, and the certain ones: alone or by the other dates."""
     dates = [text[each.start : each.end] for each in find_dates(text)]
     column = read_dates(dates)
     order = column.is_day_first if column.is_certain else None

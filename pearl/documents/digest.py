@@ -1,4 +1,4 @@
-"""Content → SHA-256 digest, the key of caches, rows and headers; that of a text or a file equals that of `sha256sum`."""
+"""SHA-256 digests, the keys of caches, rows and headers; for a text or a file, the same as by `sha256sum`."""
 
 from __future__ import annotations
 

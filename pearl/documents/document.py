@@ -1,4 +1,4 @@
-r"""A file, standard input or a string → `Document`.
+r"""Read a file, standard input or a string as a `Document`.
 
 Content takes precedence over the suffix: a PDF called `notes.txt` is read as a PDF.
 
@@ -161,7 +161,7 @@ def load(path: str | Path, *, name: str | None = None, **options: Any) -> Docume
     Args:
         path: The file; `-` reads standard input.
         name: Name of the document; the path as given (`<stdin>`) if None.
-        options: Fields of `pearl.documents.readers.ReaderOptions`, as `ocr="force"`.
+        options: Fields of `pearl.documents.readers.ReaderOptions`, such as `ocr="force"`.
 
     Raises:
         DataError: The file is missing, unreadable, too large, binary, damaged or blank.
@@ -380,7 +380,7 @@ def _reader_of(data: bytes, source: str) -> str:
 
 @cache
 def _recognisers() -> list[tuple[str, bytes, Callable[[bytes], bool]]]:
-    """Readers that recognise bytes: name, the beginnings of what they read, and the test."""
+    """Readers that recognise bytes: name, first bytes of their files, and the test."""
     readers = [(name, plugins.load(READERS, name)) for name in plugins.names(READERS)]
     return [
         (name, getattr(reader, "BEGINS", b""), reader.recognises)
@@ -391,7 +391,7 @@ def _recognisers() -> list[tuple[str, bytes, Callable[[bytes], bool]]]:
 
 @cache
 def _readers_by_suffix() -> dict[str, str]:
-    """Suffix → the first reader that has it."""
+    """Map each suffix to the first reader that has it."""
     named = {name: plugins.load(READERS, name).SUFFIXES for name in plugins.names(READERS)}
     return {suffix: name for name, all_of in reversed(named.items()) for suffix in all_of}
 

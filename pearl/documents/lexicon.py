@@ -158,7 +158,7 @@ def month_number(name: str) -> int:
 
 
 def is_year(text: str) -> bool:
-    """Whether a text is nothing but a year from 1900 to 2099."""
+    """Whether a text consists only of a year from 1900 to 2099."""
     digits = text.strip()
     return len(digits) == 4 and digits.isascii() and digits.isdigit() and digits[:2] in ("19", "20")
 

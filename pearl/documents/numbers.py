@@ -1,4 +1,4 @@
-"""Text → number with unit and scale, and the cells of a column → their numbers; what is ambiguous is refused, never guessed."""
+"""Read numbers with units and scales from texts and columns; ambiguous ones are refused, never guessed."""
 
 from __future__ import annotations
 
@@ -392,7 +392,7 @@ def is_bound(text: str) -> bool:
 
 
 def whole_number(number: int | float, name: str, *, least: int | None) -> int:
-    """Convert to a whole number of at least `least`, or any but 0 if that is None; otherwise raise ValueError."""
+    """Convert to a whole number of at least `least` (None allows any but 0), or raise ValueError."""
     if number != int(number) or (not number if least is None else number < least):
         what = "other than 0" if least is None else f"from {least}"
         raise ValueError(f"{name} has to be a whole number {what}, not {number:g}")
@@ -528,7 +528,7 @@ def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantit
 
 
 def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
-    """Read the number of each cell; the other cells show the notation."""
+    """Read the number of each cell; the cells together show the notation (decimal comma or point)."""
     return _read(cells)[0]
 
 

@@ -1,4 +1,4 @@
-"""Pictures of text → their words, by the program Tesseract, kept in the cache, with a box and a confidence for each page."""
+"""Read pictures of text by the program Tesseract, with a box for each word; results are kept in the cache."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _rendered(page: PdfPage) -> tuple[Image, float]:
 
 
 def _read_several(pictures: Iterable[tuple[Image, float]], path: str) -> Iterator[OcrPage]:
-    """Read a few pictures at a time: few are in memory, and one thread renders them with PDFium."""
+    """Read a few pictures at a time, so that few are in memory; one thread renders them with PDFium."""
     check_ocr(path)
     os.environ["OMP_THREAD_LIMIT"] = "1"  # of Tesseract, which is slower with more
     waiting, n = iter(pictures), min(_AT_ONCE, os.cpu_count() or 1)
@@ -95,7 +95,7 @@ def _read_several(pictures: Iterable[tuple[Image, float]], path: str) -> Iterato
 
 
 def _page(picture: Image, language: str, path: str) -> OcrPage:
-    """The text of a picture, from the cache if it is there."""
+    """Read the text of a picture, from the cache if it has it."""
     key = digest([picture.tobytes(), repr((picture.mode, picture.size)), language, "page"]).hex()
     folder = content_cache("ocr")
     with suppress(OSError, ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""Office files: what kind an archive is, its parts in the form that libraries read, and the text of charts and SmartArt."""
+"""Office files: the kind of an archive, its parts in the form that libraries read, text of charts and SmartArt."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def parse_xml(data: bytes) -> _Element:
 
 
 def part_xml(part: Any) -> _Element:
-    """The XML of a part of a Word or PowerPoint file, which their libraries parse only in some."""
+    """The XML of a part of a Word or PowerPoint file, parsed here if their libraries have not parsed it."""
     root: _Element = part._element if hasattr(part, "_element") else parse_xml(part.blob)
     return root
 
 
 def drawing_texts(element: _Element, part: Any, left_out: Counter[str]) -> Iterator[str]:
-    """The text of each chart and SmartArt in an element of a part; counts those whose data is not in the file."""
+    """Yield the text of each chart and SmartArt in an element; add those without data in the file to `left_out`."""
     for drawing in element.xpath(".//*[local-name()='chart' or local-name()='relIds']"):
         for name, value in drawing.attrib.items():
             kind, key = drawing.tag.rpartition("}")[2], str(name).rpartition("}")[2]
@@ -82,7 +82,7 @@ _MAX_POINTS = 10_000  # maximum rows of a chart's table: a part may number its p
 
 
 def _chart(root: _Element) -> str:
-    """The title of a chart, and the figures that it shows as a table in Markdown."""
+    """The title of a chart, and its figures as a table in Markdown."""
     title = " ".join(map(str, root.xpath("//*[local-name()='chart']/*[local-name()='title']//*[local-name()='t']/text()")))  # fmt: skip
     header, columns = ["category"], list[dict[int, str]]()
     categories: dict[int, str] = {}

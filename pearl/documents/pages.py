@@ -1,4 +1,4 @@
-"""Pages of PDF files: the boxes of passages, where they are the text of the document, and images; made in the child process."""
+"""Boxes of passages on pages of PDF files, and pictures of pages; the child process makes both."""
 
 from __future__ import annotations
 

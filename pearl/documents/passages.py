@@ -1,4 +1,4 @@
-"""Text → passages with spans: sentences, chunks within a token budget, and search terms.
+"""Split a text into passages with spans: sentences and chunks within a token budget; and search terms.
 
 Spans refer to the original text, which is not normalised before it is split. Linear in the length
 of the text.
@@ -330,7 +330,7 @@ def _stemmer(algorithm: str) -> Callable[[str], str]:
 
 @cache
 def _base_forms() -> dict[str, str]:
-    """Irregular form → base form, from the list beside this file."""
+    """Map irregular forms to base forms, from the list beside this file."""
     rows = Path(__file__).with_name("irregular_forms.txt").read_text(encoding="utf-8").splitlines()
     pairs = [row.split(":") for row in rows if row and not row.startswith("#")]
     return {form: base for base, forms in pairs for form in forms.split()}
@@ -338,7 +338,7 @@ def _base_forms() -> dict[str, str]:
 
 @cache
 def analyzer(stem: Stem) -> Callable[[str], list[str]]:
-    """The function that splits a query into terms, in order, with repeats."""
+    """Return the function that splits a query into terms, in order, with repeats."""
 
     def analyse(query: str) -> list[str]:
         return terms(query, drop_stop_words=True, stem=stem) or terms(query, stem=stem)
@@ -348,7 +348,7 @@ def analyzer(stem: Stem) -> Callable[[str], list[str]]:
 
 @cache
 def read_synonyms(path: Path) -> dict[tuple[str, ...], dict[str, None]]:
-    """Stems of a phrase → the other phrases of its groups; a line of a list is a group, of words or between commas."""
+    """Map the stems of a phrase to its synonyms; each line of the file is a group, split at commas or blanks."""
     others: dict[tuple[str, ...], dict[str, None]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         phrases = [] if line.startswith("#") else line.split("," if "," in line else None)

@@ -1,4 +1,4 @@
-"""Ruled tables of PDFs, found by pdfplumber → Markdown of PDFium's text; only grids without text between the cells count."""
+"""Ruled tables of PDFs: pdfplumber finds the grids, PDFium the text; no text may stand between cells."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_CELL = 500  # characters on average; longer ones are frames around prose
 
 
 class Grid(NamedTuple):
-    """A ruled table: the edges of its columns, and of its rows from the top; for each slot the merged ones."""
+    """A ruled table: the edges of its columns and of its rows from the top; for each slot, its merged cell."""
 
     xs: tuple[float, ...]
     ys: tuple[float, ...]
@@ -47,7 +47,7 @@ def has_rules(page: PdfPage) -> bool:
 
 
 def find_grids(data: bytes, numbers: Sequence[int]) -> Iterator[tuple[int, list[Grid]]]:
-    """The ruled tables of pages (from 0), from the top of each."""
+    """Yield the ruled tables of pages (numbered from 0), each page from the top."""
     if not numbers:
         return
     import pdfplumber
@@ -230,7 +230,7 @@ def _made(text: str) -> Marked:
 
 
 class Place(NamedTuple):
-    """Whether the first table of a page continues one of the page before, with its header repeated, and whether the last continues on the next page."""
+    """Whether the first table of a page continues one of the page before, and the last goes on after it."""
 
     is_continued: bool = False
     is_repeated: bool = False

@@ -1,4 +1,4 @@
-"""The text layer of a page of a PDF → text with the place of every character, with filled form fields and without hidden layers.
+"""Read the text layer of a PDF page, with the place of every character, form values, and without hidden layers.
 
 PDFium divides the text into lines and words. Where pieces of a page meet without a blank, their places tell
 whether they are one word: PDFium looks along a line only, and takes some columns and turned lines for words.
@@ -80,7 +80,7 @@ class PageText(NamedTuple):
     """The boxes of filled fields on the page; -2 stands for the first."""
 
     def box(self, layer: PdfTextPage, index: int) -> tuple[float, float, float, float]:
-        """The box of a character by its index; of no extent for one that has none."""
+        """The box of a character by its index; an empty box if it has no place."""
         if index >= 0:
             left, bottom, right, top = layer.get_charbox(index)
             return left, bottom, right, top
@@ -123,7 +123,7 @@ def plain_text(layer: PdfTextPage) -> str:
 
 
 def _fields(layer: PdfTextPage, characters: str) -> list[Field]:
-    """The filled fields of a page; none of a picture, in which OCR reads them."""
+    """The filled fields of a page; [] for a scanned page, where OCR reads them."""
     from pypdfium2 import raw
 
     is_picture = not characters.strip("\0 \r\n") and raw.FPDFPage_CountObjects(layer.page) > 0
@@ -220,7 +220,7 @@ class _Places:
         return place
 
     def foot(self, i: int) -> float:
-        """How high the ink of a character begins above its line, in ems."""
+        """The height at which the ink of a character begins above its line, in ems."""
         place = self[i]
         x0, y0, x1, y1 = self.layer.get_charbox(i)
         corners = product((x0 - place.x, x1 - place.x), (y0 - place.y, y1 - place.y))
@@ -228,7 +228,7 @@ class _Places:
         return lowest / place.em
 
     def angle(self, i: int) -> float:
-        """The direction of the line of a character, clockwise in radians: cheaper than its place."""
+        """The direction of the line of a character, clockwise in radians; this is cheaper than its whole place."""
         angle: float = self.raw.FPDFText_GetCharAngle(self._handle, i)
         return angle
 
@@ -357,7 +357,7 @@ def _is_other(character: str) -> bool:
 
 
 def _moved(places: _Places, characters: str, base: _Run, run: _Run) -> int:
-    """1 for a superscript of other characters, -1 for a subscript."""
+    """1 if the run is a superscript of the base, -1 if a subscript, else 0."""
     one, other = places[base[0]], places[run[0]]
     _, rise, cosine = one.to(other)
     least = _RAISED if other.em < _SMALLER * one.em else _RAISED_ALIKE
@@ -669,7 +669,7 @@ def _is_secret(form: Any, annotation: Any, kind: int) -> bool:
 
 
 def _chosen(form: Any, annotation: Any) -> str:
-    """The labels of the options that are chosen; the value if it is none of them."""
+    """The labels of the chosen options; the value itself if no option has it."""
     from pypdfium2 import raw
 
     def label(n: int) -> str:

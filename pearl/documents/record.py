@@ -48,12 +48,12 @@ class FieldResult:
 
     @property
     def is_plain(self) -> bool:
-        """Whether this is a list of values, or of lists, without names."""
+        """Whether this is a list of plain values or of lists, not of objects."""
         return not self.has_objects and all(entry.keys() == {PLAIN} for entry in self.entries)
 
     @property
     def plain(self) -> Any:
-        """The value; of a list, its values or objects. None for an undecided one, or one that is not stated."""
+        """The value; for a list, its values or objects. None if it is undecided or not stated."""
         if not self.entries:
             return self.value
         if self.is_plain:
@@ -62,7 +62,7 @@ class FieldResult:
 
     @property
     def told(self) -> str:
-        """The value for people, or the reason why it is missing; a list is on one line."""
+        """The value as text, or the reason why it is missing; a list is on one line."""
         match self.state:
             case "undecided" if not self.entries:
                 return f"undecided, because {self.why}"
@@ -84,7 +84,7 @@ class FieldResult:
 
 
 def told_entry(entry: Mapping[str, FieldResult], is_plain: bool = True) -> str:
-    """An entry of a list for people, on one line; a list in it in brackets."""
+    """An entry of a list as text on one line; a list inside it is in brackets."""
     told = [(name, f"[{f.told}]" if f.entries else f.told) for name, f in entry.items()]
     if is_plain and entry.keys() == {PLAIN}:
         return told[0][1]
@@ -99,7 +99,7 @@ class Record:
 
     @property
     def lines(self) -> list[tuple[str, tuple[Evidence, ...]]]:
-        """The fields for people, a line each with its passages; a line for each entry of a list of objects or lists."""
+        """One line of text per field, with its passages; a list of objects or lists has a line per entry."""
         lines: list[tuple[str, tuple[Evidence, ...]]] = []
         for name, result in self.fields.items():
             is_flat = not any(f.entries for entry in result.entries for f in entry.values())
@@ -131,7 +131,7 @@ class Record:
 
     @property
     def why_undecided(self) -> str:
-        """Which fields are undecided, for people; "" for none."""
+        """A text that names the undecided fields; "" if there are none."""
         if not (names := self.undecided):
             return ""
         shown = ", ".join(names[:MAX_NAMED])

@@ -1,4 +1,4 @@
-"""Rows: the parts of a document, each with its spans, fields and value; an undecided one is neither counted nor dropped."""
+"""Rows: parts of a document with spans, fields and a value; an undecided row is neither counted nor dropped."""
 
 from __future__ import annotations
 

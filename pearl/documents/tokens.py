@@ -1,7 +1,7 @@
-"""Text → number of tokens; model name → context window in tokens.
+"""Count the tokens of a text, and look up the context window of a model in tokens.
 
-A model's own tokenizer counts if it is available, else the vocabulary that tiktoken has for its name if it
-is on this machine, else an estimate, which tends to overestimate: splitting a document that would just have
+A model's own tokenizer counts if it is available, else tiktoken with the vocabulary for the model's name if
+that is on this machine, else an estimate, which tends to overestimate: splitting a document that would just have
 fitted is cheaper than a rejected request. A vocabulary is downloaded only if `CACHE_VARIABLE` names a folder.
 """
 
@@ -252,7 +252,7 @@ class Counter:
         return n
 
     def excess(self, text: str, most: int, part: str = "") -> int:
-        """Tokens by which a prompt exceeds a limit, or 0; counted as a whole only if length and counted part do not decide."""
+        """Tokens by which a prompt exceeds a limit, or 0; the prompt is counted only if cheaper bounds do not decide."""
         if self.at_most(text) <= most:
             return 0
         if self.bounds_with(text, part)[1] + self.frame_tokens <= most:
@@ -264,7 +264,7 @@ class Counter:
         return ceil(len(text) * _MOST_A_CHARACTER[not text.isascii()])
 
     def bounds_with(self, text: str, part: str) -> tuple[int, int]:
-        """Minimum and maximum tokens of a text with a part that is counted already, which takes most of the time of a short call."""
+        """Minimum and maximum tokens of a text; a `part` counted before, such as the document, saves time."""
         rest = text.replace(part, "", 1) if part else text
         if self._is_estimate or len(rest) == len(text):
             n = self.count(text)
@@ -314,7 +314,7 @@ class Counter:
 
 
 def _is_here(vocabulary: str) -> bool:
-    """Whether tiktoken has a vocabulary in memory, or in its folder under the address that it has."""
+    """Whether tiktoken has a vocabulary in memory or in its cache folder."""
     from tiktoken.registry import ENCODINGS
 
     same = {"o200k_harmony": "o200k_base", "p50k_edit": "p50k_base"}.get(vocabulary, vocabulary)

@@ -1,4 +1,4 @@
-"""Text → normalised tokens, for comparing answers."""
+"""Normalised tokens of a text, for comparing answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotes in replies (`finding`) → passages of the document that verify them, in normal form (`normal`), one by one (`verifying`) or by step."""
+"""Find quotes in replies (`finding`) and verify them by passages of the document (`verifying`), in normal form."""
 
 from pearl.documents.evidence.collecting import Evidence as Evidence
 from pearl.documents.evidence.collecting import StepReply as StepReply

@@ -1,4 +1,4 @@
-"""Replies of several steps → the passages that they quote, and the quotes that are not verified."""
+"""Collect the passages that the replies of steps quote, and the quotes that are not verified."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Unverified:
 def collect(
     replies: Iterable[StepReply], document: Document
 ) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
-    """Look up every quote of every reply in the document, or in those of its sources that the reply is about."""
+    """Look up every quote of every reply in the document, or in the sources of the reply."""
 
     @cache
     def verifier_of(names: frozenset[str]) -> Verifier | _Verifiers:
@@ -145,7 +145,7 @@ def _form(text: str) -> str:
 
 
 class _Verifiers:
-    """Looks quotes up in each of some sources, for their places among all."""
+    """Looks quotes up in several sources; the places found are offsets in the joined text."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._of = [
@@ -166,7 +166,7 @@ class _Verifiers:
 
 
 def _parts(text: str, verifier: Verifier | _Verifiers, breaks: Sequence[str]) -> Iterator[Quote]:
-    """A quote if the document contains it; else each of its paragraphs or lines as a quote."""
+    """Yield a quote if the document contains it, else each of its paragraphs or lines as a quote."""
     quote = verifier.verify(text)
     while breaks and breaks[0] not in text:
         breaks = breaks[1:]
@@ -179,7 +179,7 @@ def _parts(text: str, verifier: Verifier | _Verifiers, breaks: Sequence[str]) ->
 
 
 def add_passage(found: dict[tuple[Span, tuple[Span, ...]], Evidence], passage: Evidence) -> None:
-    """Add a passage; one that is there already belongs to more steps."""
+    """Add a passage; if it was already found, add its steps."""
     key = passage.span, passage.omitted
     before = found.setdefault(key, passage)
     steps = tuple(dict.fromkeys((*before.steps, *passage.steps)))
@@ -188,7 +188,7 @@ def add_passage(found: dict[tuple[Span, tuple[Span, ...]], Evidence], passage: E
 
 
 def passage_at(quote: Quote, step: str, document: Document) -> Evidence:
-    """The passage of a document that a verified quote of a step stands for."""
+    """The passage of a document around a verified quote of a step."""
     span = Span(quote.spans[0].start, quote.spans[-1].end)
     omitted = tuple(
         Span(gap.start - span.start, gap.end - span.start)

@@ -1,4 +1,4 @@
-"""A reply → the quotes in it, and the table rows that it quotes, in Markdown whatever the document has."""
+"""Find the quotes in a reply, and the table rows that they quote, in whatever form the document has them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def without_list_mark(line: str) -> str:
 
 
 def quoted_line(line: str) -> str | None:
-    """The content of a block-quote line, as in Markdown, or None for any other line; a `>` right before a number is "more than"."""
+    """The content of a Markdown block-quote line, or None; a `>` right before a number means "more than"."""
     match = _QUOTED_LINE.fullmatch(line)
     return None if match is None else match["text"].rstrip()
 

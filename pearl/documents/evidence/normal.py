@@ -1,4 +1,4 @@
-"""Text → its normal form, equal for all typographic variants of a wording, with a map back.
+"""The normal form of a text, equal for all typographic variants of a wording, with a map back.
 
 It removes differences that models and typesetters introduce without changing the wording: line
 breaks and blanks, quotation marks, dashes, line-end hyphens, composed and decomposed accents,
@@ -36,7 +36,7 @@ _DECIMAL = r"[-\u2013\u2212+]?[.·]?\d"
 
 
 def _cut(before: str, after: str) -> str:
-    """A boundary pattern; the text before the boundary is matched backwards to fail fast."""
+    """The pattern of a boundary; the text before it is matched backwards to fail fast."""
     return f"{before}[^{_AT}]*{_AT}{{1,2}}{after}"
 
 
@@ -325,7 +325,7 @@ class NormalText:
 
 
 def has_name(text: str, name: str) -> bool:
-    """Whether a text has a name, and not only as a part of a longer one."""
+    """Whether a text contains a name as a whole, not only inside a longer name."""
     at = text.find(name)
     while at >= 0:
         beside = text[max(at - 1, 0) : at] + text[at + len(name) : at + len(name) + 1]
@@ -336,7 +336,7 @@ def has_name(text: str, name: str) -> bool:
 
 
 def words_in(text: str) -> list[str]:
-    """The words of a text, numbers included, without what stands between them."""
+    """The words and numbers of a text, without the marks between them."""
     return re.findall(r"\w+", text)
 
 

@@ -1,4 +1,4 @@
-"""Where a value may stand in a text, for a reply without a quote of it; whether it does, `value_checks` decides."""
+"""Find places where a text may state a value, for a reply without a quote; `value_checks` decides if it does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_telling(field: Field, value: Stated) -> bool:
 
 
 def places_of(field: Field, value: Stated, text: str, within: Span) -> list[Span]:
-    """Where a value may stand in a part of a text: the words of a text, a date, the figures of a number."""
+    """Places in a part of a text where a value may be stated: its words, a date, or the digits of a number."""
     if field.type == "date":
         days = find_dates(str(value))
         day = days[0].period if len(days) == 1 else None
@@ -49,7 +49,7 @@ def places_of(field: Field, value: Stated, text: str, within: Span) -> list[Span
 
 
 def _words_at(value: str, text: str) -> list[tuple[int, int]]:
-    """Where the words of a text stand; a single word in its own case, as `Mark` is no `mark`."""
+    """Places where the words of a value occur; a single word must agree in case, as `Mark` is not `mark`."""
     if " " in value and len(folded := _folded(text)) == len(text):
         text, value = folded, value.casefold()
     return list(places_in(value, text))
@@ -57,7 +57,7 @@ def _words_at(value: str, text: str) -> list[tuple[int, int]]:
 
 @lru_cache(maxsize=8)
 def _numbers(text: str) -> list[tuple[int, int, str]]:
-    """The numbers of a text with their figures, without noughts at the ends."""
+    """The numbers of a text: start, end, and digits without zeros at both ends."""
     return [
         (each.start(), each.end(), "".join(filter(str.isdigit, each[0])).strip("0"))
         for each in _NUMBER.finditer(text)
@@ -75,7 +75,7 @@ def _digits(value: Stated) -> str:
 
 
 def clause_around(text: str, span: Span) -> Span:
-    """The line or sentence in which a value stands; a long one is cut between words."""
+    """The line or sentence around a value; a long one is cut between words."""
     low, high = max(0, span.start - MAX_AROUND), min(len(text), span.end + MAX_AROUND)
     before, behind = text[low : span.start], text[span.end : high]
     starts = [at + len(mark) for mark in _ENDS if (at := before.rfind(mark)) >= 0]

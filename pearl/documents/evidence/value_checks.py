@@ -63,7 +63,7 @@ class DisagreementError(ValueError):
 def agreed(
     field: Field, value: Stated, pieces: Sequence[str], before: str = "", after: str = ""
 ) -> Reading:
-    """The value of a field and its basis in a passage (a checker decides about `judged` values); raises `DisagreementError`. `before` and `after` are the text around the passage."""
+    """Check a value against its quoted `pieces`; return it and its basis (`judged`: a model must check it)."""
     return _READERS[field.type](field, value, " … ".join(pieces), before, after)
 
 
@@ -77,7 +77,7 @@ def same_value(field: Field, one: FieldScalar, other: FieldScalar) -> bool:
 
 
 def n_standing(value: Stated, passage: str) -> int:
-    """How often a passage has a value in it; 0 for one that does not stand in it as it is."""
+    """How often a passage contains a value in the same words; 0 if it does not."""
     if isinstance(value, Decimal):
         return sum(amount.number == value for amount in _amounts(plain(passage)))
     if isinstance(value, bool):
@@ -86,7 +86,7 @@ def n_standing(value: Stated, passage: str) -> int:
 
 
 def places_in(text: str, passage: str) -> Iterator[tuple[int, int]]:
-    """Where the words of a text stand in a passage one after the other, in any typography."""
+    """Yield start and end where a passage has the words of a text, consecutively and in any typography."""
     whole, wanted = _normal(passage), _normal(text)
     place = whole.find(wanted)
     while place is not None and place[0] < place[1]:
@@ -96,7 +96,7 @@ def places_in(text: str, passage: str) -> Iterator[tuple[int, int]]:
 
 
 def unstated_number(value: str, passages: Sequence[str], asked: str = "") -> str:
-    """Why no passage states the number of a reply; "" if one does. `asked` may name the scale that the value leaves out."""
+    """Why no passage states the number of a reply; "" if one does. The question `asked` may name its scale."""
     read = quantity(value)
     numbers = {read.number, read.amount}
     if read.scale:  # of `138.0 million`, the caption of a table may have the scale
@@ -122,7 +122,7 @@ def unstated_number(value: str, passages: Sequence[str], asked: str = "") -> str
 
 
 def _instead(kind: str, shown: Sequence[str]) -> str:
-    """Why a value is not in its quote: what stands there in its place."""
+    """The reason why a value is not in its quote: it lists the values of this kind that the quote has."""
     if len(shown) < 2:
         return f"the quote has {f'the {kind} {shown[0]}' if shown else f'no {kind}'}"
     more = ", ..." if len(shown) > 3 else ""
@@ -142,7 +142,7 @@ _normal = lru_cache(maxsize=1024)(NormalText)
 
 
 def _place(text: str, passage: str) -> tuple[int, int] | None:
-    """Where the words of a text stand in a passage one after the other, in any case and typography."""
+    """The first place where a passage has the words of a text, consecutively, in any case and typography."""
     # `12 High Street, London` may stand on two lines without the comma
     passage, text = (each.replace(", ", "  ").replace(",\n", " \n") for each in (passage, text))
     folded = passage.casefold()
@@ -152,7 +152,7 @@ def _place(text: str, passage: str) -> tuple[int, int] | None:
 
 
 def _copied(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
-    """A text that is a run of whole words of its passage; in another order, the checker decides."""
+    """Accept a text that is a run of whole words of its passage; in another order, the checker decides."""
     text = " ".join(_text(value).split())
     place = _place(text, passage)
     if place is None:
@@ -174,7 +174,7 @@ def _copied(field: Field, value: Stated, passage: str, before: str, after: str) 
 
 
 def _begins_word(text: str, passage: str) -> bool:
-    """Whether a text without digits begins a longer word: in many languages a word has its ending, `Anna` in `Annas Haus`, `서울` in `서울에서`."""
+    """Whether a text without digits begins a longer, maybe inflected word: `Anna` in `Annas Haus`, `서울` in `서울에서`."""
     name, folded = text.casefold(), passage.casefold()
     ends = (found.end() for found in re.finditer(rf"(?<!\w){re.escape(name)}", folded))
     is_name = len(name) > 1 and not any(map(str.isdigit, name))
@@ -188,7 +188,7 @@ def _words(text: str) -> list[str]:
 
 
 def _is_cut(lead: str, text: str, rest: str) -> bool:
-    """Whether a text is a part of a number or code in groups (`DE89 3704 0044`), or of an address of mail."""
+    """Whether a text is only a part of a number or code in groups (`DE89 3704 0044`), or of an e-mail address."""
     before, _, last = text.rpartition(" ")
     if rest[:1] == " " and rest[1:2].isdigit() and before[-1:].isdigit() and _is_group(last):
         return True
@@ -208,7 +208,7 @@ def _is_of_address(character: str, signs: str) -> bool:
 
 
 def _summary(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
-    """A text that is copied, or one in other words whose numbers and dates the passage has."""
+    """Accept a copied text, or a paraphrase if the passage has all of its numbers and dates."""
     text = _text(value).strip()
     if _place(text, passage):
         return _copied(field, text, passage, before, after)
@@ -232,7 +232,7 @@ def _moment(text: str) -> time | None:
 
 
 def _check_time(moment: time, passage: str) -> None:
-    """Refuse a time of day whose parts a passage does not have; of 12 hours or 24."""
+    """Refuse a time of day whose parts the passage lacks; it may write them in 12 or 24 hours."""
     figures = {int(each) for each in _FIGURES.findall(passage)}
     hours = {moment.hour, (moment.hour + 11) % 12 + 1}
     parts = [moment.minute, moment.second]
@@ -269,7 +269,7 @@ def _check_days(text: str, passage: str) -> None:
 
 
 def label_of(field: Field, value: str) -> str | None:
-    """The label that a text is, in any case; None for another text."""
+    """The label that equals a text, in any case; None if there is none."""
     key = _label_key(value)
     return next((label for label in field.labels if _label_key(label) == key), None)
 
@@ -279,7 +279,7 @@ def _label_key(text: str) -> str:
 
 
 def _label(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
-    """One of the labels; copied if it stands in the passage."""
+    """Check that a value is one of the labels; its basis is `copied` if the passage has it."""
     same = [str(value)]
     if isinstance(value, bool):  # for the labels yes|no
         same = [word for word, truth in _TRUTHS.items() if truth is value]
@@ -298,7 +298,7 @@ _TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def _truth(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
-    """Yes or no, which no rule reads from a passage."""
+    """Read yes or no; whether the passage supports it, no rule can decide."""
     truth = _TRUTHS.get(_label_key(str(value)))
     if truth is None:
         raise DisagreementError(f"{quoted(str(value))} is neither yes nor no")
@@ -334,7 +334,7 @@ def _date(field: Field, value: Stated, passage: str, before: str, after: str) ->
 
 @dataclass(frozen=True, slots=True)
 class _Amount:
-    """A number in a text; with a flaw, it is not certain that the text states this number."""
+    """A number in a text; a `flaw` says why the text may not state exactly this number."""
 
     text: str
     start: int
@@ -348,7 +348,7 @@ class _Amount:
         return " ".join(filter(None, (self.text, scale, _format_unit(self.unit.lstrip("?")))))
 
     def is_in(self, other: _Amount) -> bool:
-        """Whether another text states this number, if it is certain that this one does."""
+        """Whether another text states this number; it must do so without a flaw, unless this one has a flaw."""
         has_numbers = None not in (self.number, other.number)
         is_same = self.number == other.number if has_numbers else self.text == other.text
         units = {unit for unit in (self.unit, other.unit) if unit and not unit.startswith("?")}
@@ -422,7 +422,7 @@ def _amounts(text: str, low: int = 0, high: int | None = None) -> Iterator[_Amou
 
 
 def _is_cut_number(text: str, begin: int, end: int, after: str) -> bool:
-    """Whether a number with its sign and currency is a part of a longer one, a range or a code."""
+    """Whether a number, with its sign and currency, is part of a longer number, a range or a code."""
     behind = _AFTER.match(after)
     is_joined = behind is not None and behind["gap"] == "-"  # `54-year-old`
     if is_joined and not _unit(behind):
@@ -496,7 +496,7 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
 
 
 def _unit(match: re.Match[str] | None) -> str:
-    """The unit that a text names, with what it is per; "" for another word."""
+    """The unit that a match names, with the unit after "per"; "" for other words."""
     word = match["unit"].replace(" ", "") if match else ""
     unit = _NAMES_OF_UNITS.get(word.lower(), "") or unit_named(word)
     if match and unit and (per := match["per"]):
@@ -519,7 +519,7 @@ def _format_unit(unit: str) -> str:
 
 
 def _scales_in(line: str, *, is_above: bool = False) -> set[int]:
-    """The powers of ten that a line names for its numbers, or, of a line above, for those below it."""
+    """The powers of ten that a line names for its numbers; with `is_above`, for the numbers of lines below."""
     found = set()
     words = list(_CAPTION_WORD.finditer(line))
     names = ["", *(word[0].casefold() for word in words), "", ""]
@@ -540,7 +540,7 @@ def _scales_in(line: str, *, is_above: bool = False) -> set[int]:
 
 
 def _scales_beside(text: str, start: int, end: int, low: int) -> set[int]:
-    """The powers of ten that captions from a place on name for a number: on its line, else on the nearest above."""
+    """The powers of ten that captions after `low` name for a number: on its line, else on the nearest above."""
     begin = text.rfind("\n", 0, start) + 1
     stop = text.find("\n", end)
     found = _scales_in(text[begin : stop if stop >= 0 else None])
@@ -589,7 +589,7 @@ def _unit_of_field(field: Field) -> str:
 
 
 def _factor(unit: str, wanted: str) -> Decimal | None:
-    """What a number in one unit is multiplied by in another one; None if they do not convert."""
+    """The factor that converts a number from `unit` to `wanted`; None if the units do not convert."""
     if unit == wanted or not unit or not wanted:
         return Decimal(1)
     for dimension in DIMENSIONS:
@@ -609,7 +609,7 @@ def _number(field: Field, value: Stated, passage: str, before: str, after: str) 
 def _format_number(
     field: Field, value: Stated, passage: str, before: str, after: str
 ) -> tuple[Decimal, Decimal, Basis]:
-    """A number, and with the digits that the passage has."""
+    """Check a number; return it, the number with the passage's digits, and the basis."""
     unit = _unit_of_field(field)
     number = _stated_number(value, unit)
     if field.type == "int" and number != number.to_integral_value():
@@ -661,7 +661,7 @@ def _format_number(
 
 
 def _scales_of(amount: _Amount, unit: str, scale: int, above: str, text: str) -> set[int]:
-    """The scales that captions name for a number that may be without its own."""
+    """The scales that captions name for a number that may lack a scale of its own."""
     is_money = not unit or unit in CURRENCY_UNITS
     is_year = not scale and len(amount.text) == 4 and amount.text.isdigit()
     if amount.scale or is_year or not (is_money or scale):

@@ -1,8 +1,8 @@
-"""Quotes → the document spans that verify them, or the reason why none does.
+"""Find the spans of the document that verify quotes, or the reason why none does.
 
 A quote is looked up literally, then in normal form (see `normal`). The pieces of a quote with
-omissions must occur in order, close together, in one paragraph; what is omitted is part of one
-sentence, or extends to the beginning of another.
+omissions must occur in order, close together, in one paragraph; each omission lies within one sentence
+or ends at the beginning of one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Verifier:
         self._rows = rows
 
     def verify(self, quote: str) -> Quote:
-        """Find a quote: punctuation may differ, an attribution be left out, omissions divide it; a row is found by its cells."""
+        """Find a quote. Punctuation may differ, it may end in an attribution or have omissions; a row is found by cells."""
         doubts: list[Quote] = []
         for wording in self._wordings(quote):
             for pieces in _divided(wording):
@@ -130,7 +130,7 @@ class Verifier:
         return Quote(wording, (span,), "exact" if is_exact else "normalised")
 
     def places(self, quote: str) -> Iterator[Span]:
-        """Every place of a quote without omissions, also of a short one; without any, those of its words."""
+        """Every place of a quote without omissions, however short; if there are none, the places of its words."""
         begin = 0
         for wanted, is_loose in ((quote, False), (_as_words(quote), True)):
             needle = normal_text(wanted)
@@ -142,7 +142,7 @@ class Verifier:
                 return
 
     def every(self, quote: str) -> list[Quote]:
-        """Every place of a quote, in order; the one of `verify` if its places cannot be told apart."""
+        """Every place of a quote, in order; only the one of `verify` if the others are not certain."""
         first = self.verify(quote)
         if not (first.is_verified or first.result == "short"):
             return [first]
@@ -175,7 +175,7 @@ class Verifier:
         return None
 
     def _elided(self, wording: str, pieces: Sequence[str]) -> Iterator[Quote]:
-        """The places of a quote with omissions; the last one is the doubt about it, if there is none."""
+        """Yield the places of a quote with omissions, and at last a quote without one: `apart` or `missing`."""
         needles = [normal_text(piece) for piece in pieces]
         for places in islice(self._near_each_other(needles), _MAX_TRIED):
             spans = tuple(self._normal.original(*place) for place in places)

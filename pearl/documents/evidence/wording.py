@@ -1,4 +1,4 @@
-"""Evidence in words for people, the same on terminals, pages and in exports: its place, what its quote omits, and why a quote is not verified."""
+"""Evidence in words, the same on terminals, pages and in exports: places, omissions, reasons against a quote."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DOUBTS = {
 
 
 def with_omissions(text: str, omitted: Iterable[Span]) -> str:
-    """A passage on one line, with what its quote omits marked as `[left out: ...]`."""
+    """A passage on one line; parts that its quote omits are marked as `[left out: ...]`."""
     marked, at = "", 0
     for span in omitted:
         if at <= span.start <= span.end <= len(text):
@@ -45,7 +45,7 @@ def full_place(
 
 
 def short_place(source: str, span: Span | None, page: int | None, *, is_by_ocr: bool) -> str:
-    """A place as pages show it: the page, or else the characters; without a source that goes without saying ("")."""
+    """A place as pages show it: the source unless it is "", and the page, or else the characters."""
     at = "" if span is None else _characters(span)
     parts = [source, at if page is None else f"page {page:,}", "by OCR" if is_by_ocr else ""]
     return ", ".join(filter(None, parts))

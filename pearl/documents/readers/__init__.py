@@ -1,4 +1,4 @@
-"""Bytes of a file → its text. Every other module of this folder reads one file type.
+"""Read the text of a file's bytes. Every other module of this folder reads one file type.
 
 A reader module has
 
@@ -8,7 +8,7 @@ A reader module has
   file is not in the text. Any other exception in the child process becomes a `DataError`
   "the file is damaged";
 - optionally `recognises(data: bytes) -> bool`, for types that their bytes identify;
-- optionally `BEGINS: tuple[bytes, ...]`: `recognises` is asked only about files that begin so, apart from blanks;
+- optionally `BEGINS: tuple[bytes, ...]`: `recognises` is called only for files with this start;
 - optionally `IS_BOUNDED = True`, if time and memory are proportional to the size of any input. Such
   a reader runs in this process, all others in a child process with limits;
 - optionally `IS_TABLE = True`, if its files are tables;
@@ -28,7 +28,7 @@ from typing import Any, Literal, Protocol
 
 @dataclass(frozen=True, slots=True)
 class ReaderOptions:
-    """How files are read; the settings of the same names."""
+    """How to read files; the settings have the same names."""
 
     ocr: Literal["auto", "off", "force"] = "auto"
     ocr_language: str = "eng"
@@ -52,7 +52,7 @@ def reading(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 class ReaderText(str):
-    """The text of a file, with what the reader says about it."""
+    """The text of a file, with pages read by OCR and notes of the reader."""
 
     __slots__ = ("notes", "ocr")
 
@@ -62,7 +62,7 @@ class ReaderText(str):
     def __new__(
         cls, text: str, ocr: Mapping[int, float] = MappingProxyType({}), notes: Sequence[str] = ()
     ) -> ReaderText:
-        """A text that is also a string."""
+        """Create the text, which is also a string."""
         made = super().__new__(cls, text)
         made.ocr, made.notes = dict(ocr), tuple(notes)
         return made

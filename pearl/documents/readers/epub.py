@@ -1,4 +1,4 @@
-"""EPUB books → the text of their chapters, in the order of the book."""
+"""EPUB books: the text of their chapters, in the order of the book."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Excel workbooks → text: a heading for each sheet, its tables in Markdown, its other cells as lines.
+"""Excel workbooks: a heading for each sheet, its tables in Markdown, its other cells as lines.
 
 Numbers are shown in full, with the percent or currency sign of their format. A blank row ends a table,
 and so does a blank column between two headers. The text of merged cells is repeated: a heading above
@@ -265,7 +265,7 @@ def _format_cell(cell: Any) -> str:
 
 
 def _number(value: float, form: str) -> str:
-    """A number with all its digits, and what its format adds: zeros before it, signs, units."""
+    """A number with all its digits, and the leading zeros, signs and units that its format adds."""
     number = Decimal(repr(value))
     if not number.is_finite():
         return ""
@@ -298,7 +298,7 @@ class _Shape(NamedTuple):
 
     @classmethod
     def of(cls, form: str, *, is_negative: bool) -> _Shape:
-        """The shape of a format for numbers of a sign; conditions in formats are not followed."""
+        """The shape of a format for numbers of one sign; conditions in formats are ignored."""
         sections: list[list[str]] = [[]]
         for token in _TOKEN.findall(form):
             if token == ";":
@@ -351,7 +351,7 @@ def _literal(token: str) -> str:
 
 
 def _in_places(digits: str, places: str) -> str:
-    """Digits in the places of a format, from the last one: 123456789 in 000-00-0000 is 123-45-6789."""
+    """Fill the places of a format with digits, from the last place: 123456789 in 000-00-0000 is 123-45-6789."""
     left, shown = list(digits.rjust(sum(map("0#?".count, places)), "0")), list[str]()
     for place in reversed(places):
         shown.append(left.pop() if place in "0#?" else place)

@@ -1,4 +1,4 @@
-"""HTML → its text as a browser lays it out, without markup, scripts and styles."""
+"""Web pages: the text as a browser lays it out, without markup, scripts and styles."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _has_style(element: HtmlElement, name: str, value: str) -> bool:
 
 
 def _drop_struck(tree: HtmlElement) -> int:
-    """Remove deleted and struck text; the number of such passages."""
+    """Remove deleted and struck text; return the number of such passages."""
     struck = [
         element
         for element in tree.xpath("//del | //s | //strike | //*[@style]")
@@ -168,7 +168,7 @@ def _drop_struck(tree: HtmlElement) -> int:
 
 
 def _drop(elements: Sequence[HtmlElement]) -> int:
-    """Remove elements; the number of those with text."""
+    """Remove elements; return the number of those with text."""
     n_shown = sum(any(map(str.strip, element.itertext())) for element in elements)
     for element in elements:
         if element.getparent() is not None:
@@ -177,7 +177,7 @@ def _drop(elements: Sequence[HtmlElement]) -> int:
 
 
 def _drop_hidden(tree: HtmlElement) -> int:
-    """Remove what the page hides, or show it if `hidden` is set; the number of hidden passages."""
+    """Remove text that the page hides, or show it if `hidden` is set; return the number of hidden passages."""
     _drop(list(tree.iter("template", "datalist", "rt", "rp")))  # rt and rp: how a word is read
     hidden = [
         element

@@ -1,4 +1,4 @@
-"""Pictures of text → the text, by OCR; each picture of a TIFF is a page."""
+"""Pictures of text, read by OCR; each picture of a TIFF is a page."""
 
 from __future__ import annotations
 

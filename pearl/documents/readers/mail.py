@@ -1,4 +1,4 @@
-"""E-mail, also Outlook's `.msg` → some headers, the names of attachments, the text (or the longer HTML), and forwarded messages."""
+"""E-mail, also Outlook's `.msg`: headers, names of attachments, text (or longer HTML), forwarded messages."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ and footers that its plain text lacks."""
 
 
 def _body(plain: ReaderText, page: ReaderText) -> ReaderText:
-    """The plain text, or the page if that says much more."""
+    """The plain text, or the HTML page if it has much more text."""
     n_plain, n_page = len(plain.split()), len(page.split())
     if not n_plain:
         return page
@@ -126,7 +126,7 @@ def _windows(name: str) -> codecs.CodecInfo | None:
 
 
 def _text(headers: dict[str, str], names: Sequence[str], body: ReaderText) -> ReaderText:
-    """Headers and attachments, one line each, and the text; a line break in one cannot forge another."""
+    """Headers and attachments, one line each, and the text; a line break in a header cannot forge another one."""
     named = [" ".join(name.split()) for name in names]
     more = len(named) - _MAX_ATTACHMENTS
     attachments = ", ".join(named[:_MAX_ATTACHMENTS]) + (f", and {more:,} more" if more > 0 else "")

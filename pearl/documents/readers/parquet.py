@@ -1,4 +1,4 @@
-"""Parquet files → a table in Markdown."""
+"""Parquet files, read as a table in Markdown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(data: bytes, path: str) -> str:
 
 
 def _rows(file: Any, path: str) -> Iterator[list[str]]:
-    """The rows; their text is checked against the limit, because a small file can have a text of any length."""
+    """Yield the rows within the limit on text, because a small file can unpack to a text of any length."""
     n_characters = 0
     for batch in file.iter_batches(batch_size=_BATCH):
         columns = [column.to_pylist() for column in batch.columns]

@@ -1,4 +1,4 @@
-"""PDF files: the text layer → text, each page ended by a blank line and a form feed; boxes of passages and images for `pages`."""
+"""PDF files: text, with a blank line and a form feed after each page; boxes of passages and images for `pages`."""
 
 from __future__ import annotations
 

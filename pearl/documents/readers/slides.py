@@ -1,4 +1,4 @@
-"""PowerPoint files → a page for each slide: title, texts, tables, charts, SmartArt, notes, comments; a note counts what is not read."""
+"""PowerPoint files: a page per slide, with tables, charts, SmartArt, notes and comments; a note counts the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain text and Markdown: bytes in any encoding → text, guessed only if the bytes do not tell; damaged UTF-8 is an error."""
+"""Plain text and Markdown in any encoding, guessed only if the bytes do not show it; damaged UTF-8 is an error."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def read(data: bytes, path: str) -> ReaderText:
 
 
 def decode(data: bytes, path: str, *, declared: str | None = None) -> ReaderText:
-    """Decode bytes by byte order mark, as UTF-8, as declared, by line, or by statistics; a note tells of a guess."""
+    """Decode bytes by byte order mark, as UTF-8, as declared, by line, or by statistics; a guess adds a note."""
     text, note = _decode(data, path, declared)
     return ReaderText(text, notes=[note] if note else [])
 
@@ -147,7 +147,7 @@ def _decode_by_line(data: bytes) -> tuple[str, str] | None:
 
 
 def _decode_as_declared(data: bytes, declared: str) -> str | None:
-    """The text, None if the bytes contradict the declaration."""
+    """The text in the declared encoding; None if the bytes contradict it."""
     try:
         encoding = codecs.lookup(declared).name
         # A declaration in ASCII bytes cannot be UTF-16.

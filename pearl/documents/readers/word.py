@@ -1,4 +1,4 @@
-"""Word files → text: paragraphs and tables in document order.
+"""Word files: paragraphs and tables in document order.
 
 Blocks are separated by a blank line; a row of a table is one line, its cells separated by tabs; the
 text of merged cells is repeated in their rows. Footnotes, endnotes, comments, charts and SmartArt
@@ -66,7 +66,7 @@ def _kind(element: _Element) -> str:
 
 
 def _child(element: _Element | None, *names: str) -> _Element | None:
-    """The element at the end of a path of local names."""
+    """The element at the end of a path of local names; None if there is none."""
     for name in names:
         if element is None:
             return None
@@ -349,7 +349,7 @@ class _Lists:
         return self._known[number]
 
     def next(self, number: str, at: int) -> str | None:
-        """The number of the next entry of a list, "" without one, None if its style is not known."""
+        """The number of the next entry of a list; "" if it has none, None if its style is not known."""
         levels, starts, restarted = self._levels(number)
         counted = self._counted.setdefault(self._abstract_of(number), {})
         for i in restarted if number not in self._begun else ():

@@ -124,7 +124,7 @@ _AGAIN = lazy_pattern(r" \([0-9]+\)\Z")
 
 
 def base_name(name: str) -> str:
-    """The name that a document gives to a column: `Price` for `Price (2)`, the second of that name."""
+    """The name of a column in the document: `Price` for `Price (2)`, the second column of that name."""
     return _AGAIN.sub("", name)
 
 
@@ -218,7 +218,7 @@ def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row], st
 
 
 def scale_notes(text: str, pieces: Sequence[Piece]) -> Iterator[str]:
-    """Notes on the scales that captions and headers name, one sentence each."""
+    """Notes on the scales in captions and headers, one sentence each."""
     end = 0
     names: tuple[str, ...] = ()
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""Separate the rows of a table from its totals, which figures or names reveal."""
+"""Separate the rows of a table from its totals, found by their figures or names."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Layout:
         ] or others
 
     def has_no_label(self, i: int) -> bool:
-        """Whether nothing names a row, although others are named."""
+        """Whether a row has no label although others have one."""
         return bool(self.labels) and all(is_blank(self.cells[name][i]) for name in self.labels)
 
 
@@ -111,7 +111,7 @@ class _Sums:
         self._starts.setdefault(self.before[-1], []).append(i + 1)
 
     def starts(self, i: int) -> list[int]:
-        """The last starts of blocks whose sum up to row `i` equals its figure."""
+        """The starts of the nearest blocks above row `i` whose sums equal its figure."""
         return self._starts.get(self.before[i] - (self.numbers[i] or 0), [])[-_MAX_STARTS:]
 
     def total(self, start: int, end: int) -> Decimal:
@@ -183,7 +183,7 @@ class _Finder:
                 sums.add(i, is_total=is_total)
 
     def _read_up(self) -> None:
-        """Compare rows that are only called totals with the rows below them, up to the next total or the end."""
+        """Compare rows that are totals only by name with the rows below them, up to the next total or the end."""
         for i, end in list(pairwise([*self._possible, self._n])):
             if self._sums_up(i, [(i + 1, end), (i + 1, self._n)], 2):
                 del self._possible[i]
@@ -248,7 +248,7 @@ class _Finder:
         return self._read[name]
 
     def _is_called_total(self, i: int) -> bool:
-        """Whether the label of a row is nothing but a word for totals."""
+        """Whether the label of a row is only a word for totals."""
         labels = [cell for name in self._labels if not is_blank(cell := self._cells[name][i])]
         labels += [cell for name in self._figures if names_total(cell := self._cells[name][i])]
         return bool(labels) and all(map(_IS_TOTAL.fullmatch, labels))

@@ -1,4 +1,4 @@
-"""A text → the pieces that it consists of. Every other module of this folder is one unit; `_plain` has five.
+"""Split a text into its pieces. Every other module of this folder is one unit; `_plain` has five.
 
 A unit has `split(text, parts=()) -> list[Piece]`. Pieces are in order, are not blank, equal the text
 at their offsets, and do not overlap unless the unit has `OVERLAPS = True`. Time is linear in the
@@ -81,7 +81,7 @@ WORD = lazy_pattern(r"\w+")
 
 
 def left_out_note(text: str, pieces: Sequence[Piece], unit: str) -> str:
-    """A note on the text that belongs to no piece, without quoting it; "" if all of it does."""
+    """A note on the text outside all pieces, without quoting it; "" if there is none."""
     spans = left_out(text, pieces)
     if not spans:
         return ""

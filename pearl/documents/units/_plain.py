@@ -1,4 +1,4 @@
-"""Units that need no more than offsets: documents, pages, paragraphs, lines and sentences."""
+"""Simple units, found by offsets alone: documents, pages, paragraphs, lines and sentences."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ def _pairs_by(text: str, separator: str) -> list[Piece]:
 
 
 def _pairs_in(line: str, separator: str) -> tuple[list[str], list[str]] | None:
-    """The keys and values of a line, None for fewer than two; a part without a key belongs to the value before it."""
+    """The keys and values of a line; None for fewer than two. A part without a key joins the value before it."""
     names: list[str] = []
     values: list[str] = []
     more: dict[int, list[str]] = {}
@@ -299,7 +299,7 @@ _KEYED = lazy_pattern(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)  # Date of birt
 
 
 def find_blocks(text: str) -> list[Piece]:
-    """Find paragraphs with two or more different keys; several alike may have one line above the keys."""
+    """Find paragraphs with two or more different keys; similar ones may have a line above the keys."""
     found: list[tuple[Piece, int, bool]] = []
     for span in paragraphs(text):
         keyed = [
@@ -383,7 +383,7 @@ def _tables(text: str, delimiter: str) -> list[Piece]:
 
 
 def _header(line: str, delimiter: str, *, is_first: bool) -> list[str]:
-    """The names in a line: at least two, short (except in the first line) and not numbers; empty if it is no header."""
+    """The names in a line: at least two, short (except in the first line) and not numbers; [] if it is no header."""
     if delimiter not in line or line.startswith("|"):  # a row of a Markdown table
         return []
     try:
