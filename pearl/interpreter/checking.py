@@ -1,10 +1,10 @@
-"""Ask a model whether each passage says what its claim says."""
+"""Ask a model whether each passage supports its claim."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
 
@@ -25,7 +25,7 @@ from pearl.interpreter.model_calls import Asker
 from pearl.interpreter.prompt import check_messages
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.interpreter.results import Checks, StepResult
-from pearl.llm import CheckTask, Request, Usage
+from pearl.llm import CheckTask, Request
 from pearl.llm.concurrency import gather
 from pearl.llm.reply_limits import reply_limit
 from pearl.replies.items import form_flaw
@@ -33,27 +33,27 @@ from pearl.replies.json_objects import json_objects
 from pearl.trace import Purpose
 
 Verdict = Literal["supported", "contradicted", "not stated", "not checked"]
-"""What a passage says of a claim; *not checked* if no model has said it."""
+"""The verdict on a claim by its passage; *not checked* if no model has judged it."""
 
 REFUSED: Mapping[Verdict, str] = {
     "not stated": "the checker: the passage does not say it",
     "contradicted": "the checker: the passage says something else",
 }
-"""Why a value is undecided, by the verdict on it."""
+"""Verdict → the reason why a value is undecided."""
 
 _OF_MODELS: Mapping[str, Verdict] = {each: each for each in get_args(Verdict)[:3]}
 
-MAX_CLAIMS = 40  # Maximum claims of a request
+MAX_CLAIMS = 40  # Maximum claims in one request
 
 MAX_QUOTE, MAX_AROUND = 2_000, 240
 """Maximum characters of a quote in a passage, and of the text shown on each side of it."""
 
 MAX_ABOVE, MAX_HEAD = 20_000, 80
-"""Maximum characters above a passage of a long document in which its section and turn begin, and of a heading."""
+"""Maximum characters before a passage that are searched for its section and speaker, and maximum characters of a heading."""
 
 
 class Claim(NamedTuple):
-    """A sentence, and the passage that should say the same, with its quotes marked."""
+    """A sentence to check, and the passage that should support it, with its quotes marked."""
 
     text: str
     passage: str
@@ -61,19 +61,17 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The verdicts on claims, in their order, by a model; `why` says why some are *not checked*."""
+    """The verdicts on claims, in order, and the name of the checker; `why` is the reason for each *not checked*."""
 
     verdicts: list[Verdict]
     by: str = ""
-    n_calls: int = 0
-    usage: Usage = field(default_factory=Usage)
     why: str = ""
 
 
 def passage_of(
     document: Document, evidence: Sequence[Evidence], beside: tuple[int, int] = (1, 1)
 ) -> str:
-    """The passage that shows quotes to a checker: heading, speaker, the sentences around, and each quote marked as `[[...]]` unless it is the whole passage."""
+    """Show quotes to a checker: heading, speaker, the surrounding sentences, and each quote marked as `[[...]]` unless it is the whole passage."""
     shown: list[tuple[Span, list[Span]]] = []
     for quote in sorted(dict.fromkeys(each.span for each in evidence), key=lambda s: s.start):
         around = sentences_around(document, quote, beside)
@@ -85,7 +83,7 @@ def passage_of(
             shown.append((around, [quote]))
     pieces: list[str] = []
     for around, quotes in shown:
-        # A speaker in capitals is a heading, too.
+        # A speaker in capitals also counts as a heading.
         heads = dict.fromkeys(
             text for a, b, text in _heads(document, around) if a < around.start < b
         )
@@ -94,7 +92,7 @@ def passage_of(
 
 
 def _heads(document: Document, around: Span) -> list[tuple[int, int, str]]:
-    """The sections and turns around a place: start, end, and heading or speaker."""
+    """The sections and speaker turns that contain a place: start, end, and heading or speaker."""
     low = max(0, around.start - MAX_ABOVE) if len(document.text) > 2 * MAX_ABOVE else 0
     high = around.end + MAX_ABOVE if low else len(document.text)
     return [(low + a, low + b, text) for a, b, text in _heads_in(document.text[low:high])]
@@ -104,7 +102,7 @@ def _heads(document: Document, around: Span) -> list[tuple[int, int, str]]:
 def _heads_in(text: str) -> list[tuple[int, int, str]]:
     found = []
     for unit, name in ((section, "Section"), (turn, "Speaker")):
-        with suppress(ValueError):  # the text has none
+        with suppress(ValueError):  # The text does not contain it
             pieces = unit.split(text)
             found += [
                 (start, end, shortened(of[name], MAX_HEAD)) for start, end, of in pieces if of[name]
@@ -127,14 +125,14 @@ def _marked(text: str, around: Span, quotes: Sequence[Span]) -> str:
 
 
 def _near(document: Document, quote: Span) -> list[Span]:
-    """The sentences in and around a quote; the first and the last one may be cut."""
+    """The sentences that contain or surround a quote; the first and the last one may be cut."""
     low = max(0, quote.start - 2 * MAX_AROUND)
     window = document.text[low : quote.end + 2 * MAX_AROUND]
     return [Span(low + s.start, low + s.end) for s in sentences(window)]
 
 
 def is_copy(text: str, document: Document, evidence: Sequence[Evidence]) -> bool:
-    """Whether every sentence of a text is a whole sentence of the document that has a quote; a part of a sentence may mean something else."""
+    """Whether every sentence of a text is a whole, quoted sentence of the document; a part of a sentence may mean something else."""
     own = {
         _bare(document.text[s.start : s.end])
         for each in evidence
@@ -165,7 +163,7 @@ def sentences_around(document: Document, quote: Span, beside: tuple[int, int]) -
 async def check_claims(
     asker: Asker, claims: Sequence[Claim], *, step: Step, question: str = "", n_spent: int = 0
 ) -> Checked:
-    """Ask the checker about claims. Equal claims are asked once; a claim without a passage is "not stated"."""
+    """Ask the checker about claims. Equal claims are sent once; a claim with a blank passage is "not stated"."""
     blank = {claim for claim in claims if not claim.passage.strip()}
     wanted = [claim for claim in dict.fromkeys(claims) if claim not in blank]
     found: dict[Claim, Verdict] = dict.fromkeys(blank, "not stated")
@@ -198,36 +196,35 @@ async def check_claims(
         found |= zip(batch, reply.verdicts, strict=True)
     return Checked(
         [found.get(claim, "not checked") for claim in claims], checker.name,
-        sum(reply.n_calls for reply in asked), sum((reply.usage for reply in asked), Usage()),
         next((reply.why for reply in asked if reply.why), why),
     )  # fmt: skip
 
 
 SHARE, FRAME, MARKS = 0.15, 950, 70
-"""The share of a text that its check may have, and the characters of a request and of the marks of a claim."""
+"""The check of a text may be this share of its length; the characters of a request without claims, and of the tags around a claim."""
 MIN_ROOM, SHORT = 6_000, 20_000
-"""Characters of claims and passages that a text may have which is shorter than `SHORT`: its check costs little anyway."""
+"""Texts shorter than `SHORT` may have checks of `MIN_ROOM` characters, which cost little."""
 
 
 def room_of(n_characters: int) -> float:
-    """Maximum characters of the claims about a text and their passages."""
+    """Maximum characters of the claims about a text together with their passages."""
     return SHARE * n_characters - FRAME if n_characters > SHORT else MIN_ROOM
 
 
 def length_of(claims: Iterable[Claim]) -> int:
-    """The characters of claims and their passages in a request."""
+    """The characters that claims and their passages take in a request."""
     return sum(len(claim.text) + len(claim.passage) + MARKS for claim in claims)
 
 
 def frame_costs(limits: ContextLimits) -> tuple[int, int]:
-    """Maximum tokens of a request without its claims and their passages, and of its reply."""
+    """Maximum tokens of a request without claims and passages, and of its reply."""
     task = CheckTask("", ((" ", " "),) * MAX_CLAIMS)
     frame = sum(limits.counter.count(message.content) for message in check_messages(task))
     return frame, reply_limit(task, limits.window, limits.max_output_tokens)
 
 
 def with_checks(result: StepResult, checked: Checked, note: str = "") -> StepResult:
-    """Add what the checker said to a result, and a flaw if its calls failed."""
+    """Add the checks to a result, and a flaw if calls of the checker failed."""
     checks = Checks(checked.by, why=checked.why, is_off=not checked.by)
     return replace(
         result, checks=checks, notes=(*checks.notes, *filter(None, [note])),
@@ -252,33 +249,32 @@ async def _ask(
     request: Request | None = _request(checker, step, claims, question)
     constraint = check_constraint(len(claims))
     found: dict[int, Verdict] = {}
-    n_calls, usage, why = 0, Usage(), ""
+    why = ""
     purposes: tuple[Purpose, ...] = ("check", "again")
     for purpose in purposes:
-        if request is None:  # the reply and what is wrong with it do not fit
+        if request is None:  # A repetition, with the reply and its flaw, does not fit
             break
-        n_calls += 1
         try:
             completion = await checker.ask(
                 step, purpose, request, constraint, lambda text: form_flaw(text, constraint)
             )
         except ModelError as error:
-            # The run goes on without another model; without its own, other calls would fail, too.
+            # If another model checks, the run goes on without it; if the main model fails, other
+            # calls would fail, too.
             if error.kind not in UNUSABLE_KINDS and checker is asker:
                 raise
-            usage, why = usage + (error.usage or Usage()), error.message
+            why = error.message
             break
-        usage += completion.usage
         found, why = read_verdicts(completion.text, len(claims))
         if not why:
             break
         request = checker.calls.again(request, completion.text, why, None)
     verdicts = [found.get(number, "not checked") for number in range(1, len(claims) + 1)]
-    return Checked(verdicts, checker.name, n_calls, usage, why)
+    return Checked(verdicts, checker.name, why)
 
 
 def read_verdicts(text: str, n: int) -> tuple[dict[int, Verdict], str]:
-    """The verdict on each of `n` claims by its number, and what is wrong with the reply; "" for nothing.
+    """Read the verdict on each of `n` claims by its number, and the flaw of the reply; "" for none.
 
     A reply that names a claim twice, or one that does not exist, may have all of its numbers wrong.
 

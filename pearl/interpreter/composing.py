@@ -1,4 +1,4 @@
-"""Compose one answer from results and their quotes, by a model that does not see the document."""
+"""Compose one answer from results and their quotes, with a model that does not see the document."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pearl.interpreter.naming import MAX_NAME, Named
 from pearl.interpreter.parts import AnswerPart, labelled_text
 from pearl.interpreter.prompt import check_messages
 from pearl.interpreter.results import COPIED, DROPPED, Checks, StepResult
-from pearl.llm import ActionTask, CheckTask, Message, Request, Usage
+from pearl.llm import ActionTask, CheckTask, Message, Request
 from pearl.llm.messages import block
 from pearl.llm.reply_limits import reply_limit
 from pearl.replies.composed import (
@@ -37,17 +37,17 @@ from pearl.replies.composed import (
 )
 
 MAX_TOKENS = 900
-"""Maximum tokens of the results in a prompt without rows; with the question and the instruction it has at most 1,500."""
+"""Maximum tokens of the results in a prompt without rows; with the question and the instruction, such a prompt has at most 1,500."""
 
 ROW_TOKENS = 50
 """Tokens that each of the first `MAX_NAMED` rows or entries adds: its name, and the passage that decided it."""
 
-MAX_PARTS = 12  # Maximum results; of more, each would get too little room
+MAX_PARTS = 12  # Maximum results; with more, each would get too little room
 
 MAX_QUOTES = 9
-MAX_NAMED = 30  # Maximum rows that a line below the answer names; of more, it has the number
+MAX_NAMED = 30  # Maximum rows named below the answer; beyond that, only their number is given
 
-MAX_FILES = 3  # Maximum files that are named behind a sentence
+MAX_FILES = 3  # Maximum files named after a sentence
 
 MAX_QUOTE_TOKENS = 60
 MAX_LABEL = 80
@@ -95,7 +95,7 @@ async def compose_answer(
     step: Step, action: Action, question: str, parts: Sequence[AnswerPart], rows: Mapping[str, Sequence[Named]],
     evidence: Sequence[Evidence], asker: Asker, computed: Collection[str] = (),
 ) -> StepResult:  # fmt: skip
-    """The result of the last step: sentences of a model. If they cannot be used, the labelled parts, and the answer is degraded."""
+    """The result of the last step: sentences written by a model. If they cannot be used, the labelled parts, as a degraded answer."""
     shown = [part for part in parts if part.is_decided or part.state == "nothing"]
     if len(shown) < 2 or not any(part.is_decided for part in parts):
         return composed_result(step, action, parts)
@@ -117,33 +117,30 @@ async def compose_answer(
     try:
         completion = await asker.ask(step, "step", request, None, lambda text: None)
     except ModelError as error:
-        if error.kind not in UNUSABLE_KINDS:  # else the parts are shown
+        if error.kind not in UNUSABLE_KINDS:  # For these kinds, the parts are shown
             raise
         note = f"no composed answer: {error.message}"
-        return replace(
-            composed_result(step, action, parts, note),
-            is_native=False, n_calls=1, usage=error.usage or Usage(),
-        )  # fmt: skip
+        return replace(composed_result(step, action, parts, note), is_native=False)
     supports = [item.support for item in items]
     asides = {
         part.output: f" ({part.tally.of})"
         for part in shown if part.output in values and part.tally and part.tally.stated.not_stated
     }  # fmt: skip
     composed = read_composed(completion.text, supports, values, question, asides)
-    checks, checked = Checks(), checking.Checked([])
+    checks = Checks()
     n_said = sum(limits.counter.count(each.said) for each in composed.sentences)
     if n_said > CHECK_TOKENS // 2:
         composed = Composed(why="it is too long to be checked")
     fell: set[str] = set()
     if composed.sentences:
-        checks, checked = await _check(step, question, composed, items, asker)
+        checks = await _check(step, question, composed, items, asker)
         judged = zip(composed.sentences, checks.verdicts, strict=True)
         dropped = [sentence for sentence, (_, verdict) in judged if verdict in DROPPED]
         fell = {items[n].output for sentence in dropped for n in sentence.rests_on}
         composed = _as_checked(composed, checks)
     notes = [*_notes(composed), *checks.notes]
     result = composed_result(step, action, parts)
-    # A part of the question may be open.
+    # A dropped sentence may leave a part of the question unanswered.
     has_gap = any(verdict in DROPPED for _, verdict in checks.verdicts)
     flaw = notes[0] if composed.why else checks.notes[0] if has_gap else checks.failure
     if composed.sentences:
@@ -162,17 +159,14 @@ async def compose_answer(
         if cuts:
             flaw = f"it is composed without all of the results: {'; '.join(cuts)}"
             notes.append(f"composed without all of the results: {'; '.join(cuts)}")
-    return replace(
-        result, is_native=False, n_calls=1 + checked.n_calls, usage=completion.usage + checked.usage,
-        notes=tuple(notes), truncated=flaw, checks=checks,
-    )  # fmt: skip
+    return replace(result, is_native=False, notes=tuple(notes), truncated=flaw, checks=checks)
 
 
 def _left_out(
     found: Sequence[Sentence], items: Sequence[_Item], parts: Sequence[AnswerPart], rows: Mapping[str, Sequence[Named]],
     fell: set[str],
 ) -> Iterator[tuple[str, tuple[int, ...]]]:  # fmt: skip
-    """Yield a line with quotes for each part, number or row that no sentence mentions; `fell` are outputs of dropped sentences."""
+    """Yield a line with quotes for each part, number or row that no sentence mentions; `fell` has the outputs of dropped sentences."""
     found = [each for each in found if not each.text.endswith(GAP)]
     cited = [{items[n].output for n in sentence.rests_on} for sentence in found]
     said = normalise("\n".join(sentence.said for sentence in found))
@@ -180,12 +174,12 @@ def _left_out(
     numbers: list[set[Decimal | str]] = []
     for sentence in found:
         text = normalise(sentence.said)
-        for name in names_of:  # numbers in names count nothing
+        for name in names_of:  # Numbers within names do not count
             text = text.replace(name, " ")
         numbers.append({value for _, value, _ in quantities(text)})
 
     def are_said(wanted: Collection[int], output: str) -> bool:
-        """Whether sentences about a result have all of these numbers."""
+        """Whether the sentences about a result contain all of these numbers."""
         own = [n for n, of in zip(numbers, cited, strict=True) if output in of]
         return set().union(*own).issuperset(wanted)
 
@@ -212,7 +206,7 @@ def _left_out(
 
 
 def _with_files(sentence: Sentence, items: Sequence[_Item], values: Collection[str]) -> Sentence:
-    """Insert the files of the cited quotes before the end of a sentence that does not name them; a computed value has no file."""
+    """Name the files of the cited quotes before the final full stop, unless the sentence names them; computed values have no file."""
     cited = [items[n] for n in sentence.cites]
     is_computed = any(each.output in values or each.evidence is None for each in cited)
     files = {} if is_computed else dict.fromkeys(e.source for each in cited if (e := each.evidence))
@@ -229,7 +223,7 @@ def _with_files(sentence: Sentence, items: Sequence[_Item], values: Collection[s
 
 
 def _called(file: str) -> list[str]:
-    """What a sentence can call a file; a single word may stand there for something else."""
+    """The names by which a sentence may refer to a file; a stem of one word is left out, as it may mean something else."""
     path = PurePath(file)
     return [file, path.name, *([] if path.stem.isalpha() else [path.stem])]
 
@@ -255,7 +249,7 @@ def _pieces(
 # The checker
 
 
-GAP = "[…]"  # What stands in place of sentences that are left out
+GAP = "[…]"  # Replaces sentences that are left out
 
 CHECK_TOKENS = 3_000
 """Maximum tokens of the sentences of an answer and their passages in the request that checks them."""
@@ -272,8 +266,8 @@ def check_costs(question: str, limits: ContextLimits) -> tuple[int, int]:
 
 async def _check(
     step: Step, question: str, composed: Composed, items: Sequence[_Item], asker: Asker
-) -> tuple[Checks, checking.Checked]:  # fmt: skip
-    """Check the sentences of an answer; a whole sentence of its quotes needs no check."""
+) -> Checks:  # fmt: skip
+    """Check the sentences of an answer; a sentence copied whole from its quotes needs no check."""
     limits, document = asker.calls.limits, asker.calls.document
     cited = [[items[n] for n in sentence.rests_on] for sentence in composed.sentences]
     quotes = [[e for item in each if (e := item.evidence)] for each in cited]
@@ -301,11 +295,11 @@ async def _check(
     return Checks(
         checked.by, tuple((text, COPIED if sure else next(verdicts)) for text, sure in zip(said, is_certain, strict=True)),
         checked.why, is_off=asker.checker is None,
-    ), checked  # fmt: skip
+    )  # fmt: skip
 
 
 def _as_checked(composed: Composed, checks: Checks) -> Composed:
-    """Replace sentences that their quotes do not say by a visible gap; no sentence is kept if half of them fall."""
+    """Replace sentences that their quotes do not support by a visible gap; drop all sentences if at least half are unsupported."""
     said = composed.sentences
     is_kept = [verdict not in DROPPED for _, verdict in checks.verdicts]
     left = with_introductions([each for each, kept in zip(said, is_kept, strict=True) if kept])
@@ -319,7 +313,7 @@ def _as_checked(composed: Composed, checks: Checks) -> Composed:
         if kept and (found := by_place.get((each.place, each.said))):
             shown.append(found)
         elif not kept and not (shown and shown[-1].text.endswith(GAP)):
-            mark = each.text.partition(each.said)[0]  # of a list
+            mark = each.text.partition(each.said)[0]  # The mark of a list entry
             shown.append(replace(each, text=f"{mark}{GAP}", cites=()))
     return replace(composed, sentences=tuple(shown))
 
@@ -359,18 +353,18 @@ def _shown(
     counter: Counter,
     computed: Collection[str],
 ) -> tuple[list[str], list[_Item], dict[str, tuple[int, str]], list[str]]:
-    """The results as blocks of a prompt, the items that can be cited, the named values, and what is cut."""
+    """The results as blocks of a prompt, the items that can be cited, the named values, and notes on what was cut."""
     blocks: list[str] = []
     items: list[_Item] = []
     values: dict[str, tuple[int, str]] = {}
     cuts: list[str] = []
-    # Passages that decided rows stand beside these.
+    # Passages that decided rows are shown beside their rows.
     numbers = [part.evidence if part.output not in rows else () for part in parts]
-    # Turn by turn, so that results with few quotes leave room to others.
+    # In turns, so that results with few quotes leave room for others.
     turns = sorted((turn, i) for i, each in enumerate(numbers) for turn in range(len(each)))
     n_quotes = Counts(i for _, i in turns[:MAX_QUOTES])
     labels = [shortened(part.label, MAX_LABEL) for part in parts]
-    # A computed value is inserted by its name, so that the model cannot copy it wrongly.
+    # The model writes a computed value by its name, so that it cannot copy the number wrongly.
     is_named = [isinstance(part.value, bool | int | float | Decimal) for part in parts]
     lists = [
         rows.get(part.output) or _entries(part) if not named else []
@@ -395,7 +389,7 @@ def _shown(
         quotes = [evidence[number - 1] for number in numbers[i][: n_quotes[i]]]
         if lists[i]:
             value = "\n".join(line.replace(_NUMBER, "") for line in lines)
-        # What is not shown supports no sentence.
+        # A sentence must not cite what the prompt does not show.
         support = "\n".join([_NOTE.sub("", value), *_counts(part, rows)])
         is_computed = part.output in computed or not quotes
         result = f"{labels[i]}: {part.text if is_named[i] else support}" if is_computed else ""
@@ -418,11 +412,11 @@ def _shown(
 
 
 _NUMBER = "[\N{REPLACEMENT CHARACTER}]"
-"""Stands for the number by which the passage of a row is cited, until its items are counted."""
+"""Placeholder for the number by which a row's passage is cited, until the items are counted."""
 
 
 def _line(entry: Named) -> str:
-    """An entry of a list; one with a passage can be cited by itself."""
+    """An entry of a list as a line; an entry with a passage can be cited by itself."""
     return f"{entry.line} {_NUMBER}" if entry.passages else entry.line
 
 
@@ -452,7 +446,7 @@ def _n_tokens(text: str, most: int, counter: Counter) -> int:
 
 
 def _shares(needs: Sequence[int], room: int) -> list[int]:
-    """Divide room fairly: what one item does not need is left to the others."""
+    """Divide room fairly: items that need less than their share leave the rest to others."""
     shares = [0] * len(needs)
     left, n_left = max(0, room), len(needs)
     for i in sorted(range(len(needs)), key=needs.__getitem__):
@@ -462,7 +456,7 @@ def _shares(needs: Sequence[int], room: int) -> list[int]:
 
 
 def _cut_list(entries: Sequence[Named], max_tokens: int, counter: Counter) -> tuple[list[str], str]:
-    """Cut a list to a number of tokens: all names first, then texts; also returns what is left out."""
+    """Cut a list to a number of tokens, keeping all names before any texts; also return a note on what is left out."""
     room = max_tokens - 2 * _NOTE_TOKENS
     heads = [f"- {entry.name or shortened(entry.text, MAX_NAME)}" for entry in entries]
     named = 0
@@ -496,7 +490,7 @@ def _cut_list(entries: Sequence[Named], max_tokens: int, counter: Counter) -> tu
 
 
 def _cut_text(text: str, max_tokens: int, counter: Counter) -> tuple[str, str]:
-    """A text up to a number of tokens, and what is left out."""
+    """Cut a text to a number of tokens; also return a note on what is left out."""
     shown = _clipped(text, max_tokens, counter)
     kept = shown.rpartition(" ... (")[0]
     return shown, f"{counted(len(text) - len(kept), 'character')} of {len(text):,} left out"
@@ -504,7 +498,7 @@ def _cut_text(text: str, max_tokens: int, counter: Counter) -> tuple[str, str]:
 
 def _clipped(text: str, max_tokens: int, counter: Counter) -> str:
     """A text up to a number of tokens, with a note on what is left out."""
-    kept = text[: 8 * max(1, max_tokens)]  # a long text need not be counted whole
+    kept = text[: 8 * max(1, max_tokens)]  # More than a token has: the rest is cut anyway
     while kept and (n := counter.count(kept)) > max_tokens - _NOTE_TOKENS * (len(kept) < len(text)):
         kept = kept[: min(len(kept) - 1, len(kept) * max(0, max_tokens - _NOTE_TOKENS) // n)]
     left = len(text) - len(kept)
@@ -513,4 +507,4 @@ def _clipped(text: str, max_tokens: int, counter: Counter) -> str:
 
 _NOTE_TOKENS = 12
 _NOTE = lazy_pattern(r" \.\.\. \([\d,]+ more characters\)|\n\([\d,]+ more are not named here\)\Z")
-"""The notes on what is left out, whose numbers are no results."""
+"""The notes on what is left out; their numbers are not results."""

@@ -1,4 +1,4 @@
-"""Carry out a step that extracts: ask for its fields and build a record of the values that their quotes support."""
+"""Carry out a step that extracts: request its fields and build a record of the values that their quotes support."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pearl.interpreter.provenance import Sources
 from pearl.interpreter.record_claims import check_records
 from pearl.interpreter.results import StepResult, computed
 from pearl.interpreter.row_steps import RowRequests
-from pearl.llm import ActionTask, Request, Usage
+from pearl.llm import ActionTask, Request
 from pearl.llm.concurrency import gather
 from pearl.replies.extracted import (
     ROWS,
@@ -38,13 +38,13 @@ from pearl.replies.extracted import (
 )
 
 AGAIN_TOKENS = 2_000
-"""Maximum tokens of the fields, with reasons or known entries, of one more request about a text."""
+"""Maximum tokens of the fields, with reasons or known entries, in a repeated request about a text."""
 
 
 async def extract(
     step: Step, earlier: Mapping[str, Value], rows: RowRequests, asker: Asker, row_asker: Asker
 ) -> StepResult:
-    """Extract the fields of a step from the document, or from each row, which `row_asker` reads."""
+    """Extract the fields of a step from the document, or from each row (then `row_asker` asks)."""
     calls = asker.calls
     action = calls.graph.checked.action(step)
     if each_of(action, calls.graph.checked.actions) is not None:
@@ -52,17 +52,18 @@ async def extract(
     task, shown = calls.task(step, earlier)
     fields = wanted_fields(dict(task.arguments)["FIELDS"], is_all=action.extracts_all)
     read_by = calls.read_by(step) if calls.document.sources else []
-    row_at = read_by[0].start if read_by else None  # a source is looked up in as a row is
+    # Like a row, a source is the only text in which quotes are looked up
+    row_at = read_by[0].start if read_by else None
     text = _Extraction(step, task, fields, asker, row_at)
     record = await text.record()
-    (record,), checked, note = await check_records(step, fields, [record], text.usage, asker)
+    (record,), checked, note = await check_records(step, fields, [record], asker)
     is_all = action.extracts_all
     result = _of_rows(step, record, fields, asker) if is_all else _of_record(step, record)
     result = replace(
-        result, action=action.name, is_native=False, n_calls=text.n_calls, usage=text.usage,
-        shown=shown, context=text.context.strategy,
+        result, action=action.name, is_native=False, shown=shown,
+        context=text.context.strategy,
         coverage=text.context.coverage if shown is None else None,
-        # Quotes are also looked up in text that is not shown.
+        # Quotes are also looked up in text that the prompt does not show.
         sources=Sources(tuple(e.span for f in record.fields.values() for e in f.passages))
         if shown is not None else None,
         truncated=text.truncated if len(text.replies) > 1 or is_all else "",
@@ -71,7 +72,7 @@ async def extract(
 
 
 class _Extraction:
-    """The extraction of fields from one text: its parts, the replies about them, and what they cost.
+    """The extraction of fields from one text: its parts and the replies about them.
 
     Every reply is read to a record by `_compared`; more replies replace values that break a rule (`_mended`), add
     values and entries (`_further`), or decide what is undecided (`_escalated`).
@@ -80,22 +81,21 @@ class _Extraction:
     def __init__(
         self, step: Step, task: ActionTask, fields: tuple[Field, ...], asker: Asker, row_at: int | None = None
     ) -> None:  # fmt: skip
-        self.n_calls, self.usage = 0, Usage()
         self._step, self._task, self._fields, self._asker = step, task, fields, asker
         self._row_at = row_at
-        # A token budget holds for all prompts of a step together.
+        # A token budget covers all prompts of a step.
         self._has_budget = asker.calls.limits.max_prompt_tokens is not None
 
     @property
     def truncated(self) -> str:
-        """Why the reply about a part could not be read to its end; "" if all could."""
+        """Why the reply about a part could not be read completely; "" if all could."""
         whys = [reply.why for reply in self.replies]
         n = next((i for i, why in enumerate(whys, start=1) if why), 0)
         where = f" about part {n} of {len(whys)}" if len(whys) > 1 else ""
         return f"the reply{where} cannot be used: {whys[n - 1]}" if n else ""
 
     async def record(self) -> Record:
-        """Ask for the fields and return the record of the text."""
+        """Request the fields and return the record of the text."""
         await self._read()
         if not self._has_budget:
             self.replies = await self._mended()
@@ -107,7 +107,7 @@ class _Extraction:
         return await self._escalated(record)
 
     async def _read(self) -> None:
-        """Ask for the fields, in parts if the text is long."""
+        """Request the fields, in parts if the text is long."""
         calls = self._asker.calls
         self.context, self._pieces = await calls.pieces(self._task)
         purpose: Literal["step", "part"] = "step" if len(self._pieces) == 1 else "part"
@@ -123,7 +123,7 @@ class _Extraction:
             self._spans.append(Span(start, at) if is_part else None)
         quotes = Quotes(self._step.output, document, calls.verifier)
         first, last = self._spans[0], self._spans[-1]
-        if self._row_at is not None and first and last:  # quotes of a row are looked up in it alone
+        if self._row_at is not None and first and last:  # Quotes of a row must be in the row
             verifier = Verifier(document.text[first.start : last.end])
             quotes = Quotes(self._step.output, document, verifier, first.start)
         self._reader = FieldReader(quotes)
@@ -131,7 +131,7 @@ class _Extraction:
     async def _compared(
         self, fields: Sequence[Field], rounds: Sequence[Sequence[Extracted]]
     ) -> Record:
-        """The record that rounds of replies give; each round has one reply for each part."""
+        """The record from rounds of replies; each round has one reply for each part."""
         replies = [pair for each in rounds for pair in zip(self._spans, each, strict=True)]
 
         def compared() -> Record:
@@ -145,7 +145,7 @@ class _Extraction:
         return await off_loop(len(rounds) * len(self._task.document or ""), compared)
 
     async def _ask(self, purpose: Literal["step", "part"], task: ActionTask) -> Extracted:
-        """Ask about a part; the request is repeated once if its reply cannot be read to its end."""
+        """Ask about a part; repeat the request once if its reply is incomplete."""
         calls = self._asker.calls
         request = calls.request(task)
         text, is_cut = await self._reply(purpose, request, self._fields)
@@ -159,7 +159,7 @@ class _Extraction:
             return first
         text, _ = await self._reply("again", again, self._fields)
         second = read_extracted(text, self._fields)
-        if second.why:  # what one of the two replies says to its end
+        if second.why:  # Take from each reply the fields that it has completely
             second = replace(second, fields={
                 name: claims if not claims.why else first.fields[name]
                 for name, claims in second.fields.items()
@@ -169,7 +169,7 @@ class _Extraction:
     async def _ask_again(
         self, piece: ActionTask, fields: Sequence[Field], *, is_quoted: bool = False
     ) -> Mapping[str, Claims] | None:
-        """Ask again about some fields of a part; None if there are no fields or the request does not fit."""
+        """Ask again about some fields of a part; None if there are none or the request does not fit."""
         said = {**dict(piece.arguments), "FIELDS": print_fields(fields)}
         task = replace(piece, action=EXTRACT, arguments=tuple(said.items()), is_quoted=is_quoted)
         if not fields or not self._asker.calls.fits(task):
@@ -181,11 +181,10 @@ class _Extraction:
     async def _reply(
         self, purpose: Literal["step", "part", "again"], request: Request, fields: tuple[Field, ...]
     ) -> tuple[str, bool]:
-        """The text of a reply, and whether it is cut off."""
+        """Send a request; return the text of the reply, and whether it is cut off."""
         is_quoted = isinstance(request.task, ActionTask) and request.task.is_quoted
         most = self._asker.fallback.max_text
         constraint = extraction_constraint(fields, most, is_quoted=is_quoted)
-        self.n_calls += 1
         try:
             completion = await self._asker.ask(
                 self._step, purpose, request, constraint,
@@ -194,13 +193,11 @@ class _Extraction:
         except ModelError as error:
             if error.kind not in CUT_SHORT or self._asker.calls.limits.is_strict:
                 raise
-            self.usage += error.usage or Usage()
             return error.reply, True
-        self.usage += completion.usage
         return completion.text, False
 
     async def _mended(self) -> list[Extracted]:
-        """Ask once more for values that break a rule or have no certain place, and return the replies with the new values."""
+        """Ask once more about values that break a rule or have no certain place; return the replies with the new values."""
         count = self._asker.calls.limits.counter.count
 
         def broken() -> list[list[Field]]:
@@ -228,14 +225,14 @@ class _Extraction:
         return mended
 
     async def _further(self, record: Record) -> Record:
-        """Ask again for missing values and further list entries, in as many passes as are set."""
+        """Ask again for missing values and more list entries, for the number of passes in the settings."""
         rounds = [self.replies]
         for _ in range(self._asker.calls.limits.passes - 1):
             wanted = list(self._missing(record))
             others = await gather([self._ask_again(piece, wanted) for piece in self._pieces])
             if all(claims is None for claims in others):
                 break
-            # what such a reply does not say to its end, no other one has said wrongly
+            # An incomplete field in such a reply does not make the values of other replies wrong
             more = [
                 Extracted({
                     field.name: replace((claims or {}).get(field.name, Claims()), why="")
@@ -263,7 +260,7 @@ class _Extraction:
         return record
 
     def _missing(self, record: Record) -> Iterator[Field]:
-        """The fields to ask for in a further pass: those that have neither a value nor a conflict, and lists with their known entries."""
+        """The fields for a further pass: those without a value or a conflict, and lists with their known entries."""
         count, room = self._asker.calls.limits.counter.count, AGAIN_TOKENS
         for field in self._fields:
             result = record.fields[field.name]
@@ -279,14 +276,15 @@ class _Extraction:
                     f"known already: {'; '.join(known)}; give only further entries" if known else ""
                 )
             elif result.state != "found" and not any(c.evidence for c in result.candidates):
-                # another request than the first one, whose reply may be stored
+                # A changed description makes a new request; an unchanged one would get the stored
+                # reply
                 told = "not found by a first reading"
             else:
                 continue
             yield replace(field, description="; ".join(filter(None, (field.description, told))))
 
     async def _escalated(self, record: Record) -> Record:
-        """Ask the escalation model for the undecided fields only."""
+        """Ask the escalation model about the undecided fields only."""
         left = tuple(
             field for field in self._fields if record.fields[field.name].state == "undecided"
         )
@@ -299,13 +297,12 @@ class _Extraction:
         other = _Extraction(self._step, task, left, self._asker.escalation, self._row_at)
         try:
             await other._read()
-        except (ContextOverflowError, ModelError) as error:  # the former of a smaller window
+        except (ContextOverflowError, ModelError) as error:  # The former for a smaller window
             if isinstance(error, ModelError) and error.kind not in ("refused", "filtered"):
                 raise
             return record
         new = await other._compared(left, [other.replies])
         decided = {name: f for name, f in new.fields.items() if f.state != "undecided"}
-        self.n_calls, self.usage = self.n_calls + other.n_calls, self.usage + other.usage
         if len(decided) == len(left):
             self.replies = other.replies
         return Record({**record.fields, **decided})
@@ -314,7 +311,7 @@ class _Extraction:
 def _replaced(
     fields: Sequence[Field], said: Mapping[str, Claims], new: Mapping[str, Claims], path: str = ""
 ) -> Mapping[str, Claims]:
-    """Replace the claims at some paths."""
+    """Replace the claims at the paths in `new`."""
     if not new:
         return said
     claims = {}
@@ -344,7 +341,7 @@ def _of_record(step: Step, record: Record) -> StepResult:
 
 
 def _of_rows(step: Step, record: Record, fields: Sequence[Field], asker: Asker) -> StepResult:
-    """The entries of a list as rows, each with the places of its quotes."""
+    """The entries of a list as rows, each with the spans of its quotes."""
     result = record.fields[ROWS]
     document = asker.calls.document
     action = asker.calls.graph.checked.action(step)
@@ -354,7 +351,7 @@ def _of_rows(step: Step, record: Record, fields: Sequence[Field], asker: Asker) 
         text = "\n".join(document.text[span.start : span.end] for span in spans)
         rows.append(Row(told_entry(entry), _cells(entry), tuple(spans), text))
     names = tuple(field.name for field in fields[0].inner)
-    # An entry that may be missing or one too many: later steps count with it and without it.
+    # It is uncertain whether such an entry exists, so later steps count with it and without it.
     doubtful = tuple(
         Row(str(each.value), dict.fromkeys(names), tuple(e.span for e in each.evidence[:1]))
         for each in result.candidates
@@ -374,7 +371,7 @@ def _cells(fields: Mapping[str, FieldResult]) -> dict[str, str | None]:
 async def _each_row(
     step: Step, earlier: Mapping[str, Value], requests: RowRequests, asker: Asker
 ) -> StepResult:
-    """The rows with a column for each field, one call for each different text."""
+    """The rows with a column for each field; one extraction for each different text."""
     row_step = requests.step(step, earlier)
     rows = row_step.rows
     texts = row_step.texts(rows)
@@ -390,9 +387,8 @@ async def _each_row(
         for text in texts
     ]
     found = await gather([each.record() for each in read])
-    usage = sum((each.usage for each in read), Usage())
     records, checked, note = await check_records(
-        step, fields, found, usage, asker, [names[text] for text in texts]
+        step, fields, found, asker, [names[text] for text in texts]
     )
     by_text = dict(zip(texts, records, strict=True))
     unread = dict.fromkeys((field.name for field in fields), None)
@@ -407,6 +403,6 @@ async def _each_row(
     result = computed(step, row_step.task.action, replace(rows, rows=answered, columns=columns))
     result = replace(
         result, is_native=False, context="rows", coverage=asker.calls.coverage(rows),
-        sources=Sources(is_by_row=True), n_calls=sum(each.n_calls for each in read), usage=usage,
+        sources=Sources(is_by_row=True),
     )  # fmt: skip
     return with_checks(result, checked, note)

@@ -1,4 +1,4 @@
-"""Let a checker compare the values of records with their passages; its verdicts become the basis of the values."""
+"""Let a checker compare the values of records with their passages; verdicts become the basis of the values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pearl.replies.extracted import ROWS
 
 @dataclass(frozen=True, slots=True)
 class _RecordClaim:
-    """A field or a list entry of a record as a claim."""
+    """A claim about a field or list entry of a record."""
 
     record: int
     path: _Path
@@ -31,24 +31,24 @@ class _RecordClaim:
 
     @property
     def of_list(self) -> tuple[object, ...] | None:
-        """A key of the list that has the entry, equal for all outer entries; None for a field."""
+        """The key of the list that contains the entry, equal for all outer entries; None for a field."""
         if isinstance(self.path[-1], str):
             return None
         return self.record, *(name for name in self.path if isinstance(name, str))
 
 
 _Path = tuple[str | int, ...]
-"""The names of fields and the numbers of entries on the way to a value."""
+"""The field names and entry numbers that lead to a value."""
 
 
 async def check_records(
-    step: Step, fields: Sequence[Field], records: Sequence[Record], spent: Usage, asker: Asker,
+    step: Step, fields: Sequence[Field], records: Sequence[Record], asker: Asker,
     names: Sequence[str] = ("",),
 ) -> tuple[list[Record], checking.Checked, str]:  # fmt: skip
-    """Make values undecided that the checker does not find in their passages; also returns a note. `names` are those of the records."""
+    """Mark values undecided that the checker does not find in their passages; also return a note. `names` are the records' names."""
     document = asker.calls.document
     if asker.checker is None:
-        # One claim tells that meaning was not checked; no more passages are made.
+        # Without a checker, one claim suffices to report that meaning was not checked.
         said = list(islice(_claims_of(fields, records, names, document, (0, 0)), 1))
     else:
         make = partial(_claims_within, fields, records, names, document)
@@ -57,14 +57,11 @@ async def check_records(
     verdicts: dict[_RecordClaim, checking.Verdict] = {}
     checked = checking.Checked([])
     while first:
-        n_spent = (spent + checked.usage).n_input_tokens
+        _, spent = asker.spent.get(step.output, (0, Usage()))
         claims = [each.claim for each in first]
-        more = await checking.check_claims(asker, claims, step=step, n_spent=n_spent)
+        more = await checking.check_claims(asker, claims, step=step, n_spent=spent.n_input_tokens)
         verdicts |= zip(first, more.verdicts, strict=True)
-        checked = replace(
-            more, verdicts=[], n_calls=checked.n_calls + more.n_calls, usage=checked.usage + more.usage,
-            why=checked.why or more.why,
-        )  # fmt: skip
+        checked = replace(more, verdicts=[], why=checked.why or more.why)
         refused = {s.of_list for s in first if verdicts[s] in checking.REFUSED}
         first = [s for s in rest if s.of_list in refused and s not in verdicts]
     at: dict[tuple[int, _Path], checking.Verdict] = {
@@ -94,7 +91,7 @@ async def check_records(
     )
     if n_left and checked.by:
         note = f"{n_entries - n_left:,} of {n_entries:,} entries were checked, a sample"
-    elif n_judged:  # of rows, nothing else shows it
+    elif n_judged:  # For rows, nothing else would show it
         note = f"judged, not checked: {counted(n_judged, 'value')}"
     return meant, checked, note
 
@@ -113,7 +110,7 @@ def _settled(result: FieldResult, verdict: checking.Verdict, by: str) -> FieldRe
 
 
 def _sample(said: Sequence[_RecordClaim]) -> tuple[list[_RecordClaim], list[_RecordClaim]]:
-    """Split claims into those asked first (a sample of long lists) and those asked only if one of a sample fails."""
+    """Split claims into those asked first (a sample of each long list) and those asked only if one of the sample fails."""
     lists: dict[object, list[_RecordClaim]] = {}
     for each in said:
         if each.of_list is not None:
@@ -121,7 +118,7 @@ def _sample(said: Sequence[_RecordClaim]) -> tuple[list[_RecordClaim], list[_Rec
     later = {
         each for entries in lists.values() if len(entries) > checking.MAX_CLAIMS
         for i, each in enumerate(entries)
-        # evenly over the list
+        # Spread evenly over the list
         if i * checking.MAX_CLAIMS // len(entries) == (i - 1) * checking.MAX_CLAIMS // len(entries)
     }  # fmt: skip
     return [s for s in said if s not in later], [s for s in said if s in later]
@@ -130,7 +127,7 @@ def _sample(said: Sequence[_RecordClaim]) -> tuple[list[_RecordClaim], list[_Rec
 def _claims_within(
     fields: Sequence[Field], records: Sequence[Record], names: Sequence[str], document: Document
 ) -> list[_RecordClaim]:
-    """The claims of records; many claims show fewer sentences around their quotes."""
+    """The claims of records; if they are many, fewer sentences are shown around their quotes."""
     room = checking.room_of(len(document.text))
     said: list[_RecordClaim] = []
     for beside in ((1, 1), (1, 0), (0, 0)):
@@ -162,7 +159,7 @@ def _claims_of(
                 yield _RecordClaim(i, (field.name,), claim(text, [result]))
                 if field == fields[0] and field.type == "str" and not of:
                     of = f" of {result.told}"
-            # the one list of `EXTRACT_ALL` has a name that is no user's
+            # The single list of `EXTRACT_ALL` has an internal name
             is_all = field.name == ROWS and len(fields) == 1 and field.fields
             whole = "" if is_all else f" of {_named(field)}{of}"
             for path, text, results in _entry_claims(field, result, (field.name,), whole):
@@ -172,7 +169,7 @@ def _claims_of(
 def _entry_claims(
     field: Field, result: FieldResult, path: _Path, whole: str, around: Sequence[FieldResult] = ()
 ) -> Iterator[tuple[_Path, str, Sequence[FieldResult]]]:
-    """Yield each entry of a list and its inner lists: path, words that say where it belongs, values."""
+    """Yield each entry of a list and of its inner lists: path, words that locate it, values."""
     for n, entry in enumerate(result.entries):
         here = (*path, n)
         stated = [f for f in field.inner if _is_stated(entry[f.name])]
@@ -186,7 +183,7 @@ def _entry_claims(
                 of = of or f" of entry {n + 1}"
                 if field.fields[0].name != ENTRY:
                     of = f" of {_named(inner)}{of}"
-                # all that the words name is shown
+                # Passages of everything that the words name are shown
                 own = [replace(entry[f.name], evidence=entry[f.name].evidence[:1]) for f in first]
                 there, of = (*here, inner.name), f"{of}{whole}"
                 yield from _entry_claims(inner, entry[inner.name], there, of, [*around, *own])
@@ -195,7 +192,7 @@ def _entry_claims(
 def _entry_in_words(
     entry: Mapping[str, FieldResult], stated: Sequence[Field], whole: str, is_object: bool
 ) -> str:
-    """Word a list entry by its first field: "`name` Aspirin of `drugs` of Anna has `dose_mg` 500"."""
+    """Describe a list entry by its first field: "`name` Aspirin of `drugs` of Anna has `dose_mg` 500"."""
     first, *others = (
         entry[f.name].told
         if f.name == PLAIN and not is_object
@@ -207,8 +204,8 @@ def _entry_in_words(
 
 
 AROUND_ENTRY = 1_000
-"""Characters of the entries around an entry, in words, and of the first quote of the nearest one."""
-ENTRY_TOKENS = 12  # Minimum tokens of an entry of a list in a reply
+"""Maximum characters that describe the enclosing entries, and of the first quote of the nearest one."""
+ENTRY_TOKENS = 12  # Minimum tokens of a list entry in a reply
 
 
 def _is_stated(result: FieldResult) -> bool:

@@ -71,7 +71,7 @@ def checked(
 def test_each_claim_gets_the_verdict_on_its_own_passage_in_one_request() -> None:
     found, model, trace = checked(honest, [LIABLE, OTHER, BARE, LIABLE], question="Who was liable?")
     assert found.verdicts == ["supported", "contradicted", "not stated", "supported"]
-    assert (found.by, found.n_calls, found.why) == ("checker", 1, "")
+    assert (found.by, found.why) == ("checker", "")
     (request,) = model.requests
     prompt = request.messages[-1].content
     assert re.findall(r"<(claim|passage) (\d)>", prompt) == [
@@ -104,7 +104,7 @@ FLAWED = {
 def test_a_reply_that_leaves_a_claim_open_is_asked_again_once(flaw: str, is_mended: bool) -> None:
     replies = [FLAWED[flaw], verdicts("supported", "contradicted") if is_mended else FLAWED[flaw]]
     found, model, _ = checked(lambda request: replies.pop(0), [LIABLE, OTHER])
-    assert len(model.requests) == found.n_calls == 2
+    assert len(model.requests) == 2
     assert "That cannot be used" in model.requests[1].prompt
     if is_mended:
         assert (found.verdicts, found.why) == (["supported", "contradicted"], "")
