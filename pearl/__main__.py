@@ -1,4 +1,4 @@
-"""`python -m pearl` is `pearl`."""
+"""Run the command line: `python -m pearl`."""
 
 from pearl.cli import main
 

@@ -1,4 +1,4 @@
-"""The settings as keyword arguments: their types for type checkers (a test compares them), for checks before a call, and in hints."""
+"""The settings as keyword arguments: their types, for type checkers (a test compares them), checks before a call, and hints."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AnyModel = str | Model | Function
 
 
 class SettingArguments(TypedDict, total=False):
-    """The settings, and the fields of `ClientSettings` that are not among them."""
+    """All settings as keyword arguments, and those fields of `ClientSettings` that are not settings."""
 
     base_url: str | None
     api_key_env: str | None
@@ -83,7 +83,7 @@ class SettingArguments(TypedDict, total=False):
 
 
 class Arguments(SettingArguments, total=False):
-    """All arguments of `Pearl`."""
+    """All keyword arguments of `Pearl`."""
 
     model: AnyModel | AsyncOpenAI
     library: str | Path | ActionLibrary | None
@@ -105,7 +105,7 @@ def _adapter(name: str) -> TypeAdapter[Any]:
 
 
 def check_arguments(given: Mapping[str, object]) -> None:
-    """Check names and types of settings, or raise a `UsageError`; models of roles are checked where they are made."""
+    """Check the names and types of settings; raise a `UsageError`. The models of roles are checked when they are created."""
     for name, value in given.items():
         if name not in types():
             raise UsageError(f"unknown setting '{name}'", help=suggest(name, types(), "settings"))
@@ -122,11 +122,11 @@ _OTHERS = {
     "max-time": "max_minutes", "source": "sources", "price": "price", "store": "store", "executor": "executor", "batch-threshold": "batch_threshold",
     "set": "parameters",
 }  # fmt: skip
-"""Options that are no settings → arguments of `ask`, `Session` and `Session.run`."""
+"""Options of the command line that are not settings → arguments of `ask`, `Session` and `Session.run`."""
 
 
 def with_arguments(text: str) -> str:
-    """A text with arguments in place of the options that stand for them.
+    """Replace the options in a text, such as `--token-budget`, by the Python arguments of the same meaning.
 
     Example:
         >>> with_arguments("raise --token-budget, or use --constrain off; --hidden reads them")

@@ -1,4 +1,4 @@
-"""Question → plan → run → answer. `Pearl` composes the parts."""
+"""Question → plan → run → answer. `Pearl` connects the parts."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SourceGiven = Document | str | Path | tuple[Document | str | Path, str]
-"""A document, or the path or pattern of a file or a folder; with what it is, for the planner."""
+"""A document, or the path or pattern of a file or folder; optionally with a description for the planner."""
 FieldsGiven = str | Path | Mapping[str, Any] | Sequence[Field]
-"""A schema that is no class: its values are dictionaries."""
+"""A schema without a class: its values are dictionaries."""
 
 CLIENT_SETTINGS = {field.name for field in fields(ClientSettings)} - {"model"}
 _OF_CLIENT = {"model", *CLIENT_SETTINGS} - {"embeddings"}
@@ -69,12 +69,12 @@ _ROLES: tuple[Role, ...] = ("planner", "rows", "escalate", "checker", "mapper")
 
 
 def _checks(checker: Client, check: str) -> bool:
-    """Whether a model can tell what passages say; a small one is only asked to if all is to be checked."""
+    """Whether a model checks passages; a small model does so only if all decisions are to be checked."""
     return checker.reads_prompts and (check == "all" or not checker.is_small)
 
 
 def _opened(name: str, given: SourceGiven) -> Source:
-    """A source of Python: a folder or a pattern is a corpus, indexed in memory."""
+    """Open a source given in Python; a folder or pattern becomes a corpus, indexed in memory."""
     given, about = given if isinstance(given, tuple) and len(given) == 2 else (given, "")
     if not (isinstance(given, Document | str | Path) and isinstance(about, str)):
         raise UsageError(
@@ -91,7 +91,7 @@ def _opened(name: str, given: SourceGiven) -> Source:
 
 
 def is_name(plan: str) -> bool:
-    """Whether a text has no step of a plan: it may name a file."""
+    """Whether a plan argument may be the name of a file: it has no line break and no `=`, which every plan has."""
     return "\n" not in plan and "=" not in plan
 
 
@@ -180,7 +180,7 @@ class Pearl:
         )  # fmt: skip
         self.actions = self.material.actions
         if chosen.as_of is None and self.domain.is_dated:
-            # One date for all questions: a resumed run keeps its own.
+            # One date for all questions; a resumed run keeps the date of its first start.
             chosen = replace(chosen, as_of=date.today())
         self.settings: dict[str, Any] = {
             **{name: getattr(chosen, name) for name in SETTINGS if name not in _OF_CLIENT},
@@ -265,7 +265,7 @@ class Pearl:
         return compile_plan(text.strip("\n"), self.actions, max_steps=max_steps, question=question)
 
     def checked(self, plan: CheckedPlan | str | Path) -> CheckedPlan:
-        """The plan of a text or of a file, checked.
+        """Check a plan given as a text or a file.
 
         Raises:
             PlanError: The plan is invalid.
@@ -546,7 +546,7 @@ class Pearl:
         return Pearl(client, **{**self.settings, **more})
 
     def _named(self, role: Role) -> Any:
-        """The model of a role as in the settings; None if it has none of its own."""
+        """The model that the settings give to a role; None if the role uses the main model."""
         client = self.clients.get(role)
         is_own = client is not None and (client is not self.client or role == "escalate")
         return client.settings.model if client and is_own else None
@@ -579,7 +579,7 @@ class Pearl:
         self, checked: CheckedPlan, document: Document, limits: ContextLimits,
         method: Literal["plan", "direct"], token_budget: int | None, trace: Trace | None,
     ) -> Answer:  # fmt: skip
-        """Run a plan over a document by this `Pearl`'s model."""
+        """Run a plan over a document with the models of this `Pearl`."""
         with self.client.breaker.running(), reported_as_budget(token_budget):
             readers = {
                 role: Reader(
@@ -600,12 +600,12 @@ class Pearl:
 
     @property
     def models(self) -> str:
-        """The name of the main model, with the names of those of other roles in parentheses."""
+        """The name of the main model, followed by the names of the other roles' models in parentheses."""
         others = [f"{role}: {c.name}" for role, c in self.clients.items() if c is not self.client]
         return f"{self.client.name} ({', '.join(others)})" if others else self.client.name
 
     def limits_of(self, role: Role, limits: ContextLimits | None = None) -> ContextLimits:
-        """The limits of the prompts of a role: its model's window and tokens."""
+        """The limits of a role's prompts, which depend on its model's window and tokenizer."""
         client = self.clients[role]
         return replace(
             limits or self.limits,

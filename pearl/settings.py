@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 from pearl.errors import UsageError
 
 Stage = Literal["calling", "drafting", "planning", "reading", "answering", "mapping"]
-"""The first stage that uses a setting: a model call, prompts with the library, planning, reading, `ask`, answers to options."""
+"""The first stage that uses a setting: a model call, prompts with the library, planning, reading, `ask`, or matching answers to options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Setting:
     help: str
     group: str
     stage: Stage
-    flag: str = ""  # The option; "" for the name with dashes
+    flag: str = ""  # The option; "" if it is the name with dashes
     variable: str = ""
     metavar: str | None = None
-    completes: str = ""  # Package whose plug-ins are its values
+    completes: str = ""  # The plug-in package whose names complete the option
     least: float | None = None
     above: float | None = None
     most: float | None = None
@@ -41,7 +41,7 @@ class Setting:
     file, because the setting decides where documents are sent, what the planner is told about them,
     or which files and plug-ins are used. `user` never allows that file."""
     is_kept: bool = True
-    """Whether `pearl runs resume` takes it from the run; else the user has to repeat it."""
+    """Whether `pearl runs resume` takes the value from the run; if not, the user has to repeat it."""
     is_first: bool = False  # Whether the short `--help` shows it
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
@@ -50,7 +50,7 @@ class Setting:
         return core_schema.no_info_after_validator_function(self.checked, handler(source))
 
     def checked(self, value: Any) -> Any:
-        """The value, if it is within the limits; else a `ValueError`. NaN is within none."""
+        """Return the value if it is within the limits; raise a `ValueError` if not, or if it is NaN."""
         if value is not None and self.least is not None and not value >= self.least:
             raise ValueError(f"must be at least {self.least:g}")
         if value is not None and self.above is not None and not value > self.above:
@@ -61,7 +61,7 @@ class Setting:
 
 
 class _AnyText:
-    """Accepts names of any file; pydantic's own type refuses those that are not Unicode."""
+    """Accepts file names of any bytes; pydantic's own type rejects those that are not Unicode."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema
@@ -75,7 +75,7 @@ class _AnyText:
 
 
 class _IsoDay:
-    """Writes a date as text in JSON and in Python data."""
+    """Writes a date as ISO text, both in JSON and in Python data."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema
@@ -93,7 +93,7 @@ _ROWS, _LIMITS, _SEARCH = "Rows", "Limits", "Search"
 
 @dataclass
 class Places:
-    """Settings that do not affect results: addresses, names of files, speed."""
+    """Settings that do not affect results: addresses, file names, speed."""
 
     # fmt: off
     model: Annotated[Text, Setting(
@@ -151,7 +151,7 @@ class Places:
 
 @dataclass
 class Deciding:
-    """Settings that affect results: runs that differ in one of them are different runs."""
+    """Settings that affect results: runs that differ in one of these have different fingerprints."""
 
     # fmt: off
     planner_model: Annotated[Text | None, Setting(
@@ -308,7 +308,7 @@ def schema() -> Mapping[str, tuple[Any, Setting]]:
 
 
 def values_for(kind: type[Any], settings: Settings) -> dict[str, Any]:
-    """Values of the settings that are fields of a dataclass."""
+    """The values of those settings that are also fields of a dataclass."""
     return {
         field.name: getattr(settings, field.name)
         for field in fields(kind)
@@ -317,7 +317,7 @@ def values_for(kind: type[Any], settings: Settings) -> dict[str, Any]:
 
 
 def resumed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values without settings that a resumed run does not take from its store."""
+    """Drop the settings that a resumed run does not take from its store."""
     return {
         name: value
         for name, value in values.items()

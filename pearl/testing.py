@@ -25,7 +25,7 @@ __all__ = ["Fake"]
 
 
 class Fake(Scripted):
-    """A model that replies at once; `requests` has what it was asked.
+    """A model that replies at once; `requests` lists the requests it was sent.
 
     Args:
         replies: The replies to steps by their outputs, as recorded; a function of the request; or None. What they
@@ -66,7 +66,7 @@ class Fake(Scripted):
 
 
 def least(request: Request) -> str:
-    """The least valid reply to a request."""
+    """The smallest valid reply to a request."""
     task = request.task
     line = next(filter(str.strip, (request.document or "").splitlines()), "nothing")
     quote = line.partition(". ")[0] + "." * (". " in line)
@@ -88,7 +88,7 @@ def least(request: Request) -> str:
 
 
 def _least(schema: Schema, whole: Schema, text: str) -> Any:
-    """The least value of a schema, with a text where any may stand."""
+    """The smallest valid value of a schema; `text` is used where any text is allowed."""
     if "$ref" in schema:
         return _least(whole["$defs"][schema["$ref"].removeprefix("#/$defs/")], whole, text)
     if "anyOf" in schema:

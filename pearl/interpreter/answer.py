@@ -73,7 +73,7 @@ else:
 MAX_TOLD = 80  # Maximum characters of a quote in the reason for a status
 
 UNSURE = frozenset({"undecided", "degraded", "refused"})
-"""Statuses of missing, incomplete or possibly wrong answers."""
+"""Statuses of answers that are missing, incomplete or possibly wrong."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ class Answer(ShownInNotebooks, Generic[T]):
 
     @cached_property
     def markdown(self) -> str:
-        """The answer as Markdown; `[^3]` stands behind what `evidence[2]` bears out."""
+        """The answer as Markdown; the footnote `[^3]` follows the text that `evidence[2]` supports."""
         if self.composed:
             return marked(self.composed)
         is_labelled = self.parts and labelled_text(self.parts) == self.text
@@ -155,12 +155,12 @@ class Answer(ShownInNotebooks, Generic[T]):
 
     @property
     def partial(self) -> Any:
-        """What is found of a typed answer, nested as its schema says, and None for what has no value."""
+        """The values found for a typed answer, nested as in its schema; None for each missing value."""
         return self._built.data
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """The places of what is undecided in a typed answer, in the names of its schema: `drugs[0].dose`."""
+        """The paths of undecided values in a typed answer, with the names of its schema: `drugs[0].dose`."""
         return self._built.undecided
 
     @property
@@ -187,7 +187,7 @@ class Answer(ShownInNotebooks, Generic[T]):
 
     @cached_property
     def typed(self) -> dict[str, Any]:
-        """The value of a typed answer as JSON data, and why there is none."""
+        """The value of a typed answer as JSON data, with the reasons why it is missing; {} for other answers."""
         return {} if self.schema is None else replace(self._built, reasons=self.reasons).to_dict()
 
     @property
@@ -253,7 +253,7 @@ class Answer(ShownInNotebooks, Generic[T]):
         return ("degraded", flaw) if flaw else ("answered", "")
 
     def _flaw(self) -> str:
-        """The flaw of an answer whose status would otherwise be `answered`; "" for none."""
+        """Why an answer that has a value is degraded; "" if nothing is wrong with it."""
         whys = [step.why for step in self.steps if step.record is not None]
         if any(whys):
             told = self.record.why_undecided if self.record and len(whys) > 1 else ""
@@ -269,7 +269,7 @@ class Answer(ShownInNotebooks, Generic[T]):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """How the document was read, and the answer computed: date formats, searches, omissions."""
+        """Notes on how the document was read and the answer computed: date formats, searches, omissions."""
         every = (each for step in self.steps for each in (step.rows, step.fetched))
         found = (note for each in every if each is not None for note in each.notes)
         of_steps = (note for step in self.steps for note in step.notes)
@@ -330,7 +330,7 @@ class Answer(ShownInNotebooks, Generic[T]):
             provenance=row.provenance.to_dict(), parameters=row.parameters, schema=schema,
             record=None if row.record is None else Record(restored_fields(row.record)),
         )  # fmt: skip
-        # What is computed from the values of steps, which a row has only as they are shown.
+        # These are computed from the values of steps, which a row contains only as displayed text.
         kept: dict[str, Any] = {
             "markdown": row.markdown, "notes": tuple(row.notes), "coverage": row.coverage,
             "_judged": (row.status, row.why),
@@ -365,7 +365,7 @@ class Answer(ShownInNotebooks, Generic[T]):
 
 
 def _rows(path: str, fields: Mapping[str, FieldResult]) -> list[dict[str, Cell]]:
-    """The fields of an object as rows: as many as its lists have entries, or one."""
+    """The fields of an object as rows: one for each entry of its lists, or a single one without lists."""
     cells: dict[str, Cell] = {}
     rows: list[dict[str, Cell]] = []
     for name, each in fields.items():
@@ -402,7 +402,7 @@ def compose(
     used = {*provenance[""]["steps"]}
     unsure = [result.output for result in results if result.is_void and result.output in used]
     if unsure and not any(by_output[name].state in ("undecided", "refused") for name in names):
-        names = (unsure[0], *names)  # a later step used it
+        names = (unsure[0], *names)  # A later step used the undecided value
     evidence, unverified = step_evidence(graph, results, document)
     fetched = [(each.output, each.fetched) for each in results if each.fetched is not None]
     if fetched:
@@ -461,7 +461,7 @@ def compose(
 
 
 def _united_record(results: Sequence[StepResult]) -> Record | None:
-    """The fields of all steps that extract; a name that another step uses, too, has that of its step before it."""
+    """The fields of all extracting steps; if two steps have a field of one name, the later one is called `STEP.NAME`."""
     fields: dict[str, FieldResult] = {}
     records = [(r.output, r.record) for r in results if r.record is not None and not r.took]
     for output, record in records:
@@ -474,7 +474,7 @@ def _united_record(results: Sequence[StepResult]) -> Record | None:
 def step_evidence(
     graph: PlanGraph, results: Sequence[StepResult], document: Document
 ) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
-    """The passages that steps quote or take values from, and their quotes that are not verified."""
+    """The passages that steps quote or take values from, and the quotes that could not be verified."""
     by_output = {result.output: result for result in results}
     replies = [  # quotes in native steps come from their input steps
         (StepReply(step.output, by_output[step.output].reply, _given(step, by_output), graph.read_by[step.output]), step is graph.composer)
@@ -491,7 +491,8 @@ def step_evidence(
             for passage in value.passages:
                 add_passage(passages, passage)
     if composed := [reply for reply, is_last in replies if is_last]:
-        # Behind all others, so that the numbers of these are those that its parts have.
+        # Passages of the composer come last: the parts already refer to the other passages by
+        # number.
         evidence, more = collect(composed, document)
         unverified = (*unverified, *more)
         for passage in evidence:
@@ -500,7 +501,7 @@ def step_evidence(
 
 
 def _given(step: Step, results: Mapping[str, StepResult]) -> tuple[str, ...]:
-    """The inputs of a step other than the document: texts of the plan and earlier outputs."""
+    """The inputs of a step besides the document: texts in the plan, and earlier outputs."""
     items = [item for argument in step.arguments for item in items_of(argument)]
     texts = [item.value for item in items if isinstance(item, String)]
     given = (results[each.name] for each in step.references() if not each.is_context)

@@ -1,4 +1,4 @@
-"""An answer in words, or a document → the matching option."""
+"""Match an answer in words, or a document, to one of several options."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SAYS = lazy_pattern(
     rf"{_BLANKS}[:=]?+{_BLANKS}(?=(?P<rest>\S))",
     re.IGNORECASE | re.MULTILINE,
 )
-_MAX_SAID = 8  # Maximum occurrences of "Answer:" that are read, from the end; bounds the time
+_MAX_SAID = 8  # Maximum occurrences of "Answer:" that are read, from the end; limits the run time
 # A letter alone ("C", "(C).", "option c:") or before its text ("C. Two dogs", "C - Two dogs", "C (Two dogs)", "(C) Two dogs").
 _LETTER = lazy_pattern(
     r"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|(?:[.):]|\s+[-–—](?=\s)|(?=\s*\()|(?(open)(?=\s)|(?!)))\s*(?P<text>\S.*)$)",
@@ -53,7 +53,7 @@ _ANOTHER = lazy_pattern(  # another option after a letter: "A) or B)", "(A) (B)"
 
 
 def read_choice(reply: str, options: Sequence[str]) -> int | None:
-    """The index (from 0) of the only option that a reply names: as a whole, after "Answer:", or in its first or last line; else None."""
+    """The index (from 0) of the option that a reply names, or None if it names none or several. Read are the whole reply, the text after "Answer:", and the first and last lines."""
     text = unicodedata.normalize("NFKC", reply).strip()
     whole = _named(text, options)
     if whole is not None:
@@ -84,7 +84,8 @@ def _named(text: str, options: Sequence[str]) -> int | None:
     if index is not None and index < len(options):
         own = folded[index]
         others = {i for i, option in enumerate(folded) if option == added != own}
-        # The words after the letter may be shortened or explained, but not those of another option.
+        # The words after the letter may shorten or explain the option, but must not be those of
+        # another one.
         if not added or own.startswith(added) or (own and added.startswith(own)) or others:
             named |= {index, *others}
     return named.pop() if len(named) == 1 else None
@@ -104,7 +105,7 @@ def _declared(text: str, options: Sequence[str]) -> int | None:
 
 
 def _lettered(text: str) -> tuple[int | None, str]:
-    """The index of the letter that a text begins with, and the words that follow."""
+    """The index of the letter at the beginning of a text, and the words after it."""
     bare = _MARKS.sub("", text).strip(_QUOTES + " \t")
     match = _LETTER.fullmatch(bare)
     if match is None:

@@ -58,11 +58,11 @@ def awaited(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 class ContextOverflowError(ExecutionError):
-    """What one call has to contain exceeds its token limit."""
+    """The required content of one call exceeds its token limit."""
 
 
 def full_window() -> ContextOverflowError:
-    """The error of a step whose inputs leave no room for a text."""
+    """The error of a step whose inputs alone fill the window."""
     return ContextOverflowError(
         "the step's own inputs fill the model's window",
         help="use a model with a larger window, or shorten what earlier steps return",
@@ -70,7 +70,7 @@ def full_window() -> ContextOverflowError:
 
 
 def fail_step(step: Step, error: Exception) -> NoReturn:
-    """Raise the error of a run or a forecast: what failed in which step; a private run quotes no cause."""
+    """Raise the error of a run or forecast: which step failed, and why; a private run quotes no cause."""
     message = error.message if isinstance(error, PearlError) else str(error)
     failed = ExecutionError(
         f"step '{step.output}' ({step.action}): {message}", step=step.output,
@@ -83,7 +83,7 @@ def fail_step(step: Step, error: Exception) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The texts in the prompts of a step."""
+    """The texts for the prompts of a step."""
 
     strategy: Literal["full", "map-reduce", "retrieve"]
     texts: tuple[str, ...]
@@ -95,14 +95,14 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The selection of a text for a prompt."""
+    """How to select passages of a text for a prompt."""
 
     limits: ContextLimits
     queries: Sequence[str]
     searcher: Searcher
     corpus: SearchedDocument | None = None
     seen: Sequence[Span] = ()
-    """Passages that are not shown again; without any, something is shown in any case."""
+    """Passages that were shown before and are left out; without any, at least one passage is shown."""
 
     def count(self, text: str) -> int:
         """Tokens of a text."""
@@ -110,7 +110,7 @@ class Shown:
 
 
 def too_long(n_tokens: int, room: int | None) -> ContextOverflowError:
-    """The error of a document that has to be shown as a whole."""
+    """The error of a document that must be shown whole but does not fit."""
     return ContextOverflowError(
         f"the document has {n_tokens:,} tokens, the model's window leaves room for {room:,}",
         help="use --context map-reduce or retrieve, or a model with a larger window",
@@ -125,7 +125,7 @@ def split(text: str, budget: int, count: Callable[[str], int]) -> tuple[str, ...
 async def fit_prompt(
     room: int | None, show: Callable[[int | None], Awaitable[Context]], excess: Callable[[str], int]
 ) -> Context:
-    """Reduce the selection until every whole prompt fits: token counts are not additive."""
+    """Reduce the selection until every whole prompt fits; repeated, because token counts are not additive."""
     while True:
         if room is not None and room <= 0:
             raise full_window()
@@ -140,7 +140,7 @@ async def fit_prompt(
 
 
 class _Ranked(NamedTuple):
-    """A passage that matches, and the document whose name is shown above it; "" for none."""
+    """A matching passage, and the document name shown above it; "" for none."""
 
     span: Span
     n_tokens: int
@@ -148,7 +148,7 @@ class _Ranked(NamedTuple):
 
 
 async def retrieve(text: str, room: int | None, how: Shown) -> Context:
-    """The best passages of a document or a corpus that fit."""
+    """The best passages of a document or corpus that fit the prompt."""
     limit = min(room or how.limits.max_retrieved, how.limits.max_retrieved)
     if how.corpus is not None:
         return await fetch(how.corpus, limit, how)
@@ -167,12 +167,12 @@ async def retrieve(text: str, room: int | None, how: Shown) -> Context:
 
 
 async def fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
-    """The best passages of a corpus that fit, each document under its name."""
+    """The best passages of a corpus that fit the prompt, each under the name of its document."""
     text = corpus.text
     n_most = max(MIN_FETCHED, limit // FETCHED_TOKENS)
     n_characters = len(corpus.document.text)
     await off_loop(n_characters, corpus.prepare)
-    # The best of each query in turn: of further queries, most may find nothing.
+    # The best passages of each query in turn: most of the further queries may find nothing.
     found = [
         await corpus.search(how.searcher, [query], n_most + len(how.seen)) for query in how.queries
     ]
@@ -183,7 +183,7 @@ async def fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
     fetched = replace(found[0], queries=tuple(how.queries), hits=())
     if not beside and how.seen:
         return Context("retrieve", (), 0.0, fetched, ())
-    candidates = tuple(beside) or corpus.first(n_most)  # like a single document without a match
+    candidates = tuple(beside) or corpus.first(n_most)  # Like a single document without matches
     matches: list[tuple[Span, str]] = []
     for hit in candidates:
         spans = [hit.span]
@@ -210,7 +210,7 @@ async def fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
 
 
 def unseen(hits: Iterable[FetchedPassage], seen: Sequence[Span]) -> list[FetchedPassage]:
-    """The passages that do not lie within spans seen before."""
+    """The passages that do not lie within spans shown before."""
     return [
         hit for hit in hits
         if not any(each.start <= hit.span.start and hit.span.end <= each.end for each in seen)
@@ -220,14 +220,14 @@ def unseen(hits: Iterable[FetchedPassage], seen: Sequence[Span]) -> list[Fetched
 def _fitting(
     text: str, ranked: Sequence[_Ranked], limit: int, how: Shown
 ) -> tuple[list[Span], str]:
-    """As many of the best passages as fit, in document order, and their text in the prompt."""
+    """Select as many of the best passages as fit; return their spans and their text, in document order."""
     names = {each.span: each.document for each in ranked}
     taken: list[tuple[Span, int]] = []
     seen: set[str] = set()
     left = limit
     for span, n_tokens, document in ranked:
         cost = n_tokens + GAP_TOKENS
-        if document and document not in seen:  # its name is shown once
+        if document and document not in seen:  # A document's name is shown once
             cost += how.count(heading(document)) + GAP_TOKENS
         if cost <= left:
             seen.add(document)
@@ -248,7 +248,7 @@ def _fitting(
 
 
 def _joined(text: str, spans: Sequence[Span], names: Mapping[Span, str]) -> str:
-    """Passages with the names of their documents, and with gaps marked."""
+    """Join passages, with the names of their documents and marks for the gaps."""
     pieces: list[str] = []
     end: int | None = None
     document = ""
@@ -294,7 +294,7 @@ class ContextLimits:
     is_strict: bool = False
     is_constrained: bool = False
     answers_first: bool = False
-    """Whether a step is answered in words before it is in its form: under a schema, small models answer worse."""
+    """Whether a step is answered in words first and then put in its form: under a schema, small models answer worse."""
     compose: Literal["auto", "off"] = "auto"
     check: Literal["auto", "all", "off"] = "auto"
 
@@ -323,7 +323,7 @@ class ContextLimits:
         return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
 
     def known_tokens(self, document: str) -> int | None:
-        """Tokens of a document; None for a short one, which certainly fits."""
+        """Tokens of a document; None if it is so short that it fits in any case."""
         most = self.prompt_tokens
         if most is None or self.counter.at_most(document) <= most:
             return None
@@ -344,7 +344,7 @@ def share_parts(
     strategy: Strategy | None = None,
     part_tokens: int | None = None,
 ) -> ContextLimits:
-    """The limits of one call, or of as many parts of it as the budget allows."""
+    """The limits of one call, or of as many calls on parts of the document as the budget allows."""
     limits = share(limits, token_budget, 1)
     if strategy is not None:
         limits = replace(limits, strategy=strategy)
@@ -363,7 +363,7 @@ def share_parts(
 
 @contextmanager
 def reported_as_budget(token_budget: int | None) -> Iterator[None]:
-    """Re-raise a context overflow as one that names the budget instead of the context window."""
+    """Report a context overflow as one of the token budget instead of the context window."""
     try:
         yield
     except ExecutionError as error:

@@ -8,26 +8,26 @@ from math import inf
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A lower and an upper bound; infinity for no upper bound."""
+    """A lower and an upper bound; `upper` is infinity if there is no upper bound."""
 
     least: float
     upper: float
 
     @property
     def most(self) -> float | None:
-        """The upper bound; None for none."""
+        """The upper bound; None if it is infinite."""
         return None if self.upper == inf else self.upper
 
     def __add__(self, other: Range) -> Range:
         return Range(self.least + other.least, self.upper + other.upper)
 
     def up_to(self, cap: int | None) -> Range:
-        """These bounds, limited by a cap; None for no cap."""
+        """Limit both bounds by a cap; None for no cap."""
         return self if cap is None else Range(min(self.least, cap), min(self.upper, cap))
 
     @property
     def or_nothing(self) -> Range:
-        """These bounds with a lower bound of 0."""
+        """The same upper bound with a lower bound of 0, for calls that may not be made."""
         return Range(0, self.upper)
 
     def to_dict(self) -> dict[str, float | None]:
@@ -55,7 +55,7 @@ class StepCosts:
 
     @property
     def or_nothing(self) -> StepCosts:
-        """These costs with lower bounds of 0."""
+        """The same upper bounds with lower bounds of 0."""
         return StepCosts(
             self.calls.or_nothing, self.input_tokens.or_nothing, self.output_tokens.or_nothing
         )

@@ -1,4 +1,4 @@
-"""The steps of a plan → lower and upper bounds of their calls and tokens, before a run.
+"""Plan → lower and upper bounds of the calls and tokens of its steps, before a run.
 
 What is known before the first call is built and counted as in a run. What a model still has to write or to
 select has a `Bound`, and costs at most what the longest of it takes.
@@ -32,36 +32,37 @@ from pearl.interpreter.row_steps import ITEM_TOKENS, RowRequests, RowStep, check
 from pearl.llm import ActionTask, ItemsTask
 from pearl.llm.reply_limits import items_limit
 
-UNKNOWN = "x"  # Stands in prompts for what a model will write; its tokens are added
+UNKNOWN = "x"  # Placeholder in prompts for text that a model will write; its tokens are added
 
-# Maximum tokens: of what surrounds a value in a prompt, of a number (300 digits, each at least one token),
-# of the text in place of an undecided value
+# Maximum tokens of the tags around a value in a prompt, of a number (300 digits, at least one
+# token each), and of the text that replaces an undecided value
 AROUND_TOKENS, NUMBER_TOKENS, UNDECIDED_TOKENS = 8, 400, 128
 
-UNKNOWN_TOKENS = 32  # Maximum tokens of all that stands in a prompt for unknown values
+UNKNOWN_TOKENS = 32  # Maximum tokens of all placeholders for unknown values in a prompt
 
-# Maximum tokens added to a prompt: for a JSON reply, to repeat a reply in the right form, to repeat a batch
+# Maximum tokens added to a prompt to ask for JSON, to repeat a request for the form, and to
+# repeat a batch
 HELD_TOKENS, AGAIN_TOKENS, BATCH_AGAIN_TOKENS = 64, 288, 64
 
-BULLET_TOKENS = 3  # Maximum tokens of an entry of a list without its text
+BULLET_TOKENS = 3  # Maximum tokens that the mark of a list entry takes
 
-MAX_RATIO = 4  # Maximum ratio of the tokens of a text as two models count them
+MAX_RATIO = 4  # Maximum ratio of two models' token counts of one text
 
-SMALL_PART = 48  # Minimum chunk size in tokens for which a document is split in order to be counted
+SMALL_PART = 48  # Smallest chunk size in tokens for which the document is split to count the parts
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The largest value that an argument may have."""
+    """An upper bound of a value that is unknown before the run."""
 
     n: float  # maximum rows, or entries of a text
     tokens: float  # maximum tokens
-    rows: Rows | None = None  # all rows that may be among them, if they are known
-    answer: float = 0.0  # maximum tokens that a model writes as the value of each of them
+    rows: Rows | None = None  # The rows from which its rows will be selected, if they are known
+    answer: float = 0.0  # Maximum tokens that a model writes as the value of each row
 
     @property
     def shown(self) -> Rows | None:
-        """The rows, if what a prompt shows of them is known."""
+        """The candidate rows; None if a model writes their values, as the text in a prompt is then unknown."""
         return None if self.answer else self.rows
 
 
@@ -72,11 +73,11 @@ class CostEstimator:
         self, calls: RequestBuilder, rows: ContextLimits | None = None,
         escalate: ContextLimits | None = None, *, checker: ContextLimits | None = None,
     ) -> None:  # fmt: skip
-        self.escalated = StepCosts()  # of the last step, by the escalation model
-        self.checked = StepCosts()  # of the last step, by the checker
+        self.escalated = StepCosts()  # Costs of the last step by the escalation model
+        self.checked = StepCosts()  # Costs of the last step by the checker
         self._values: dict[str, Value] = {}
-        self._bounds: dict[str, Bound] = {}  # of the steps whose values are unknown
-        # Whether a search needs an embedder, which a forecast does not call
+        self._bounds: dict[str, Bound] = {}  # By output, of steps whose values are unknown
+        # Whether a search needs an embedder: a forecast does not call one
         self._waits = calls.searcher.method.NEEDS_VECTORS
         self._always = {calls.graph.steps[i].output for i in calls.graph.always}
         self._checker = checker or calls.limits
@@ -89,7 +90,8 @@ class CostEstimator:
         self._row_requests = RowRequests(calls)
         self._counter = calls.limits.counter
         self._seam = self._counter.most(0)
-        self._reply = self._counter.most(calls.limits.reply_tokens)  # in another prompt
+        # Maximum tokens of a reply within a later prompt
+        self._reply = self._counter.most(calls.limits.reply_tokens)
 
     def _within(self, limits: ContextLimits) -> CostEstimator:
         """An estimator of the same plan with the limits of another model."""
@@ -98,7 +100,7 @@ class CostEstimator:
         return other
 
     def step(self, step: Step) -> StepCosts:
-        """Estimate the next step."""
+        """Estimate the costs of the next step."""
         action = self._calls.graph.checked.action(step)
         check_numbers(step, action)
         self.escalated = self.checked = StepCosts()
@@ -141,7 +143,7 @@ class CostEstimator:
         return [self._bounds[name] for name in names if name in self._bounds]
 
     def _more(self, *arguments: Argument) -> float:
-        """Maximum tokens that unknown values in arguments add to a prompt."""
+        """Maximum tokens that the unknown values of arguments add to a prompt."""
         around = AROUND_TOKENS + 2 * self._seam
         return sum(bound.tokens + around for bound in self._unknown(*arguments))
 
@@ -155,7 +157,7 @@ class CostEstimator:
         return _together([known, *unknown]) if unknown else known
 
     def _hold(self, output: str, bound: Bound) -> None:
-        """Keep the bound of an unknown value."""
+        """Store the bound of an output whose value is unknown, with a placeholder as its value."""
         self._bounds[output] = replace(bound, tokens=bound.tokens + UNDECIDED_TOKENS)
         self._values[output] = UNKNOWN
 
@@ -167,23 +169,23 @@ class CostEstimator:
         return self._counter.bounds(text)[1] + self._counter.bounds(values)[1] + len(rows) * gap
 
     def _best(self, bound: Bound, n: float) -> Bound:
-        """The bound of any `n` of the rows."""
+        """The bound of the longest `n` of the rows."""
         if n >= bound.n or bound.rows is None:
             return Bound(min(n, bound.n), bound.tokens)
         each = (self._tokens(replace(bound.rows, rows=(row,))) for row in bound.rows)
         return Bound(n, sum(nlargest(int(n), each)) + n * bound.answer)
 
     def _search(self, step: Step, action: Action) -> None:
-        """Keep the rows of a search, or their bounds if the search cannot run now."""
+        """Store the rows of a search, or their bound if the search cannot be run now."""
         values = self._calls.values(step, self._values)
         if not self._unknown(*step.arguments) and not self._waits:
             search = awaited(by_search.search(action, self._calls.searcher, values))
             self._values[step.output] = search.rows
             return
         n: float = inf
-        with suppress(ValueError):  # the value depends on an earlier step
+        with suppress(ValueError):  # Its value may depend on an earlier step
             n = whole_number(number_of(values[-1]), "K", least=1)
-        if isinstance(first := values[0], SearchedDocument):  # any passages of a document
+        if isinstance(first := values[0], SearchedDocument):  # May find any passage
             each = [self._counter.at_most(passage.text) for passage in first.index.passages]
             each = nlargest(int(min(n, len(each))), each)
             self._hold(step.output, Bound(len(each), sum(each) + 4 * self._seam * len(each)))
@@ -191,7 +193,7 @@ class CostEstimator:
             self._hold(step.output, self._best(self._bound(step.arguments[0], first), n))
 
     def _compute(self, step: Step, action: Action) -> None:
-        """Keep the value of a native action, or its bound if it depends on an unknown one."""
+        """Store the value of a native action, or its bound if it depends on an unknown value."""
         values = self._calls.values(step, self._values)
         if self._unknown(*step.arguments):
             self._hold(step.output, self._computed(step, action, values))
@@ -207,16 +209,16 @@ class CostEstimator:
         self._values[step.output] = value
 
     def _computed(self, step: Step, action: Action, values: Sequence[Value]) -> Bound:
-        """The bound of what a native action returns."""
+        """The bound of the result of a native action."""
         given = [self._bound(*each) for each in zip(step.arguments, values, strict=True)]
         first, traits = given[0], action.traits
         is_open = bool(self._unknown(*step.arguments[1:]))
         if "first" in traits and not is_open:
             return self._best(first, whole_number(number_of(values[1]), "N", least=1))
         if first.rows is not None and not is_open and traits & {"by_field", "condition"}:
-            with suppress(ValueError):  # all the rows that may be among them are known
+            with suppress(ValueError):  # The candidate rows are known
                 result = native.compute(action, [first.rows, *values[1:]])
-                if isinstance(result, Rows) and "groups" in traits:  # their sizes are unknown
+                if isinstance(result, Rows) and "groups" in traits:  # Their sizes are unknown
                     return Bound(len(result), first.tokens + self._tokens(result))
                 if isinstance(result, Rows):
                     tokens = self._tokens(result) + len(result) * first.answer
@@ -274,12 +276,12 @@ class CostEstimator:
         lists = [field for field in fields if field.is_list]
         n = n_replies * (len(fields) - len(lists))
         n += n_replies * self._limits.reply_tokens // ENTRY_TOKENS if lists else 0
-        # Every value is shown, every quote at its places, and what is around an entry.
+        # All values are shown, every quote with all of its places, and the entries around an entry.
         beside = 2 * checking.MAX_AROUND * (MAX_SHOWN + bool(lists)) + AROUND_ENTRY * bool(lists)
         return self._of_claims(n, (1 + MAX_SHOWN) * n_replies * self._reply, beside)
 
     def _of_row_checks(self, row_step: RowStep, given: Bound, more: float) -> StepCosts:
-        """Costs of checking that passages support the decisions on their rows."""
+        """Costs of checking that passages support the decisions about their rows."""
         check, task = self._checker.check, row_step.task
         is_asked = (task.is_quoted or check == "all") and not row_step.is_each
         if check == "off" or not (is_asked and task.kind in row_steps.claimed_kinds(check)):
@@ -289,17 +291,17 @@ class CostEstimator:
         return self._of_claims(given.n, shown, row_steps.MAX_BESIDE)
 
     def _of_claims(self, n: float, shown: float, beside: int) -> StepCosts:
-        """Costs of checking claims of `shown` tokens in all, each with so many characters of the document beside it."""
+        """Costs of checking `n` claims of `shown` tokens in all, each with `beside` characters of surrounding document."""
         frame, reply = checking.frame_costs(self._checker)
         widest = "x" if self._calls.document.text.isascii() else "é"
         each = self._checker.counter.at_most(widest * beside) + checking.CLAIM_TOKENS
-        # Of a list, a sample is checked first.
+        # For a list, a sample is checked before the rest.
         n_requests = inf if n == inf else ceil(n / checking.MAX_CLAIMS) + (n > checking.MAX_CLAIMS)
         tokens = shown + n * each + n_requests * frame if n else 0
         return self._of_requests(n_requests, tokens, reply)
 
     def _of_requests(self, n: float, tokens: float, reply: int) -> StepCosts:
-        """Costs of requests to the checker, each of which may be repeated."""
+        """Costs of requests to the checker, each of which may be repeated once."""
         most = 2 * (tokens + n * reply) + n * (AGAIN_TOKENS + HELD_TOKENS)
         if self._checker.prompt_tokens is not None:
             most = min(most, 2 * n * self._checker.prompt_tokens)
@@ -321,7 +323,7 @@ class CostEstimator:
         return costs
 
     def _of_reduction(self, step: Step) -> StepCosts:
-        """Costs of reducing rows: exact but for merging if the rows are known, else bounded by their tokens."""
+        """Costs of reducing rows: if the rows are known, exact except for merging; else bounded by their tokens."""
         # imported on use: few plans reduce rows
         from pearl.interpreter.reducing import Reducer, is_grouped
 
@@ -347,7 +349,8 @@ class CostEstimator:
         n_calls, costs = n_groups, StepCosts()
         if cap is not None and n_groups and tokens + merging + ITEM_TOKENS + PROMPT_MARGIN > cap:
             room = self._least_room(cap, max(frame, merging))
-            # Of three neighbouring parts, two are together longer than the room; any two may be merged.
+            # Two neighbouring parts together exceed the room, else they would be one; any two
+            # results may be merged.
             n_more = ceil(3 * tokens / room) if room > ITEM_TOKENS and tokens < inf else inf
             n_calls += n_more
             costs = self._costs(Range(0, n_more), Range(0, n_more * cap))
@@ -358,7 +361,7 @@ class CostEstimator:
     # Steps that are carried out row by row
 
     def _of_rows(self, step: Step) -> StepCosts:
-        """Costs of a step that is carried out row by row; keeps the bound of its rows."""
+        """Costs of a step that is carried out row by row; also stores the bound of its rows."""
         row_step = self._row_requests.step(step, self._values)
         given = self._bound(step.arguments[0], row_step.rows)
         more, is_known = self._more(*step.arguments[1:]), not self._unknown(*step.arguments)
@@ -366,7 +369,7 @@ class CostEstimator:
         if row_step.is_over and is_known:
             row_step = row_step.over()
             given = Bound(len(row_step.rows), self._tokens(row_step.rows), row_step.rows)
-        elif row_step.is_over:  # pairs of the names of rows
+        elif row_step.is_over:  # The text of a pair has the names of its rows
             n_pairs = min(MAX_PAIRS, given.n * MAX_PARTNERS // 2)
             given = Bound(n_pairs, MAX_PARTNERS * given.tokens + n_pairs * AROUND_TOKENS)
         row_step = self._row_requests.quoted(row_step, given.shown, is_certain=is_known)
@@ -375,11 +378,11 @@ class CostEstimator:
             alone = self._row_requests.alone(row_step, step, text)
             costs += self._formed(alone, self._ask(alone, more)[0])
         self.checked = self._of_row_checks(row_step, given, more)
-        # Calls may end after the first.
+        # A LIMIT may end the calls after the first.
         return costs if is_known and row_step.n_needed is None else costs.or_nothing
 
     def _answered(self, row_step: RowStep, given: Bound, more: float) -> Bound:
-        """The bound of the rows that a step carried out row by row returns."""
+        """The bound of the rows returned by a step that is carried out row by row."""
         task = row_step.task
         if task.kind == "pick":
             return self._best(given, task.n_picks)
@@ -388,7 +391,7 @@ class CostEstimator:
         answer = self._items_limit(task, 1) + more
         if row_step.is_each:
             answer = self._reply
-        if row_step.is_over:  # the name of another row
+        if row_step.is_over:  # A pair has the name of another row, too
             answer = self._best(given, 1).tokens
         answer += 4 * self._seam
         tokens = given.tokens + given.n * answer
@@ -397,7 +400,7 @@ class CostEstimator:
     def _of_batches(
         self, row_step: RowStep, given: Bound, more: float, *, is_known: bool
     ) -> tuple[StepCosts, Sequence[str]]:
-        """Costs of asking about rows in batches, each with `more` tokens; also return the texts that are too long for a batch."""
+        """Costs of asking about rows in batches, with `more` unknown tokens each; also return the texts that are too long for a batch."""
         limits, task, n, tokens = self._limits, row_step.task, given.n, given.tokens
         texts = None if given.shown is None else row_step.texts(given.shown)
         if more == inf or (texts is None and (inf in (n, tokens) or row_step.is_each)):
@@ -409,7 +412,7 @@ class CostEstimator:
             own = [self._counter.count(text) for text in texts]
             n, tokens, widest = len(own), sum(own), max(own, default=0)
         around = n * (ITEM_TOKENS + 2 * self._seam)
-        n_fit = room // (widest + ITEM_TOKENS)  # so many rows fit any call
+        n_fit = room // (widest + ITEM_TOKENS)  # Number of rows that fit any call
         per_call, n_rounds = limits.items_per_call, row_steps.MAX_ROUNDS
         least, prompts, long = 0, 0, list[str]()
         if task.kind == "pick":
@@ -425,12 +428,14 @@ class CostEstimator:
                 self._counter.count(self._row_requests.request(b).prompt) for b in batches
             )
             if calls and not is_known and n_fit < per_call:
-                # Fewer items may fill calls less well, but two neighbouring calls never fit into one.
+                # Calls with shorter batches may be less full, but two neighbouring batches never
+                # fit one call.
                 calls = min(int(n), 2 * calls + 1)
             most = prompts + (calls - least) * frame + calls * more
             replies = sum(self._items_limit(each, len(each.items)) for each in batches) + n * more
         else:
-            # Without a constraint, texts that begin and end alike are in calls of their own.
+            # Without a constraint, texts with the same beginning or end are asked about in
+            # separate calls.
             calls = ceil(n / per_call) * (1 if limits.is_constrained else 2)
             calls = min(int(n), 2 * (calls + ceil(tokens / room)))
             most = calls * frame + tokens + around
@@ -450,7 +455,7 @@ class CostEstimator:
     # Steps that read a text
 
     def _of_text(self, step: Step, action: Action) -> StepCosts:
-        """Costs of a step that a model answers from a document or from its inputs; keeps the bound of its reply."""
+        """Costs of a step that a model answers from a document or its inputs; also stores the bound of its reply."""
         task, _ = self._calls.task(step, self._values)
         read = [
             each for i, each in enumerate(step.arguments)
@@ -469,7 +474,7 @@ class CostEstimator:
         return costs + self._of_looks(step, task, more, is_cut=is_cut)
 
     def _of_looks(self, step: Step, task: ActionTask, more: float, *, is_cut: bool) -> StepCosts:
-        """Costs of further searches of a step that may find nothing: a prompt for each search, and one for other queries."""
+        """Costs of further searches by a step that may find nothing: one prompt each, and one that asks for other queries."""
         # imported on use: few plans read passages
         from pearl.interpreter.looking import NEAR_TOKENS
 
@@ -478,16 +483,16 @@ class CostEstimator:
             return StepCosts()
         most = self._prompt(replace(task, document=""), more).upper + NEAR_TOKENS + self._retrieved
         look = self._costs(ONE, Range(0, most).up_to(self._limits.prompt_tokens))
-        # The reply with other queries is a list, which may be asked for again.
+        # The reply with other queries is a list, whose request may be repeated.
         looks = [self._formed(task, look)] * n + [self._repeated(look)]
         return sum(looks, StepCosts()).or_nothing
 
     def _costs(self, calls: Range, tokens: Range) -> StepCosts:
-        """Costs of calls whose prompts have these tokens in all."""
+        """Costs of calls with these tokens in all."""
         return StepCosts(calls, tokens, Range(calls.least, calls.upper * self._limits.reply_tokens))
 
     def _prompt(self, task: ActionTask, more: float = 0) -> Range:
-        """Tokens of a prompt, to which unknown values add up to `more`."""
+        """Tokens of a prompt; unknown values add up to `more`."""
         prompt, document = self._calls.request(task).prompt, task.document or ""
         if not more:
             return Range(*self._counter.bounds_with(prompt, document))
@@ -501,22 +506,22 @@ class CostEstimator:
         return self._costs(n, sum(prompts, NONE)) + self._merging(task, n, 0)
 
     def _repeated(self, costs: StepCosts) -> StepCosts:
-        """Costs with those of one more call, which repeats one of them with its reply."""
+        """Costs with one more call, which repeats a request together with its reply."""
         most = costs.input_tokens.upper + costs.calls.upper * HELD_TOKENS
-        # Either this is the only prompt, or it fits the window.
+        # The repeated prompt is either the only one, or it fits the window.
         again = most + self._reply + AGAIN_TOKENS
         again = min(again, (self._limits.prompt_tokens or inf) + HELD_TOKENS)
         calls = Range(costs.calls.least, costs.calls.upper + 1)
         return self._costs(calls, Range(costs.input_tokens.least, most + again))
 
     def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
-        """Costs of a call whose reply has a form, including a possible repetition."""
+        """Costs of a call whose reply must have a form, including a possible repetition."""
         if task.action.extracts:
             # imported on use: few plans extract
             from pearl.interpreter.extracting import AGAIN_TOKENS as MORE_TOKENS
 
-            # The request about each part may be repeated, be followed by one for values that break a
-            # rule or have no certain place, and by one for what is missing in each further pass.
+            # Each request about a part may be repeated, followed by one about values that break a
+            # rule or have no certain place, and by one for missing values in each further pass.
             n_more = 1 + (0 if self._limits.max_prompt_tokens is not None else self._limits.passes)
             n, tokens = costs.calls, costs.input_tokens
             added = self._reply + n_more * (MORE_TOKENS + AGAIN_TOKENS + HELD_TOKENS)
@@ -524,22 +529,22 @@ class CostEstimator:
             return self._costs(Range(n.least, (1 + n_more) * n.upper), Range(tokens.least, most))
         if self._calls.asks_words(task):
             costs = self._repeated(costs)
-        # Any text is read; a broken object, which is asked again, is as rare as a retry.
+        # Text needs no form; a broken object, which is asked for again, is as rare as a retry.
         return costs if task.gives is ValueType.TEXT else self._repeated(costs)
 
     def _ask(self, task: ActionTask, more: float, unread: float = 0) -> tuple[StepCosts, bool]:
-        """Costs of a task if its reply is not asked for again, and whether it may be shown passages only.
+        """Costs of a task without repetitions, and whether it may be shown passages instead of the whole document.
 
         Its inputs may add `more` tokens; `unread` is the maximum of an unknown document.
         """
         document, cap, strategy = task.document, self._limits.prompt_tokens, self._limits.strategy
         if document is None:
             if not more:
-                self._calls.whole(task)  # raises if it does not fit
+                self._calls.whole(task)  # Raises an error if it does not fit
             return self._costs(ONE, self._prompt(task, more).up_to(cap)), False
         is_corpus = self._calls.corpus(document) is not None
         is_split = self._calls.is_split(document) or task.action.extracts
-        # The passages that are shown may depend on a ranking by a server.
+        # A server's ranking may decide which passages are shown.
         is_shown = strategy == "full" or (is_split and self._limits.max_parts is None)
         if not (more or unread) and (is_shown or not self._waits):
             found, parts = awaited(self._calls.pieces(task))
@@ -554,7 +559,7 @@ class CostEstimator:
             return self._costs(ONE, whole.up_to(cap)), False
         if strategy == "retrieve" or (is_corpus and not is_split):
             most = frame.upper + self._retrieved
-            if strategy == "auto":  # the document may also fit as a whole
+            if strategy == "auto":  # The whole document may also fit
                 most = max(most, whole.upper)
             return self._costs(ONE, Range(frame.least, most).up_to(cap)), True
         assert cap is not None
@@ -566,11 +571,11 @@ class CostEstimator:
         return costs + self._merging(task, n, more), False
 
     def _least_room(self, cap: int, frame: float) -> float:
-        """Minimum tokens that a prompt has left for a document; prompts that turn out too long reduce it."""
+        """Minimum tokens that a prompt leaves for a document; less than its room, as prompts that turn out too long are reduced."""
         return 2 * cap - self._counter.most(cap) - frame - 2 * (PROMPT_MARGIN + self._seam)
 
     def _parts(self, document: str, length: Range, cap: int, frame: float) -> Range:
-        """Bounds of the number of chunks of a document that is known."""
+        """Bounds of the number of chunks of a known document."""
         if self._limits.max_parts is not None:
             return Range(1, self._limits.max_parts)
         if (room := self._least_room(cap, frame)) < SMALL_PART:
@@ -591,7 +596,7 @@ class CostEstimator:
         return self._counter.most(limit) + (gap + 2 * self._seam) * n_gaps
 
     def _merging(self, task: ActionTask, parts: Range, more: float) -> StepCosts:
-        """Costs of merging the results of parts: each call merges two results or more into one."""
+        """Costs of merging the results of parts; each call merges at least two results into one."""
         n, cap = parts.upper, self._limits.prompt_tokens or inf
         if n <= 1 or task.action.extracts:
             return StepCosts()
@@ -604,13 +609,13 @@ class CostEstimator:
 
 
 def _together(bounds: Sequence[Bound]) -> Bound:
-    """The bound of several values together."""
+    """The bound of several values taken together."""
     return Bound(sum(each.n for each in bounds), sum(each.tokens for each in bounds))
 
 
 def _tournament(n: int, k: int, size: int) -> tuple[int, int]:
-    """Maximum calls and levels of a tournament in groups of `size` rows or more, of which the best `k` go on."""
-    if size <= k:  # of all groups but the last at least one row drops out
+    """Maximum calls and rounds of a tournament in groups of at least `size` rows, whose best `k` advance."""
+    if size <= k:  # At least one row of every group but the last drops out
         return (2 * n + 1, n) if n else (0, 0)
     calls = n_levels = 0
     while n:
@@ -621,6 +626,6 @@ def _tournament(n: int, k: int, size: int) -> tuple[int, int]:
 
 
 def _question(step: Step) -> str:
-    """The question that a composed answer answers; "" if an earlier step writes it."""
+    """The question that a composed answer replies to; "" if an earlier step writes it."""
     question = step.arguments[0]
     return question.value if isinstance(question, String) else ""

@@ -58,7 +58,7 @@ from pearl.trace import (
     retrieved,
 )
 
-N_HEAD = 200  # Characters at the beginning of a document, which often names its company
+N_HEAD = 200  # Characters shown from the beginning of a document, which often names its company
 
 
 async def run(
@@ -68,7 +68,7 @@ async def run(
     trace: Trace,
     searcher: Searcher | None = None,
 ) -> tuple[StepResult, ...]:
-    """Run every step; `readers` are the models by their roles."""
+    """Run the steps of a plan; `readers` has the models by role."""
     main = readers["main"]
     asker = Asker(main, RequestBuilder(graph, document, main.limits, searcher), trace)
     others = {role: asker.of(reader) for role, reader in readers.items() if role != "main"}
@@ -116,7 +116,7 @@ class _Interpreter:
         )
 
     def _begun(self, i: int) -> asyncio.Task[StepResult]:
-        """The task of a step, started on first use, after the tasks of the steps that it needs."""
+        """The task of a step; on first use, it is started after the tasks of the steps it needs."""
         if i not in self._tasks:
             for needed in sorted(self._graph.needs[i]):
                 self._begun(needed)
@@ -124,7 +124,7 @@ class _Interpreter:
         return self._tasks[i]
 
     def _not_needed(self, step: Step) -> StepResult:
-        """The result of a step that no other step needed."""
+        """The result of a step whose value was not needed."""
         result = StepResult(
             step.output, step.action, "", self._graph.checked.action(step).is_native,
             state="not_needed", is_used=False,
@@ -134,7 +134,7 @@ class _Interpreter:
 
     async def _when_ready(self, i: int) -> StepResult:
         step = self._graph.steps[i]
-        is_last = step is self._graph.composer  # it cites quotes of all steps before it
+        is_last = step is self._graph.composer  # The composer cites quotes of all steps before it
         needs = self._graph.always - {i} if is_last else self._graph.needs[i]
         before = [await self._begun(needed) for needed in sorted(needs)]
         if is_last:
@@ -147,10 +147,10 @@ class _Interpreter:
         results = {result.output: result for result in before}
         try:
             result = await self._step(step, results)
-        except (errors.BudgetError, errors.PausedError) as error:  # not specific to this step
+        except (errors.BudgetError, errors.PausedError) as error:  # Not specific to this step
             self._trace.append(StepFailed(step=step.output, error=str(error)))
             raise
-        except (errors.PearlError, ValueError) as error:  # a value that an action cannot use
+        except (errors.PearlError, ValueError) as error:  # An action cannot use a value
             if (
                 not isinstance(error, errors.ModelError)
                 or error.kind not in ("refused", "filtered")
@@ -190,14 +190,14 @@ class _Interpreter:
             return void(step, action, _traced(unsure))
         if action.cost == "computed":
             values = {name: result.value for name, result in before.items()}
-            # Over many rows, a computation would delay calls under way.
+            # Over many rows, a computation would block other calls, so it runs in a thread.
             n_rows = sum(len(value) for value in values.values() if isinstance(value, Rows))
             n_characters = 100 * n_rows + self._calls.length(step)
             why = "" if unsure is None else _traced(unsure)
             return await off_loop(
                 n_characters, partial(self._compute, step, action, before, values, why)
             )
-        is_reply = not (action.searches or action.asks_table)  # these read values
+        is_reply = not (action.searches or action.asks_table)  # These read values, not replies
         inputs = {
             name: as_input(self._contents[name], result, is_reply=is_reply)
             for name, result in before.items()
@@ -253,7 +253,7 @@ class _Interpreter:
         return await self._looked_again(step, task, view, result, queries, spans)
 
     async def _of_reply(self, step: Step, task: ActionTask, read: TextReply) -> StepResult:
-        """The result that a reply gives."""
+        """The result of a step from the model's reply."""
         result = StepResult(
             step.output, task.action.name, read.reply.value, False, reply=read.text, quotes=read.reply.quotes,
             state=read.reply.state, why=read.reply.why, truncated=read.truncated,
@@ -267,7 +267,7 @@ class _Interpreter:
         self, step: Step, task: ActionTask, view: SearchedDocument, first: StepResult, queries: Sequence[str],
         shown: Sequence[errors.Span],
     ) -> StepResult:  # fmt: skip
-        """Search further for a step that found nothing in the passages `shown`; return its final result."""
+        """Search further for a step that found nothing in the passages `shown`; return the final result."""
         seen, read = [*merged(view.text, shown)], list[TextReply]()
         tried, result = list[Look](), first
         async for look, asked in looks(
@@ -275,7 +275,7 @@ class _Interpreter:
         ):  # fmt: skip
             if first.fetched is not None and not tried:
                 self._trace.append(retrieved(step.output, first.fetched))
-            # Another figure may stand in any passage.
+            # A search for other periods may use passages again: they may have another figure.
             excluded = () if look.by == PERIODS else seen
             context = await self._calls.further(asked, view, look.queries or queries, excluded)
             if context.fetched is not None:
@@ -292,7 +292,7 @@ class _Interpreter:
             if other.state == "found":
                 result = self._in_period(step, task, asked, other)
                 break
-            if result.state == "nothing":  # what is undecided might be the value
+            if result.state == "nothing":  # Keep an undecided result, which may be the value
                 result = replace(other, truncated=result.truncated or other.truncated)
         note = f"step '{step.output}' found nothing and looked again: {'; '.join(map(str, tried))}"
         n_seen = sum(span.end - span.start for span in seen)
@@ -305,7 +305,7 @@ class _Interpreter:
     def _in_period(
         self, step: Step, task: ActionTask, asked: ActionTask, result: StepResult
     ) -> StepResult:
-        """Mark a value that belongs to another period than the one asked for; other steps cannot use it."""
+        """Mark a value of another period than the one asked for, so that other steps do not use it."""
         text, headings = self._calls.document.text, list[str]()
         passages, _ = collect([self._quoting(step, result.reply)], self._calls.document)
         amount = (quantity := find_quantity(result.text)) and quantity.value
@@ -327,11 +327,11 @@ class _Interpreter:
         return replace(result, value=value, truncated=reason)
 
     def _quoting(self, step: Step, reply: str, *given: str) -> StepReply:
-        """A reply with the sources and texts in which its quotes are looked up."""
+        """A reply, with the sources and texts in which its quotes are verified."""
         return StepReply(step.output, reply, given, sources=self._graph.read_by[step.output])
 
     def _heads(self, passages: Sequence[Evidence]) -> list[str]:
-        """The name, metadata and beginning of the document of each passage, as these name its company and period."""
+        """The name, metadata and beginning of each passage's document, which name its company and period."""
         searched = self._calls.searched
         names = dict.fromkeys(each.source for each in passages if each.source in searched.names)
         return [" | ".join([name, *searched.head_of(name, N_HEAD)]) for name in names]
@@ -339,7 +339,7 @@ class _Interpreter:
     def _with_sources(
         self, step: Step, result: StepResult, before: Mapping[str, StepResult]
     ) -> StepResult:
-        """The result with the text of the document that it derives from."""
+        """Add the spans of the document that a result derives from."""
         document, action, rows = self._calls.document, self._graph.checked.action(step), result.rows
         if "tries" in action.traits:
             return result
@@ -355,11 +355,12 @@ class _Interpreter:
         elif uses and not spans:
             spans = read
         if "splits" in action.traits:
-            # A part of an earlier row keeps fields whose text is in other parts.
+            # Fields of an earlier row stay in a row that is a part of it, although their text is
+            # elsewhere.
             heads = heads_of(document, rows.every) if uses and rows is not None else ()
             own = Sources(heads=heads, is_by_row=uses)
         if action.asks_table and not own.is_by_row:
-            # Its prompt has the notes on the rows, which may name columns of any text.
+            # The composer's prompt has notes on the rows, which may quote names of columns.
             uses_any = uses or any(r.sources and r.sources.uses_document for r in before.values())
             spans = (read or (errors.Span(0, len(document.text)),)) if uses_any else ()
         uses |= bool(spans) or action.extracts or "claims" in action.traits
@@ -370,7 +371,7 @@ class _Interpreter:
     async def _compose(
         self, step: Step, action: Action, before: Mapping[str, StepResult]
     ) -> StepResult:
-        """The answer from the results of other steps."""
+        """Compose the answer from the results of other steps."""
         document = self._calls.document
         gather_evidence = partial(step_evidence, self._graph, list(before.values()), document)
         evidence, _ = await off_loop(len(document.text), gather_evidence)
@@ -401,7 +402,7 @@ class _Interpreter:
     async def _with_checked_figure(
         self, step: Step, task: ActionTask, read: TextReply, result: StepResult
     ) -> StepResult:
-        """Keep a number that is in its quotes or that the checker finds there, else mark it undecided; note a number that the model counted."""
+        """Keep a number only if its quotes contain it or the checker confirms it, else mark it undecided; note a number that the model counted."""
         document = self._calls.document
         quoting = self._quoting(step, read.text, task.document or "")
         passages, others = collect([quoting], document)
@@ -423,7 +424,7 @@ class _Interpreter:
             (verdict,) = checked.verdicts
             why = REFUSED.get(verdict) or (doubt if verdict == "not checked" else "")
         elif not self._asker.reads_prompts:
-            return result  # a person writes scripted replies, and embedded ones are computed
+            return result  # People write scripted replies, and the embedded model computes its own: not checked
         if not why:
             return result
         return replace(result, state="undecided", why=why, value=f"undecided: {why}")
@@ -445,14 +446,14 @@ class _Interpreter:
         given: Mapping[str, Value],
         why: str,
     ) -> StepResult:
-        """Compute a native action; `why` is the reason if one of the joined inputs is undecided."""
+        """Compute a native action; `why` is the reason if one of the inputs of a join is undecided."""
         inputs = _inputs(step, before)
         missing = _missing(step, action, before, self._calls.graph.gives)
         values = self._calls.values(step, given)
         try:
             value = native.compute(action, values)
         except EmptyListError:
-            rows = behind(values)  # an undecided row may be an entry
+            rows = behind(values)  # An undecided row may be an entry of the list
             value = [] if rows is None else replace(rows, rows=(), doubtful=rows.undecided)
         except NotGivenError as error:
             names = ", ".join(
@@ -466,19 +467,19 @@ class _Interpreter:
                 return void(step, action, str(error) or repr(error))
             if not missing:
                 raise
-        except Exception as error:  # of a plug-in
+        except Exception as error:  # Plug-ins may raise any exception
             raise ValueError(f"the action raised {error!r}") from error
         if missing:
             return computed(step, action, missing, why, "nothing")
         shows_document = any(reference.is_context for reference in step.references())
         found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
-        # Joined texts are "nothing" only if all of them are.
+        # A join is "nothing" only if all of its inputs are.
         is_none = native.is_joining(action) and found_none and not shows_document
         return computed(step, action, value, why, "nothing" if is_none else "found")
 
 
 def _taken(step: Step, action: Action, tried: Sequence[StepResult]) -> StepResult:
-    """The result of FIRST_FOUND: the last result tried if it found something, else the first that may have."""
+    """The result of FIRST_FOUND: the last input tried if it found something, else the first undecided one."""
     unsure = [result for result in tried[:-1] if result.state != "nothing"]
     chosen = tried[-1]
     note = ""
@@ -502,18 +503,18 @@ def _inputs(step: Step, before: Mapping[str, StepResult]) -> list[StepResult]:
 
 
 def _may_take(action: Action, unsure: StepResult) -> bool:
-    """Whether an action can use an input without a value."""
+    """Whether an action can use an input that has no value."""
     if action.searches or action.reads_rows or action.asks_table:
         return False
     if action.is_native:
-        return native.is_joining(action)  # joined texts include the undecided one
+        return native.is_joining(action)  # A join includes the undecided text
     return unsure.state != "refused"
 
 
 def _missing(
     step: Step, action: Action, before: Mapping[str, StepResult], gives: Mapping[str, ValueType]
 ) -> str:
-    """The result of a step whose input found nothing; "" if no input lacks a value."""
+    """Why a step cannot run: the text of an input that found nothing; "" if every input has a value."""
     for i, argument in enumerate(step.arguments):
         if isinstance(argument, ListLiteral) and action.parameter(i).name == "NUMBERS":
             items = [before[one.name] for one in argument.items if isinstance(one, Reference)]
@@ -532,13 +533,13 @@ def _missing(
 
 
 def _nothing_in(inputs: Sequence[StepResult]) -> str:
-    """The text for an input that found nothing; "" if all inputs found something."""
+    """The text of an input that found nothing; "" if all inputs found something."""
     names = [each.output for each in inputs if each.state == "nothing"]
     return f"{NOTHING} There is nothing in '{names[0]}'" if names else ""
 
 
 def _is_unclear(error: ValueError, inputs: Sequence[StepResult]) -> bool:
-    """Whether an unclear reply or cell leaves a step without a value."""
+    """Whether an unclear reply or cell of an input explains that a step has no value."""
     if isinstance(error, DivisionByZeroError | MagnitudeError):
         return False
     is_reply = any(isinstance(each.value, str | list) for each in inputs)
@@ -546,7 +547,7 @@ def _is_unclear(error: ValueError, inputs: Sequence[StepResult]) -> bool:
 
 
 def _traced(result: StepResult) -> str:
-    """Why a result is undecided, and which step was undecided first."""
+    """Why a result is undecided, naming the first undecided step."""
     if result.state == "refused":
         return f"step '{result.output}' was refused by the model"
     return result.why if result.is_native else f"step '{result.output}': {result.why}"
@@ -562,7 +563,7 @@ async def answer_plan(
     searcher: Searcher | None = None,
     trace: Trace | None = None,
 ) -> Answer:
-    """Run a plan over a document; `readers` are the models by their roles, `models` names all."""
+    """Run a plan over a document; `readers` has the models by role, `models` names them all."""
     check_document(document)
     limits = readers["main"].limits
     began = time.monotonic()
@@ -630,7 +631,7 @@ def _fail(trace: Trace, duration_s: float) -> None:
 
 
 def check_document(document: object) -> None:
-    """Reject anything but a `Document`, such as a text or a path."""
+    """Raise an error for anything but a `Document`, such as a text or a path."""
     if not isinstance(document, Document):
         raise errors.UsageError(
             f"expected a Document, not a {type(document).__name__}",
@@ -639,7 +640,7 @@ def check_document(document: object) -> None:
 
 
 class _Same:
-    """A plan as a cache key by identity, because comparing two plans takes as long as preparing one."""
+    """A plan as a cache key by identity: comparing two plans takes as long as preparing one."""
 
     def __init__(self, checked: CheckedPlan) -> None:
         self.checked = checked
@@ -665,7 +666,7 @@ def _prepared(plan: _Same) -> tuple[PlanGraph, Rewritten]:
 def _as_written(
     graph: PlanGraph, rewritten: Rewritten, ran: Sequence[StepResult], trace: Trace
 ) -> list[StepResult]:
-    """One result per step of the plan as written, in order."""
+    """One result for each step of the plan as written, in order."""
     by_output = {result.output: result for result in ran}
     for output, same in rewritten.stands_for.items():
         result = replace(by_output[same], output=output, n_calls=0, usage=Usage(), duration_s=0.0)
@@ -673,7 +674,7 @@ def _as_written(
         trace.append(StepStarted(step=output, action=result.action))
         trace.append(result.event)
     written = [by_output[step.output] for step in graph.steps]
-    # Of other steps, or in another order, evidence has other numbers.
+    # For other steps, or another order, evidence has other numbers.
     return written if rewritten.graph is graph else [replace(each, parts=()) for each in written]
 
 

@@ -27,36 +27,36 @@ from pearl.replies.extracted import Claim, is_null
 from pearl.replies.not_stated import says_not_stated
 
 MAX_AROUND = 120
-"""Characters around a passage in which a unit or a longer number, and the ends of its line, are looked for."""
+"""Characters around a passage that are searched for a unit, a longer number and the ends of its line."""
 
 MAX_CAPTION = 4_000
-"""Characters before a passage in which a caption that names the scale of its numbers is looked for."""
+"""Characters before a passage that are searched for a caption with the scale of its numbers ("in thousands")."""
 
-MAX_LOOKED = 60  # Maximum places at which a value without a quote is looked for
+MAX_LOOKED = 60  # Maximum places that are tried for a value without a quote
 
-MAX_SHOWN = 3  # Maximum places of a quote that the checker is shown
+MAX_SHOWN = 3  # Maximum places of a quote that are shown to the checker
 
 SEVERAL = "it is open which of its places is meant, and it has no quote"
 
-MAX_PLACES = 20  # Maximum places of a quote that stands several times
+MAX_PLACES = 20  # Maximum places of a quote that occurs several times
 
 Place = tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The outcome of comparing a claim with its quotes: a value with its passages, or nothing; `why` is the reason to doubt it."""
+    """The result of comparing a claim with its quotes: a value with its passages, or none; `why` is the reason for doubt."""
 
     value: FieldScalar = None
     basis: Basis = ""
     evidence: tuple[Evidence, ...] = ()
     why: str = ""
     is_broken: bool = False
-    """Whether the document has the value, which breaks a rule of its field, or may have it, but it is open where."""
+    """Whether to ask again: the value breaks a rule of its field, or it occurs in several places."""
 
 
 class Quotes:
-    """Finds quotes in a document (or in the one row that was read) and compares values with them."""
+    """Finds quotes in a document, or in a single row, and compares values with them."""
 
     def __init__(self, output: str, document: Document, verifier: Verifier, start: int = 0) -> None:
         self.output = output
@@ -65,7 +65,7 @@ class Quotes:
         self._start = start
         self._found: dict[tuple[str, Span | None], Sequence[Quote]] = {}
         self._alone: dict[object, Value] = {}
-        """What values without quotes became, which are looked up once."""
+        """Results of values without quotes, which are looked up once."""
 
     def line(self, span: Span) -> tuple[int, int]:
         """The line around a passage, at most `MAX_AROUND` characters on each side."""
@@ -78,7 +78,7 @@ class Quotes:
     def value(
         self, field: Field, claim: Claim, part: Span | None, near: Sequence[Place] = ()
     ) -> Value:
-        """Compare a claim with its quotes; `near` has passages of the same entry."""
+        """Compare a claim with its quotes; `near` has passages of the same list entry."""
         if claim.value is None:
             return Value()
         if not claim.quotes:
@@ -102,11 +102,11 @@ class Quotes:
         return _with_rules(field, Value(value, basis, evidence))
 
     def _without_quote(self, field: Field, claim: Claim, part: Span | None) -> Value:
-        """Find the place of a value without a quote; a text may have a few places, a number or date only one."""
+        """Find the place of a value without a quote; a text may occur a few times, a number or date only once."""
         assert claim.value is not None
         if field.type == "str" and is_null(
             claim.value
-        ):  # a word for "not stated", unless the text has it as a value
+        ):  # A phrase such as "not stated", unless the document has it as a value
             part_text = self.document.text[part.start : part.end] if part else self.document.text
             if not n_standing(claim.value, part_text):
                 return Value()
@@ -137,7 +137,8 @@ class Quotes:
                 refusals.append(str(error).replace("the quote", "the text"))
         if field.type == "str":
             stated = list(dict.fromkeys(stated))
-        # The checker is shown all places of a text; equal numbers and dates may be of different things.
+        # The checker sees all places of a text; equal numbers or dates may belong to different
+        # things.
         if not stated:
             return because(refusals[-1])
         if len(stated) > (MAX_SHOWN if field.type == "str" else 1):
@@ -148,7 +149,7 @@ class Quotes:
     def _agreed(
         self, field: Field, claim: Claim, ways: Sequence[Sequence[Quote]]
     ) -> tuple[FieldScalar, Basis]:
-        """The value if every passage supports it; a summary needs the support of all passages together."""
+        """The value if every passage supports it; a summary must be supported by all passages together."""
         assert claim.value is not None
         text = self.document.text
         if field.type == "text":
@@ -163,7 +164,7 @@ class Quotes:
         return results[0]
 
     def places(self, text: str, part: Span | None) -> Sequence[Quote]:
-        """The places of a quote in a part, else in the whole text; a quote without spans if there are none."""
+        """The places of a quote in a part, else in the whole text; if there are none, a quote without spans."""
         if (found := self._found.get((text, part))) is not None:
             return found
         if part is not None:
@@ -176,7 +177,7 @@ class Quotes:
             for quote in self._verifier.every(text):
                 moved = [Span(s.start + self._start, s.end + self._start) for s in quote.spans]
                 inked = (
-                    # The blanks before a list mark count as a part of the quote.
+                    # The blanks before a list mark belong to the quote.
                     Span(s.end - len(self.document.text[s.start : s.end].lstrip()), s.end)
                     for s in moved
                 )
@@ -185,7 +186,7 @@ class Quotes:
         return found
 
     def _chosen(self, quotes: Sequence[Quote], near: Sequence[Place]) -> Sequence[Quote]:
-        """Choose the places of a quote beside other passages of its entry; without such places, all of them."""
+        """Prefer the places of a quote that are near other passages of its entry; all places if none is near."""
         if len(quotes) == 1:
             return quotes
         for spans in near:
@@ -195,7 +196,7 @@ class Quotes:
         return quotes
 
     def _beside(self, quotes: Sequence[Quote], span: Span) -> Sequence[Quote]:
-        """The first place of a quote within a passage, else on its lines."""
+        """The first place of a quote within a passage, else on the passage's lines."""
         for start, end in ((span.start, span.end), self.line(span)):
             i = bisect_left(quotes, start, key=lambda quote: quote.spans[0].start)
             if i < len(quotes) and quotes[i].spans[-1].end <= end:
@@ -204,12 +205,12 @@ class Quotes:
 
 
 def _last_start(quote: Quote) -> int:
-    """The start of the last piece of a quote; -1 if the text does not have it."""
+    """The start of the last piece of a quote; -1 if the quote was not found."""
     return quote.spans[-1].start if quote.spans else -1
 
 
 def united(field: Field, values: Sequence[Value], unread: str) -> FieldResult:
-    """Combine all values given for a field into one result."""
+    """Combine all values found for a field into one result."""
     stated: list[Value] = []
     for each in values:
         if each.value is None or each.why or not each.evidence:
@@ -239,7 +240,7 @@ def united(field: Field, values: Sequence[Value], unread: str) -> FieldResult:
         return FieldResult("found", one.value, basis=one.basis, evidence=one.evidence)
     if unread:
         return FieldResult("undecided", why=unread)
-    if label is not None:  # such as `unknown`, which needs no quote
+    if label is not None:  # Such as `unknown`, a label that needs no quote
         return FieldResult("found", label, basis="judged")
     return FieldResult("not_stated")
 
@@ -252,7 +253,7 @@ def _with_rules(field: Field, value: Value) -> Value:
 
 
 def doubtful(field: Field, value: Stated, why: str, evidence: tuple[Evidence, ...] = ()) -> Value:
-    """A value that its passages do not support; a person may accept it."""
+    """A value that its passages do not support, kept as a candidate that a person may accept."""
     plain: FieldScalar = (
         value if not isinstance(value, Decimal)
         else f"{value:f}" if field.type == "decimal"
@@ -263,7 +264,7 @@ def doubtful(field: Field, value: Stated, why: str, evidence: tuple[Evidence, ..
 
 
 def value_text(value: FieldScalar | Decimal) -> str:
-    """A value in words."""
+    """A value as text for messages."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return quoted(value) if isinstance(value, str) else str(value)

@@ -1,4 +1,4 @@
-"""Join the lists in replies about the parts of a text: one list, with each entry at its own place in the document."""
+"""Join lists from replies about the parts of a text: one list, each entry with its own place in the document."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from pearl.replies.extracted import Claim, Claims
 
 @dataclass(slots=True)
 class _Entry:
-    """A list entry of a reply, the part in which its quotes are looked up, and the places of these."""
+    """A list entry of a reply, the part in which its quotes are looked up, and their places."""
 
     part: Span | None
     claims: Mapping[str, Claims]
     reply: int
     anchors: Sequence[Place] = ()
-    """The place of its rarest quote; all of its places if it is open which one is meant."""
+    """The place of the entry's rarest quote; all of its places if they cannot be told apart."""
 
 
 class FieldReader:
@@ -47,7 +47,7 @@ class FieldReader:
         self._quotes = quotes
 
     def result(self, field: Field, said: Sequence[tuple[Span | None, Claims]]) -> FieldResult:
-        """The result of a field from the claims of all parts."""
+        """The result of a field from the claims in all parts."""
         if field.is_list:
             return self._list(field, said)
         values = [
@@ -61,7 +61,7 @@ class FieldReader:
     def broken(
         self, fields: Sequence[Field], said: Mapping[str, Claims], part: Span | None, path: str = "", of: str = ""
     ) -> Iterator[Field]:  # fmt: skip
-        """Yield a field for each value to ask for again, named by its path, with the reason in its description."""
+        """Yield a field for each value to ask for again, named by its path; its description has the reason."""
         for field in fields:
             claims, name = said[field.name], f"{path}{field.name}"
             for i, entry in enumerate(claims.entries):
@@ -80,13 +80,14 @@ class FieldReader:
     def _list(
         self, field: Field, said: Sequence[tuple[Span | None, Claims]], within: Span | None = None
     ) -> FieldResult:
-        """Join the entries of all parts in document order. Equal entries get different places; an inner list ends at the next entry."""
+        """Join the entries of all parts in document order. Equal entries get different places; an inner list ends where the next entry begins."""
         inner = field.inner
         entries, whys, candidates = self._placed(inner, self._joined(said), within)
         has_lists = any(each.is_list for each in inner)
         regions = self._regions(entries, within) if has_lists else {}
         results: list[tuple[int, int, Mapping[str, FieldResult]]] = []
-        open_ones: dict[object, Mapping[str, FieldResult]] = {}  # equal ones at all of their places
+        # Equal entries at all of their places are compared once
+        open_ones: dict[object, Mapping[str, FieldResult]] = {}
         at = 0
         is_plain, has_gaps = not field.fields, False
         for entry in entries:
@@ -95,14 +96,16 @@ class FieldReader:
             if is_alone or said_of not in open_ones:
                 open_ones[said_of] = self._entry(inner, entry, regions.get(id(entry)))
             results_of = open_ones[said_of]
-            # one whose passages stand at several places stays behind its neighbour in the reply
+            # An entry without a single place keeps its position after the previous entry of the
+            # reply.
             sole = (f.evidence[0].span.start for f in results_of.values() if len(f.evidence) == 1)
             inner_at = (e.span.start for f in results_of.values() if f.entries for e in f.passages)
             at = next(sole, min(inner_at, default=at))
             if any(f.state != "not_stated" for f in results_of.values()) or is_plain:
                 results.append((at, entry.reply, results_of))
                 has_gaps |= all(f.state == "not_stated" for f in results_of.values())
-        if not (has_gaps and len(said) == 1):  # a gap has no place but the one in the reply
+        # A blank entry has no place in the document, so the order of the reply is kept
+        if not (has_gaps and len(said) == 1):
             results.sort(key=lambda each: each[0])
         kept = self._once(field, results)
         if field.fields and field.fields[0].name == ENTRY:
@@ -123,7 +126,7 @@ class FieldReader:
     def _without_strays(
         self, rows: Sequence[Mapping[str, FieldResult]]
     ) -> list[Mapping[str, FieldResult]]:
-        """Mark a value undecided if its quote is on the line of another inner list."""
+        """Mark a value undecided if its quote is on a line of another entry's inner list."""
         at_line: dict[int, list[tuple[int, Span]]] = {}
         for i, row in enumerate(rows):
             for cell in row[PLAIN].entries:
@@ -152,7 +155,7 @@ class FieldReader:
         ]
 
     def _joined(self, said: Sequence[tuple[Span | None, Claims]]) -> list[_Entry]:
-        """The entries of all parts; one that a border of parts cuts gets the entries of lists that stand behind it."""
+        """The entries of all parts; an entry cut by a border of parts gets the list entries that follow in the next part."""
         entries: list[_Entry] = []
         for reply, (part, claims) in enumerate(said):
             more = [_Entry(part, each, reply) for each in claims.entries]
@@ -174,7 +177,7 @@ class FieldReader:
         return entries
 
     def _both(self, one: tuple[Span, Claims], other: tuple[Span, Claims]) -> Claims:
-        """The claims on a field of an entry and of its rest."""
+        """The claims on a field of an entry, joined with those of its rest in the next part."""
         own, rest = one[1], other[1]
         if not (own.entries or rest.entries):
             return own
@@ -207,7 +210,7 @@ class FieldReader:
     def _once(
         self, field: Field, results: Sequence[tuple[int, int, Mapping[str, FieldResult]]]
     ) -> list[Mapping[str, FieldResult]]:
-        """Merge entries that several replies give."""
+        """Merge entries that occur in several replies."""
         kept: list[Mapping[str, FieldResult]] = []
         replies: list[set[int]] = []
         at_line: dict[object, list[int]] = {}
@@ -225,7 +228,7 @@ class FieldReader:
                 or _frozen(entry) not in placeless
                 or (is_one and not field.fields and entry[PLAIN].state == "not_stated")
             ):
-                # without a place, one that is repeated in vain
+                # An entry without a place is dropped if it only repeats others
                 placeless.add(_frozen(entry))
                 i = len(kept)
                 kept.append(entry)
@@ -237,7 +240,7 @@ class FieldReader:
         return kept
 
     def _lines_of(self, entry: Mapping[str, FieldResult]) -> Iterator[tuple[str, FieldScalar, int]]:
-        """Each value of an entry with the lines of its first passages; inner lists included."""
+        """Each value of an entry with the lines of its first passages, those of inner lists included."""
         for name, result in entry.items():
             for inner in result.entries[:MAX_SHOWN]:
                 yield from self._lines_of(inner)
@@ -247,7 +250,7 @@ class FieldReader:
     def _merged(
         self, field: Field, one: Mapping[str, FieldResult], other: Mapping[str, FieldResult]
     ) -> Mapping[str, FieldResult] | None:
-        """Merge an entry that two replies give; None if they are different entries."""
+        """Merge an entry from two replies; None if they are different entries."""
         merged = dict(one)
         is_same = False
         for inner in sorted(field.inner, key=lambda each: each.is_list):
@@ -265,7 +268,7 @@ class FieldReader:
             elif is_same:
                 every = [(0, i, entry) for i, each in enumerate((a, b)) for entry in each.entries]
                 merged[inner.name] = replace(a, entries=tuple(self._once(inner, every)))
-            elif a.plain != b.plain:  # lists alone do not tell which entry is meant
+            elif a.plain != b.plain:  # Equal lists alone do not show that the entries are the same
                 return None
             else:
                 is_same = True
@@ -274,7 +277,7 @@ class FieldReader:
     def _placed(
         self, fields: Sequence[Field], entries: Sequence[_Entry], within: Span | None
     ) -> tuple[list[_Entry], list[str], tuple[Candidate, ...]]:
-        """Put the k-th of equal entries at their k-th place; also returns why entries may be missing or too many, and these as candidates."""
+        """Assign the k-th of equal entries to their k-th place; also return why entries may be missing or too many, and the doubtful ones as candidates."""
         equal: dict[object, list[_Entry]] = {}
         for entry in entries:
             equal.setdefault(_said(entry.claims), []).append(entry)
@@ -298,7 +301,7 @@ class FieldReader:
 
         for same in equal.values():
             places = self._places_of(same, within)
-            # of several replies about one part, the one that has most of them
+            # Of several replies about one part, take the one with the most equal entries.
             n_said = Counts((entry.part, entry.reply) for entry in same)
             n_most = {part: n for (part, _), n in sorted(n_said.items(), key=lambda each: each[1])}
             told = same[: sum(n_most.values())]
@@ -310,7 +313,7 @@ class FieldReader:
                 twins: dict[object, list[_Entry]] = {}
                 for entry in group:
                     twins.setdefault(_said(entry.claims, is_deep=True), []).append(entry)
-                # entries that differ in their lists alone may share a place
+                # Entries that differ only in their lists may share a place.
                 is_open = len(group) < len(places) or (len(group) > len(places) and len(twins) > 1)
                 for entry, place in zip(group, places, strict=False):
                     entry.anchors = list(dict.fromkeys(places)) if is_open else [place]
@@ -325,7 +328,7 @@ class FieldReader:
         return kept, whys, tuple(candidates)
 
     def _places_of(self, equal: Sequence[_Entry], part: Span | None) -> list[Place]:
-        """The places of equal entries: those of the rarest quote, on lines that have all quotes, once for each occurrence of the values."""
+        """The places of equal entries: those of the rarest quote, on lines with all quotes, once for each occurrence of the values."""
         at_line: dict[int, list[Place]] = {}
         for stated in dict.fromkeys(tuple(_stated(entry.claims)) for entry in equal):
             by_text = {
@@ -352,7 +355,7 @@ class FieldReader:
             )
             for spans in places:
                 here = at_line.setdefault(self._quotes.line(spans[0])[0], [spans] * max(1, n))
-                # a value alone may stand on a line several times
+                # A value without a quote may occur several times on a line.
                 if len(stated) == 1 and here[-1][-1].end <= spans[0].start:
                     here.append(spans)
         return sorted(spans for places in at_line.values() for spans in places)
@@ -377,7 +380,7 @@ class FieldReader:
         return rarest
 
     def _is_repeated(self, group: Sequence[_Entry], places: Sequence[Place]) -> bool:
-        """Whether the text repeats a record or a whole line more often than the reply does."""
+        """Whether the text repeats a record or a whole line more often than the reply."""
         stated = group[0].claims.values()
         n_fields = sum(any(c.quotes for c in claims.values) for claims in stated)
         lines = {self._quotes.line(spans[0]) for spans in places}
@@ -388,7 +391,7 @@ class FieldReader:
     def _entry(
         self, fields: Sequence[Field], entry: _Entry, region: Span | None
     ) -> dict[str, FieldResult]:
-        """Compare the fields of an entry: long quotes first, then short ones near them, lists in its region."""
+        """Compare the fields of an entry: long quotes first, then short ones near them, and lists within its region."""
         near = [tuple(Span(place[0].start, place[-1].end) for place in entry.anchors)]
         results: dict[str, FieldResult] = {}
 
@@ -411,12 +414,12 @@ class FieldReader:
 
 
 def _key(value: Stated | None) -> object:
-    """A key by which equal values are recognised, in any case and spacing."""
+    """A key that is the same for equal values, ignoring case and spacing."""
     return tuple(value.casefold().split()) if isinstance(value, str) else value
 
 
 def _stated(claims: Mapping[str, Claims]) -> list[tuple[Claim, str]]:
-    """Each value of an entry with each of its quotes; if the entry has only lists, those of their entries."""
+    """Each value of an entry with each of its quotes; for an entry of lists only, those of their entries."""
     own = [
         (claim, text)
         for each in claims.values() for claim in each.values if claim.value is not None
@@ -426,7 +429,7 @@ def _stated(claims: Mapping[str, Claims]) -> list[tuple[Claim, str]]:
 
 
 def _is_rest(claims: Mapping[str, Claims], of: Mapping[str, Claims]) -> bool:
-    """Whether an entry has lists alone, and the one before it has a value."""
+    """Whether an entry is the rest of the previous one: it has only lists, and the previous one has a value."""
     own, before = (
         any(claim.value is not None for each in entry.values() for claim in each.values)
         for entry in (claims, of)
@@ -435,7 +438,7 @@ def _is_rest(claims: Mapping[str, Claims], of: Mapping[str, Claims]) -> bool:
 
 
 def _said(claims: Mapping[str, Claims], *, is_deep: bool = False) -> tuple[object, ...]:
-    """The values of an entry as a key; its lists count only if it has no other values, or if `is_deep`."""
+    """The values of an entry as a key; lists are included only if there are no other values, or if `is_deep`."""
     own = [(name, tuple(_key(c.value) for c in each.values)) for name, each in claims.items()]
     if is_deep or not any(each.values for each in claims.values()):
         return *own, *(_said(e, is_deep=True) for each in claims.values() for e in each.entries)
@@ -455,7 +458,7 @@ def _overlap(one: Span, other: Span) -> bool:
 
 
 def has_place(result: FieldResult) -> bool:
-    """Whether a value, or one in its entries, has a passage."""
+    """Whether a value, or one of its entries, has a passage."""
     return bool(result.evidence) or any(
         has_place(f) for entry in result.entries for f in entry.values()
     )
@@ -466,6 +469,6 @@ def _times(n: int) -> str:
 
 
 def _stands_in(places: Sequence[Place], start: int, end: int) -> bool:
-    """Whether one of the sorted places lies within a range."""
+    """Whether one of the sorted places starts within a range."""
     i = bisect_left(places, start, key=lambda spans: spans[0].start)
     return i < len(places) and places[i][-1].end <= end

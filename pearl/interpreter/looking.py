@@ -1,4 +1,4 @@
-"""A step that found nothing in the passages it was shown → other searches: further ranks, other words, other periods."""
+"""Further searches for a step that found nothing in its passages: lower ranks, other words, other periods."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ OTHER_WORDS = Action(
     returns=ValueType.LIST,
 )
 
-MAX_QUERIES, MAX_QUERY = 3, 200  # queries of a model, and characters of each
-NEAR_TOKENS = 64  # Maximum tokens by which a prompt about other periods is longer
+MAX_QUERIES, MAX_QUERY = 3, 200  # Maximum queries of a model, and characters of each
+NEAR_TOKENS = 64  # Maximum tokens that a prompt about other periods adds
 RANKS, WORDS, PERIODS = "the next ranks", "other words", "other periods"
 
 
@@ -32,9 +32,9 @@ async def looks(
     step: Step, task: ActionTask, queries: Sequence[str], asker: Asker, read: list[TextReply],
     has_more: Callable[[], bool],
 ) -> AsyncIterator[tuple[Look, ActionTask]]:  # fmt: skip
-    """Yield the searches after one by `queries`, each with the task to read; append replies that give queries to `read`."""
+    """Yield the searches that follow the one by `queries`, each with its task; append the model's replies with new queries to `read`."""
     n, words, period = asker.calls.n_looks, list[str](), dict(task.arguments).get(PERIOD, "")
-    # Without the period of a figure, and without what the step is for.
+    # The query without the period of a figure, and without the explanation of the step.
     bare = " ".join(value for name, value in task.arguments if name != PERIOD)
     years = years_in(f"{bare} {period}")
     near = [year + by for year in years for by in (-1, 1) if year + by not in years]
@@ -49,13 +49,13 @@ async def looks(
     if n > 2 and len(years) == 1 and str(years[0]) in period and asker.calls.is_last(step):
         other = " or ".join(period.replace(str(years[0]), str(year)) for year in near)
         arguments = ((name, other if name == PERIOD else value) for name, value in task.arguments)
-        # The question names the period that was asked for.
+        # The question names the period asked for.
         asked = replace(task, arguments=tuple(arguments), question="")
         yield Look(PERIODS, [f"{each} {year}" for each in (bare, *words) for year in near]), asked
 
 
 def words_task(task: ActionTask) -> ActionTask:
-    """The task of writing other queries; it is shown no document."""
+    """The task of writing other queries; it shows no document."""
     query = " ".join(value for _, value in task.arguments)
     return replace(
         task, action=OTHER_WORDS, arguments=(("QUERY", query),), document=None, is_of_numbers=False,
@@ -64,7 +64,7 @@ def words_task(task: ActionTask) -> ActionTask:
 
 
 async def _by_model(step: Step, task: ActionTask, asker: Asker, read: list[TextReply]) -> list[str]:
-    """Queries that a model writes; none if its reply cannot be used."""
+    """Ask a model for other queries; [] if its reply cannot be used."""
     if not asker.reads_prompts:
         return []
     try:
@@ -78,7 +78,7 @@ async def _by_model(step: Step, task: ActionTask, asker: Asker, read: list[TextR
 
 
 def _different(queries: Iterable[str], before: Sequence[str]) -> list[str]:
-    """Drop queries without terms and those with the same terms as another or as one of `before`."""
+    """Drop queries without terms, and those with the same terms as an earlier one."""
     first = {frozenset[str](): ""}
     for query in [*before, *queries]:
         first.setdefault(frozenset(terms(query, drop_stop_words=True)), query)
@@ -86,7 +86,7 @@ def _different(queries: Iterable[str], before: Sequence[str]) -> list[str]:
 
 
 def of_other_period(asked: ActionTask, shown: ActionTask, texts: Iterable[str]) -> str:
-    """The period of a value, read from the texts around it (nearest first), if it is not the one that `asked` names; else ""."""
+    """The period of a value, read from the texts around it (nearest first); "" if it is unknown or the one that `asked` names."""
     wanted, read = (years_in(" ".join(v for _, v in task.arguments)) for task in (asked, shown))
     nearest = next(filter(None, map(years_in, texts)), ())
     others = {*read} - {*wanted}

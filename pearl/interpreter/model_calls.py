@@ -1,4 +1,4 @@
-"""Ask a model for the result of a step: constrained, repeated once, merged over parts, or cut off."""
+"""Ask a model for the result of a step: constrain the reply, repeat the request once, merge parts, keep the beginning of cut-off replies."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from pearl.replies.step_replies import Reply, begun, read_reply, reply_constrain
 from pearl.trace import CallFailed, ModelCalled, Purpose, Trace, constraint_refused
 
 MIN_WORDS = 8
-"""Minimum words of a reply that is checked: shorter ones may be names that the instructions contain."""
-MIN_SENTENCE = 4  # Minimum words of a whole sentence of the instructions that is an echo
+"""Minimum words of a reply that is compared with the instructions: shorter ones may be names in them."""
+MIN_SENTENCE = 4  # Minimum words of a sentence of the instructions that counts as repeated
 MIN_TIMES = 4
-MIN_COPIED = 60  # Minimum words of a reply that counts as a copy of the document's beginning
+MIN_COPIED = 60  # Minimum words of a reply that counts as a copy of the beginning of the document
 UNQUOTED = "the reply quotes no passage"
 
 
 def is_unproven(reply: Reply, wanted: ValueType) -> bool:
-    """Whether a reply is free text without any quote, as refusals, questions and errors are."""
+    """Whether a reply is free text without quotes, as refusals, questions and errors are."""
     is_free = wanted is ValueType.TEXT or (wanted is ValueType.LIST and reply.is_formed)
     if not is_free or reply.state != "found" or reply.quotes:
         return False
@@ -45,46 +45,46 @@ def is_unproven(reply: Reply, wanted: ValueType) -> bool:
 
 
 def unstated_date(reply: Reply, task: ActionTask) -> str:
-    """Why a text or list has a date that neither its quotes nor the step has; "" for none."""
+    """Why a date in a reply is unsupported: neither its quotes nor the step contain it; "" if all dates are supported."""
     if not reply.quotes or task.gives not in (ValueType.TEXT, ValueType.LIST):
         return ""
     said = "\n".join(reply.value) if isinstance(reply.value, list) else str(reply.value)
     if not (dates := find_dates(said)):
         return ""
     known = "\n".join((*reply.quotes, task.question, *(value for _, value in task.arguments)))
-    if not readings(said):  # of what is more than a date, not every sentence is quoted
+    if not readings(said):  # In longer texts, not every sentence has a quote
         known = "\n".join((known, task.document or "", *(task.parts or ())))
     for each in dates:
         shown = said[each.start : each.end].strip()
-        without_year = " ".join(re.sub(r"(?<!^)\d{4}", "", shown).split())  # it may stand elsewhere
+        without_year = " ".join(re.sub(r"(?<!^)\d{4}", "", shown).split())  # It may stand elsewhere
         if (why := why_unstated(known, shown)) and why_unstated(known, without_year):
             return why
     return ""
 
 
 def why_hollow(text: str, request: Request) -> str:
-    """Why a reply to a step has no content of its own; "" if it has content."""
+    """Why a reply has no content of its own (an echo of the instructions, a loop); "" if it has."""
     words = _words(text)
     task = request.task
     if len(words) < MIN_SENTENCE or not isinstance(task, ActionTask):
         return ""
-    # Whether the reply to a step consists only of words of its instructions, not of the document or of earlier results
+    # An echo consists only of words of the instructions, not of the document or earlier results.
     inputs = [value for name, value in task.arguments if name in task.inputs]
-    # Nor is a reply that the model repeats when it is asked again: the request quotes it.
+    # A reply repeated after a second request is no echo of it: that request quotes the reply.
     replies = [message.content for message in request.messages if message.role == "assistant"]
     given = [task.document or "", *(task.parts or ()), *inputs, *replies]
     sentences = (task.question, task.explanation, task.action.definition)
     is_echo = words in map(_words, sentences)
     if len(words) >= MIN_WORDS and not is_echo:
         instructions = "\n".join(m.content for m in request.messages if m.role != "assistant")
-        for each in (*given, task.question):  # a part of a question may be an earlier answer
+        for each in (*given, task.question):  # A part of a question may be an earlier answer
             instructions = instructions.replace(each, "\n|\n") if each else instructions
         is_echo = _has(instructions, words)
     if is_echo and not any(_has(each, words) for each in given):
         return "the reply repeats its instructions"
     if len(words) < MIN_WORDS:
         return ""
-    # The shortest distance by which words are their own repetition, by the failure function
+    # The shortest period of the words, by the failure function of Knuth, Morris and Pratt
     borders = [0] * len(words)
     border = 0
     for i in range(1, len(words)):
@@ -124,12 +124,12 @@ class TextReply:
 
     @property
     def text(self) -> str:
-        """The reply in its plain form."""
+        """The reply without quotes, as text."""
         return self.reply.plain
 
 
 def why_short(error: ModelError, text: str) -> str:
-    """The note on a reply of which only the beginning is kept."""
+    """The note on a reply whose end is missing."""
     if error.kind == "truncated" and not error.reply:
         return "the reply is only reasoning, without an answer"
     what = "was cut off at its limit" if error.kind == "truncated" else "repeated itself"
@@ -138,7 +138,7 @@ def why_short(error: ModelError, text: str) -> str:
 
 
 def kept_text(text: str) -> str:
-    """The beginning of a cut-off text up to its last complete line or sentence; of a text that loops, the first round."""
+    """The beginning of a cut-off text up to its last complete line or sentence; for a loop, only the first repetition."""
     loop = loop_in(text)
     if loop is not None:
         at = text.find(loop)
@@ -146,14 +146,14 @@ def kept_text(text: str) -> str:
     lines, _, last = text.rpartition("\n")
     *whole_ones, _ = [span.end for span in sentences(last)] or [
         0
-    ]  # in the last one, a word may be cut off
+    ]  # The last one may end with a part of a word
     whole = last[: whole_ones[-1]] if whole_ones else ""
     return "\n".join(part for part in (lines, whole) if part.strip()).rstrip()
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A model for some of the calls of a run, with the limits of its prompts and its cached replies."""
+    """A model for some calls of a run, with the limits of its prompts and its cached replies."""
 
     model: Model
     limits: ContextLimits
@@ -162,7 +162,7 @@ class Reader:
 
 
 class Asker:
-    """Asks a model of a run for the results of its steps; `escalation` asks for what stays undecided, `checker` checks claims."""
+    """Asks a model for the results of steps; `escalation` decides what stays undecided, `checker` checks claims."""
 
     def __init__(self, reader: Reader, calls: RequestBuilder, trace: Trace) -> None:
         self._model = reader.model
@@ -175,12 +175,12 @@ class Asker:
         self.outputs: set[str] = set()
         """The steps that have replies of this model, cached ones included."""
         self.spent: dict[str, tuple[int, Usage]] = {}
-        """The calls of each step by the models of a run, failed ones included, and their tokens."""
+        """The steps that have replies of this model, including cached ones."""
         self.cut_prompts: dict[str, str] = {}
-        """Steps of whose prompts a server may have read only a part, with the reason."""
+        """By step, the calls of all models of the run, including failed ones, and their tokens."""
 
     def of(self, reader: Reader) -> Asker:
-        """The same run with another model."""
+        """An asker of the same run for another model."""
         other = Asker(reader, self.calls.within(reader.limits), self.trace)
         other.spent, other.cut_prompts = self.spent, self.cut_prompts
         return other
@@ -192,14 +192,14 @@ class Asker:
 
     @property
     def reads_prompts(self) -> bool:
-        """Whether a prompt decides the replies: not those of a script."""
+        """Whether replies depend on prompts; False for scripted replies."""
         return self._model.reads_prompts
 
     async def over_pieces(
         self, step: Step, task: ActionTask, pieces: Sequence[ActionTask],
         kept: Callable[[TextReply], Awaitable[TextReply]] | None = None,
     ) -> TextReply:  # fmt: skip
-        """Read every piece of a document and merge the results, in order, into one; `kept` reduces a reply before it is merged."""
+        """Read every part of a document and merge the results, in order; `kept` reduces a reply before the merge."""
 
         async def read(purpose: Purpose, task: ActionTask, *, is_last: bool = False) -> TextReply:
             reply = await (self.read if is_last else self._ask_for)(step, purpose, task)
@@ -225,12 +225,12 @@ class Asker:
         if self.calls.asks_words(task):
             request = await self._answered(step, task, request)
         read = await self._ask_for(step, purpose, task, request)
-        # A reply that was cut off cannot follow its form.
+        # A cut-off reply cannot have its form.
         if read.reply.why and not read.truncated:
             again = self.calls.again(request, read.said, read.reply.why, task.gives)
             if again is not None:
                 read = await self._ask_for(step, "again", task, again)
-        # A person writes scripted replies, and embedded ones are computed.
+        # People write scripted replies, and the embedded model computes its own.
         if is_unproven(read.reply, task.gives) and self.reads_prompts:
             read = replace(read, truncated=read.truncated or UNQUOTED)
         find_date = partial(unstated_date, read.reply, task)
@@ -238,7 +238,7 @@ class Asker:
         return replace(read, truncated=why)
 
     async def _answered(self, step: Step, task: ActionTask, request: Request) -> Request:
-        """Ask for an answer in words, and return the request for its form."""
+        """Ask for an answer in words; return the request that asks for its form."""
         question = dict(task.arguments)["QUESTION"]
         in_words = replace(request, messages=words_messages(task, question))
         try:
@@ -253,7 +253,7 @@ class Asker:
     async def _ask_for(
         self, step: Step, purpose: Purpose, task: ActionTask, request: Request | None = None
     ) -> TextReply:
-        """Get a reply to a task, or the beginning of a reply that was cut off."""
+        """Get the reply to a task, or the beginning of one that was cut off."""
         request = request or self.calls.request(task)
         constraint: Constraint | None = reply_constraint(task.gives, self.fallback.max_text)
         cut, checked = list[ModelError](), list[Reply]()
@@ -275,9 +275,9 @@ class Asker:
                 if error.kind not in CUT_SHORT or self.calls.limits.is_strict:
                     raise
                 cut.append(error)
-                if not error.reply.strip():  # some decoders fill a form with blanks up to the limit
+                if not error.reply.strip():  # Some decoders fill a form with blanks up to the limit
                     constraint = None
-            # A loop has no end: more room would only make it longer.
+            # More room would only make a loop longer.
             may_end = len(cut) == 1 and cut[0].kind == "truncated"
             roomier = self.calls.roomier(request) if may_end else None
             if roomier is None:
@@ -298,7 +298,7 @@ class Asker:
         flaw: Callable[[str], str | None],
         unheld: Request | None = None,
     ) -> Completion:
-        """Send a request, constrained to the form of its reply if the model supports that."""
+        """Send a request, with the form of its reply as a constraint if the model supports it."""
         self.outputs.add(step.output)
         began = time.monotonic()
         try:
@@ -339,7 +339,7 @@ class Asker:
 
 
 def _read(text: str, task: ActionTask) -> Reply:
-    """A reply to a step; its source is the input of the step, or what is merged."""
+    """Read a reply to a step; its source is the input of the step, or the merged results."""
     given = "\n".join(value for _, value in task.arguments)
     source = ""
     if task.gives is not ValueType.TEXT:  # because a document may be long
@@ -353,7 +353,7 @@ def _read(text: str, task: ActionTask) -> Reply:
 def call_failed(
     step: str, purpose: Purpose, model: str, request: Request, error: ModelError, began: float
 ) -> CallFailed:
-    """The trace event of a failed call that began at a time of the monotonic clock."""
+    """The trace event of a failed call; `began` is a time of the monotonic clock."""
     return CallFailed(
         step=step, purpose=purpose, model=model, kind=error.kind,
         prompt=without_texts(request.messages), reply=error.reply,

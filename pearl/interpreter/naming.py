@@ -17,9 +17,9 @@ from pearl.interpreter.provenance import leaves
 
 MAX_NAME, MAX_KEYS = 60, 3  # Maximum characters of a field in the name of a row, and maximum fields
 
-MAX_PASSAGE = 300  # Maximum characters of a deciding passage beside the name of its row
+MAX_PASSAGE = 300  # Maximum characters of a passage shown beside the name of its row
 
-Deciding = Mapping[object, Sequence[Evidence]]  # The passages that decided rows, by `Row.key`
+Deciding = Mapping[object, Sequence[Evidence]]  # By `Row.key`, the passages that decided a row
 
 
 class Named(NamedTuple):
@@ -42,7 +42,7 @@ def named_rows(
     if rows.columns or rows.shows_possible or not all(row.spans for row in rows):
         own: Iterable[tuple[Evidence, ...]] = repeat(())
         if rows.is_answered and not rows.columns and deciding:
-            # Of groups, the passages of their rows
+            # Groups have the passages of their rows
             keys = ([each.key for each, _ in leaves(Rows((row,)))] for row in rows)
             own = (tuple(p for key in those for p in deciding.get(key, ())) for those in keys)
         lines = rows.lines()[2 * bool(rows.columns) :]
@@ -53,14 +53,14 @@ def named_rows(
     for row, name, call in zip(rows, _told_apart(calls), calls, strict=True):
         passages = tuple(deciding.get(row.key, ()))
         text = "undecided" if row.value is None else " ".join(row.value.split())
-        if not (call.file or call.is_known):  # the number of a paragraph says nothing
+        if not (call.file or call.is_known):  # The number of a paragraph is no useful name
             name = ""
         if rows.is_answered:
             text = text if call.is_known else f"{shortened(row.text)}: {text}"
         elif row.value != row.text:
             name = "" if is_brief or text == name else name
         elif passages:
-            # Passages with their pages
+            # Passages are named with their pages
             quotes = []
             for passage in passages:
                 page = f" (page {passage.page:,})" if passage.page else ""
@@ -73,25 +73,25 @@ def named_rows(
 
 
 class _Call(NamedTuple):
-    """What may name a row: its file and its fields; `is_known` if it covers its file or has fields."""
+    """The possible names of a row: its file and fields; `is_known` if it has fields or is a whole file."""
 
     file: str
     fields: tuple[str, ...]
     is_known: bool
 
 
-MAX_BLANKS = 1_000  # Maximum blanks of a file around a row that is all of it
+MAX_BLANKS = 1_000  # Maximum blanks around a row that still counts as its whole file
 
 
 def _files(document: Document) -> list[tuple[str, Span]]:
-    """Joined files and their spans; a short text is no file."""
+    """Files of joined documents with their spans; short texts are left out."""
     text = document.text
     alone = [(document.name, Span(0, len(text)))] if len(text) > MAX_PASSAGE else []
     return part_spans(text, document.parts) or alone
 
 
 def _whole(row: Row, files: Sequence[tuple[str, Span]], text: str) -> str:
-    """The name of the file that a row covers except for blanks around it; "" if it covers a part only."""
+    """The name of the file that a row covers, ignoring blanks around it; "" if it covers only a part."""
     start, end = row.spans[0].start, row.spans[-1].end
     at = bisect_right(files, start, key=lambda file: file[1].start) - 1
     name, span = files[at] if at >= 0 else ("", Span(start, start))

@@ -31,7 +31,7 @@ PartValue = (
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The base of a count or share: the rows that state what is asked, those that do not, and the undecided ones. `called` names the rows; `said` is the text of another result."""
+    """The base of a count or share: rows that state the answer, rows that do not, undecided rows. `called` names the rows; `said` is the text of another result."""
 
     stated: Stated
     undecided: int
@@ -41,7 +41,7 @@ class Tally:
 
     @property
     def of(self) -> str:
-        """The base of the number in words."""
+        """The base of the number in words, such as "of the 10 rows that state it; 2 do not"."""
         n, of, left, field = self.stated
         rows = f"{self.called} " * bool(self.called)
         it, do = f"their {field}" if field else "it", "does" if left == 1 else "do"
@@ -63,9 +63,9 @@ class Tally:
 Piece = tuple[str, tuple[int, ...]]
 """A piece of a text, and the numbers of the evidence that it quotes or cites."""
 
-MIN_WORDS = 4  # Minimum words of a passage that is marked without quotation marks around it
+MIN_WORDS = 4  # Minimum words of a passage that is recognised without quotation marks
 
-MAX_MARKS = 8  # Maximum evidence numbers after a text that quotes none of the evidence
+MAX_MARKS = 8  # Maximum evidence numbers after a text without quotes
 
 MAX_LABEL = 160
 _CLOSING = "\"'”’»«」』"
@@ -120,7 +120,7 @@ class AnswerPart:
 
     @property
     def told(self) -> str:
-        """The text of its value; the reason if it has none."""
+        """The text of its value, or the reason why it has none."""
         if self.is_decided or self.state == "nothing":
             return self.text
         word = "refused by the model" if self.state == "refused" else "undecided"
@@ -139,7 +139,7 @@ def answer_parts(
     evidence: Sequence[Evidence],
     document: Document,
 ) -> tuple[AnswerPart, ...]:
-    """The results of some steps as parts; a computed one has the evidence of its inputs."""
+    """The results of some steps as parts; a computed part has the evidence of its inputs."""
     steps = {step.output: step for step in graph.steps}
     labels = {name: _label(steps[name]) for name in names}
     n_same = Counter(labels.values())
@@ -194,7 +194,7 @@ def answer_parts(
 def _cells(
     rows: Rows, results: Mapping[str, StepResult], places: Mapping[tuple[Any, ...], int]
 ) -> tuple[Piece, ...]:
-    """The table of rows with an evidence number behind each cell that a passage decided; () without such passages."""
+    """The table of rows, with an evidence number after each cell that a passage decided; () without such passages."""
     deciding = {name: results[name].deciding for name in rows.columns if name in results}
     if not any(deciding.values()):
         return ()
@@ -213,7 +213,7 @@ def _cells(
 
 
 def _tally(name: str, steps: Mapping[str, Step], results: Mapping[str, StepResult]) -> Tally | None:
-    """The tally of a count, a share or groups whose rows a condition or a value selected."""
+    """The tally of a count, share or groups, if a condition or a value selected the rows."""
     said: str | None
     is_share = False
     match results[name].value:
@@ -228,7 +228,7 @@ def _tally(name: str, steps: Mapping[str, Step], results: Mapping[str, StepResul
         case _:
             return None
     n, called = stated.of + stated.not_stated + n_undecided, ""
-    # Rows have the name of the first step that has as many.
+    # The rows are named by the first step with the same number of rows.
     while inputs := [each.name for each in steps[name].references() if not each.is_context]:
         name = inputs[0]
         of = results[name].value
@@ -240,7 +240,7 @@ def _tally(name: str, steps: Mapping[str, Step], results: Mapping[str, StepResul
 def deciding_of(
     results: Mapping[str, StepResult], outputs: Collection[str]
 ) -> dict[object, list[Evidence]]:
-    """The passages that decided rows in some steps, by `Row.key`."""
+    """The passages that decided rows of some steps, by `Row.key`."""
     found: dict[object, list[Evidence]] = defaultdict(list)
     for output in outputs:
         for key, passage in results[output].deciding.items():
@@ -255,7 +255,7 @@ def _label(step: Step) -> str:
 
 
 def _argument(step: Step) -> str:
-    """The texts in the arguments of a step, added to a label that another step has, too."""
+    """The texts in the arguments of a step; they tell apart steps with the same label."""
     texts = [item.value for a in step.arguments for item in items_of(a) if isinstance(item, String)]
     return f" ({shortened('; '.join(texts), MAX_LABEL)})" if texts else f" ({step.output})"
 
@@ -263,7 +263,7 @@ def _argument(step: Step) -> str:
 def sources_of_part(
     name: str, steps: Mapping[str, Step], results: Mapping[str, StepResult]
 ) -> frozenset[str]:
-    """The step itself, or the steps of a model that a computed one uses."""
+    """The step itself or, for a computed step, the model steps that it derives from."""
     if not results[name].is_native:
         return frozenset([name])
     every = (each.name for each in steps[name].references() if not each.is_context)
@@ -293,7 +293,7 @@ def _plain(result: StepResult) -> PartValue:
 
 
 def _listed(text: str) -> list[str]:
-    """The entries of a text that is a list; none for other texts."""
+    """The entries of a text that is a list; [] for other texts."""
     lines = [line for line in text.splitlines() if line.strip() and quoted_line(line) is None]
     if not any(without_list_mark(line) != line for line in lines) and not text.lstrip().startswith(
         "["
@@ -339,9 +339,9 @@ def _entries(
         elif at is not None and (form := normalise(quote)):
             below[at] |= quoted_in(form)
             is_below = True
-        elif not is_below:  # quotes stand before their entries, or apart from them
+        elif not is_below:  # Quotes stand before their entries, or elsewhere
             break
-    if sum(map(bool, below)) < min(2, len(entries)):  # all quotes stand at the end
+    if sum(map(bool, below)) < min(2, len(entries)):  # All quotes stand at the end
         below = [set() for _ in entries]
     for i, entry in enumerate(entries):
         form = normalise(entry)
@@ -382,7 +382,7 @@ def _labelled(part: AnswerPart, text: str, form: str) -> str:
 
 
 def _cited(part: AnswerPart, evidence: Sequence[Evidence]) -> list[Piece]:
-    """The text of a part with the numbers of its evidence."""
+    """The text of a part, with the numbers of its evidence."""
     if part.cells:
         return list(part.cells)
     if part.entries:
@@ -393,7 +393,7 @@ def _cited(part: AnswerPart, evidence: Sequence[Evidence]) -> list[Piece]:
         pieces = _above_quotes(part.text, part.reply, numbers) or pieces
     is_marked = any(marks for _, marks in pieces)
     if numbers and not is_marked and len(numbers) <= MAX_MARKS and part.is_decided:
-        # Behind the last of several lines they would seem to belong to that line alone.
+        # After the last of several lines, they would seem to belong to that line only.
         pieces.append(("\n\n" if "\n" in part.text.strip() else "", tuple(numbers)))
     return pieces
 
@@ -423,7 +423,7 @@ def _above_quotes(text: str, reply: str, evidence: Mapping[int, Evidence]) -> li
 
 
 def marked(pieces: Iterable[Piece]) -> str:
-    """Pieces as Markdown; evidence numbers have the form of footnotes, which no other text has."""
+    """Pieces as Markdown; evidence numbers become footnotes, a form that occurs in no other text."""
     return "".join(
         text.replace("[^", "[") + "".join(f"[^{number}]" for number in numbers)
         for text, numbers in pieces
@@ -445,7 +445,7 @@ def cited(text: str, evidence: Mapping[int, Evidence]) -> list[Piece]:
 
 
 def _within(text: str, evidence: Sequence[Evidence], numbers: Mapping[int, int]) -> Iterator[Piece]:
-    """Cut a text after each passage within a sentence."""
+    """Cut a text after each passage, even within a sentence."""
     ends: dict[int, list[int]] = {}
     whole = normal_text(text)
     for passage in evidence:

@@ -17,15 +17,15 @@ from pearl.replies.items import MAX_QUOTE_WORDS, NOT_STATED, ItemKind, echoes, l
 from pearl.replies.step_replies import form_text
 
 _SHOWN = {CTX: "the text", ROWS: "the items", "LABELS": "the labels", "K": "few"}
-"""What a definition calls by a parameter that is not among the arguments: it stands elsewhere in the prompt."""
+"""How a definition refers to parameters whose text stands elsewhere in the prompt."""
 
-_ASKED = ("QUESTION", "QUERY")  # Parameters whose argument is a question by their name
+_ASKED = ("QUESTION", "QUERY")  # Names of parameters whose argument is a question
 
 
 def filled_in(
     action: Action, arguments: Sequence[tuple[str, str]], inputs: Set[str] = frozenset()
 ) -> str:
-    """The definition of an action with its arguments (a question becomes the instruction to answer it), and earlier results below it."""
+    """The definition of an action with its arguments filled in, and earlier results below it. A question becomes an instruction to answer it."""
     given = dict(arguments)
     below = {name for name, value in arguments if name in inputs or "\n" in value}
     numbers = {parameter.name for parameter in action.parameters if parameter.reads == "number"}
@@ -65,7 +65,7 @@ def _is_question(text: str) -> bool:
 
 
 def quoted(text: str) -> str:
-    """A text on one line between quotation marks, none of which is its own."""
+    """A text on one line in quotation marks; those within it are replaced."""
     return '"{}"'.format(" ".join(text.split()).replace('"', "'"))
 
 
@@ -87,7 +87,7 @@ _ITEM_VALUES: Mapping[ItemKind, tuple[str, str, str]] = {
     "label": ("one of these labels, word for word:", '"..."', '"..."'),
     "line": ("the result, short, or null where the item says nothing of it", '"..."', "null"),
 }
-"""The value of an item in a reply, and two examples."""
+"""Kind of item → the description of its value in the prompt, and two examples."""
 
 _DECIDES = f"what decides it: up to {MAX_QUOTE_WORDS} words in a row, copied from the item, or null if no words do."
 
@@ -136,7 +136,7 @@ def _extraction_messages(task: ActionTask) -> tuple[Message, ...]:
 
 
 def _asked(task: ActionTask) -> Iterator[str]:
-    """The question of a person whom the fields answer."""
+    """The questions that the fields answer."""
     if task.question and not task.question.startswith(QUESTION):
         question = block("input", shortened(one_line(task.question), MAX_QUESTION))
         yield f"The fields answer this question:\n{question}"
@@ -182,14 +182,15 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
             one, other = f'{one},"q1":"sold it on 2 May"', f'{other},"q2":null'
             quoted = f" Behind it stands, under q and the number, {_DECIDES}"
         labels = "".join(f"\n- {label_line(label)}" for label in task.labels)
-        if "LABELS" in task.inputs:  # text of a document is data, not an instruction
+        if "LABELS" in task.inputs:  # Text of a document is data, not an instruction
             labels = "\n" + block("input", labels.removeprefix("\n"))
         parts.append(
             f'Form of the reply: one JSON object on one line, such as {{"1{words}":{one},"2{more}":{other}}}. For every '
             f"item, in order, its key is {key}, and its value is {value}{labels * (task.kind == 'label')}"
             f"{'.' * bool(quoted and task.kind != 'label')}{quoted}"
         )
-    # The same items again are another request, or the reply that could not be read is repeated.
+    # Asking about the same items again needs a different request, else the unreadable reply would
+    # come again.
     end = f"Now the JSON object for the items 1 to {n}"
     end += f", attempt {task.round + 1}, in that form only" if task.round else ""
     end += f" (what was wrong before: {task.why})." if task.why else "."
@@ -214,7 +215,7 @@ def combine_messages(task: ActionTask, parts: Sequence[str]) -> tuple[Message, .
 
 
 def words_messages(task: ActionTask, question: str) -> tuple[Message, ...]:
-    """Request the answer to a question in words; a second request gives it its form."""
+    """Request an answer in words; a second request asks for its form."""
     asked = f"{one_line(question)}\n\nAnswer in a few words, from the text only."
     text = block("text", task.document or "")
     return Message("system", _READER), Message("user", f"{text}\n\n{asked}")
@@ -223,7 +224,7 @@ def words_messages(task: ActionTask, question: str) -> tuple[Message, ...]:
 def formed_messages(
     messages: Sequence[Message], reply: str, wanted: ValueType
 ) -> tuple[Message, ...]:
-    """Request the form of an answer that the model has given in words."""
+    """Request the form of an answer that the model gave in words."""
     said = Message("assistant", inert(reply))
     return *messages, said, Message("user", f"Now give that in this form. {form_text(wanted)}")
 
@@ -231,7 +232,7 @@ def formed_messages(
 def again_messages(
     messages: Sequence[Message], reply: str, why: str, wanted: ValueType | None
 ) -> tuple[Message, ...]:
-    """Repeat the request after a reply that cannot be used, with the reason; without a type, for JSON."""
+    """Repeat a request after an unusable reply, with the reason; without a type, for JSON."""
     form = "Reply with the whole JSON object and nothing else."
     if wanted is not None:
         form = form_text(wanted)
@@ -270,10 +271,10 @@ much, when, on what condition.
 "not stated": all else, even what is likely, known to you, or in another passage."""
 
 _GOES_ON = '\nA claim may go on from the one before it: "she" is the person named there.'
-"""Of the sentences of an answer."""
+"""Added if the claims are sentences of an answer."""
 
 _OF = '\n"of NAME" tells the record: its passage need not name it, but must not be about another.'
-"""Of the fields of a record."""
+"""Added if the claims are fields of a record."""
 
 
 def check_messages(task: CheckTask) -> tuple[Message, ...]:

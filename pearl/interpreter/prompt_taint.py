@@ -1,4 +1,4 @@
-"""Which text of documents enters the prompt of each step, and the form in which results enter later prompts.
+"""Which text of documents enters the prompt of each step, and how results are written in later prompts.
 
 A number, a yes or no, a date, a label of a list in the plan, and a record of these carry no instruction:
 in prompts they have a fixed form (`as_input`), whatever the reply was.
@@ -27,12 +27,12 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.results import StepResult
 
 Kind = Literal["number", "bool", "label", "date", "record", "plan", "document", "text"]
-"""`plan`: text by a model that saw no document; `document`: rows as they are; `text`: by a model that saw them."""
+"""`plan`: text by a model that saw no document; `document`: rows unchanged; `text`: text by a model that saw documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a result consists of; `labels` are all values that its rows may have, () if unknown."""
+    """The kind of a result; `labels` are all possible values of its rows, () if unknown."""
 
     kind: Kind
     labels: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Content:
 
     @property
     def is_typed(self) -> bool:
-        """Whether it enters prompts in a fixed form."""
+        """Whether prompts show it in a fixed form, which can carry no instruction."""
         return self.kind not in ("plan", "document", "text")
 
     @property
@@ -95,32 +95,32 @@ def _computed(step: Step, action: Action, kind: Kind, by_output: Mapping[str, Co
         return first if all(each == first for each in others) else Content(kind)
     traits = action.traits
     is_list = action.returns is ValueType.LIST
-    if "figures" in traits:  # of dates, one for each row
+    if "figures" in traits:  # Figures of a list are a list, one for each row
         is_list |= any(by_output[r.name].is_list for r in step.references() if not r.is_context)
     is_number = not traits.isdisjoint(("counts", "figures"))
     if not is_list and (action.returns in _TYPES or is_number):
         return Content(_TYPES.get(action.returns, "number"))
     labels = action.labels
     rows = step.arguments[0]
-    # By their own value, rows are ranked under their text.
+    # Rows that are ranked by their own value keep their text as the value.
     by_own = isinstance(rows, Reference) and String(rows.name) in step.arguments
     if "selects" in traits or ("picks" in traits and not by_own):
         labels = _labels(step, None, by_output)
     if labels and action.returns is ValueType.TEXT:
         return Content("label", labels)
     if "by_field" in traits and isinstance(name := step.arguments[1], String):
-        labels = by_output.get(name.value, Content(kind)).labels  # a column is called as its step
+        labels = by_output.get(name.value, Content(kind)).labels  # The name of a column is its step
     return Content(kind, labels, is_list=is_list)
 
 
 def _labels(step: Step, how: ByRow | None, by_output: Mapping[str, Content]) -> tuple[str, ...]:
-    """All values that rows may have: the labels of CLASSIFY, or those of the rows that a step selects from."""
+    """All possible values of rows: the labels of CLASSIFY, or those of the rows that a step selects from."""
     if how is not None and how.KIND == "label":
         items = items_of(step.arguments[1])
         written = [
             str(item.value) for item in items if not (isinstance(item, Reference) or is_data(item))
         ]
-        # Rows with numbers as labels are ranked by them, and named by their text.
+        # Rows with numeric labels are ranked by these, and named by their text.
         is_closed = len(written) == len(items) and not any(c.isdigit() for c in "".join(written))
         return tuple(written) if is_closed else ()
     rows = step.arguments[0]
@@ -132,10 +132,10 @@ def _labels(step: Step, how: ByRow | None, by_output: Mapping[str, Content]) -> 
 
 
 def _kind(step: Step, action: Action, by_output: Mapping[str, Content]) -> Kind:
-    """The origin of the text that the arguments of a step may contain."""
+    """The kind of text that the arguments of a step may contain."""
     kinds: set[Kind] = set()
     for i, argument in enumerate(step.arguments):
-        # Actions on numbers and values compare with them; others may copy the reply that has one.
+        # Actions on numbers and values only compare; others may copy the reply that contains them.
         copies = action.is_native and action.parameter(i).reads not in ("number", "value", "date")
         for item in items_of(argument):
             if isinstance(item, Reference) and not item.is_context:
@@ -150,14 +150,14 @@ def _kind(step: Step, action: Action, by_output: Mapping[str, Content]) -> Kind:
 # At run time
 
 UNDECIDED = "undecided"
-_ABOUT = lazy_pattern(  # as in "about 5 million": the amount is kept as an approximate one
+_ABOUT = lazy_pattern(  # "about 5 million": the amount is kept as approximate
     r"about|around|approx|circa|ca\.|roughly", re.I
 )
 _SCALES = {0: "", **{power: f" {word}" for word, power in SCALES.items()}}
 
 
 def as_input(content: Content, result: StepResult, *, is_reply: bool) -> Value:
-    """A result as later prompts show it: a model's full reply, because its quotes may matter, but only the value if it is typed."""
+    """A result as later prompts show it: the value alone if it is typed, else the full reply, because its quotes may matter."""
     value: Any = result.value
     is_of_rows = isinstance(value, Rows | Scalar)
     if content.kind == "text" or (content.kind == "plan" and result.reply):
@@ -173,7 +173,7 @@ def as_input(content: Content, result: StepResult, *, is_reply: bool) -> Value:
 
 
 def _in_type(content: Content, value: Any, result: StepResult | None = None) -> str | int | float:
-    """A value in the fixed form of its type."""
+    """Write a value in the fixed form of its type."""
     match content.kind, value:
         case "record", _ if result is not None and result.record is not None:
             lines = []
@@ -209,7 +209,7 @@ def _in_type(content: Content, value: Any, result: StepResult | None = None) -> 
 
 
 def flows(graph: PlanGraph) -> dict[str, Any]:
-    """List what enters the prompt of each step besides the plan, as JSON data, with a summary in one line."""
+    """List what enters the prompt of each step besides the plan, as JSON data, with a one-line summary."""
     by_output = contents(graph)
     numbers = {step.output: i for i, step in enumerate(graph.steps, start=1)}
     steps: list[dict[str, Any]] = []
@@ -221,7 +221,7 @@ def flows(graph: PlanGraph) -> dict[str, Any]:
         has_prompt = action.cost in ("rows", "text")
         names = dict.fromkeys(each.name for each in step.references() if has_prompt)
         given = {name: by_output.get(name, Content("document")) for name in names}
-        if action.composes:  # it gets their quotes, too
+        if action.composes:  # The composer gets their quotes, too
             given = dict.fromkeys(names, Content("text"))
         reads = action.composes or any(each.kind == "document" for each in given.values())
         reading += [str(number)] * reads

@@ -1,4 +1,4 @@
-"""Steps of a run → the spans of the document that their values derive from; sources unite over dependencies."""
+"""Run → the spans of the document from which each value derives, also through earlier steps."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pearl.dsl.signatures import Action
 from pearl.errors import Span
 
 MAX_SPANS = 1_000
-"""Maximum spans of a value; the nearest of more are joined, with the text between them."""
+"""Maximum spans of a value; beyond that, the nearest spans are joined, with the text between them."""
 
-MAX_HEAD = 2_200  # Maximum characters of the header and the caption above a table
+MAX_HEAD = 2_200  # Maximum characters of the header and caption above a table
 
-MAX_BLANKS = 64  # Maximum blanks between two spans that become one
+MAX_BLANKS = 64  # Maximum blanks between two spans that are joined
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The spans with all text that a value may contain; other text may have decided it (`uses_document`), and `heads` belong to rows."""
+    """The spans of all text that a value may contain. `uses_document`: other text may have influenced it; `heads`: headers of its rows."""
 
     spans: tuple[Span, ...] = ()
     uses_document: bool = False
@@ -35,7 +35,7 @@ class Sources:
 
 
 def merged(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Spans in order, without overlaps; those with only blanks between them are one."""
+    """Sort spans, merge overlapping ones and those with only blanks between them."""
     joined: list[Span] = []
     for span in sorted(spans):
         end = joined[-1].end if joined else -1
@@ -52,7 +52,7 @@ def merged(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def heads_of(document: Document, rows: Iterable[Row]) -> tuple[Span, ...]:
-    """The text above each table whose columns are named there, within its file."""
+    """The spans of the headers above the tables that contain rows, within their files."""
     starts = [0, *(start for _, start in document.parts)]
     heads: list[Span] = []
     end = 0
@@ -60,7 +60,7 @@ def heads_of(document: Document, rows: Iterable[Row]) -> tuple[Span, ...]:
     for row in rows:
         start, names = row.spans[0].start if row.spans else end, tuple(row.fields)
         is_apart = start > end and bool(document.text[end:start].strip())
-        # Else the header may be a row, too.
+        # Without this, the header may be another row.
         if is_apart or names != last:
             file = starts[bisect_right(starts, start) - 1]
             first = max(file, start - MAX_HEAD, end if is_apart else 0)
@@ -71,7 +71,7 @@ def heads_of(document: Document, rows: Iterable[Row]) -> tuple[Span, ...]:
 
 
 def leaves(rows: Rows) -> Iterator[tuple[Row, bool]]:
-    """The document rows in a collection, including members of groups, and whether each is decided."""
+    """The document rows of a collection, including members of groups, and whether each one is decided."""
     for row in rows:
         yield from _parts(row, is_decided=row.value is not None, shows_possible=rows.shows_possible)
     for row in rows.doubtful:
@@ -96,7 +96,7 @@ def sources_of(
     before: Mapping[str, tuple[Sources, Rows | None]],
     text: str,
 ) -> Sources:
-    """The sources of a step's value: what the step itself reads of a text, and those of the steps and rows before it."""
+    """The sources of a step's value: text that the step itself reads, and those of earlier steps and rows."""
     names = [each.name for each in step.references() if not each.is_context]
     given = [before[name][0] for name in names]
     uses = any(each.uses_document for each in (own, *given))
@@ -107,7 +107,7 @@ def sources_of(
     else:
         first = step.arguments[0] if step.arguments else None
         of_rows, is_alone = own, isinstance(first, Reference) and first.is_context
-    # What another argument says may stand in any of the rows.
+    # The text of another argument may occur in any row.
     is_alone &= not any(before[name][0].spans for name in names)
     if is_alone and own.is_by_row and of_rows.is_by_row and rows is not None:
         places = [row.spans for row, _ in leaves(rows)]
@@ -122,7 +122,7 @@ def sources_of(
 def _selected_from(
     step: Step, action: Action, before: Mapping[str, tuple[Sources, Rows | None]]
 ) -> str | None:
-    """The step whose rows a step selects from, divides or counts."""
+    """The step whose rows this step selects from, divides or counts; None for other steps."""
     is_computed = action.cost == "computed"
     for i, argument in enumerate(step.arguments if is_computed else step.arguments[:1]):
         if isinstance(argument, Reference) and not argument.is_context:
@@ -142,7 +142,7 @@ def provenance_of(
     took: Mapping[str, Sequence[str]],
     document: Document,
 ) -> dict[str, Provenance]:
-    """The provenance of every step, and under "" that of the answer; `took`: what steps took of the results they tried."""
+    """The provenance of every step, and of the answer under ""; `took` lists the tried results that each step used."""
     all_of_it = Span(0, len(document.text))
     files = part_spans(document.text, document.parts) or [(document.name, all_of_it)]
     sources_of_it = []
@@ -157,7 +157,7 @@ def provenance_of(
     whole_of = cache(partial(by_file, (all_of_it,)))
     every = []
     for step in graph.steps:
-        if step.output in sources:  # not one that was not needed
+        if step.output in sources:  # A step that was not needed has no sources
             needed = took[step.output] or [each.name for each in step.references()]
             every.append((step.output, frozenset(needed) & sources.keys()))
     steps: dict[str, set[str]] = {}
@@ -181,7 +181,7 @@ def provenance_of(
 def _by_file(
     spans: Sequence[Span], files: Sequence[tuple[str, Span]], source: Source, document: Document
 ) -> list[dict[str, Any]]:
-    """Spans of the joined documents of a source as spans of each; the heading with its name belongs to none."""
+    """Convert spans of joined documents to spans of each document; the heading with its name is left out."""
     starts = [file.start for _, file in files]
     inside: dict[int, list[Span]] = {}
     for span in spans:

@@ -1,4 +1,4 @@
-"""All rows, or each group of rows → one text, by a model that reads them in a tree of requests."""
+"""All rows, or each group of rows → one text, which a model writes in a tree of requests."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from pearl.llm import ActionTask
 from pearl.llm.concurrency import gather
 
 Group = tuple[Row | None, Sequence[Row]]
-"""A group and its rows; None and all rows if they are in no groups."""
+"""A group and its rows; None and all rows if the rows are not grouped."""
 
 
 def is_grouped(rows: Rows) -> bool:
-    """Whether rows are groups. Pairs have members, too, but no key."""
+    """Whether rows are groups: they have members and a key. Pairs have members, but no key."""
     has_members = any(row.members or row.possible for row in rows.every)
     return has_members and rows.column in rows.names
 
@@ -55,14 +55,14 @@ class Reducer:
 
     @property
     def groups(self) -> list[Group]:
-        """The groups, or all rows."""
+        """The groups of the rows; one group of all rows if they are not grouped."""
         if is_grouped(self.rows):
             return [(group, group.members) for group in self.rows]
         own = [row for row in self.rows if row.value is not None]
         return [(None, own)] if own else []
 
     def _rows_to_show(self, group: Group) -> dict[str, list[Row]]:
-        """Map each different text of a group to its rows, in the order of the document."""
+        """Map each different text of a group to its rows, in document order."""
         by_text: dict[str, list[Row]] = {}
         for row in sorted(group[1], key=_place):
             is_whole = bool(row.text) and (group[0] is not None or self.rows.is_answered)
@@ -73,7 +73,7 @@ class Reducer:
         return by_text
 
     def _line(self, row: Row) -> str:
-        """The text of a row on one line; a record has the names of its fields."""
+        """The text of a row on one line; a record shows the names of its fields."""
         text = shown_text(row, self.x) or ""
         return " ".join((text if text == row.value else text.replace("\n", "; ")).split())
 
@@ -126,7 +126,7 @@ class Reducer:
         )  # fmt: skip
 
     async def _text(self, asker: Asker, group: Group, parts: Sequence[ActionTask]) -> str | None:
-        """The text of a group: None if it is undecided, "" if its rows say nothing of it."""
+        """The text for a group: None if it is undecided, "" if its rows say nothing on the subject."""
         if not parts:
             return ""
         output, document = self._step.output, self._calls.document
@@ -142,7 +142,7 @@ class Reducer:
                     return own[at], found
             if not is_passage(quote):
                 return None
-            # Of a record, a line has the names of its fields, too.
+            # The line of a record also has the names of its fields.
             pairs = zip(own, lines(), strict=True)
             row = next((row for row, line in pairs if normalise(quote) in line), None)
             if row is None:
@@ -152,7 +152,7 @@ class Reducer:
 
         async def kept(read: TextReply) -> TextReply:
             """The reply with only the quotes that are in the rows."""
-            # What stands before a row is not of it.
+            # Text that the line adds before a row is not part of the row.
             quoted = dict.fromkeys(quote.rpartition(" times) ")[2] for quote in read.reply.quotes)
             places = await off_loop(len(document.text), lambda: list(map(place_of, quoted)))
             for quote, place in zip(quoted, places, strict=True):
@@ -179,7 +179,7 @@ class Reducer:
         return str(read.reply.value) if state == "found" else "" if state == "nothing" else None
 
     def _check_budget(self, parted: Sequence[Sequence[ActionTask]]) -> None:
-        """Raise an error if the requests about rows and those that merge the replies exceed the token budget."""
+        """Raise an error if the requests, including those that merge replies, exceed the token budget."""
         limits = self._calls.limits
         if limits.max_prompt_tokens is None:
             return

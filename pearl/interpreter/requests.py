@@ -45,10 +45,10 @@ MARK_TOKENS = 16  # Tokens reserved for the tags around a part that is merged
 PROMPT_MARGIN = 64  # Safety margin of a prompt in tokens: token counts are not additive
 
 MERGING_TOKENS = 1_000
-"""Upper bound of the tokens by which the frame of a merging prompt exceeds that of a reading prompt."""
+"""Maximum tokens by which the frame of a merging prompt exceeds that of a reading prompt."""
 
 n_more_readers: ContextVar[Callable[[], int]] = ContextVar("n_more_readers", default=int)
-"""Other tasks that are expected to read the document; set by executors."""
+"""Returns how many other tasks will read the document; set by executors."""
 
 
 class RequestBuilder:
@@ -81,12 +81,12 @@ class RequestBuilder:
             )
         self._of_text = {view.document.text: view for view in self._views.values()}
         self.beside: dict[str, tuple[Span, ...]] = {}
-        """The spans of passages, with the tables beside them, that steps read in place of the document."""
+        """By text, the spans of passages, with their tables, that steps read in place of the document."""
         self._rows: dict[str, Rows] = {}
         self._question = graph.checked.question
         self._cuts: dict[tuple[str, int], tuple[str, ...]] = {}
         self._last: tuple[ActionTask, tuple[Message, ...]] | None = None
-        self._n_pieces: dict[str, int] = {}  # text that several steps may read → texts of its step
+        self._n_pieces: dict[str, int] = {}  # Text read by several steps → its parts
         self._finished: set[str] = set()
 
     def within(self, limits: ContextLimits) -> RequestBuilder:
@@ -97,11 +97,11 @@ class RequestBuilder:
         return other
 
     def read_by(self, step: Step) -> list[SearchedDocument]:
-        """What a step reads: the document, or the sources that it names."""
+        """What a step reads: the document, or the sources named in its arguments."""
         return [self._views[name] for name in _contexts(step)]
 
     def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Any]:
-        """The values of a step's arguments; `CTX` is what its parameter reads of the document."""
+        """The values of a step's arguments; `CTX` becomes the form of the document that its parameter reads."""
         action = self.graph.checked.action(step)
         return [
             self._read(action.parameter(i).reads, argument.name)
@@ -111,7 +111,7 @@ class RequestBuilder:
         ]  # fmt: skip
 
     def _read(self, reads: str, name: str) -> Value | SearchedDocument:
-        """The document or a source in the form that a parameter reads: rows, passages, a table or a text."""
+        """The document or a source in the form that a parameter reads: rows, passages, tables or text."""
         view = self._views[name]
         if reads == "rows" and name not in self._rows:
             self._rows[name] = document_rows(view.document).moved(view.start)
@@ -129,10 +129,10 @@ class RequestBuilder:
         return sum(len(view.document.text) for view in self.read_by(step))
 
     def coverage(self, rows: Rows) -> float | None:
-        """The fraction of the document that prompts show as rows; None if no row is a part of the document."""
+        """The fraction of the document that prompts show as rows; None if no row belongs to the document."""
         if rows.is_answered or not any(row.spans for row in rows):
             return None
-        # The headings of joined files are in no row.
+        # The headings of joined files belong to no row.
         text = self.document.text
         firsts = [row.spans[0].start for row in rows if row.spans]
         spans = [view.span for view in self._views.values()]
@@ -143,7 +143,7 @@ class RequestBuilder:
         ]  # fmt: skip
         ends = {Span(end, end) for file in files for end in (file.start, file.end)}
         whole = sorted(ends | {span for row in rows if row.value == row.text for span in row.spans})
-        # Other rows show one field only.
+        # Prompts show only one field of other rows.
         n = sum(len(row.value or "") for row in rows if row.spans and row.value != row.text)
         end = 0
         for span in whole:
@@ -156,7 +156,7 @@ class RequestBuilder:
         return min(1.0, n / max(1, sum(file.end - file.start for file in files) or len(text)))
 
     def task(self, step: Step, earlier: Mapping[str, Value]) -> tuple[ActionTask, str | None]:
-        """The task of a step, and the earlier output that replaces the document, if any."""
+        """The task of a step, and the earlier output that it reads in place of the document, if any."""
         action = self.graph.checked.action(step)
         document: str | None = None
         shown: str | None = None
@@ -188,7 +188,7 @@ class RequestBuilder:
         return task, shown
 
     def _in_place(self, step: Step, given: Value, query: str) -> str:
-        """The text that replaces the document: earlier results, or passages with tables, under the names of their documents."""
+        """The text that a step reads in place of the document: earlier results, or passages with tables, under the names of their documents."""
         if not isinstance(given, Rows):
             return as_text(given)
         is_found = all("rank" in row.fields and row.value == row.text for row in given.rows)
@@ -200,14 +200,14 @@ class RequestBuilder:
         return shown_by_document(passages)
 
     def _shown_span(self, passage: FetchedPassage) -> Span:
-        """The span of a passage, from the header that is shown above its rows."""
+        """The span of a passage, extended to the table header that is shown above its rows."""
         n = len(passage.text) - (passage.span.end - passage.span.start)
         start = self.document.text.rfind(passage.text[: max(0, n)], 0, passage.span.start)
         return Span(start, passage.span.end) if n > 0 <= start else passage.span
 
     @cached_property
     def heads(self) -> dict[str, Hashable]:
-        """For each step that reads the document as text, what hosted servers put before it; equal heads share a prefix cache."""
+        """For each step that reads the document as text, a key of what precedes it in prompts; equal keys share a prefix cache."""
         heads: dict[str, Hashable] = {}
         for step in self.graph.steps:
             action = self.graph.checked.action(step)
@@ -245,15 +245,15 @@ class RequestBuilder:
         )  # fmt: skip
 
     def _action_messages(self, task: ActionTask) -> tuple[Message, ...]:
-        """The messages of a task; the last ones are cached: they are first measured and then sent."""
-        last = self._last  # read once, because threads share it
+        """The messages of a task; the last ones are cached, because they are first measured and then sent."""
+        last = self._last  # Read once, because threads share it
         if last is None or last[0] is not task:
             last = self._last = task, action_messages(task)
         return last[1]
 
     def asks_words(self, task: ActionTask) -> bool:
-        """Whether a small model answers in words before it gives the form: where a step is the question itself."""
-        # Other steps it carries out no better in two turns (docs/figures.md).
+        """Whether a small model first answers in words: only if the step asks the question itself."""
+        # For other steps, two turns bring no improvement (docs/figures.md).
         is_read = task.document is not None and task.parts is None and "QUESTION" not in task.inputs
         return self.limits.answers_first and is_read and "QUESTION" in dict(task.arguments)
 
@@ -264,14 +264,14 @@ class RequestBuilder:
         return self.following(request, again_messages(request.messages, reply, why, wanted))
 
     def following(self, request: Request, messages: tuple[Message, ...]) -> Request | None:
-        """A request with the messages that follow another one; None if it is too long, or exceeds the budget together with the first one."""
+        """A request with messages that continue another one; None if it is too long, or if both together exceed the budget."""
         again, share = replace(request, messages=messages), self.limits.max_prompt_tokens
         if share is not None and sum(map(self._counted, (request, again))) > share:
             return None
         return None if self._excess(messages, request.document or "") > 0 else again
 
     def roomier(self, request: Request) -> Request | None:
-        """The same request with a higher reply limit; None if the limit is already the maximum."""
+        """The same request with a higher reply limit; None if the limit is already at its maximum."""
         limits = self.limits
         n_tokens = self._counted(request)
         share = limits.max_prompt_tokens
@@ -289,7 +289,7 @@ class RequestBuilder:
         return self._excess(action_messages(task), task.document or "") <= 0
 
     def whole(self, task: ActionTask) -> ActionTask:
-        """Return a task that reads no document if it fits one call."""
+        """Return a task without a document if it fits one call; else raise an error."""
         if self._excess(action_messages(task)) > 0:
             raise ContextOverflowError(
                 "the step's inputs do not fit the model's window",
@@ -298,7 +298,7 @@ class RequestBuilder:
         return task
 
     async def pieces(self, task: ActionTask) -> tuple[Context, tuple[ActionTask, ...]]:
-        """Select what a step reads of its document: one task for each part."""
+        """Select what a step reads of its document; one task for each part."""
         document = task.document or ""
         if self._surely_fits(task):
             self._n_pieces[document] = 1
@@ -313,7 +313,7 @@ class RequestBuilder:
         return context, tuple(replace(task, document=text) for text in context.texts)
 
     def _surely_fits(self, task: ActionTask) -> bool:
-        """Whether the whole document certainly fits, judged by its length alone."""
+        """Whether the length of the document alone shows that it fits."""
         most = self.limits.prompt_tokens
         if most is None or self.limits.strategy not in ("auto", "full"):
             return False
@@ -321,14 +321,14 @@ class RequestBuilder:
         return self.limits.counter.at_most(prompt) + MERGING_TOKENS + PROMPT_MARGIN <= most
 
     def cut(self, document: str, available_tokens: int) -> tuple[str, ...]:
-        """Split a document that is too long for one call, independently of the step."""
+        """Split a document that is too long for one call; the parts do not depend on the step."""
         key = (document, available_tokens)
         if key not in self._cuts:
             self._cuts[key] = split(document, available_tokens, self.limits.counter.count)
         return self._cuts[key]
 
     def groups(self, task: ActionTask, texts: Sequence[str]) -> list[list[str]]:
-        """Group results into runs that fit one merging call, as long as possible."""
+        """Group results so that each group fits one merging call and is as long as possible."""
         available_tokens = self.available_tokens(task)
         if available_tokens is None:
             return [list(texts)]
@@ -354,18 +354,19 @@ class RequestBuilder:
         most = self.limits.prompt_tokens
         if most is None:
             return None
-        bare = combine_messages(task, [])  # the longest prompt frame of this step
+        bare = combine_messages(task, [])  # The longest frame of this step's prompts
         around = sum(self.limits.counter.count(message.content) for message in bare)
         return most - around - PROMPT_MARGIN
 
     async def _fit(self, task: ActionTask, document: str, room: int | None) -> Context:
-        """Select what one prompt, or each of several, shows of a document."""
+        """Select what a prompt, or each of several, shows of a document."""
         limits, strategy, n_tokens = self.limits, self.limits.strategy, 0
-        # Without a limit, the document is shown in full and need not be counted.
+        # Without a limit, the whole document is shown, so it need not be counted.
         if room is not None or strategy == "map-reduce":
             n_tokens = await off_loop(len(document), partial(limits.counter.count, document))
         fits = room is None or n_tokens <= room
-        extracts = task.action.extracts  # what is not shown would seem not to be stated
+        # Extraction reads everything: a value that is not shown would seem to be missing
+        extracts = task.action.extracts
         if not document or (fits and (extracts or strategy in ("auto", "full"))):
             return Context("full", (document,), 1.0)
         if strategy == "full" and not extracts:
@@ -415,7 +416,7 @@ class RequestBuilder:
     async def further(
         self, task: ActionTask, view: SearchedDocument, queries: Sequence[str], seen: Sequence[Span]
     ) -> Context:
-        """The passages that match queries best, without those that were shown, as many as fit the prompt."""
+        """The passages that match queries best and were not shown before, as many as fit the prompt."""
         available = await off_loop(len(view.document.text), partial(self.available_tokens, task))
         most = self.limits.max_retrieved
         shown = Shown(self.limits, queries, self.searcher, view, seen)
@@ -426,7 +427,7 @@ class RequestBuilder:
         )
 
     def search_of(self, step: Step, document: str) -> tuple[SearchedDocument, str] | None:
-        """The corpus that a step can search again: its own document, or that of an earlier search, with the output of that search."""
+        """The corpus that a step can search again, and "" if the step reads it, else the output of the search that did; None for no corpus."""
         if (view := self._of_text.get(document)) is not None:
             return view, ""
         given = [each.name for each in step.arguments[:1] if isinstance(each, Reference)]
@@ -438,26 +439,26 @@ class RequestBuilder:
 
     @property
     def n_looks(self) -> int:
-        """How often a step searches again if its passages have nothing; 0 with a token budget, which pays for one prompt."""
+        """How often a step may search again after finding nothing; 0 with a token budget, which covers one prompt."""
         return self.limits.looks if self.limits.max_prompt_tokens is None else 0
 
     def is_last(self, step: Step) -> bool:
-        """Whether a result goes to no other step but the one that composes the answer."""
+        """Whether no step but the composer uses a result."""
         readers = (each for each in self.graph.steps if each is not self.graph.composer)
         return all(step.output != r.name for each in readers for r in each.references())
 
     def corpus(self, document: str) -> SearchedDocument | None:
-        """The passages of a whole corpus; None for other texts."""
+        """The corpus whose whole text this is; None for other texts."""
         view = self._of_text.get(document)
         return view if view is not None and view.is_corpus else None
 
     def is_split(self, document: str) -> bool:
-        """Whether texts that do not fit are read in parts."""
+        """Whether a document that is too long is read in parts."""
         strategy = self.limits.strategy
         return strategy == "map-reduce" or (strategy == "auto" and self.corpus(document) is None)
 
     def _parted(self, task: ActionTask, group: list[str]) -> Iterator[list[str]]:
-        """Split a group in halves until its prompt fits."""
+        """Halve a group until its prompt fits."""
         if len(group) == 1 or self._excess(combine_messages(task, group)) <= 0:
             yield group
             return
@@ -469,7 +470,7 @@ class RequestBuilder:
         return self.limits.counter.count(request.prompt)
 
     def _excess(self, messages: tuple[Message, ...], document: str = "") -> int:
-        """Tokens by which a prompt exceeds the limit; 0 if it does not."""
+        """Tokens by which a prompt exceeds the limit; 0 if it fits."""
         most = self.limits.prompt_tokens
         if most is None:
             return 0
@@ -491,10 +492,10 @@ def chunk_size(available_tokens: int) -> int:
 
 
 def _contexts(step: Step) -> list[str]:
-    """The document and the sources that a step reads, each once."""
+    """The document and sources that a step reads, without repeats."""
     return list(dict.fromkeys(each.name for each in step.references() if each.is_context))
 
 
 def query_of(task: ActionTask) -> str:
-    """The query that the passages of a task are ranked by."""
+    """The query for ranking the passages of a task."""
     return " ".join([*(value for _, value in task.arguments), task.explanation])

@@ -22,14 +22,14 @@ from pearl.trace import StepFinished
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """The cells of a table that a step is computed from."""
+    """The table cells that a step is computed from."""
 
     numbers: Mapping[int, int]
     columns: tuple[str, ...]
 
 
 class Look(NamedTuple):
-    """A further search of a step, and what it found; without queries, by those of the first."""
+    """A further search of a step and its result; an empty `queries` means those of the first search."""
 
     by: str
     queries: Sequence[str] = ()
@@ -44,15 +44,15 @@ class Look(NamedTuple):
 MAX_TRACED_ROWS = 20  # Maximum rows of a value in a trace event
 
 MAX_SHOWN = 5
-"""Number of rows displayed of an answer, and at the beginning and the end of a step's rows."""
+"""Displayed rows of an answer; also the number shown at the beginning and at the end of a step's rows."""
 
 MAX_LINE = 120  # Maximum displayed characters of a row
 
 
-COPIED = "copied"  # The verdict on a sentence that stands in the document as it is
+COPIED = "copied"  # The verdict on a sentence that the document contains word for word
 
 DROPPED = frozenset({"contradicted", "not stated"})
-"""The verdicts on sentences that are left out of an answer."""
+"""Verdicts on sentences that are left out of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ class Checks:
 
     @property
     def failure(self) -> str:
-        """Why sentences are not checked, although they were to be; else ""."""
+        """Why sentences that should be checked are not; "" if they are."""
         return f"meaning was not checked: {self.why}" if self.why and not self.is_off else ""
 
     @property
     def notes(self) -> list[str]:
-        """What the checker has left out, and that it has not checked all."""
+        """Notes on sentences that were left out or not checked."""
         left = [
             f"left out, because its quotes say {'otherwise' if verdict == 'contradicted' else 'nothing of it'}: {shortened(text)!r}"
             for text, verdict in self.verdicts
@@ -84,7 +84,7 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The result of a step; one computed from rows has a value even if some of the rows are undecided."""
+    """The result of a step. A result computed from rows has a value even if some rows are undecided."""
 
     output: str
     action: str
@@ -107,25 +107,25 @@ class StepResult:
     composed: tuple[tuple[str, tuple[Evidence, ...]], ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     looks: tuple[Look, ...] = ()
-    """The further searches after nothing was found in the passages of the first one."""
-    # Each an `AnswerPart`, whose module imports this one.
+    """The searches made after the first one found nothing."""
+    # `AnswerPart`s; typed as Any because their module imports this one.
     parts: tuple[Any, ...] = field(default=(), repr=False)
-    """The parts of the answer that it was composed from."""
+    """The parts from which the answer was composed."""
     checks: Checks = field(default=Checks(), repr=False)
     record: Record | None = field(default=None, repr=False)
     sources: Sources | None = field(default=None, repr=False)
     provenance: Provenance | None = field(default=None, repr=False)
     decided_by: Mapping[object, str] = field(default_factory=dict, repr=False)
-    """Keys of the rows that only a scorer decided → its name."""
+    """Keys of rows that only a scorer decided → its name."""
     deciding: Mapping[object, Evidence] = field(default_factory=dict, repr=False)
-    """Keys of rows → the passage of each that decided its value."""
+    """Keys of rows → the passage that decided each row's value."""
     misquoted: tuple[Unverified, ...] = ()
-    """The words that were to decide rows and do not stand in these."""
-    models: tuple[str, ...] = ()  # The models whose replies it has
+    """Quotes that should decide rows, but are not in them."""
+    models: tuple[str, ...] = ()  # The models that gave its replies
     took: tuple[str, ...] = ()
-    """Of results that were tried, the output with this value, or all if none found anything."""
+    """The tried result whose value was taken, or all tried results if none found anything."""
     is_used: bool = True
-    """Whether the answer derives from it: not if another result was taken in its place."""
+    """Whether the answer derives from this result; False if another one was taken instead."""
 
     @property
     def text(self) -> str:
@@ -150,7 +150,7 @@ class StepResult:
 
     @property
     def has_found(self) -> bool:
-        """Whether the result has something: rows with undecided ones among them, too."""
+        """Whether anything was found; rows count even if some are undecided."""
         is_empty = isinstance(self.value, list | Rows) and not self.value
         is_open = self.state == "undecided" and not (self.is_void or is_empty)
         return self.state == "found" or is_open
@@ -162,7 +162,7 @@ class StepResult:
 
     @property
     def plain(self) -> str | int | float | bool | list[str]:
-        """The value as JSON data; only its first rows, because the answer's evidence has every relevant row."""
+        """The value as JSON data; only the first rows, because the answer's evidence has all relevant ones."""
         match self.value:
             case Rows() as rows:
                 return rows.lines(MAX_TRACED_ROWS)
@@ -181,7 +181,7 @@ class StepResult:
 def computed(
     step: Step, action: Action, value: Value, why: str = "", state: State = "found"
 ) -> StepResult:
-    """The result of a computed step: `nothing` for an empty value, undecided for a value with a reason."""
+    """The result of a computed step: `nothing` for an empty value, undecided if a reason `why` is given."""
     rows = behind([value])
     if rows is not None:
         why = why or rows_undecided(rows)
@@ -203,7 +203,7 @@ def void(step: Step, action: Action, why: str) -> StepResult:
 
 
 def rows_undecided(rows: Rows, n_asked: int = 0) -> str:
-    """A note on the number of undecided rows, of those that a model was asked about; "" for none."""
+    """A note on the number of undecided rows among those that a model was asked about; "" for none."""
     n = len(rows.undecided)
     told = counted(n, "row")
     if n_asked:

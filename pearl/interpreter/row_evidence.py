@@ -17,7 +17,7 @@ from pearl.interpreter.results import Cited
 MAX_COLUMNS = 4  # Maximum columns named in the displayed position of a row
 
 
-Cell = str | int | float | bool | None  # A value of a flat row
+Cell = str | int | float | bool | None  # The value of a field in a flat row
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +47,18 @@ class RowEvidence:
     page: int | None = None
     ocr: float | None = None
     decided_by: tuple[str, ...] = ()
-    """The scorers and escalation models that decided it in place of the model."""
+    """The scorers and escalation models that decided it instead of the main model"""
     quote: str = ""  # The passages that decided its values
 
     @property
     def line(self) -> str:
-        """The row on one line."""
+        """The row as text on one line."""
         shown = shortened(self.text or self.value or "")
         return shown if self.is_decided else f"undecided: {shown}"
 
     @property
     def where(self) -> str:
-        """The position of the row and the steps computed from it, for display."""
+        """The position of the row and the steps that use it, for display."""
         place = ""
         if self.span:
             table = [] if self.number is None else [f"row {self.number:,}"]
@@ -71,21 +71,21 @@ class RowEvidence:
         return f"{place}{', '.join(self.steps)}{by}"
 
     def flat(self) -> dict[str, Cell]:
-        """The row as one of a data frame: its fields, then its value, its text and its place."""
+        """The row for a data frame: its fields, then its value, text and position."""
         start, end = (None, None) if self.span is None else (self.span.start, self.span.end)
         own: dict[str, Cell] = {
             "value": self.value if self.is_decided else None, "text": self.text,
             "state": "found" if self.is_decided else "undecided", "source": self.source,
             "page": self.page, "start": start, "end": end, "quote": self.quote,
         }  # fmt: skip
-        # A table may have a column `text`.
+        # A table may have a column named `text`.
         return {
             f"{name} (field)" if name in own else name: v for name, v in self.fields.items()
         } | own
 
 
 def ranks_at(fetched: Iterable[tuple[str, Fetched]], start: int) -> tuple[tuple[str, int], ...]:
-    """The ranks of the retrieved passages that contain a position of the document, by step."""
+    """The ranks, by step, of the retrieved passages that contain a position of the document."""
     found: dict[str, int] = {}
     for output, each in fetched:
         for hit in each.hits:
@@ -110,7 +110,8 @@ def row_evidence(
         decided: dict[object, bool] = {}
         for row, is_sure in leaves(rows):
             found.setdefault(row.key, row)
-            # A row that is certain in one group counts as decided even if it is uncertain in others.
+            # A row that is decided in one group counts as decided even if it is undecided in
+            # others.
             decided[row.key] = decided.get(row.key, False) or is_sure
         for key, is_sure in decided.items():
             steps.setdefault(key, []).append(output)

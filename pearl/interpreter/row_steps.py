@@ -1,4 +1,4 @@
-"""Rows + an action → rows with a model's reply about each row."""
+"""Rows + action → rows with a model's reply about each."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ from pearl.replies.items import NOT_STATED
 from pearl.replies.step_replies import Reply
 
 LONG_ROW = 200
-"""Characters from which a row has words that decide about it: a shorter one is its own passage."""
+"""Minimum characters of a row that is asked for a deciding quote; a shorter row is its own passage."""
 
-ITEM_TOKENS = 24  # Tokens reserved for the tags around an item, and for the seams of its text
+ITEM_TOKENS = 24  # Tokens reserved for the tags around an item, and for the joints of its text
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ class RowStep:
     is_each: bool
     instruction: str = ""
     is_over: bool = False
-    """Whether the model judges what the action makes of the rows, and not the rows."""
+    """Whether the model judges pairs that the action makes of the rows, instead of the rows."""
     n_needed: int | None = None
-    taken: frozenset[str] = frozenset()  # The replies of the rows that the plan needs `n_needed` of
+    taken: frozenset[str] = frozenset()  # The replies that count towards `n_needed`
 
     def shown(self, rows: Rows) -> list[str | None]:
-        """The text of each row in a prompt; None for an undecided value."""
+        """The text of each row for a prompt; None for an undecided value."""
         if self.is_each:
             return [row.value for row in rows]
         return [shown_text(row, self.instruction) for row in rows]
@@ -80,7 +80,7 @@ class RowStep:
         return [text for text in dict.fromkeys(self.shown(rows)) if text and text.strip()]
 
     def over(self) -> RowStep:
-        """The step over the pairs that its action makes of the rows, if it judges pairs."""
+        """The step over pairs of rows, if its action judges pairs; else the step itself."""
         if not self.is_over:
             return self
         given = (value for _, value in self.task.arguments)
@@ -89,7 +89,7 @@ class RowStep:
 
 
 def check_numbers(step: Step, action: Action) -> None:
-    """Check numbers that a plan gives as texts, before any call; the plan checker checks only number literals."""
+    """Check numbers that a plan gives as text, before any call; the plan checker only checks number literals."""
     for i, argument in enumerate(step.arguments):
         parameter = action.parameter(i)
         if parameter.reads == "number" and isinstance(argument, String):
@@ -100,13 +100,13 @@ def check_numbers(step: Step, action: Action) -> None:
 
 
 def _verdicts(replies: Sequence[str], name: str, operator: str, x: Value) -> list[Verdict]:
-    """Whether a WHERE keeps the row of each reply."""
+    """For each reply, whether WHERE keeps its row."""
     rows = Rows(tuple(Row(reply, {name: reply}) for reply in replies), name, is_answered=True)
     return judge(rows, name, operator, x)[0]
 
 
 MAX_SENTENCE = 300
-"""Maximum characters of a sentence that is shown whole, because words of it decided about a row."""
+"""Maximum characters of a deciding sentence that is shown whole; of a longer one, the quote is shown."""
 
 
 def passage_in(document: Document, row: Row, quote: str, output: str) -> Evidence | Unverified:
@@ -125,11 +125,11 @@ def passage_in(document: Document, row: Row, quote: str, output: str) -> Evidenc
 
 
 MAX_BESIDE = 2 * checking.MAX_HEAD + (1 + MAX_KEYS) * MAX_NAME
-"""Maximum characters in a claim about a row that are not of its text: headings above it, and what it is called."""
+"""Maximum characters that a claim about a row adds to its text: headings above it, and its name."""
 
 
 def claimed_kinds(check: str) -> tuple[str, ...]:
-    """The kinds of decisions about rows that a checker is asked about."""
+    """The kinds of decisions about rows that are sent to a checker."""
     return ("yes_no", "label", "line") if check == "all" else ("yes_no",)
 
 
@@ -172,7 +172,7 @@ class RowRequests:
         is_each = each_of(action, library) is not None
         rows = as_rows(first)
         instructions = [value for name, value in arguments if name not in inputs]
-        if action != how.ACTION:  # built-in definitions mention only rows and labels
+        if action != how.ACTION:  # Built-in definitions mention only rows and labels
             instructions.append(action.definition)
         is_over = hasattr(how, "Over")
         taken = frozenset[str]() if is_over else self._taken(step, task)
@@ -184,7 +184,7 @@ class RowRequests:
         return self.quoted(row_step, rows)
 
     def quoted(self, row_step: RowStep, rows: Rows | None, *, is_certain: bool = True) -> RowStep:
-        """Ask for a quote with each reply if there are long rows, but not too many; `rows` is None if they are unknown."""
+        """Ask for a quote with each reply if some rows are long, but not if they are too many; `rows` is None if they are unknown."""
         most = self._limits.row_quotes
         is_asked = most > 0 and not row_step.is_over
         if rows is not None:
@@ -194,7 +194,7 @@ class RowRequests:
         return replace(row_step, task=replace(row_step.task, is_quoted=is_asked))
 
     def _taken(self, step: Step, task: ItemsTask) -> frozenset[str]:
-        """The replies whose rows count for a later LIMIT; empty if one reply alone does not tell."""
+        """The replies whose rows count for a later LIMIT; empty if that also depends on other rows."""
         needed = self._builder.graph.needed_rows.get(step.output)
         if needed is None or task.kind not in NOT_BLANK:
             return frozenset()
@@ -208,9 +208,9 @@ class RowRequests:
             try:
                 verdicts = _verdicts(replies, name, operator, x)
                 alone = [_verdicts((reply,), name, operator, x)[0] for reply in replies]
-            except ValueError:  # the WHERE reports it
+            except ValueError:  # The WHERE step reports it
                 return frozenset()
-            if verdicts != alone:  # what other rows say decides how a reply is read
+            if verdicts != alone:  # Other replies affect how a reply is read
                 return frozenset()
             taken -= {r for r, verdict in zip(replies, verdicts, strict=True) if not verdict}
         return frozenset(taken)
@@ -226,7 +226,8 @@ class RowRequests:
         batches: list[list[str]] = []
         long: list[str] = []
         used = 0
-        apart: list[tuple[int, set[str]]] = []  # the ends, first or last, that tell items apart
+        # Beginnings or ends by which the items of a batch are told apart
+        apart: list[tuple[int, set[str]]] = []
         for text in texts:
             n = 0 if available is None else self._limits.counter.count(text) + ITEM_TOKENS
             if available is not None and n > available:
@@ -242,7 +243,7 @@ class RowRequests:
                 seen.add(keys[i])
             batches[-1].append(text)
             used += n
-        task = row_step.task  # a single item has no words to tell it from others
+        task = row_step.task  # A single item needs no words to tell it apart
         return [
             replace(task, items=tuple(batch), is_echoed=task.is_echoed and len(batch) > 1)
             for batch in batches
@@ -255,7 +256,7 @@ class RowRequests:
         return Request(items_messages(task), task, max_output_tokens=most)
 
     def alone(self, row_step: RowStep, step: Step, text: str) -> ActionTask:
-        """The task that reads one row as a document of its own."""
+        """The task that reads one row like a document."""
         action = row_step.reading
         arguments = [*row_step.task.arguments]
         if row_step.task.kind == "label":
@@ -266,23 +267,23 @@ class RowRequests:
         )  # fmt: skip
 
     def frame_tokens(self, task: ItemsTask) -> int:
-        """Tokens of a batch's prompt without its items, with a margin for one seam."""
+        """Tokens of a batch's prompt without its items, with a margin for one joint."""
         prompt = self.request(replace(task, items=())).prompt
         return self._limits.counter.count(prompt) + ITEM_TOKENS
 
 
-MAX_IDLE = 2  # Consecutive requests without a new reply, after which the items left are undecided
+MAX_IDLE = 2  # Consecutive requests without a new reply, after which the rest is undecided
 MAX_ROUNDS = 6  # Maximum requests for the items of one batch, including the first
 
 UNREADABLE: frozenset[ModelErrorKind] = frozenset(
     {"truncated", "repetition", "empty", "refused", "filtered"}
 )
-"""Errors that concern one batch only: its rows are requested again."""
+"""Errors that concern one batch only; its rows are requested again."""
 
 
-_QUOTE = "\n> "  # Stands between a kept reply and its quote; a reply is one line
+_QUOTE = "\n> "  # Separates a stored reply from its quote; a reply is one line
 
-NOT_BLANK = ("yes_no", "label")  # Kinds of decision that a blank reply leaves open
+NOT_BLANK = ("yes_no", "label")  # Kinds of decision for which a blank reply means undecided
 
 
 class RowReader:
@@ -296,14 +297,14 @@ class RowReader:
         self._limits = asker.calls.limits
         self._cache = asker.items
         self._document = asker.calls.document.digest
-        self._n_batches = 0  # that are not finished
+        self._n_batches = 0  # Batches that are not finished
         self._replies: list[str] = []
-        self._why = ""  # why some replies about rows could not be read to the end
-        self._flaw = ""  # why the value of a row may be incomplete or wrong
+        self._why = ""  # Why some replies about rows could not be read completely
+        self._flaw = ""  # Why the value of a row may be incomplete or wrong
         self._failure: ModelError | None = None
-        self._by_other = set[str]()  # values that the escalation model has decided
-        self.quotes: dict[str, str] = {}  # value → the words that decided about it
-        # With a token budget, all prompts of the step together get the step's share.
+        self._by_other = set[str]()  # Values decided by the escalation model
+        self.quotes: dict[str, str] = {}  # Value → the quote that decided it
+        # With a token budget, all prompts of the step share its part of the budget.
         self._left = self._limits.max_prompt_tokens
         self._shown = row_step.shown(row_step.rows)
         self._texts = row_step.texts(row_step.rows)
@@ -318,7 +319,7 @@ class RowReader:
         checked, unchecked = await self._with_meaning(by_text)
         rows = self._read_rows(by_text)
         replies = [None if text is None else by_text.get(text, "") for text in self._shown]
-        # a blank row contains no value of these kinds
+        # A blank row contains no value of these kinds
         if task.kind in NOT_BLANK:
             replies = [reply or None for reply in replies]
         is_verdict = task.kind == "yes_no"
@@ -329,7 +330,7 @@ class RowReader:
                 unstated = f", {n:,} of them {NOT_STATED}"
             replies = [None if reply == NOT_STATED else reply for reply in replies]
         result = self._row_step.how.collect(rows, replies, self._step.output)
-        by: dict[str, str] = {}  # values that another model decided
+        by: dict[str, str] = {}  # Values decided by another model
         if self._by_other and self._asker.escalation is not None:
             by = dict.fromkeys(self._by_other, self._asker.escalation.name)
             n = sum(text in by for text in self._shown)
@@ -347,7 +348,7 @@ class RowReader:
             reply="\n\n".join(self._replies), truncated=self._flaw or flaw,
             state="undecided" if n_undecided else "found" if result else "nothing",
             why=rows_undecided(result, len(rows)), verdicts=verdicts,
-            # A line about one row may repeat the text of another row in its batch.
+            # The line about one row may quote another row of its batch.
             sources=Sources(is_by_row=(task.kind != "line" and not self._row_step.is_over) or self._row_step.is_each),
             decided_by={row.key: by[t] for row, t in zip(rows, self._shown, strict=True) if t in by},
             deciding=deciding, misquoted=misquoted,
@@ -356,7 +357,7 @@ class RowReader:
         return checking.with_checks(done, checked, unchecked) if is_asked else done
 
     async def _with_meaning(self, by_text: dict[str, str | None]) -> tuple[checking.Checked, str]:
-        """Ask the checker whether the quoted passages support the replies other than "no"; mark the others undecided. Also return a note on rows that are not checked."""
+        """Ask the checker whether the quotes support all replies but "no"; mark unsupported ones undecided. Also return a note on rows that are not checked."""
         kind, limits, rows = self._row_step.task.kind, self._limits, self._row_step.rows
         is_own = self._row_step.is_each or self._row_step.is_over
         if is_own or kind not in claimed_kinds(limits.check):
@@ -374,7 +375,7 @@ class RowReader:
         def named() -> dict[str | None, tuple[Row, str]]:
             names = named_rows(replace(rows, columns=()), document, {}, is_brief=True)
             those = [(row, each.name) for row, each in zip(rows, names, strict=True)]
-            # Of rows of one text, the first is meant.
+            # For equal texts, the first row is checked.
             return dict(zip(self._shown[::-1], those[::-1], strict=True))
 
         def claims(
@@ -410,7 +411,7 @@ class RowReader:
         return checked, ""
 
     def _passage(self, row: Row, text: str, beside: tuple[int, int]) -> str:
-        """The passage that decided a row, with neighbouring sentences of the row; the whole text of a short row."""
+        """The passage that decided a row, with neighbouring sentences of the row; a short row is shown whole."""
         document, quote = self._asker.calls.document, self.quotes.get(text, "")
         if not (quote and row.spans):
             return text if len(text) <= LONG_ROW else ""
@@ -424,7 +425,7 @@ class RowReader:
     async def _deciding(
         self, result: Rows
     ) -> tuple[dict[object, Evidence], tuple[Unverified, ...]]:
-        """Locate the quotes that decided the rows of a result; also return quotes that are not in their rows."""
+        """Find the quotes that decided the rows of a result; also return the quotes that are not in their rows."""
         of_result = {row.key for row in result}
         pairs = [
             (row, quote)
@@ -447,17 +448,17 @@ class RowReader:
 
     @property
     def _is_strict(self) -> bool:
-        """Whether the reply "not stated" leaves a row undecided."""
+        """Whether the reply "not stated" means undecided."""
         return self._limits.is_strict and self._row_step.task.kind == "yes_no"
 
     def _is_open(self, reply: str | None) -> bool:
-        """Whether a reply leaves its value undecided."""
+        """Whether a reply leaves the value undecided."""
         is_blank = not reply and self._row_step.task.kind in NOT_BLANK
         return reply is None or is_blank or (self._is_strict and reply == NOT_STATED)
 
     @asynccontextmanager
     async def _escalating(self) -> AsyncIterator[RowReader | None]:
-        """Yield a reader by the escalation model, if there is one."""
+        """Yield a reader for the escalation model; None if there is no such model."""
         asker = self._asker.escalation
         if asker is None:
             yield None
@@ -467,7 +468,7 @@ class RowReader:
         try:
             yield reader
         except (ContextOverflowError, ModelError) as error:
-            # A small window, or a budget that is used up, or replies that cannot be read
+            # A small window, a spent budget, or unreadable replies
             if isinstance(error, ModelError) and error.kind not in UNREADABLE:
                 raise
             self._why = f"{asker.name}: {error.message}"
@@ -476,8 +477,8 @@ class RowReader:
             self._flaw = self._flaw or reader._flaw
 
     async def _decided(self, texts: Sequence[str]) -> dict[str, str | None]:
-        """Read texts; the escalation model reads those that stay undecided."""
-        # The replies, with those of the escalation model about undecided values
+        """Read texts; the escalation model reads those that remain undecided."""
+        # The replies, updated by the escalation model where they are undecided
         by_text = await self.read(texts)
         left = [text for text, reply in by_text.items() if self._is_open(reply)]
         async with self._escalating() as reader:
@@ -530,14 +531,14 @@ class RowReader:
         return min(n_probable, max(1, n_sent))
 
     def _n_read(self, by_text: Mapping[str, str | None]) -> int:
-        """The number of rows before the first one that the model was not asked about."""
+        """The number of rows before the first one that was not sent to the model."""
         unread = (
             i for i, text in enumerate(self._shown) if text and text.strip() and text not in by_text
         )
         return next(unread, len(self._shown))
 
     def _read_rows(self, by_text: Mapping[str, str | None]) -> Rows:
-        """The rows that were read, with a note if a LIMIT needed no more."""
+        """The rows that were read, with a note if a LIMIT left out the rest."""
         rows, n = self._row_step.rows, self._n_read(by_text)
         if n == len(rows):
             return rows
@@ -546,7 +547,7 @@ class RowReader:
         return read.noting(f"{AMONG} first {n:,} of {len(rows):,} rows; the others were not read")
 
     def _reserve(self, batches: Sequence[ItemsTask], n_long: int = 0) -> None:
-        """Set tokens of a budget aside for these requests before the first is sent."""
+        """Reserve tokens of a budget for all these requests before the first is sent."""
         if self._left is None or not (batches or n_long):
             return
         if (n_long and (batches or n_long > 1)) or not self._is_left(*batches):
@@ -557,7 +558,7 @@ class RowReader:
             )
 
     def _is_left(self, *tasks: ItemsTask) -> bool:
-        """Whether a budget has tokens left for these requests, which are then set aside."""
+        """Reserve tokens of a budget for these requests; False if too few are left."""
         if self._left is None:
             return True
         count = self._limits.counter.count
@@ -580,7 +581,7 @@ class RowReader:
                 break
             failure = self._failure
             replies = await self._replies_to(asked, is_free=is_free)
-            # Under a schema, some models write blanks until the limit.
+            # Under a schema, some models write blanks up to the limit.
             is_free = self._failure is not failure and not self._asker.fallback.is_required
             why = replies.why
             read = {
@@ -597,18 +598,18 @@ class RowReader:
         return by_text
 
     async def _replies_to(self, task: ItemsTask, *, is_free: bool = False) -> items.ItemReplies:
-        """Send one request, without a constraint if `is_free`; the reply to an item is None if it is missing."""
+        """Send one request, without a constraint if `is_free`; a missing reply to an item is None."""
         n, kind, labels = len(task.items), task.kind, task.labels
         fallback = self._asker.fallback
         max_text = fallback.max_text
-        # Only this request may show whether the server accepts a constraint.
+        # Only this request may find out whether the server accepts a constraint.
         held = replace(task, is_echoed=False)
         unheld = replace(task, is_echoed=kind != "pick" and n > 1)
         constraint = items.items_constraint(
             n, kind, labels, n_picks=task.n_picks, max_text=max_text, is_quoted=task.is_quoted
         )
 
-        def n_later() -> int:  # batches besides this one that are not finished
+        def n_later() -> int:  # Other batches that are not finished
             return max(0, self._n_batches - 1)
 
         completion: Completion | None = None
@@ -629,7 +630,7 @@ class RowReader:
             text = error.reply
         else:
             text = completion.text
-        # Under a constraint, a line ends where it is cut off.
+        # Under a constraint, a cut-off line looks complete.
         is_held = fallback.level is not None and not is_free
         replies = items.read_items(
             text, n, kind, labels, task.n_picks, max_text if is_held else None, items=task.items,
@@ -650,7 +651,7 @@ class RowReader:
         return replace(replies, values=values)
 
     def _without_quotes(self, kept: Mapping[str, str]) -> dict[str, str]:
-        """Split cached replies into replies by text and their quotes, which are recorded."""
+        """Split stored replies into reply and quote; the quotes are recorded."""
         replies = {}
         for text, reply in kept.items():
             replies[text], _, quote = reply.partition(_QUOTE)
@@ -659,7 +660,7 @@ class RowReader:
         return replies
 
     async def _alone(self, text: str) -> dict[str, str | None]:
-        """The reply about a value that is read on its own."""
+        """The reply about a text that is read on its own."""
         task = self._requests.alone(self._row_step, self._step, text)
         _, pieces = await self._asker.calls.pieces(task)
         read = await self._asker.over_pieces(self._step, task, pieces)
@@ -670,7 +671,7 @@ class RowReader:
         return {text: self._value(read.reply)}
 
     def _value(self, reply: Reply) -> str | None:
-        """Convert the reply about a text that was read alone to the form of a reply about an item."""
+        """Convert the reply about a single text to the form of a reply about an item."""
         task = self._row_step.task
         if reply.state == "undecided":
             return None
@@ -684,9 +685,9 @@ class RowReader:
         return items.read_items(json.dumps({"1": value}), 1, task.kind, task.labels).values[0]
 
     async def _pick(self) -> dict[str, str | None]:
-        """Rank the best texts by a tournament: the best of each group go on until one group is left. Returns the rank of each text."""
+        """Rank the best texts by a tournament: the best of each group advance until one group is left. Return each text's rank."""
         k = self._row_step.task.n_picks
-        size = max(self._limits.items_per_call, k + 1)  # a group of k values would not shrink
+        size = max(self._limits.items_per_call, k + 1)  # A group of k texts would not get smaller
         left, undecided = self._texts, set[str]()
         ordered: list[str] = left
         while left:
@@ -716,7 +717,7 @@ class RowReader:
         places: dict[str, str] = {}
         n_placed = 0
         for text in ordered[:k]:
-            if n_placed < k:  # rows with the same value share a position
+            if n_placed < k:  # Rows with the same value share a rank
                 places[text] = str(len(places) + 1)
             n_placed += n_rows[text]
         unsure = dict.fromkeys(undecided - set(places))

@@ -1,4 +1,4 @@
-"""A step that queries a table → requests for a query, and the rows and figures that the query returns."""
+"""A step that queries a table → requests for a query, and the rows and figures that it returns."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from pearl.tables.specification import QueryError, UndecidableError, columns_in,
 from pearl.trace import LookedUp, Purpose
 
 _SIZES = ((3, 3, 2), (2, 1, 1), (0, 0, 0))
-"""Numbers of similar rows, other rows and examples in a prompt; the first that fits is used."""
+"""Numbers of similar rows, other rows and examples in a prompt; the first triple that fits is used."""
 
-LINE = "line"  # The name of the value of a result line with several cells
+LINE = "line"  # Column name of a result line with several cells
 
 
 def tables_in(given: Value | SearchedDocument) -> tuple[lookup.FoundTable, ...]:
@@ -61,7 +61,7 @@ class TableQuestion:
 
     @cached_property
     def hint_tokens(self) -> int:
-        """Tokens of the JSON hint, if it is sent, and a margin."""
+        """Tokens of the JSON hint, if it is sent, plus a margin."""
         form = self.table.lookup.constraint.json_form
         return PROMPT_MARGIN + (self._limits.counter.count(form.hint) if form else 0)
 
@@ -149,7 +149,7 @@ def _flaw(text: str) -> str | None:
 
 
 def _value(answer: Answer, table: lookup.FoundTable) -> Value:
-    """Convert the lines of an answer to rows; a single figure becomes a number with its source rows."""
+    """Convert the lines of a query result to rows; a single figure becomes a number with its source rows."""
     rows = (*table.rows.rows, *table.rows.totals)
     doubtful = (*(rows[i] for i in answer.undecided), *answer.doubtful)
     result = Rows((), doubtful=doubtful, notes=_notes(answer, table), columns=answer.columns)
@@ -194,7 +194,7 @@ def _with_unit(cell: str, unit: str) -> str:
 
 
 def _figure(cell: str, unit: str, behind: Rows) -> Scalar:
-    """A figure: a number if it has no unit, else a text with the unit."""
+    """A figure: a number if it has no unit, else text with the unit."""
     if unit:
         return Scalar(_with_unit(cell, unit), behind)
     try:
@@ -204,7 +204,7 @@ def _figure(cell: str, unit: str, behind: Rows) -> Scalar:
 
 
 def _notes(answer: Answer, table: lookup.FoundTable) -> tuple[str, ...]:
-    """The notes on an answer."""
+    """The notes on a query result."""
     notes = [*table.rows.notes, f"query of the table: {answer.query.words}"]
     if answer.n_lines > len(answer.lines):
         notes.append(f"{len(answer.lines):,} of {answer.n_lines:,} lines, as the query limits them")
@@ -228,7 +228,7 @@ def _cited(answer: Answer, table: lookup.FoundTable) -> Cited:
     return Cited(places, columns)
 
 
-FRAME_CHARACTERS = 1_000  # Upper bound of the characters around a flaw in a repair prompt
+FRAME_CHARACTERS = 1_000  # Maximum characters around a flaw in a repair prompt
 
 
 def query_costs(
@@ -239,7 +239,7 @@ def query_costs(
     n_rows: int,
     limits: ContextLimits,
 ) -> tuple[StepCosts, int]:
-    """Bounds of the costs of a question about a table, and the maximum number of rows of its answer."""
+    """Bounds of the costs of a question about a table, and the maximum rows of its answer."""
     counter, cap = limits.counter, limits.prompt_tokens
     first = Range(1, inf)
     hint = 0
@@ -254,7 +254,7 @@ def query_costs(
             asked = TableQuestion(output, action, question, table, limits)
             first, hint = Range(*counter.bounds_with(asked.prompt, "")), asked.hint_tokens
     n_calls = lookup.MAX_REPAIRS + 1
-    # Each repair adds the reply and its flaw to the prompt.
+    # Each repair adds the previous reply and its flaw to the prompt.
     flaws = counter.at_most("é" * (2 * lookup.MAX_FLAW + FRAME_CHARACTERS))
     added = counter.most(limits.reply_tokens) + flaws
     prompts = [

@@ -37,13 +37,13 @@ class PlanTask:
     question: str
     library: ActionLibrary
     round: int = 0
-    n_rejected: int = 0  # valid plans that did not reach the gold answer
+    n_rejected: int = 0  # Valid plans so far whose run did not give the right answer
     has_sources: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ActionTask:
-    """Carry out one step over a text (None if it reads none), or merge its results over the parts of one; `inputs` are outputs among the arguments."""
+    """Carry out one step over a text (None if it reads none), or merge its results over parts of a text; `inputs` names the arguments that are earlier outputs."""
 
     output: str
     action: Action
@@ -60,7 +60,7 @@ class ActionTask:
 
 @dataclass(frozen=True, slots=True)
 class ItemsTask:
-    """Carry out one step for several items, each on its own: only the call, so that equal steps of different plans share a request."""
+    """Carry out one step for several items, each on its own. It has only the call, so that equal steps of different plans share a request."""
 
     output: str
     action: Action
@@ -78,7 +78,7 @@ class ItemsTask:
 
 @dataclass(frozen=True, slots=True)
 class LookupTask:
-    """Write the query of a table that answers a question; `round` n follows n rejected replies."""
+    """Write the query that answers a question about a table; `round` n follows n rejected replies."""
 
     output: str
     action: Action
@@ -99,7 +99,7 @@ class ChooseTask:
 
 @dataclass(frozen=True, slots=True)
 class CheckTask:
-    """Say of each claim whether its passage says the same; the claims answer a question, or ""."""
+    """Judge for each claim whether its passage supports it; `question` is what the claims answer, or ""."""
 
     output: str
     claims: tuple[tuple[str, str], ...]
@@ -132,7 +132,7 @@ ConstrainBy = Literal["grammar", "json"]  # A grammar, or a schema for JSON
 
 @dataclass(frozen=True, slots=True)
 class Constrains:
-    """Support of a model for constraints, which its server may still reject: the forms, and the longest free text in them."""
+    """A model's support for constraints, which its server may still reject: the forms, and the maximum length of free text in them."""
 
     by: frozenset[ConstrainBy] = frozenset()
     max_text: int | None = None
@@ -175,7 +175,7 @@ _DECLARED: dict[type, Mapping[str, Mapping[str, Any]]] = {}
 
 
 def declared(kind: type[Sampling]) -> Mapping[str, Mapping[str, Any]]:
-    """The parameters of a class of requests or settings: `wire`, the names in the wire forms, and the `default`."""
+    """The parameters of a class of requests or settings, by name: `wire`, their names in the wire forms, and their `default`."""
     if kind not in _DECLARED:
         _DECLARED[kind] = {
             each.name: each.metadata for each in fields(kind) if "wire" in each.metadata
@@ -212,7 +212,7 @@ class Request(Sampling):
     )
     constraint: Constraint | None = None
     constrain_by: ConstrainBy = "grammar"
-    # The reply depends on none of these.
+    # Replies do not depend on these.
     n_later: Callable[[], int] = field(default=int, compare=False)
     n_between: int = field(default=0, compare=False)
     kept_s: float = field(default=0.0, compare=False)
@@ -220,7 +220,7 @@ class Request(Sampling):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters that it asks for, by name."""
+        """The parameters that the request sets, by name."""
         asked = {}
         for name, each in declared(type(self)).items():
             value = getattr(self, name)
@@ -230,7 +230,7 @@ class Request(Sampling):
         return asked
 
     def named(self, form: WireForm) -> dict[str, Any]:
-        """Its parameters by their names in a wire form, which lacks some."""
+        """The parameters that the request sets, by their names in a wire form; those without a name there are left out."""
         names = declared(type(self))
         wire = ((names[name]["wire"][form], value) for name, value in self.parameters.items())
         return {name: value for name, value in wire if name is not None}
@@ -244,7 +244,7 @@ class Request(Sampling):
 
     @property
     def document(self) -> str | None:
-        """The document, or the part of it, in the messages; None for no document."""
+        """The document, or the part of it, in the messages; None if they contain none."""
         if isinstance(self.task, ActionTask) and self.task.parts is not None:
             return None
         document: str | None = getattr(self.task, "document", None)
@@ -284,18 +284,18 @@ class Usage:
     def bounded(
         cls, n_input: int, n_output: int, n_cached: int, n_written: int, n_long: int
     ) -> Usage:
-        """A usage by untrusted data, in which no part is larger than its whole."""
+        """A usage from untrusted data, reduced so that no part is larger than its whole."""
         n_cached = min(n_cached, n_input)
         n_written = min(n_written, n_input - n_cached)
         return cls(n_input, n_output, n_cached, 0, n_written, min(n_long, n_written))
 
     @property
     def n_tokens(self) -> int:
-        """Input and output tokens together."""
+        """Input plus output tokens."""
         return self.n_input_tokens + self.n_output_tokens
 
     def to_dict(self) -> dict[str, int]:
-        """As JSON data; counts that few servers report only if there are any."""
+        """As JSON data; counts that few servers report are left out if they are 0."""
         rare = ("implausible_calls", "written_tokens", "written_long_tokens")
         return {
             "input_tokens": self.n_input_tokens,
@@ -305,7 +305,7 @@ class Usage:
         }
 
     def larger(self, other: Usage) -> Usage:
-        """Element-wise maximum of two counts of one call."""
+        """Element-wise maximum of two counts of the same call."""
         return replace(
             self,
             n_input_tokens=max(self.n_input_tokens, other.n_input_tokens),
@@ -326,7 +326,7 @@ class PrefixCaching:
 
 @dataclass(frozen=True, slots=True)
 class PrefixUse:
-    """How a call used the server's prefix cache: `first` filled it, `waited` was delayed until then, `free` was not; and `why`."""
+    """How a call used the server's prefix cache: `first` filled it, `waited` followed the first, `free` did not wait; and why."""
 
     role: Literal["first", "waited", "free"]
     why: str
@@ -390,7 +390,7 @@ class Model(Protocol):
 
     @property
     def notice(self) -> str:
-        """One line to show users before its first use, or ""."""
+        """One line to show to users before the model's first use, or ""."""
 
     @property
     def constrains(self) -> Constrains:
@@ -398,7 +398,7 @@ class Model(Protocol):
 
     @property
     def reads_prompts(self) -> bool:
-        """Whether replies depend on the messages only; False if it computes from the task."""
+        """Whether replies depend only on the messages; False if they are computed from the task."""
 
     async def complete(self, request: Request) -> Completion:
         """Send one request; raises a `ModelError` if there is no usable reply."""

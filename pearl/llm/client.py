@@ -1,4 +1,4 @@
-"""Settings → a `Client`: a model with its middleware (`layers`), for the command line, Python, cluster workers and batches."""
+"""Settings → a `Client`: a model with its middleware (`layers`), used by the command line, Python, cluster workers and batches."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Function = Callable[[list[dict[str, str]]], str | Awaitable[str]]
 
 
 class FunctionModel(ModelBase):
-    """Asks a function, in a thread if it is not asynchronous; its identity is new each time, as nobody knows what replies depend on."""
+    """Asks a function, in a thread if it is not asynchronous. Its identity is new each time, because it is unknown what replies depend on."""
 
     def __init__(self, function: Function) -> None:
         self.name = f"function:{getattr(function, '__qualname__', type(function).__name__)}"
@@ -87,9 +87,9 @@ class FunctionModel(ModelBase):
 
 
 Role = Literal["planner", "main", "rows", "escalate", "checker", "mapper"]
-"""What a model of a run is asked for: plans; steps; each row; rows and fields that stay undecided; claims; options."""
+"""The roles of models: write plans; carry out steps; read rows; decide what stays undecided; check claims; match options."""
 
-Layer = Callable[[Model], Model]  # Wraps the model that it is given
+Layer = Callable[[Model], Model]  # A wrapper around a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,8 @@ class ClientSettings(Sampling):
         settings = ModelSettings(**{name: getattr(self, name) for name in names})
         if isinstance(self.model, str):
             return create_model(self.model, settings)
-        # Only a caller who passes an official client has imported the package, which takes a second.
+        # Importing the package takes a second, and only a caller who passes an official client
+        # has imported it.
         if (openai := sys.modules.get("openai")) is None or not isinstance(
             self.model, openai.AsyncOpenAI | openai.OpenAI
         ):
@@ -225,13 +226,13 @@ class Client(wrappers.Wrapper):
         self.breaker = breaker or CircuitBreaker()
         self.replies = replies
         self.budget = budget or Budget()
-        reads = model.reads_prompts  # otherwise equal messages may be different requests
+        reads = model.reads_prompts  # Otherwise equal messages may belong to different requests
         # A model without prompts computes a reply faster than the cache finds it.
         is_kept = reads and settings.is_shared
         drawn = parameters_key(parameters_of(settings), "seed", "temperature")
         self.items = ItemCache(f"{model.identity} {drawn}", replies) if is_kept else None
         constrains = model.constrains
-        if collecting is not None and settings.constrain == "auto":  # only JSON can be collected
+        if collecting is not None and settings.constrain == "auto":  # Batches support only JSON
             constrains = Constrains(constrains.by & {"json"})
         judged = {"judge": model.judge} if hasattr(model, "judge") else {}
         of_plans = {name: partial(judge, is_of_plans=True) for name, judge in judged.items()}
@@ -246,7 +247,7 @@ class Client(wrappers.Wrapper):
             caching=caching,
         )
         order: tuple[Layer | None, ...] = (
-            # Calls that wait for the server's cache, or for a batch, do not occupy a slot.
+            # Calls that wait for the server's cache or for a batch do not occupy a slot.
             collecting or (warm_up if reads else None),
             partial(LimitedBy, limiter=limiter)
             if limiter is not None
@@ -258,20 +259,21 @@ class Client(wrappers.Wrapper):
                 count_tokens=lambda request: counter.count(request.prompt),
                 breaker=self.breaker,
             ),
-            # Stored before the slot is released: a kill loses at most as many replies as slots.
+            # Stored before the slot is released: if the process is killed, at most one reply per
+            # slot is lost.
             partial(CacheWriter, replies=replies, breaker=self.breaker)
             if reads and replies is not None
             else None,
-            wrappers.ReplyGuard,  # unusable replies are not kept
-            # Reserves only calls that are sent.
+            wrappers.ReplyGuard,  # Unusable replies are not stored
+            # Only calls that are sent reserve budget.
             partial(Budgeted, budget=self.budget, caching=caching),
             wrappers.AttemptReporter if reads else None,
-            # Backends limit their own calls.
+            # Backends limit the time of their calls themselves.
             partial(wrappers.TimeLimit, timeout_s=settings.timeout_s)
             if model is settings.model or isinstance(model, FunctionModel)
             else None,
         )
-        # Cache hits use neither a slot nor tokens.
+        # Cache hits need no slot and no tokens.
         shared = partial(DedupCache, replies=replies, claimed=claimed) if is_kept else None
         self._sending = _stack(model, order)
         self.layers = (*self._asking(shared, {}), *self._sending)
@@ -288,14 +290,14 @@ class Client(wrappers.Wrapper):
     def unshared(
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
     ) -> Model:
-        """The model with the same limits and budget, without shared replies but those of the same work (`scope`), at their original cost."""
+        """The model with the same limits and budget that shares no replies, except those of the same work (`scope`), at their original cost."""
         drawn = {"seed": seed, "temperature": temperature}
         measured = partial(Measured, replies=self.replies, scope=scope)
         is_measured = scope and self.model.reads_prompts
         return self._asking(measured if is_measured else None, drawn)[0]
 
     def _asking(self, cache: Layer | None, drawn: Mapping[str, Any]) -> tuple[Model, ...]:
-        """The layers around those that send a call; all calls pass them, whether they share replies or not."""
+        """The layers outside of those that send a call; every call passes them, whether replies are shared or not."""
         settings = self.settings
         given = {name: value for name, value in drawn.items() if value is not None}
         parameters = parameters_of(settings) | given
@@ -308,12 +310,12 @@ class Client(wrappers.Wrapper):
             budget=self.budget,
         )
         sampled = partial(wrappers.Sampled, parameters=parameters) if parameters else None
-        # A call that waits for a retry does not occupy a slot, so retries come before the limits.
+        # A call that waits for a retry occupies no slot, so retries are outside of the limits.
         return _stack(self._sending[0], (wrappers.MarksRestored, retrying, sampled, cache))
 
 
 def _stack(model: Model, order: Sequence[Layer | None]) -> tuple[Model, ...]:
-    """The layers around a model, from outside to inside."""
+    """Wrap a model in layers; return them from outside to inside."""
     layers: list[Model] = []
     for layer in filter(None, reversed(order)):
         layers.insert(0, layer(layers[0] if layers else model))
@@ -327,7 +329,7 @@ def as_client(
     replies: Replies | None = None,
     budget: Budget | None = None,
 ) -> Client:
-    """A client of a model, or the given client."""
+    """Create a client of a model; a given client is returned unchanged."""
     if not isinstance(model, Client):
         return Client(ClientSettings(model, **settings), replies=replies, budget=budget)
     if settings or replies or budget:
@@ -338,7 +340,7 @@ def as_client(
 def clients_by_role(
     main: Client, models: Mapping[Role, str | Model | Function | None]
 ) -> dict[Role, Client]:
-    """The clients of a run with shared replies, budget, breaker and limits; without a model, a role has the main one, `escalate` none."""
+    """The clients of a run by role, which share replies, budget, breaker and limits. A role without a model uses the main one, except `escalate`."""
     clients: dict[Role, Client] = {"main": main}
     for role, model in models.items():
         if model is None:
@@ -370,13 +372,13 @@ def clients_by_role(
 
 
 def _server(settings: ClientSettings) -> object:
-    """What is equal for models of one server."""
+    """A key that is equal for models of the same server."""
     name = settings.model
     return (name.partition(":")[0], settings.base_url) if isinstance(name, str) else name
 
 
 def role_settings(main: ClientSettings, model: str | Model | Function) -> ClientSettings:
-    """The settings of a role's client: the server of the main model, or the default of another backend."""
+    """The settings of a role's client: on the server of the main model, or the default server of another backend."""
     settings = replace(main, model=model, window=None, model_name=None)
     if _server(settings) == _server(main):
         return settings

@@ -1,4 +1,4 @@
-"""Concurrent calls: their results or the one failure to report, work shared while in flight, event loops in threads."""
+"""Concurrent calls: gather results or the one failure to report, share work in flight, run event loops in threads."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pearl.errors import PearlError
 
 T = TypeVar("T")
 
-CLOSE_S = 5.0  # Seconds that the end of the process waits for cancelled work of a background loop
+CLOSE_S = 5.0  # Seconds to wait at exit for cancelled work of a background loop
 
 _loops: dict[str, asyncio.AbstractEventLoop] = {}
 _lock = threading.Lock()
 
 
 def background_loop(name: str) -> asyncio.AbstractEventLoop:
-    """The event loop of this name, which runs in a thread of its own until the process ends."""
+    """The event loop with a name; it runs in its own thread until the process ends."""
     with _lock:
         if name not in _loops:
             loop = _loops[name] = asyncio.new_event_loop()
@@ -37,13 +37,13 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
     while not loop.is_closed():
         try:
             loop.run_forever()
-        except (KeyboardInterrupt, SystemExit):  # raised by one task; the others go on
+        except (KeyboardInterrupt, SystemExit):  # Raised by one task; the others go on
             continue
         return
 
 
 def _close(loop: asyncio.AbstractEventLoop, thread: threading.Thread, process: int) -> None:
-    """Cancel what still runs, and end the thread."""
+    """Cancel running tasks, and end the thread."""
 
     async def cancelled() -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
@@ -52,7 +52,7 @@ def _close(loop: asyncio.AbstractEventLoop, thread: threading.Thread, process: i
         await asyncio.gather(*tasks, return_exceptions=True)
         await loop.shutdown_asyncgens()
 
-    if process != os.getpid():  # a forked process has no such thread
+    if process != os.getpid():  # A forked process does not have the thread
         return
     with suppress(TimeoutError):
         asyncio.run_coroutine_threadsafe(cancelled(), loop).result(CLOSE_S)
@@ -64,7 +64,7 @@ def _close(loop: asyncio.AbstractEventLoop, thread: threading.Thread, process: i
 
 def _forked() -> None:
     global _lock
-    _lock = threading.Lock()  # another thread of the parent may hold it
+    _lock = threading.Lock()  # Another thread of the parent process may hold the old one
     _loops.clear()
 
 
@@ -73,7 +73,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def resolve(future: asyncio.Future[T], outcome: T | BaseException) -> None:
-    """Set the result or the error of a future from any thread, unless it has one."""
+    """Set the result or error of a future from any thread; a finished future is left unchanged."""
 
     def set_outcome() -> None:
         if future.done():
@@ -91,12 +91,12 @@ def resolve(future: asyncio.Future[T], outcome: T | BaseException) -> None:
     if is_own:
         set_outcome()
     else:
-        with suppress(RuntimeError):  # the loop is closed, so nothing waits for the future
+        with suppress(RuntimeError):  # The loop is closed, so nothing waits for the future
             loop.call_soon_threadsafe(set_outcome)
 
 
 async def gather(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run all calls concurrently; the first failure cancels the rest."""
+    """Run calls concurrently and return their results; the first failure cancels the others."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]
@@ -107,7 +107,7 @@ async def gather(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def first_failure(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The failure to report: a bug takes precedence over an expected failure."""
+    """The failure to report: a bug takes precedence over an expected error."""
     leaves: list[BaseException] = []
     todo: list[BaseException] = [group]
     while todo:
@@ -121,20 +121,20 @@ def first_failure(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 @dataclass(slots=True, eq=False)
 class _Flight(Generic[T]):
-    """Work in flight."""
+    """Work in flight, with the number of its callers."""
 
     task: asyncio.Task[T]
     n_waiting: int = 0
 
 
 class SingleFlight(Generic[T]):
-    """Shares work in flight, its result or error, by its key; cancelling the last of its callers cancels it."""
+    """Shares work in flight, with its result or error, by key; it is cancelled when its last caller is."""
 
     def __init__(self) -> None:
         self._flights: dict[Hashable, _Flight[T]] = {}
 
     async def do(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of the work in flight for a key, which is started if necessary."""
+        """Start the work for a key, or join the work in flight; return its result."""
         key = (asyncio.get_running_loop(), key)
         flight = self._flights.get(key)
         if flight is None:
@@ -146,7 +146,7 @@ class SingleFlight(Generic[T]):
         finally:
             flight.n_waiting -= 1
             if not flight.n_waiting and not flight.task.done():
-                # Before the task has ended, so that a new caller does not join cancelled work.
+                # Before the task ends, so that a new caller does not join cancelled work.
                 self._forget(key, flight.task)
                 flight.task.cancel()
                 await asyncio.gather(flight.task, return_exceptions=True)
@@ -158,6 +158,6 @@ class SingleFlight(Generic[T]):
             self._forget(key, asyncio.current_task())
 
     def _forget(self, key: Hashable, task: asyncio.Task[Any] | None) -> None:
-        """Remove finished work, unless newer work has replaced it."""
+        """Remove finished work, unless newer work replaced it."""
         if key in self._flights and self._flights[key].task is task:
             del self._flights[key]

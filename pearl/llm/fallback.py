@@ -1,4 +1,4 @@
-"""Constraint levels: the strictest one that the model supports; a rejected one is not tried again."""
+"""Constraint levels: use the strictest one that the model supports; a rejected one is not tried again."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pearl.errors import ModelError, UsageError, suggest
 from pearl.llm import Completion, ConstrainBy, Constrains
 
 Mode = Literal["auto", "grammar", "json", "off"]
-"""`auto` falls back to no constraint; the others are mandatory."""
+"""`auto` falls back to no constraint if it must; the other modes are mandatory."""
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 Level = ConstrainBy | None
-"""`grammar`: every plan is valid; `json`: every plan can be parsed; None, in traces `none`: replies are parsed tolerantly."""
+"""`grammar`: every plan is valid; `json`: every plan can be parsed; None (`none` in traces): replies are parsed tolerantly."""
 
 Judge = Callable[[ConstrainBy, ModelError | None], None]
-"""Is told whether a reply is of the form that was asked for, or how it violates it."""
+"""Called with the form asked for, and how the reply violates it (None if it does not)."""
 
 _LEVELS: dict[Mode, tuple[Level, ...]] = {
     "auto": ("grammar", "json", None),
@@ -58,16 +58,16 @@ class ConstraintFallback:
 
     @property
     def level(self) -> Level:
-        """The strictest level not rejected yet."""
+        """The strictest level that was not rejected."""
         return self._levels[0]
 
     @property
     def is_required(self) -> bool:
-        """Whether no request may be sent without a constraint."""
+        """Whether every request must have a constraint."""
         return self._levels[-1] is not None
 
     def step_down(self, refused: Level, error: ModelError) -> None:
-        """Step down from a level; only once if several concurrent tasks were rejected at it."""
+        """Step down from a rejected level; only once if it was rejected for several concurrent tasks."""
         if self._levels[0] == refused:
             if len(self._levels) == 1:
                 raise error
@@ -79,7 +79,7 @@ class ConstraintFallback:
         on_refused: Callable[[Level, ModelError], None],
         flaw: Callable[[str], str | None] = _plan_flaw,
     ) -> tuple[Completion, Level]:
-        """Send a request at the strictest supported level; one whose replies are invalid, as its grammar is ignored, is not used again."""
+        """Send a request at the strictest supported level. A level at which replies are invalid, because the server ignores it, is not used again."""
         before = list(self._levels)
         verdicts: dict[ConstrainBy, ModelError | None] = {}
         while True:
@@ -87,7 +87,7 @@ class ConstraintFallback:
             try:
                 completion = await ask(level)
             except ModelError as error:
-                if error.kind == "bad_request":  # so the constraint was not why it was refused
+                if error.kind == "bad_request":  # Not because of the constraint
                     self._levels = before
                 if error.kind != "unconstrained":
                     raise
@@ -103,7 +103,7 @@ class ConstraintFallback:
                         f"{completion.model} violates the grammar: {broken}",
                         kind="unconstrained",
                         help="use --constrain off",
-                        is_sent=False,  # its reply is counted already
+                        is_sent=False,  # Its reply is already counted
                     )
                     on_refused(level, ignored)
                     self.step_down(level, ignored)
@@ -115,6 +115,6 @@ class ConstraintFallback:
 def reply_fallback(
     constrains: Constrains, mode: Mode = "auto", **judged: Judge
 ) -> ConstraintFallback:
-    """The constraint state of replies to steps, which have JSON forms only: servers with grammars take these, too."""
+    """The constraint state for replies to steps. They have JSON forms only, which servers with grammars also accept."""
     held = replace(constrains, by=constrains.by & {"json"})
     return ConstraintFallback(held, "json" if mode == "grammar" else mode, **judged)

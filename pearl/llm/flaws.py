@@ -12,34 +12,35 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request, Usage
 from pearl.replies.reasoning import without_reasoning
 
-# Letters and symbols without ink: Hangul fillers, Khmer inherent vowels, the blank Braille cell.
+# Letters and symbols without a visible glyph: Hangul fillers, Khmer inherent vowels, the blank
+# Braille cell.
 _EMPTY = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-# General categories of Unicode without ink: blanks, controls, formats (zero-width characters, the byte
-# order mark), surrogates, unassigned characters, and combining marks.
+# Unicode categories without a visible glyph: blanks, controls, formats (zero-width characters,
+# the byte order mark), surrogates, unassigned characters, and combining marks.
 _INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Cn", "Mn", "Me"})
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text is empty or consists of white, zero-width and control characters only."""
+    """Whether a text is empty or has no visible character."""
     return all(
         character in _EMPTY or unicodedata.category(character) in _INVISIBLE for character in text
     )
 
 
 MIN_TIMES = 4  # Minimum consecutive repetitions at the end of a text
-# Minimum total length: a refrain, a ruled line or a table of dashes is no loop.
+# Minimum total length of a loop: a refrain, a ruled line or a table of dashes is none.
 MIN_CHARACTERS = 1_000
 MAX_PERIOD = 2_000  # Maximum length of the repeated unit in characters
 NEEDLE = 24  # Characters at the end whose earlier occurrences are candidates for the period
-MAX_QUOTED = 60  # Maximum characters of the repeated unit in a message
+MAX_QUOTED = 60  # Maximum characters of the repeated unit that a message quotes
 CHECKED_EVERY = 256  # Characters between two checks of a streamed text
 _WINDOW = MIN_TIMES * MAX_PERIOD
 _NUMBERING = lazy_pattern(r"^[ \t]*(?:\d+[.):]|[-*•])[ \t]+", re.MULTILINE)
 
 
 def loop_in(text: str) -> str | None:
-    r"""The unit that a text repeats at its end, ignoring the numbering of lines; None for no loop."""
-    tail = text[-2 * _WINDOW :]  # the numbers may be as long as the unit itself
+    r"""The unit that a text repeats at its end, ignoring line numbers; None if there is no loop."""
+    tail = text[-2 * _WINDOW :]  # Doubled, because line numbers may be as long as the unit
     for form in (tail, _NUMBERING.sub("", tail)):
         period = _period(form)
         if period is not None:
@@ -48,7 +49,7 @@ def loop_in(text: str) -> str | None:
 
 
 def _period(text: str) -> int | None:
-    """The length of the repeated unit; None for no loop."""
+    """The length of the repeated unit; None if there is no loop."""
     n = len(text)
     if n < MIN_CHARACTERS:
         return None
@@ -63,7 +64,7 @@ def _period(text: str) -> int | None:
 
 
 def _unit(text: str, period: int) -> str:
-    """The repeated unit, rotated to start at a line or word."""
+    """The repeated unit, rotated to begin at a line or word."""
     unit = text[-period:]
     for mark in ("\n", " "):
         at = unit.rfind(mark) + 1
@@ -98,7 +99,7 @@ class Watch:
         self._n_new = 0
 
     def add(self, text: str) -> str | None:
-        """Append text; returns the repeated unit once the text ends in a loop."""
+        """Append text; return the repeated unit as soon as the text ends in a loop, else None."""
         self._tail = (self._tail + text)[-2 * _WINDOW :]
         self._n_new += len(text)
         if self._n_new < CHECKED_EVERY:
@@ -108,22 +109,22 @@ class Watch:
 
 
 _CONTROL = lazy_pattern(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
-"""Control characters other than line ends and tabs, and the colours of a terminal."""
+"""Control characters except line ends and tabs, and terminal colour codes."""
 _HEAD, _TAIL = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _SURROGATE = lazy_pattern(rf"[\ud800-\udfff]|(?<!\\)(?:{_HEAD}(?!{_TAIL})|(?<!{_HEAD}){_TAIL})")
-"""Half of a character, which no file or server accepts, also as an escape of JSON."""
+"""A lone surrogate, which no file or server accepts, also as a JSON escape."""
 
 _PAGE = lazy_pattern(r"\s*<(?:!doctype html|html)\b", re.I)
-"""The page of a gateway in place of a reply."""
+"""The web page of a gateway instead of a reply."""
 
 
 def usable(
     completion: Completion, request: Request | None, *, is_computed: bool = False
 ) -> Completion:
-    """The completion without reasoning and control characters."""
+    """Remove reasoning and control characters from a completion; raise an error if it is unusable."""
     text, usage = _SURROGATE.sub("\ufffd", completion.text), completion.usage
     if _CONTROL.search(text) and not _CONTROL.search((request and request.document) or ""):
-        text = _CONTROL.sub("", text)  # no quote of the document
+        text = _CONTROL.sub("", text)  # Control characters belong to no quote of the document
     split = without_reasoning(text)
     loop = None if is_computed else loop_in(text)
     if loop is not None:
@@ -142,7 +143,7 @@ def usable(
 
 
 def trimmed(error: ModelError, model: str) -> ModelError:
-    """The error of a failed call, with the partial reply, without its reasoning."""
+    """The error of a failed call, with its partial reply without reasoning."""
     loop = loop_in(error.reply) if error.kind == "truncated" else None
     error.reply = without_reasoning(error.reply).text
     return error if loop is None else repeats(model, loop, error.usage, error.reply)

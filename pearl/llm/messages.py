@@ -1,4 +1,4 @@
-"""Building blocks of all prompts. They are joined, never filled in, so that a document may contain any mark; what calls share comes first, for prefix caches."""
+"""Building blocks of all prompts. They are concatenated, not formatted, so that documents may contain any character; what calls share comes first, for prefix caches."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ConstrainBy, ItemsTask, Message, MineTask, PlanTask, Request
 
-# Blanks, and characters without ink: a model reads a tag or a word as if they were not there.
+# Blanks and invisible characters: a model reads a tag or word as if they were not there.
 _GAP = r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]*+"
 _TAGS = "|".join(map(_GAP.join, ("text", "input", "part", "answer", "item", "claim", "passage")))
-# Many servers read the marks of a chat's turns in any text as the turns themselves.
+# Many servers treat chat markers in any text as real turns.
 _TURNS = (
     r"[|｜]\s*+[\w▁/-]++\s*+[|｜>]|[\w▁/-]++[|｜]>|<SYS>>|(?:seed:)?(?:s|bos|eos|pad|unk|sop|eop|think|tool_call"
     r"|(?:start|end)_of_turn|(?:SPECIAL|reserved)_\d+)>"
@@ -26,28 +26,28 @@ _BEGIN, _END, _FIRST_ITEM = "<text>\n", "\n</text>", "\n\n<item 1>\n"
 PLAN_ASKED = "Write the plan for this question."
 MINE_ASKED = "Sketch the plan for this question and declare its new actions."
 _SHARED_UNTIL = {ItemsTask: _FIRST_ITEM, PlanTask: PLAN_ASKED, MineTask: MINE_ASKED}
-"""Kind of task → where that ends in the second message which other prompts share."""
+"""Kind of task → the text in its second message at which the prefix shared with other prompts ends."""
 _TEXT = lazy_pattern(r"<(text|item \d++|passage \d++)>\n")
-"""The beginning of a block of the document."""
+"""The beginning of a block of the document: `<text>`, `<item 3>`."""
 
 
 def block(tag: str, text: str) -> str:
-    """An untrusted text between a pair of tags, which it cannot close or imitate, nor end a turn of a chat."""
+    """Wrap an untrusted text in a pair of tags; it cannot close or imitate them, nor end a chat turn."""
     return f"<{tag}>\n{inert(text)}\n</{tag}>"
 
 
 def inert(text: str) -> str:
-    """An untrusted text without marks of blocks and of the turns of a chat."""
+    """Escape the block tags and chat markers in an untrusted text."""
     return _MARK.sub(lambda mark: "&#91;" if mark[0] == "[" else "&lt;", text)
 
 
 def restored(reply: str) -> str:
-    """A reply with the marks that `inert` took from the texts of its prompt, so that quotes equal their document."""
+    """Undo in a reply the escapes that `inert` made in the prompt, so that quotes equal their document."""
     return _INERT.sub(lambda mark: "[" if mark[0] == "&#91;" else "<", reply)
 
 
 def prefix_end(request: Request) -> int | None:
-    """The end of the prefix in the second message; None if the prompt has none."""
+    """The end of the shared prefix in the second message; None if the prompt has no such prefix."""
     if len(request.messages) < 2:
         return None
     content = request.messages[1].content
@@ -57,13 +57,13 @@ def prefix_end(request: Request) -> int | None:
     document = request.document
     if not document or not content.startswith(_BEGIN):
         return None
-    # Escaped marks make the block longer than the document.
+    # Escapes make the block longer than the document.
     end = content.find(_END, len(document))
     return None if end < 0 else end + len(_END)
 
 
 def without_texts(messages: Iterable[Message]) -> str:
-    """Messages for people: texts in blocks (`block`) are replaced by their lengths."""
+    """Messages for people: each text in a block (`block`) is replaced by its length."""
     return "\n\n".join(
         f"[{message.role}]\n{''.join(_measured(message.content))}" for message in messages
     )
@@ -73,7 +73,7 @@ def _measured(content: str) -> Iterator[str]:
     at = 0
     while (begins := _TEXT.search(content, at)) is not None:
         end = f"\n</{begins[1]}>"
-        # `find`, because a regular expression takes milliseconds for a long text.
+        # `find`, because a regular expression takes milliseconds on a long text.
         ends = content.find(end, begins.end())
         if ends < 0:
             break
@@ -84,7 +84,7 @@ def _measured(content: str) -> Iterator[str]:
 
 
 def constrained(request: Request, constraint: Constraint | None, by: ConstrainBy | None) -> Request:
-    """The request with a constraint in one of its forms, or unchanged without one."""
+    """Add a constraint in one of its forms to a request; unchanged without one."""
     if by is None or constraint is None:
         return request
     messages = request.messages

@@ -1,4 +1,4 @@
-"""Lists of backends, servers with a short name, and prices; only `served_models` and `running_servers` send requests."""
+"""Lists of backends, servers with short names, and prices; only `served_models` and `running_servers` send requests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The models of a server of this machine, or why it did not list them."""
+    """The models of a server on this machine, or why it did not list them."""
 
     name: str
     address: str
@@ -74,18 +74,18 @@ def backend_rows() -> list[BackendRow]:
 
 
 def key_is_set(variable: str) -> bool:
-    """Whether an environment variable holds a key."""
+    """Whether an environment variable contains a key."""
     return bool(os.environ.get(variable, "").strip())
 
 
 async def served_models(spec: str, settings: ModelSettings | None = None) -> list[Served]:
-    """The models that a server lists; the query is free."""
+    """The models that a server lists; listing is free of charge."""
     backend, _, name = spec.partition(":")
-    # With a given window the server is not asked for it; the name is not sent.
+    # With a given window, the server is not asked for one; the name is not sent.
     settings = replace(settings or ModelSettings(), window=1)
     model: Any = None if address_of(backend) is None else create_model(f"{backend}:any", settings)
     if not hasattr(model, "listing"):
-        create_model(spec, settings)  # raises an error if there is no such backend or file
+        create_model(spec, settings)  # Raises an error if there is no such backend or file
         raise UsageError(
             f"{backend} has no server that lists models", help="pearl models lists the servers"
         )
@@ -104,7 +104,7 @@ async def served_models(spec: str, settings: ModelSettings | None = None) -> lis
 
 
 async def running_servers() -> list[Running]:
-    """The servers of this machine with their models, queried concurrently and without a key."""
+    """The servers on this machine with their models, queried concurrently and without a key."""
     local = [each for each in providers().values() if Endpoint(each.url, "", "").is_local]
     ollama = Provider("ollama", "Ollama", address_of("ollama") or "")
     return await asyncio.gather(*map(_running, [ollama, *local]))

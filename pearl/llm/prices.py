@@ -1,4 +1,4 @@
-"""Model name → price of its tokens; an unknown price is None, never 0."""
+"""Model name → token prices; an unknown price is None, never 0."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from pearl.llm import Usage
 
 _SHIPPED = Path(__file__).with_name("prices.toml")
 _FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5, output = 10 }'
-# As dear as any model of the shipped table, because the line may be used unchanged.
+# As high as the most expensive model of the shipped table, because users may copy the line
+# unchanged.
 PRICE_HELP = "add US dollars per million tokens of that model, as --price input=10,output=50"
-# Minimum prompt in tokens that vendors with a cache write to it.
+# Minimum tokens of a prompt that vendors write to their cache.
 MIN_WRITTEN_TOKENS = 1_024
 _MODEL_CONFIG = ConfigDict(populate_by_name=True, allow_inf_nan=False)
-# Versions that may follow a name of the table.
+# Version suffixes that may follow a name in the table: `-2026-01-31`, `@latest`.
 _VERSION = lazy_pattern(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest))?\Z")
 
 
@@ -32,13 +33,13 @@ def money(usd: float) -> str:
 
 
 def table_help(model: str) -> str:
-    """What a user adds for a model of unknown price that is not `--model`."""
+    """Advice to add a model of unknown price to the price table."""
     name = model.partition(":")[2] or model
     return f'add "{name}" = {{ input = 10, output = 50 }} to the table of --prices: docs/costs.md'
 
 
 class LongPrice(Frozen):
-    """US dollars per million tokens of calls whose prompt has more than `above` tokens."""
+    """Prices for calls whose prompt has more than `above` tokens, in US dollars per million tokens."""
 
     model_config = _MODEL_CONFIG
 
@@ -62,23 +63,23 @@ class Price(Frozen):
 
     input_usd: NonNegativeFloat = Field(validation_alias="input")
     cached_usd: NonNegativeFloat | None = Field(default=None, validation_alias="cached")
-    """Of input tokens that the server's cache served; None if it is the price of all input tokens."""
+    """For input tokens read from the server's cache; None for the usual input price."""
     write_usd: NonNegativeFloat | None = Field(default=None, validation_alias="write")
-    """Of input tokens that were written to the cache; None if it is the price of all input tokens."""
+    """For input tokens written to the cache; None for the usual input price."""
     write_long_usd: NonNegativeFloat | None = Field(default=None, validation_alias="write_long")
-    """The same for an hour or longer; None if the lifetime does not change the price."""
+    """For tokens kept an hour or longer; None if the lifetime does not affect the price."""
     write_on_request: bool = False
     """Whether the server writes to its cache only if a request asks for it."""
     output_usd: NonNegativeFloat = Field(validation_alias="output")
     batch: float | None = Field(default=None, gt=0, le=1)
-    """Share of all these prices that a batch costs; None if it costs as much."""
+    """Factor on all prices for batches; None for 1."""
     flex: float | None = Field(default=None, gt=0, le=1)
-    """The same for replies of the service tier `flex`."""
+    """Factor on all prices for replies in the service tier `flex`; None for 1."""
     long: LongPrice | None = None
 
     @classmethod
     def read(cls, text: str) -> Price:
-        """Read the inside of an inline table of TOML, as in a table of prices."""
+        """Read prices in the form of a TOML inline table without braces, as in price tables."""
         return cls.model_validate(tomllib.loads(f"price = {{{text}}}")["price"])
 
     def __str__(self) -> str:
@@ -91,7 +92,7 @@ class Price(Frozen):
         )
 
     def cost_usd(self, usage: Usage, *, is_long: bool = False) -> float:
-        """The cost of a usage in US dollars, at the prices of short or of long prompts."""
+        """The cost of a usage in US dollars, at the prices for short or long prompts."""
         cached = self.input_usd if self.cached_usd is None else self.cached_usd
         write = self.input_usd if self.write_usd is None else self.write_usd
         write_long = write if self.write_long_usd is None else self.write_long_usd
@@ -110,7 +111,7 @@ class Price(Frozen):
         return (read + usage.n_output_tokens * output) / 1_000_000
 
     def call_usd(self, usage: Usage, *, may_write: bool | None = None) -> float:
-        """The cost of one call; if its usage does not tell what was written, the dearer reading."""
+        """The cost of one call; if its usage lacks cache writes, the more expensive interpretation."""
         readings = [usage]
         n_fresh = usage.n_input_tokens - usage.n_cached_tokens
         may_write = not self.write_on_request if may_write is None else may_write
@@ -120,7 +121,7 @@ class Price(Frozen):
         return max(self.cost_usd(reading, is_long=is_long) for reading in readings)
 
     def worst_usd(self, n_input: int, n_output: int) -> float:
-        """The cost of a call of at most so many tokens, at the dearest prices."""
+        """The cost of a call with at most these tokens, at the highest prices."""
         parts = ((), (n_input,), (0, 0, n_input), (0, 0, n_input, n_input))
         return max(
             self.cost_usd(Usage(n_input, n_output, *part), is_long=is_long)
@@ -129,16 +130,16 @@ class Price(Frozen):
         )
 
     def is_long(self, n_input: float) -> bool:
-        """Whether a prompt has the price of long prompts."""
+        """Whether a prompt is charged at the price for long prompts."""
         return self.long is not None and n_input > self.long.above
 
 
 class _Entry(Price):
-    until: date | None = None  # The last day of the price, such as one of an offer
+    until: date | None = None  # The last day on which the price is valid, as for an offer
 
 
 class PriceSource(Frozen):
-    """A vendor's page of prices, and the day on which it, or a copy, was read."""
+    """A vendor's price page, and the day on which it, or a copy of it, was read."""
 
     read: date
     at: str
@@ -160,7 +161,7 @@ class Prices:
     sources: dict[str, PriceSource] = field(default_factory=dict)
 
     def of(self, model: str) -> Price | None:
-        """The price of `backend:name` or `name`, ignoring case and any `vendor/`; None if unknown."""
+        """The price of `backend:name` or `name`, ignoring case and any prefix `vendor/`; None if unknown."""
         name = _spelled((model.partition(":")[2] or model).rpartition("/")[2])
         fits = [
             beginning
@@ -173,14 +174,14 @@ class Prices:
         return self.by_beginning.get(beginning)
 
 
-@lru_cache(maxsize=4_096)  # the names of the table, for each row of a listing
+@lru_cache(maxsize=4_096)  # A listing looks up one name per row
 def _spelled(name: str) -> str:
-    """A name by which its spellings are compared: routers write dots for hyphens."""
+    """A name with its spelling variants unified: routers write dots for hyphens."""
     return name.casefold().replace(".", "-")
 
 
 def read_prices(path: str | Path | None = None) -> Prices:
-    """Read a table of prices; None for the shipped one."""
+    """Read a price table; None for the shipped one."""
     where = _SHIPPED if path is None else Path(path)
     try:
         table = _PriceTable.model_validate(tomllib.loads(where.read_text(encoding="utf-8")))

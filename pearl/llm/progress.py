@@ -1,4 +1,4 @@
-"""Progress reports of calls, waits and attempts to a listener, a context variable of its tasks and threads; shared calls have the first."""
+"""Progress reports of calls, waits and attempts. The listener is a context variable of tasks and threads; a shared call reports to its first caller's."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pearl.errors import ModelErrorKind
 from pearl.llm import Completion, Request, Usage
 
 Phase = Literal["asked", "loading", "reading", "embedding", "writing"]
-"""`asked`: sent, without a sign of the server yet; `loading` the model into memory; `reading` the prompt;
+"""`asked`: sent, no response yet; `loading` the model into memory; `reading` the prompt;
 `embedding` the sentences of a document; `writing` the reply."""
 
-MAX_TAIL = 400  # Maximum characters at the end of a partial reply that are reported
-REPORT_S = 10.0  # Interval in seconds of reports of a wait
+MAX_TAIL = 400  # Maximum characters reported from the end of a partial reply
+REPORT_S = 10.0  # Seconds between two reports of a wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +39,18 @@ class CallWait:
     attempt: int = 0
     n_attempts: int = 0
     n_failed: int = 0
-    """1 if the wait follows an attempt that was sent, and is reported for the first time."""
+    """1 in the first report of a wait that follows a sent attempt."""
     usage: Usage = field(default_factory=Usage)  # Tokens of that attempt
 
 
 AttemptError = ModelErrorKind | Literal["cancelled", "internal"]
-"""Why an attempt gave no usable reply: as `ModelError`, the call was cancelled (also
+"""Why an attempt gave no usable reply: a kind of `ModelError`, the call was cancelled (also
 by a time limit), or the backend has a bug."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallAttempt:
-    """An attempt of a call, which has ended: one request over the wire."""
+    """A finished attempt of a call: one request to the server."""
 
     model: str
     identity: str
@@ -65,7 +65,7 @@ class CallAttempt:
 
 @dataclass(frozen=True, slots=True)
 class CallReplied:
-    """A reply that counts to a piece of measured work, with its key in the store; "" without a store."""
+    """A reply that belongs to measured work, with its key in the store; "" without a store."""
 
     completion: Completion
     key: str = ""
@@ -76,13 +76,13 @@ News = CallProgress | CallWait | CallAttempt | CallReplied
 Listener = Callable[[News], None]
 
 n_failed_attempts: ContextVar[int] = ContextVar("n_failed_attempts", default=0)
-"""How many attempts of the call that is being made have failed; retries set it."""
+"""Number of failed attempts of the current call; set by retries."""
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def report(event: News) -> None:
-    """Report to the listener of this call, if any, in the thread of the event loop."""
+    """Report to the listener of this call, if it has one, in the thread of the event loop."""
     listener = _listener.get()
     if listener is not None:
         listener(event)
@@ -105,7 +105,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def reporting_wait(why: Callable[[], tuple[str, float]]) -> Iterator[None]:
-    """Report the reason and the seconds of a wait every `REPORT_S` seconds, unless the reason is ""."""
+    """Report a wait every `REPORT_S` seconds: `why` returns its reason and seconds; "" reports nothing."""
     if _listener.get() is None:
         yield
         return

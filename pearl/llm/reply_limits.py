@@ -1,4 +1,4 @@
-"""Task → maximum tokens of its reply, hidden reasoning included, by setting or kind; three quarters of the window stay for the prompt."""
+"""Task → maximum tokens of its reply, hidden reasoning included, from the setting or the kind of task; three quarters of the window are left for the prompt."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def reply_limit(
     *,
     max_steps: int = MAX_STEPS,
 ) -> int:
-    """Maximum tokens of a reply, hidden ones included."""
+    """Maximum tokens of a reply, hidden reasoning included."""
     match task:
         case PlanTask() | MineTask():
             shown = FRAME_TOKENS + LINE_TOKENS * max_steps
@@ -57,12 +57,12 @@ def reply_limit(
 
 
 def reading_limit(window: int | None, max_output_tokens: int | None = None) -> int:
-    """The `reply_limit` of tasks over a document."""
+    """The `reply_limit` of tasks that read a document."""
     return _limit(READING_TOKENS, window, max_output_tokens)
 
 
 def items_limit(task: ItemsTask, counter: Counter) -> int:
-    """Maximum tokens of a well-formed reply to items, without hidden ones."""
+    """Maximum tokens of a well-formed reply about items, without hidden reasoning."""
     most = 0
     match task.kind:
         case "yes_no":

@@ -20,12 +20,12 @@ from pearl.plugins.files import find_data
 from pearl.retrieval.methods.bm25 import TermRanker
 
 _parse = lru_cache(maxsize=256)(parse)
-"""Cached: every `Pearl` reads its bank, and plans seldom change."""
+"""Cached: every `Pearl` reads its example bank, and plans seldom change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with a plan that is known to be correct."""
+    """A question with a correct plan."""
 
     question: str
     plan: Plan
@@ -33,7 +33,7 @@ class Example:
 
 
 def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ...]:
-    """The examples of a folder, sorted by file name, that are valid under a library."""
+    """The examples in a folder that are valid under a library, sorted by file name."""
     read = read_bank(bank)
     if not read:
         raise DataError(
@@ -55,7 +55,7 @@ def callable_with(examples: Iterable[Example], library: ActionLibrary) -> tuple[
 
 
 def read_bank(bank: str | Path) -> tuple[Example, ...]:
-    """Every example of a folder, sorted by file name, whatever actions it calls."""
+    """All examples in a folder, sorted by file name, whatever actions they call."""
     folder = find_data("fewshot", str(bank)) or Path(bank)
     if not folder.is_dir():
         raise DataError(
@@ -63,7 +63,7 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
         )
     examples: list[Example] = []
     for path in sorted(folder.glob("*.plan")):
-        if not path.is_file():  # reading a pipe may block, and a device may be endless
+        if not path.is_file():  # Reading a pipe may block, and a device may be endless
             raise DataError(
                 "is not a regular file", path=path, help="remove it from the folder of examples"
             )
@@ -87,7 +87,7 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
 
 
 def renamed(example: Example, names: Mapping[str, str], library: ActionLibrary) -> Example:
-    """The example with other actions in place of those that a library lacks."""
+    """Replace actions that a library lacks in an example by others."""
     own = {action.name for action in example.plan.new_actions}
 
     def name_of(name: str) -> str:
@@ -133,7 +133,7 @@ def spread(examples: Sequence[Example], n: int) -> list[Example]:
 
 
 def _least_like(seen: Sequence[str], examples: Sequence[Example], n: int) -> list[Example]:
-    """Greedily, the example least similar to those chosen so far."""
+    """Choose greedily the examples that are least similar to those chosen so far."""
     like = [0.0] * len(examples)
     chosen: dict[int, None] = {}
     texts = [example.question for example in examples]
@@ -148,7 +148,7 @@ def _least_like(seen: Sequence[str], examples: Sequence[Example], n: int) -> lis
 
 
 def by_words(question: str, others: Sequence[str]) -> list[float]:
-    """BM25 that includes question words: they are stop words elsewhere, but here indicate the kind of plan."""
+    """BM25 scores that count question words: elsewhere stop words, they indicate the kind of plan here."""
     return TermRanker([terms(other) for other in others]).scores(terms(question))
 
 

@@ -1,4 +1,4 @@
-"""A question → a checked plan."""
+"""Question → checked plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pearl.planner.prompt_selection import PlannerMaterial, Shown
 from pearl.planner.writer import MAX_REPAIRS, RepairLoop, composing
 from pearl.trace import Trace
 
-_LARGE = 65_536  # Tokens of a window that a planning prompt fits by its length in bytes
+_LARGE = 65_536  # Window in tokens that any planning prompt fits, so that its length in bytes suffices as a bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class Planner:
         self.material = material
         self.settings = settings
         self.notes: dict[str, None] = {}
-        """What prompts left out, each once."""
+        """What prompts omitted, without repeats."""
         self.day = asked_on(settings.as_of, settings.fiscal_year_end)
-        """The day of the questions, in the words of the prompt."""
+        """The day of the questions, as worded in the prompt."""
         self._n_writing = 0
         self._plans: dict[Hashable, CheckedPlan] = {}
         self._writing: SingleFlight[CheckedPlan] = SingleFlight()
@@ -78,7 +78,7 @@ class Planner:
         rejected: Sequence[Rejected] = (),
         sources: Sequence[Source] = (),
     ) -> Shown:
-        """What the prompt of a question shows: what fits the window of the model, without its reply."""
+        """What the prompt for a question shows: as much as fits the model's window beside the reply."""
         client, settings = self.client, self.settings
 
         def fits(shown: Shown) -> bool:
@@ -90,18 +90,18 @@ class Planner:
             )  # fmt: skip
             messages = plan_messages(question, shown, self.told(sources), kind)
             text = "\n\n".join(m.content for m in (*messages, *rejection_messages(rejected)))
-            # No token is shorter than a byte.
+            # A token has at least one byte.
             return len(text.encode()) <= room or client.counter.count(text) <= room
 
         return self.material.shown(question, kind, fits, has_sources=bool(sources))
 
     def told(self, sources: Sequence[Source] = ()) -> str:
-        """What a prompt says of the sources and the day."""
+        """The part of a prompt about the sources and the day."""
         return "\n\n".join(filter(None, (told_sources(sources), self.day)))
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Count a question while it is planned."""
+        """Count a question among those being planned, within this context."""
         self._n_writing += 1
         try:
             yield
@@ -123,7 +123,7 @@ class Planner:
         settings = self.settings
         with self.client.breaker.running(), self._counted():
             show = partial(self.shown, question, kind=kind, rejected=rejected, sources=sources)
-            # In a thread, because a small window has tokens counted, perhaps by a server.
+            # In a thread, because for a small window tokens are counted, perhaps by a server.
             is_small = (self.client.window or _LARGE) < _LARGE
             shown = await asyncio.to_thread(show) if is_small else show()
             self.notes |= dict.fromkeys(shown.notes)

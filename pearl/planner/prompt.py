@@ -97,7 +97,7 @@ the name is given without quotes. A question of which they have nothing is one s
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A valid plan whose run gave no right answer; it holds no text of the document."""
+    """A valid plan whose run gave no right answer; it contains no text of the document."""
 
     plan: str
     failure: Literal["wrong", "failed", "undecided"] = "wrong"
@@ -126,7 +126,7 @@ def _listed(heading: str, actions: Iterable[Action]) -> str:
 
 
 def asked_on(as_of: date | None, fiscal_year_end: tuple[int, int]) -> str:
-    """What a planner is told of the day of a question; "" without one.
+    """The sentence in a planning prompt about the day of the question; "" without a date.
 
     Example:
         >>> asked_on(date(2024, 11, 5), (9, 30)).partition(". ")[0]
@@ -143,7 +143,7 @@ def asked_on(as_of: date | None, fiscal_year_end: tuple[int, int]) -> str:
 
 
 def told_sources(sources: Sequence[Source]) -> str:
-    """What a planner is told of the sources of its plan, of their text nothing; "" without any."""
+    """The part of a planning prompt about the sources, without their text; "" without sources."""
     if not sources:
         return ""
     rules = [_TABLE_RULES] if any(each.document.kind == "table" for each in sources) else []
@@ -169,7 +169,7 @@ def _format_source(source: Source) -> str:
 
 
 def given_later(parameters: Sequence[Declared]) -> str:
-    """What a planner is told of the parameters of its plan; "" without any."""
+    """The part of a planning prompt about the plan's parameters; "" without parameters."""
     names = "\n".join(f"- {each.name} : {each.about}" for each in parameters)
     return _GIVEN.format(names=names, name=parameters[0].name) if names else ""
 
@@ -177,7 +177,7 @@ def given_later(parameters: Sequence[Declared]) -> str:
 def plan_messages(
     question: str, shown: Shown, day: str = "", kind: DocumentKind = "document"
 ) -> tuple[Message, ...]:
-    """Request a plan; what precedes the question is the same for all questions, unless it is shortened."""
+    """Request a plan; unless shortened, the text before the question is the same for all questions."""
     actions = shown.library.values()
     composing = _COMPOSING if any(action.composes for action in actions) else ""
     trying = _TRYING if any("tries" in action.traits for action in actions) else ""
@@ -209,7 +209,7 @@ def repair_messages(
 
 
 def steps_messages(messages: tuple[Message, ...], header: str) -> tuple[Message, ...]:
-    """Request the steps of a plan whose new actions are known."""
+    """Request the steps of a plan after its new actions."""
     return (
         *messages,
         Message("assistant", header),
@@ -222,7 +222,7 @@ def steps_messages(messages: tuple[Message, ...], header: str) -> tuple[Message,
 
 
 def rejection_messages(rejected: Sequence[Rejected]) -> tuple[Message, ...]:
-    """Messages that follow the first prompt after valid plans have failed."""
+    """Messages that follow the first prompt after valid plans gave no right answer."""
     return tuple(
         message
         for one in rejected

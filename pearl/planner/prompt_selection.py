@@ -1,4 +1,4 @@
-"""The material of a planning prompt: actions and examples, whole or nearest to the question."""
+"""The contents of a planning prompt: actions and examples, all of them or those most similar to the question."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from pearl.planner.examples import (
 )
 
 QUESTION = "Which values does the document state for"
-"""How the question of a schema alone begins; it says nothing that the fields do not say."""
-_LEAF_TOKENS = 60  # Tokens of a value with its quote in a reply
-_VALUE_TOKENS = 15  # Tokens of a value in an entry of a list, whose values share a quote
-_NAME = 40  # Characters of a name that these tokens have room for
-_N_ENTRIES, _N_INNER = 8, 2  # Entries that a list is expected to have, and a list in an entry
+"""The beginning of the question of a plan made from a schema only; it adds nothing to the fields."""
+_LEAF_TOKENS = 60  # Tokens of a value with its quote in a reply; covers names of `_NAME` characters
+_VALUE_TOKENS = 15  # Tokens of a value in a list entry, whose values share a quote
+_NAME = 40  # Characters of a field name that these tokens allow for
+_N_ENTRIES, _N_INNER = 8, 2  # Expected number of entries of a list, and of a list within an entry
 _N_NAMED = 6
 
 
@@ -52,7 +52,7 @@ def extraction_plan(fields: Sequence[Field], *, reply_tokens: int) -> CheckedPla
 
 
 def _groups(fields: Sequence[Field], reply_tokens: int) -> list[list[Field]]:
-    """Fields in their order, each group as large as its reply may be, objects whole where they fit; a single field always has a group."""
+    """Group fields in order so that each group's reply fits; objects stay whole if they fit; every group has at least one field."""
     groups: list[list[Field]] = []
     room = 0
 
@@ -61,7 +61,7 @@ def _groups(fields: Sequence[Field], reply_tokens: int) -> list[list[Field]]:
         for _, same in groupby(fields, key=lambda field: field.name.split(".")[: depth + 1]):
             whole = list(same)
             need = sum(map(_tokens, whole))
-            # an object is cut if it is too long, or if much room would be left
+            # Split an object if it is too long, or if much room would be left
             if len(whole) > 1 and need > (room if room > reply_tokens // 4 else reply_tokens):
                 pack(whole, depth + 1)
                 continue
@@ -76,7 +76,7 @@ def _groups(fields: Sequence[Field], reply_tokens: int) -> list[list[Field]]:
 
 
 def _tokens(field: Field, in_entry: bool = False) -> int:
-    """What a field is expected to take in a reply."""
+    """Expected tokens of a field in a reply."""
     each = _VALUE_TOKENS if in_entry else _LEAF_TOKENS
     if field.fields:
         each = _LEAF_TOKENS - _VALUE_TOKENS + sum(_tokens(inner, True) for inner in field.fields)
@@ -85,7 +85,7 @@ def _tokens(field: Field, in_entry: bool = False) -> int:
 
 
 def _listed(fields: Sequence[Field]) -> str:
-    """The names of fields, the first ones of many."""
+    """The names of fields; of many, only the first ones."""
     names = [" ".join(field.name.split()) for field in fields]
     if len(names) > _N_NAMED:
         names[_N_NAMED - 1 :] = [f"{len(names) - _N_NAMED + 1} other fields"]
@@ -93,38 +93,38 @@ def _listed(fields: Sequence[Field]) -> str:
 
 
 def free_output(name: str, steps: Iterable[Step]) -> str:
-    """A name for an output, numbered if one of the steps already has it."""
+    """An unused output name: `name`, with a number if a step already has it."""
     taken = {step.output for step in steps}
     names = (name if n == 1 else f"{name}_{n}" for n in count(1))
     return next(each for each in names if each not in taken)
 
 
-N_EXAMPLES = 11  # Examples in a whole prompt, as in the paper
+N_EXAMPLES = 11  # Examples in a full prompt, as in the paper
 
 _SHORTER = (7, 5, 3, 2, 1, 0)
-"""Numbers of examples to try where the whole prompt does not fit the window."""
+"""Numbers of examples to try, in order, if the full prompt does not fit the window."""
 
 _PER_EXAMPLE = 5
-"""Nearest actions that a shortened prompt explains for each of its nearest examples."""
+"""Similar actions that a shortened prompt defines for each of its similar examples."""
 
-_MAX_NAMED = 5  # Missing actions that a notice names
+_MAX_NAMED = 5  # Maximum missing actions that a notice names
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a planning prompt shows of the actions that plans may call."""
+    """The actions and examples that a planning prompt shows."""
 
     library: ActionLibrary
     examples: tuple[Example, ...] = ()
     explained: frozenset[str] | None = None
-    """The actions with a definition, None for all; others are named, and those on rows left out."""
+    """The actions that are shown with a definition, None for all; others are only named, and actions on rows are omitted."""
     n_nearest: int | None = None
-    """Examples that were chosen for the question; None for the whole prompt."""
-    notes: tuple[str, ...] = ()  # What was left out, for people
+    """Number of examples chosen for the question; None for the full prompt."""
+    notes: tuple[str, ...] = ()  # Notes for people on what was omitted
 
 
 def is_on_rows(action: Action) -> bool:
-    """Whether the action belongs to those on rows, passages and tables, a part of its own of the prompt."""
+    """Whether an action is on rows, passages or tables; these have their own section of the prompt."""
     return any(each.reads in ("rows", "passages", "table") for each in action.parameters)
 
 
@@ -153,11 +153,11 @@ class PlannerMaterial:
 
     @cached_property
     def _bank(self) -> tuple[Example, ...]:
-        """All examples; what stands for a missing action is in its place."""
+        """All examples; actions that the library lacks are replaced by actions with the same meaning."""
         usable, bank = load_examples(self.bank, self.actions), read_bank(self.bank)
         if len(usable) == len(bank):
             return bank
-        from pearl.actions.library import meaning  # most libraries have every action
+        from pearl.actions.library import meaning  # Most libraries have every action
 
         home, own = self._home() if self._home else {}, self.library
         meant = {meaning(action): action.name for action in own.values()}
@@ -166,7 +166,7 @@ class PlannerMaterial:
 
     @cached_property
     def lacks(self) -> str:
-        """What the library lacks for examples of the bank; "" if nothing."""
+        """A notice of actions that the examples need and the library lacks; "" for none."""
         usable = callable_with(self._bank, self.actions)
         plans = [each.plan for each in self._bank if each not in usable]
         missing = Counter(
@@ -191,7 +191,7 @@ class PlannerMaterial:
     def actions_for(
         self, kind: DocumentKind = "document", *, has_sources: bool = False
     ) -> ActionLibrary:
-        """The actions in the prompt; actions that search are for a corpus only."""
+        """The actions in the prompt; actions that search are only shown for a corpus."""
         actions = self.actions if kind == "corpus" else self._of_one
         return for_planners(actions, has_sources=has_sources)
 
@@ -203,7 +203,7 @@ class PlannerMaterial:
         *,
         has_sources: bool = False,
     ) -> Shown:
-        """What the prompt of a question about a kind of document (with sources) shows: all that fits, or what is near to it."""
+        """What the prompt shows for a question about a kind of document (with sources): all actions and examples if they fit, else similar ones."""
         bank = self.examples if kind == "corpus" else self._examples_of_one
         shown = self._whole.get((kind, has_sources)) or Shown(
             self.actions_for(kind, has_sources=has_sources), _varied(bank, N_EXAMPLES),
@@ -217,7 +217,7 @@ class PlannerMaterial:
             shown = self._shortened(shown, bank, question, n, kind)
             if fits(shown):
                 break
-        if shown.n_nearest == self.nearest:  # by choice
+        if shown.n_nearest == self.nearest:  # Chosen by the setting, so not worth a note
             return shown
         told = (
             "the planning prompt was shortened to fit the window of the model: it shows "
@@ -229,7 +229,7 @@ class PlannerMaterial:
     def _shortened(
         self, whole: Shown, bank: Sequence[Example], question: str, n: int, kind: DocumentKind
     ) -> Shown:
-        """The `n` nearest examples with two others, what they call, and the nearest actions."""
+        """The `n` most similar examples and two others, the actions they call, and the most similar actions."""
         library = whole.library
         on_rows = {action.name for action in library.values() if is_on_rows(action)}
 
@@ -250,7 +250,7 @@ class PlannerMaterial:
 
     @cached_property
     def _plain(self) -> frozenset[str]:
-        """Actions in every prompt: those that many others refine by name, as `FIND_REASON`, that two examples call, or that compose."""
+        """Actions in every prompt: those that compose, that two examples call, or whose names others extend, as `FIND_REASON` does `FIND`."""
         heads = {
             name for name in self.library if any(n.startswith(f"{name}_") for n in self.library)
         }
@@ -263,7 +263,7 @@ class PlannerMaterial:
 
 
 def _varied(bank: Sequence[Example], n: int) -> tuple[Example, ...]:
-    """Examples that show the most actions in the fewest steps, the shortest last: models follow the last ones most."""
+    """Examples with the most actions in the fewest steps, the shortest last, because models follow the last ones most."""
     left, chosen, seen = list(bank), list[Example](), set[str]()
     while left and len(chosen) < n:
         best = max(left, key=lambda each: len(_called(each) - seen) / len(each.plan.steps))
@@ -278,5 +278,5 @@ def _called(example: Example) -> set[str]:
 
 
 def text_of(action: Action) -> str:
-    """The words of an action."""
+    """The words by which an action is searched."""
     return f"{action.name.replace('_', ' ')} {action.definition}"

@@ -52,13 +52,13 @@ from pearl.trace import PlanAttempted, Trace, constraint_refused
 
 
 def composing(plan: CheckedPlan, question: str, max_steps: int) -> CheckedPlan:
-    """The plan with a last step that composes the answer, if it has several results or joins them."""
+    """Add a last step that composes the answer, if the plan has several results or joins them."""
     steps = plan.plan.steps
     names: list[str] = list(plan.outputs)
     last = plan.action(steps[-1])
     inputs = [a.name for a in steps[-1].arguments if isinstance(a, Reference) and not a.is_context]
     others = [name for name in names if name != steps[-1].output]
-    if last.composes and others:  # it is given what it leaves out
+    if last.composes and others:  # It composes, but not from all results
         names, steps = [*inputs, *others], steps[:-1]
     elif native.is_joining(last) and last.is_native and not others:
         is_all = len(inputs) == len(steps[-1].arguments)
@@ -75,7 +75,7 @@ def composing(plan: CheckedPlan, question: str, max_steps: int) -> CheckedPlan:
 
 CODE = "unclear-plan"
 
-MAX_LINES = 400  # Maximum step lines of a reply, over all its plans
+MAX_LINES = 400  # Maximum step lines in a reply, over all of its plans
 
 # "Do not use this plan", but not "This plan is not only for letters".
 _AGAINST = lazy_pattern(
@@ -89,7 +89,7 @@ _OUTPUT = lazy_pattern(r"(\w{1,80})`?+\s*+=")
 
 
 def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnostic, ...]:
-    """An error for a valid plan if its reply withdraws it, contains another plan, too, or it is for another question."""
+    """An error for a valid plan if its reply withdraws it, contains another plan, or answers another question."""
     why = _why(reply.replace("\r\n", "\n").replace("\r", "\n"), checked, question)
     if not why:
         return ()
@@ -122,7 +122,7 @@ def _why(reply: str, checked: CheckedPlan, question: str) -> str:
         "\n".join(lines[i] for i in range(a, b) if marked[i].role == "surplus")
         for a, b in ((begin, plan[0]), (plan[-1] + 1, end))
     )
-    asked = _ASKED.search(above)  # by a person that the model makes up
+    asked = _ASKED.search(above)  # The question of a person invented by the model
     if asked and not wanted & {*terms(asked[1], drop_stop_words=True)}:
         return f"the plan is for another question: '{asked[1].strip()[:80]}'"
     if _AGAINST.search(above) or _AGAINST.search(below):
@@ -137,7 +137,7 @@ def _why(reply: str, checked: CheckedPlan, question: str) -> str:
 
 
 def _plans(found: Sequence[Line], lines: Sequence[str]) -> Iterator[list[int]]:
-    """The step lines of each plan; number 1 begins a plan, unless its steps use the outputs above."""
+    """Group step lines into plans: number 1 begins a plan, unless its steps use the outputs above."""
     plan: list[int] = []
     steps = [i for i, row in enumerate(found) if row.is_step]
     for k, i in enumerate(steps):
@@ -171,7 +171,7 @@ def _output(line: str) -> str:
 def _is_apart(
     found: Sequence[Line], lines: Sequence[str], end: int, begin: int, question: str
 ) -> bool:
-    """Whether a later plan belongs to another question or to an unclosed fence."""
+    """Whether a later plan belongs to another question, or stands in an unclosed fence."""
     headings = [i for i in range(end + 1, begin) if found[i].form in ("question", "turn")]
     if headings:
         questions = [QUESTION.sub("", lines[i], count=1) for i in headings]
@@ -204,7 +204,7 @@ def unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
 
 
 def _without_ctx(checked: CheckedPlan, sources: Sequence[Source]) -> tuple[Diagnostic, ...]:
-    """An error for a plan over sources alone that reads another document."""
+    """An error for a plan that reads CTX although only sources are given."""
     if not sources or any(each.name == CTX for each in sources):
         return ()
     names = " or ".join(each.name for each in sources)
@@ -215,7 +215,7 @@ def _without_ctx(checked: CheckedPlan, sources: Sequence[Source]) -> tuple[Diagn
 
 
 def repeated(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
-    """Report a call that a valid plan makes twice, as models do that cannot plan."""
+    """An error if a valid plan makes a call twice, as models that cannot plan do."""
     first: dict[tuple[str, tuple[Argument, ...]], int] = {}
     for i, step in enumerate(checked.plan.steps, start=1):
         if (n := first.setdefault((step.action, step.arguments), i)) != i:
@@ -227,7 +227,7 @@ def repeated(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
 
 @dataclass
 class RepairLoop:
-    """Writes, repairs and checks the plan of a question, under the strictest constraint that the model supports."""
+    """Writes, repairs and checks the plan for a question, under the strictest constraint the model supports."""
 
     question: str
     shown: Shown
@@ -240,11 +240,11 @@ class RepairLoop:
     day: str = ""
     kind: DocumentKind = "document"
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """The values that the question has under their names, in braces."""
+    """Parameter values by name; in the question, the names stand in braces."""
     sources: Sequence[Source] = ()
     fallback: ConstraintFallback | None = None
     trace: Trace | None = None
-    n_later: Callable[[], int] = int  # Counts the plans that are expected after this one
+    n_later: Callable[[], int] = int  # Returns how many plans are expected after this one
 
     def __post_init__(self) -> None:
         self._fallback = self.fallback or ConstraintFallback(self.model.constrains)
@@ -258,7 +258,7 @@ class RepairLoop:
         }  # fmt: skip
 
     async def write(self) -> CheckedPlan:
-        """Request a plan, then repairs while it has flaws."""
+        """Request a plan, then repairs until it has no flaws."""
         told = "\n\n".join(filter(None, (given_later(self._declared), self.day)))
         messages = first = (
             *plan_messages(self.question, self.shown, told, self.kind),
@@ -291,14 +291,14 @@ class RepairLoop:
                     attempts=attempts,
                     help=f"{error.help}; `pearl ask` answers without a plan",
                 ) from error
-            self._n_calls = max(1, self._n_calls)  # a truncated reply may count, too
+            self._n_calls = max(1, self._n_calls)  # A truncated reply also counts
             n_calls += self._n_calls
             n_cached += self._n_cached
             reading = read(completion.text, tolerant=True)
             text, fixed = mend_plan(reading.text, self.library, **self._known)
             checked, problems = self._checked(text, completion.text)
             if checked is not None and not problems and round == 0 < self.max_repairs:
-                # Reported once: the question may ask for a count of the best passages.
+                # Reported once, because the question may ask for a count of the best passages.
                 problems = tuple(note for note in checked.notes if note.code == COUNTS_BEST)
                 doubted = checked if problems else None
             notes = (*reading.notes, *fixed)
@@ -319,7 +319,7 @@ class RepairLoop:
             if checked is not None and not problems:
                 return checked.asking(self.question)
             messages = repair_messages(first, text, problems)
-            if messages in sent:  # the reply would come from the cache
+            if messages in sent:  # The cache would return the same reply
                 break
             sent.add(messages)
         if doubted is not None:
@@ -357,7 +357,7 @@ class RepairLoop:
         try:
             if level == "grammar":
                 return await self._in_two_phases(messages, task, level)
-        except LibraryError as error:  # for example, every action needs an output of another one
+        except LibraryError as error:  # For example, if every action needs the output of another
             raise ModelError(error.message, kind="unconstrained", is_sent=False) from error
         constraint: Constraint | None = None
         if level == "json":
@@ -369,7 +369,7 @@ class RepairLoop:
     async def _in_two_phases(
         self, messages: tuple[Message, ...], task: PlanTask, level: Level
     ) -> Completion:
-        """Request the new actions first: the grammar of the steps needs all action names."""
+        """Request the new actions first, because the grammar of the steps needs the names of all actions."""
         max_text = self._fallback.max_text
         constraint = header_constraint(self.library, max_text=max_text)
         first = await self._ask(messages, task, constraint, level)
@@ -397,7 +397,7 @@ class RepairLoop:
 
 
 def declared(names: Iterable[str]) -> tuple[Declared, ...]:
-    """Parameters as a plan declares them."""
+    """The parameters in the form in which a plan declares them."""
     return tuple(Declared(name, f"the {name.replace('_', ' ')} of the question") for name in names)
 
 

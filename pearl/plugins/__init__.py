@@ -1,4 +1,4 @@
-"""Plug-ins: a file of a folder, named by its file name, or a module that an entry point registers.
+"""Plug-ins: files in a folder, named by their file names, or modules registered by entry points.
 
 The folder's `__init__.py` defines their contract: `CONTRACT`, a protocol. A `_` in a module name is
 read as `-`. Other packages and `pearl.contrib` register entry points, in a group named after the
@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 from pearl.errors import UsageError, suggest
 
 DISTRIBUTION = "pearl-plans"
-"""The name of the distribution; `pearl` belongs to another project on the package index."""
+"""The name of the distribution; on the package index, `pearl` is another project."""
 
-_ROOT = Path(__file__).parents[2]  # the folder of the package: a checkout, or of an environment
+_ROOT = Path(__file__).parents[2]  # Contains the package: a checkout or an environment
 
 
 @cache
@@ -72,7 +72,7 @@ def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
 
 @cache
 def folders(package: str) -> tuple[Path, ...]:
-    """The folders of the modules that entry points register for a package; imports the packages around them."""
+    """The folders of modules that entry points register for a package; imports their parent packages."""
     entries = chain.from_iterable(_registered(package).values())
     places: dict[Path, None] = {}
     for entry in entries:
@@ -124,7 +124,7 @@ def _spelled(name: str) -> str:
 
 @cache
 def _own(package: str) -> dict[str, Any]:
-    """User-facing names → names of modules, or the plug-ins of families."""
+    """Plug-in names → module names, or the plug-ins of families."""
     spec = find_spec(package)
     assert spec is not None
     if spec.submodule_search_locations is None:
@@ -150,7 +150,7 @@ class _EntryPoint(NamedTuple):
         return reduce(getattr, filter(None, attributes.split(".")), import_module(module))
 
     def is_removed(self) -> bool:
-        """Whether it is of this distribution, and its module is no longer on disk."""
+        """Whether it belongs to this distribution, but its module was deleted."""
         if self.distribution != DISTRIBUTION:
             return False
         path = _ROOT.joinpath(*self.value.partition(":")[0].split("."))
@@ -159,7 +159,7 @@ class _EntryPoint(NamedTuple):
 
 @cache
 def _registered(package: str) -> dict[str, list[_EntryPoint]]:
-    """Name → the entry points of a group: one, or those of several distributions."""
+    """Name → entry points of a group; several if distributions register the same name."""
     registered: dict[str, list[_EntryPoint]] = {}
     for entry in _entry_points().get(package, ()):
         if not entry.is_removed():
@@ -184,7 +184,7 @@ def _entry_points() -> dict[str, list[_EntryPoint]]:
     for folder in sys.path:
         for path in Path(folder).glob("*.*-info/entry_points.txt"):
             name = path.parent.stem.partition("-")[0].replace("_", "-")
-            if name not in texts:  # of a distribution that is there twice the first one is imported
+            if name not in texts:  # If a distribution occurs twice, Python imports the first
                 texts[name] = path.read_text("utf-8", "replace")
     groups: dict[str, list[_EntryPoint]] = {}
     for distribution, text in texts.items():
@@ -194,7 +194,7 @@ def _entry_points() -> dict[str, list[_EntryPoint]]:
 
 
 def _read_entries(text: str) -> Iterator[tuple[str, str, str]]:
-    """Group, name and value of entry points, from `entry_points.txt` or the tables of `pyproject.toml`."""
+    """Group, name and value of each entry point in `entry_points.txt`, or in the tables of `pyproject.toml`."""
     if "[pearl." not in text and '."pearl.' not in text:
         return
     group = ""
@@ -203,5 +203,5 @@ def _read_entries(text: str) -> Iterator[tuple[str, str, str]]:
             group = line.strip("[]").removeprefix("project.entry-points.").strip('"')
         elif group.startswith("pearl.") and line[:1] not in ("", "#", ";"):
             name, _, value = line.partition("=")
-            # Extras may follow the value: the specification allows them, and nothing uses them.
+            # The specification allows extras after the value, but nothing uses them.
             yield group, name.strip(), value.partition("[")[0].strip(' "')

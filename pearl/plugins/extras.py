@@ -25,7 +25,7 @@ def require_extra(extra: str, purpose: str, *packages: str) -> None:
 
 
 def extras() -> dict[str, tuple[str, ...]]:
-    """Each extra with its missing packages; empty in a source tree whose distribution is not installed."""
+    """Extra → its missing packages; {} in a source tree whose distribution is not installed."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -49,7 +49,7 @@ _OF_EXTRA = lazy_pattern(r"""(?P<package>[\w.-]+).*\bextra\s*==\s*['"](?P<extra>
 
 
 def install_hint(extra: str) -> str:
-    """The shell command that adds an extra to this installation: the running `pip`, and the source PEARL was installed from."""
+    """The shell command that adds an extra to this installation, with the running `pip` and the source PEARL was installed from."""
     found = shutil.which("pip")
     here = Path(sys.executable).parent
     pip = "pip" if found and Path(found).parent == here else f"{sys.executable} -m pip"
@@ -68,12 +68,12 @@ def _requirement(extra: str) -> str:
 
 
 def _origin() -> dict[str, Any]:
-    """The contents of `direct_url.json` (PEP 610); empty for an installation from a package index."""
+    """The contents of `direct_url.json` (PEP 610); {} for an installation from a package index."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
         noted = distribution(DISTRIBUTION).read_text("direct_url.json")
-    except PackageNotFoundError:  # a source tree that is not installed
+    except PackageNotFoundError:  # A source tree that is not installed
         noted = json.dumps(
             {"url": Path(__file__).parents[2].as_uri(), "dir_info": {"editable": True}}
         )

@@ -37,10 +37,10 @@ else:
     _LOCK = LOCK_EX | LOCK_NB
 
 
-_BUSY_S = 60.0  # Seconds to wait for other programs that lock a database, such as a backup
+_BUSY_S = 60.0  # Seconds to wait for other programs that lock a database, such as backups
 
 FAILURES: tuple[type[Exception], ...] = (sqlite3.Error, OSError, UnicodeDecodeError)
-"""Errors of using a database. Python cannot decode messages of SQLite that quote damaged text."""
+"""Errors of using a database. UnicodeError: Python cannot decode SQLite messages that quote damaged text."""
 
 _REASONS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "free disk space; committed data is kept"),
@@ -66,7 +66,7 @@ _REASONS = {
 def connect(
     path: Path, mode: Literal["ro", "rw", "rwc", "immutable"], *, vfs: str | None = None
 ) -> sqlite3.Connection:
-    """A connection without implicit transactions; texts come as bytes, which may be damaged."""
+    """A connection without implicit transactions; texts are returned as bytes, because they may be damaged."""
     how = "immutable=1" if mode == "immutable" else f"mode={mode}"
     uri = f"{path.resolve().as_uri()}?{how}{f'&vfs={vfs}' if vfs else ''}"
     connection = sqlite3.connect(
@@ -77,17 +77,18 @@ def connect(
 
 
 def create_private(path: Path) -> None:
-    """Create a file that only the user may read, if it is missing."""
-    # An existing database is never opened: closing a file drops all locks that this process has on it.
+    """Create a file that only the user can read, unless it exists."""
+    # An existing database is never opened here: closing a file drops all locks that this process
+    # has on it.
     if not path.exists():
-        with suppress(FileExistsError):  # another process has just created it, as private
+        with suppress(FileExistsError):  # Another process has just created it, also privately
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     elif path.stat().st_mode & 0o077:
-        path.chmod(0o600)  # SQLite gives its other files the same rights
+        path.chmod(0o600)  # SQLite gives its additional files the same permissions
 
 
 def write_private(path: Path, data: bytes, *, is_synced: bool = False) -> None:
-    """Write a file of the user alone, in a folder that may be missing; other processes see it whole or not at all."""
+    """Write a file that only the user can access, creating its folder if needed; other processes see the whole file or none."""
     path.parent.mkdir(mode=0o700, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}")
     create_private(part)
@@ -110,7 +111,7 @@ def version_of(connection: sqlite3.Connection) -> tuple[int, int] | None:
 
 
 def is_damaged(error: Exception) -> bool:
-    """Whether an error says that a database is damaged."""
+    """Whether an error means that a database is damaged."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     is_of_text = isinstance(error, UnicodeDecodeError)
     return is_of_text or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -121,7 +122,7 @@ def to_store_error(
     path: Path,
     elsewhere: str = "name another --store",
 ) -> StoreError:
-    """The error of a database with its path and a remedy."""
+    """The error of a database, with its path and advice."""
     if isinstance(error, OSError):
         return StoreError(f"cannot be used: {error.strerror}", path=path, help=elsewhere)
     if isinstance(error, UnicodeDecodeError):
@@ -137,7 +138,7 @@ def to_store_error(
 
 
 class WriteLock:
-    """Lets one process write at a time; the system releases it with the process."""
+    """Lets one process write at a time; the system releases it when the process ends."""
 
     def __init__(self, path: Path, help: str, patience_s: float = 60.0) -> None:
         self._path = path
@@ -157,7 +158,7 @@ class WriteLock:
                     path=self._path,
                     help="end the process that hangs, then run the same command again",
                 )
-            # Random, so that waiting processes do not all retry at the same moment.
+            # Random, so that waiting processes do not retry at the same time.
             time.sleep(wait_s * random.uniform(0.5, 1.5))
             wait_s = min(0.02, 2 * wait_s)
         try:
@@ -171,7 +172,7 @@ class WriteLock:
 
 
 class Lease:
-    """A lock for a long time; its file is removed at the end."""
+    """A lock held for a long time; its file is removed at the end."""
 
     def __init__(self, path: Path, file: int) -> None:
         self._path = path
@@ -179,7 +180,7 @@ class Lease:
 
     @classmethod
     def take(cls, path: Path, help: str) -> Lease | None:
-        """The lease of a file; None if a living process has it."""
+        """The lease of a file; None if a running process holds it."""
         while True:
             file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
             is_ours = False
@@ -195,9 +196,9 @@ class Lease:
                     os.close(file)
 
     def release(self) -> None:
-        """Release the lease; idempotent."""
+        """Release the lease; later calls do nothing."""
         if self._file is not None:
-            with suppress(PermissionError):  # Windows removes no open file; it is used again
+            with suppress(PermissionError):  # Windows keeps open files; it is used again
                 self._path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
@@ -206,7 +207,7 @@ class Lease:
 def _try_lock(file: int, path: Path, help: str) -> bool:
     try:
         _flock(file, _LOCK)
-    except (BlockingIOError, PermissionError):  # the latter on Windows
+    except (BlockingIOError, PermissionError):  # The latter on Windows
         return False
     except OSError as error:
         raise StoreError(
@@ -217,16 +218,16 @@ def _try_lock(file: int, path: Path, help: str) -> bool:
 
 @contextmanager
 def locked_file(path: Path) -> Iterator[None]:
-    """Hold a lock file; waits without limit."""
-    with path.open("wb") as file:  # the lock ends with it
+    """Hold a lock file; waits as long as necessary."""
+    with path.open("wb") as file:  # Closing the file releases the lock
         while not _try_lock(file.fileno(), path, "name a local disk"):
             time.sleep(0.02)
         yield
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename in a folder permanent."""
-    with suppress(OSError):  # not every system can synchronise a folder
+    """Make a rename in a folder survive a power failure."""
+    with suppress(OSError):  # Some systems cannot synchronise folders
         file = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(file)

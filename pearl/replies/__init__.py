@@ -1,1 +1,1 @@
-"""The text of a model's reply → a typed value, or the reason why it has none."""
+"""The text of a model's reply → a typed value, or the reason why there is none."""

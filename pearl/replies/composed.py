@@ -1,4 +1,4 @@
-"""The reply of a composer → sentences with their citations, whose numbers and quotations are those of the cited results."""
+"""The reply of a composer → sentences with citations; their numbers and quotations must occur in the cited results."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from pearl.errors.patterns import lazy_pattern
 
 MAX_LENGTH, MAX_SENTENCES = 6_000, 40  # Maximum characters and sentences of a composed answer
 
-_MARKS = lazy_pattern(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")  # [1], [2, 3]
-_MARKS_AFTER = lazy_pattern(  # It leaked. [1][2]
+_MARKS = lazy_pattern(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")  # Trailing citations: [1], [2, 3]
+_MARKS_AFTER = lazy_pattern(  # Citations after the full stop: It leaked. [1][2]
     r"(?P<end>[.!?…。！？][\"'”’»)]*)(?P<marks>(?:[^\S\n]*\[\d{1,4}(?:\s*[,;]\s*\d{1,4})*\])+)(?P<more>[.]?)"
 )
 _LISTED = lazy_pattern(r"\A\s*(?:[-*•]\s+)?(?:(\d{1,2})[.)]\s)?")  # - It leaked, 2. It leaked
-_MARK_FIRST = lazy_pattern(r"^\s*(?:[-*•]\s+)?\[\d", re.M)  # [1] It leaked
-_NAME = lazy_pattern(r"\{\s*(\w+)\s*\}")  # {total}
+_MARK_FIRST = lazy_pattern(r"^\s*(?:[-*•]\s+)?\[\d", re.M)  # Citation first: [1] It leaked
+_NAME = lazy_pattern(r"\{\s*(\w+)\s*\}")  # A computed value: {total}
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a composed answer: alone (`said`), what it cites, and what it rests on, the same or what follows an introduction."""
+    """A sentence of a composed answer: its text alone (`said`), what it cites, and what it rests on (for an introduction, what the next sentences cite)."""
 
     text: str
     said: str
@@ -39,7 +39,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """A composed answer; without sentences, `why` is the reason why the reply is not used."""
+    """A composed answer; if it has no sentences, `why` says why the reply is not used."""
 
     sentences: tuple[Sentence, ...] = ()
     why: str = ""
@@ -48,17 +48,18 @@ class Composed:
 
 
 def read_composed(
-    text: str,  # without reasoning
-    items: Sequence[str],  # what each number from 1 cites: a quote with the result it belongs to
-    # item and text of each named value; a sentence that inserts one cites its item
+    text: str,  # Without reasoning
+    # For each citation number from 1: the quote, with the result it belongs to
+    items: Sequence[str],
+    # Item and text of each named value; a sentence that inserts a value cites its item
     values: Mapping[str, tuple[int, str]],
-    question: str,  # its numbers may be repeated
-    # what stands once behind a named value, unless its sentence has the numbers of it
+    question: str,  # The answer may repeat its numbers
+    # Text added once after a named value, unless its sentence already has the numbers in it
     asides: Mapping[str, str] = {},
 ) -> Composed:
     """Read a composed answer."""
     text = text.strip().translate(_BRACKETS)
-    question = question.replace("?", " ")  # behind a number, it would be a doubtful digit
+    question = question.replace("?", " ")  # After a number, it would mark a doubtful digit
     if len(text) > MAX_LENGTH:
         return Composed(why=f"it has {len(text):,} characters")
     if "<input" in text or any(line.lstrip().startswith("|") for line in text.splitlines()):
@@ -67,7 +68,7 @@ def read_composed(
         return Composed(why="its citations stand before the sentences")
     found: list[Sentence] = []
     n_bad = n_uncited = 0
-    n_listed = 0  # the last number of a numbered list
+    n_listed = 0  # The last number of a numbered list
     left = dict(asides)
     lines = _MARKS_AFTER.sub(r"\g<marks>\g<end> ", text).splitlines()
     paragraph = 0
@@ -99,7 +100,7 @@ def read_composed(
                 n_listed += bool(listed[1])
                 if not listed[1] or int(listed[1]) == n_listed:
                     said = shown[listed.end() :]
-            # An introduction speaks of the sentences that follow it.
+            # An introduction is supported by the sentences after it.
             support = [question, *(items[n] for n in cites or range(len(items)))]
             if stranger := _stranger(said, "\n".join(support)):
                 return Composed(
@@ -117,7 +118,7 @@ def read_composed(
 
 
 def with_introductions(found: Sequence[Sentence]) -> tuple[Sentence, ...]:
-    """The sentences, each introduction with what those after it cite; without one that nothing follows."""
+    """Let each introduction rest on what the sentences after it cite; drop one that nothing follows."""
     kept: list[Sentence] = []
     for i, sentence in enumerate(found):
         if not sentence.cites:
@@ -134,19 +135,19 @@ _BRACKETS = str.maketrans("［］｛｝", "[]{}")
 
 
 def _sentences(line: str) -> Iterator[str]:
-    """The sentences of a line with the blanks before them."""
+    """The sentences of a line, each with the blanks before it."""
     ends = [span.end for span in sentences(line)]
     at = 0
     for end in [*ends[:-1], len(line)]:
         last = line[at:end].rpartition(" ")[2].lstrip("(")
         if end < len(line) and last.endswith(".") and len(last) <= 3 and last[:-1].isdigit():
-            continue  # the day of a date rather than the end of a sentence: `25. November`
+            continue  # The day of a date, not the end of a sentence: `25. November`
         yield line[at:end]
         at = end
 
 
 def _stranger(text: str, support: str) -> str:
-    """A number or a quotation of a text that its support does not have; "" if it has all of them."""
+    """A number or quotation in a text that does not occur in its support; "" if all do."""
     text, support = text.translate(_NO_EMPHASIS), support.translate(_NO_EMPHASIS)
     days = {day.period for day in find_dates(support)}
     for day in reversed(find_dates(text)):
@@ -173,5 +174,5 @@ _STRICT = CURRENCY_UNITS | SHARES.keys()
 
 
 def _agree(unit: str, other: str) -> bool:
-    """Whether units are equal; a currency or a % is always written, other units may be left out."""
+    """Whether units agree: a currency or % must be the same, other units may be omitted."""
     return unit == other or (not (unit and other) and _STRICT.isdisjoint((unit, other)))

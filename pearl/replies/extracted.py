@@ -1,4 +1,4 @@
-"""A reply with the values of fields → what it claims of each field, with its quotes; and the form asked for.
+"""A reply with the values of fields → the claims about each field, with quotes; and the form of such replies.
 
 The form is `{"name": "Ada", "age": 54, "age_quote": "aged 54", "drugs": [{"name": ..., "dose": ..., "quote": "..."}]}`: a
 value that is copied stands alone, as its place can be looked up, the others have their quotes behind them.
@@ -27,16 +27,16 @@ UNMENTIONED = "the reply does not mention it"
 
 
 QUOTE = "quote"
-_BEHIND = "_quote"  # What the key of the quote behind a value ends with
+_BEHIND = "_quote"  # Suffix of the key that holds the quote for a value
 _NEEDING = ("int", "bool", "label", "text")
-"""Types whose values do not tell where they stand: a short number stands in most texts for something else."""
+"""Types whose values need a quote: a short number occurs in most texts with other meanings."""
 _PASSAGE = "the shortest passage of the text that states the value, copied word for word"
-MAX_KEYS = 3  # Maximum keys of quotes that the request names
+MAX_KEYS = 3  # Maximum quote keys that the request names
 _PAIR = '{"value": ..., "quote": ...}'
 
 
 def form_of(fields: Sequence[Field], *, is_quoted: bool = False) -> str:
-    """The request for the form of the reply, shown below the fields; `is_quoted` for every value with its quote."""
+    """The request for the form of the reply, shown below the fields; `is_quoted` asks for a quote with every value."""
     is_quoted = is_quoted or _has_own_quotes(fields)
     if is_quoted:
         form = f"for each field {_PAIR}, where quote is {_PASSAGE}"
@@ -70,29 +70,29 @@ def _needs_quote(field: Field) -> bool:
 
 
 def _has_own_quotes(fields: Sequence[Field]) -> bool:
-    """Whether one of some fields has a name that the form itself uses."""
+    """Whether a field has a name that the form itself uses."""
     return any(name_key(f"_{field.name}").endswith(QUOTE) for field in fields)
 
 
-ROWS = "rows"  # The name of the list that `EXTRACT_ALL` asks for
+ROWS = "rows"  # Name of the list that `EXTRACT_ALL` requests
 
 
 @lru_cache(maxsize=128)
 def wanted_fields(text: str, *, is_all: bool) -> tuple[Field, ...]:
-    """The fields of a reply: those of the argument, or the list of entries that have them."""
+    """The fields of a reply: those in the argument, or a list whose entries have them (`is_all`)."""
     fields = parse_fields(text)
     return (Field(ROWS, is_list=True, fields=fields),) if is_all else fields
 
 
 def leaves(fields: Sequence[Field]) -> Iterator[Field]:
-    """The fields that have values: of a list, those of its entries."""
+    """The fields that have values; for a list, those of its entries."""
     for field in fields:
         yield from leaves(field.fields) if field.fields else (field,)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A value that a reply gives, with its quotes; None for "not stated"."""
+    """A value in a reply, with its quotes; None for "not stated"."""
 
     value: Stated | None
     quotes: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a reply says of a field: values, or the entries of a list; with a reason, it is not all."""
+    """The claims of a reply about a field: values, or list entries; `why` says why they are incomplete."""
 
     values: tuple[Claim, ...] = ()
     entries: tuple[Mapping[str, Claims], ...] = ()
@@ -109,14 +109,14 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The claims of a reply by field; `why` says why some of it cannot be read."""
+    """The claims of a reply by field; `why` says why a part cannot be read."""
 
     fields: Mapping[str, Claims]
     why: str = ""
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; the values of a key that occurs several times are a list."""
+    """An object; the values of a repeated key become a list."""
     values: dict[str, list[Any]] = {}
     for key, value in pairs:
         known = values.setdefault(key, [])
@@ -126,29 +126,29 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _number(text: str) -> Stated:
-    """A number; one that is too long to be written out remains a text."""
+    """A number; if it has too many digits to be written out, its text."""
     try:
         number = Decimal(text)
-    except InvalidOperation:  # its exponent has too many digits
+    except InvalidOperation:  # The exponent has too many digits
         return text
     return number if len(text) <= MAX_NUMBER and abs(number.adjusted()) <= MAX_NUMBER else text
 
 
 UNREAD = "."
-"""The key of what stands for the rest of a list that is not read to its end, with the reason; no field has this name."""
+"""Key of the placeholder for the unread rest of a list, with the reason; no field has this name."""
 MAX_NUMBER = 40
-MAX_BROKEN = 50  # Maximum texts before the object of a reply that look like one
+MAX_BROKEN = 50  # Maximum texts that look like an object before the object of a reply
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_int=_number, parse_float=_number, parse_constant=str,
     strict=False,
 )  # fmt: skip
 _START = lazy_pattern(r'\{\s*["}]')
-MAX_DEPTH = 8  # Maximum arrays around a value: a reply that loops has hundreds
+MAX_DEPTH = 8  # Maximum arrays around a value: a reply in a loop has hundreds
 NO_OBJECT = "there is no JSON object with the fields in it"
 BROKEN = "the reply breaks off"
 
 
-@lru_cache(maxsize=16)  # a constrained reply is checked before it is used
+@lru_cache(maxsize=16)  # A constrained reply is checked before it is read
 def read_extracted(text: str, fields: tuple[Field, ...]) -> Extracted:
     """Read the claims of a reply."""
     known = {
@@ -179,7 +179,7 @@ def read_extracted(text: str, fields: tuple[Field, ...]) -> Extracted:
 
 
 def _cut_off(text: str) -> dict[str, Any]:
-    """What is whole of an object that breaks off; a list at its end says that it is not."""
+    """The complete members of an object that breaks off; a list at its end gets a placeholder for its rest."""
     try:
         said: dict[str, Any] = _DECODER.decode(whole_part(text) or "{}")
     except RecursionError:
@@ -191,7 +191,7 @@ def _cut_off(text: str) -> dict[str, Any]:
 
 
 def name_key(name: str) -> str:
-    """A name without case, blanks and underscores: `Dose (mg)` is `dose_mg`."""
+    """A name without case, blanks and underscores: `Dose (mg)` equals `dose_mg`."""
     return "".join(filter(str.isalnum, name.casefold())) or name
 
 
@@ -199,13 +199,13 @@ _MISSING = object()
 
 
 def _texts(given: Any) -> tuple[str, ...]:
-    """The quotes that a reply gives."""
+    """The quotes in a reply, as texts."""
     quotes = given if isinstance(given, list) else [given]
     return tuple(quote for quote in quotes if isinstance(quote, str) and quote.strip())
 
 
 def _with_quotes(claims: Claims, given: Any) -> Claims:
-    """Claims with their quotes; of several values, each has its own, or all have the same, as those in entries have."""
+    """Add quotes to claims: one for each value, or all for every value, as in list entries."""
     quotes = _texts(given)
     if not quotes:
         return claims
@@ -226,16 +226,16 @@ def _with_quotes(claims: Claims, given: Any) -> Claims:
 
 
 class _Said:
-    """The objects of a reply, of which each may have some fields."""
+    """The objects of a reply; each may have some of the fields."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
         parts = [field.name.split(".") for field in fields]
         self._names = {".".join(part[i:]) for part in parts for i in range(len(part))}
         self._by_key: dict[int, dict[str, list[Any]]] = {}
-        """The values of an object by the keys of their names, those left out that are a field's own."""
+        """By the id of an object, its values by name key, without names that are fields themselves."""
 
     def claims(self, field: Field, said: Mapping[str, Any], missing: str) -> Claims:
-        """The claims of an object for one of its fields."""
+        """The claims of an object about a field; `missing` is the reason if it has none."""
         value = self._named(field.name, said)
         if value is _MISSING:
             return Claims(why=missing)
@@ -246,7 +246,7 @@ class _Said:
         return claims if behind in self._names else _with_quotes(claims, self._named(behind, said))
 
     def _named(self, name: str, said: Mapping[str, Any]) -> Any:
-        """The value of a name, which may have dots or stand in an object of its own."""
+        """The value of a name, which may contain dots or be nested in objects."""
         if name in said:
             return said[name]
         if (by_key := self._by_key.get(id(said))) is None:
@@ -264,7 +264,7 @@ class _Said:
 
 
 def is_null(said: Any) -> bool:
-    """Whether a value says that the text does not state it."""
+    """Whether a value means "not stated"."""
     return said is None or (
         isinstance(said, str)
         and (said.strip(" .-—").casefold() in ("", "null") or says_not_stated(said))
@@ -274,7 +274,7 @@ def is_null(said: Any) -> bool:
 def _values(
     field: Field, said: Any, quotes: tuple[str, ...] = (), depth: int = 0, *, is_entry: bool = False
 ) -> tuple[tuple[Claim, ...], str]:
-    """The claims that a value, an object with value and quote, or an array of these makes."""
+    """The claims in a value, in an object with value and quote, or in an array of these."""
     if depth > MAX_DEPTH:
         return (), "the reply has arrays in arrays in place of its value"
     match said:
@@ -296,7 +296,7 @@ def _values(
                 return (), "its value in the reply is an object"
             return _values(field, value, own or quotes, depth + 1, is_entry=is_entry)
     is_empty = not quotes and is_null(said)
-    may_stand = is_entry and field.type == "str"  # `n/a` in a list may be a value of the document
+    may_stand = is_entry and field.type == "str"  # In a list, `n/a` may be a value of the document
     if said is None or (is_empty and not (may_stand and any(map(str.isalnum, said)))):
         label = label_of(field, said) if said and field.type == "label" else None
         return (Claim(label),), ""
@@ -304,7 +304,7 @@ def _values(
 
 
 def _list(field: Field, said: Any, *, is_row: bool = False) -> Claims:
-    """The entries of a list."""
+    """The entries of a list in a reply."""
     inner = field.inner
     names = {each.name for each in inner} if field.fields else set()
     is_nested = bool(field.fields) and field.fields[0].name == ENTRY
@@ -345,7 +345,7 @@ def _list(field: Field, said: Any, *, is_row: bool = False) -> Claims:
 def _entry(
     fields: Sequence[Field], said: Mapping[str, Any], said_of: _Said
 ) -> Mapping[str, Claims]:
-    """The claims of an entry; a quote of the whole entry counts for its bare values."""
+    """The claims of an entry; a quote for the whole entry also counts for its values without quotes."""
     quote = None if any(field.name == QUOTE for field in fields) else said.get(QUOTE)
     read = {field.name: said_of.claims(field, said, UNMENTIONED) for field in fields}
     return {name: _with_quotes(claims, quote) for name, claims in read.items()}
@@ -359,10 +359,10 @@ def _entry(
 def extraction_constraint(
     fields: tuple[Field, ...], max_text: int | None = None, *, is_quoted: bool = False
 ) -> Constraint:
-    """The language of the replies that are asked for by `form_of`."""
+    """The constraint for replies in the form of `form_of`."""
     schema = _Schemas(max_text, is_quoted).of_reply(fields)
 
-    def write(said: Any) -> str:  # one broken field does not spoil the others
+    def write(said: Any) -> str:  # A broken field must not invalidate the others
         if not isinstance(said, dict):
             raise ValueError("the reply is no object")
         return json.dumps(said, ensure_ascii=False)
@@ -371,7 +371,7 @@ def extraction_constraint(
 
 
 def _some(*one: Mapping[str, Any]) -> dict[str, Any]:
-    """One value in one of some forms, none, or an array of values."""
+    """A value in one of several forms, null, or an array of such values."""
     items = one[0] if len(one) == 1 else {"anyOf": list(one)}
     return {"anyOf": [{"type": "null"}, *one, {"type": "array", "items": items}]}
 
@@ -386,7 +386,7 @@ class _Schemas:
             self._text["maxLength"] = max_text
 
     def of_reply(self, fields: Sequence[Field]) -> dict[str, Any]:
-        """The object with the fields, and behind those that need one, with their quotes."""
+        """The object with the fields, each followed by its quote if it needs one."""
         if self._is_quoted or _has_own_quotes(fields):
             return closed_object({field.name: self._quoted(field) for field in fields})
         members = {}

@@ -30,23 +30,23 @@ from pearl.replies.not_stated import says_not_stated
 from pearl.replies.step_replies import without_fences
 
 ItemKind = Literal["yes_no", "label", "line", "pick"]
-"""The question about every item; `pick` chooses among them."""
+"""The kind of value asked for each item; `pick` chooses among the items."""
 
 MAX_QUOTE_WORDS = 6
-"""Maximum words of an item that a reply is asked to copy as what decided about it."""
-_MAX_FIGURES = 7  # of the number of an item
+"""Maximum words of an item that a reply should copy as the deciding quote."""
+_MAX_FIGURES = 7  # Maximum digits of an item number
 MAX_ITEM_TOKENS = 64  # Maximum tokens of a free line about one item
-NOT_STATED = "not stated"  # The third verdict on a condition: the item does not decide it
+NOT_STATED = "not stated"  # Third verdict on a condition: the item does not say
 
 _OBJECT = lazy_pattern(r'\{\s*"')
 _START = lazy_pattern(r'^[ \t]*[0-9]{1,7}[ \t]*[:|]|\{\s*"', re.M)
-"""The beginning of the first row of a reply; what is before it introduces it."""
+"""The beginning of the first row of a reply (`1: yes`, `2 | no`, `{"1`); text before it is an introduction."""
 _KEY = lazy_pattern(r"\s*([0-9]{1,7})(?:[\s|:.]+(.*))?", re.S)
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"  # Meaningless marks around a value
-MAX_WORDS = 12  # Maximum words of an item in a row of a reply
-_MAX_WORD = 16  # Maximum average characters of a word: some scripts have no blanks
+MAX_WORDS = 12  # Maximum words of an item that a row of a reply repeats
+_MAX_WORD = 16  # Maximum average characters of a word: scripts without blanks have no short words
 _ODD = "<>{}[]|…\ufffd"
-"""Marks of placeholders, tags, errors and lost characters, unless the item has them."""
+"""Marks of placeholders, tags, errors and lost characters; allowed only if the item contains them."""
 _NO_VALUE = lazy_pattern(
     r"(?:same|identical)(?: (?:as|to) .*)?|(?:as|see) above|ditto|idem"  # same as item 2
     r"|(?:see|item|row) (?:item |row )?#?[0-9]+"  # see 3, Item 1
@@ -54,12 +54,12 @@ _NO_VALUE = lazy_pattern(
     r"|(?:i'm |i am )?sorry\b.*|i (?:cannot|can't|don't|am unable)\b.*",  # I'm sorry, I cannot tell
     re.S | re.I,
 )
-"""What stands in place of a value: no quote proves a line, so that it is asked for again."""
+"""Phrases in place of a value, which are asked for again, because no quote proves a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemReplies:
-    """The values of the items in a reply; `why` says why some are missing, `quotes` have the words that decided."""
+    """The values of items in a reply; `why` says why some are missing, `quotes` are the deciding words."""
 
     values: tuple[str | None, ...]
     why: str = ""
@@ -67,11 +67,11 @@ class ItemReplies:
 
 
 class _OutOfFormError(Exception):
-    """The reply is not of the form; the message says why."""
+    """The reply does not have the form; the message says why."""
 
 
 class _Row(NamedTuple):
-    """What a reply says beside a number; `words` are None if it has none."""
+    """The contents of a reply for one number; `words` is None if it repeats no words."""
 
     id: int
     words: str | None
@@ -90,7 +90,7 @@ def read_items(
     is_echoed: bool = False,
     is_cut: bool = False,
 ) -> ItemReplies:
-    r"""Parse the reply about `n` items; `is_echoed` if their first words have to prove their numbers."""
+    r"""Parse the reply about `n` items; if `is_echoed`, the items' first words must confirm their numbers."""
     body = "\n".join(line for line in without_fences(text) if line.strip())
     try:
         if kind == "pick":
@@ -98,7 +98,7 @@ def read_items(
         rows, said = _rows(body, n, kind, is_cut=is_cut, is_echoed=is_echoed)
         owners = echoes(tuple(items))
         ids = {row.id for row in rows}
-        # Without words, only the numbers show that none is shifted.
+        # Without words, only a complete set of numbers shows that no row is shifted.
         if not is_echoed and (wrong := sorted(ids - {*range(1, n + 1)})):
             raise _OutOfFormError(f"there is no item {wrong[0]}")
         if not is_echoed and not is_cut and (lost := sorted({*range(1, n + 1)} - ids)):
@@ -115,7 +115,8 @@ def read_items(
         value, flaw = None, ""
         if row.words is not None or is_echoed:
             flaw = owners.flaw(row.id - 1, row.words or "")
-        is_cut_off = isinstance(row.value, str) and len(row.value) == max_length  # by a constraint
+        # Cut by a constraint
+        is_cut_off = isinstance(row.value, str) and len(row.value) == max_length
         if not flaw and not is_cut_off:
             value = _read(row.value, kind, allowed, items[row.id - 1] if items else "")
         if value is None:
@@ -138,7 +139,7 @@ def read_items(
 def _rows(
     body: str, n: int, kind: ItemKind, *, is_cut: bool, is_echoed: bool
 ) -> tuple[list[_Row], dict[int, str]]:
-    """The rows of a reply: the members of its object, with their quotes, or its lines; a value alone, if one item needs no number."""
+    """The rows of a reply: the members of its object, with their quotes, or its lines; or a single value without a number if there is one item."""
     start = _START.search(body)
     if start is None and n == 1 and kind != "line":
         return [_Row(1, None, body)], {}
@@ -146,7 +147,7 @@ def _rows(
         raise _OutOfFormError("there is no JSON object in it")
     body = body[start.start() :]
     if body.startswith("{"):
-        # Words prove each row by itself, also in a reply that breaks off without notice.
+        # Words confirm each row by itself, even if the reply is cut off.
         members = _members(body, is_cut=is_cut or is_echoed)
         quotes: dict[int, str] = {}
         rows: list[_Row] = []
@@ -162,18 +163,18 @@ def _rows(
     rows = []
     for line in body.split("\n"):
         head, colon, value = line.partition(":")
-        if "|" in head and colon:  # the words may have a colon, too
+        if "|" in head and colon:  # The words may contain a colon
             head, _, value = line.rpartition(":")
         number, bar, words = head.partition("|")
         if not (colon and _is_number(number.strip(" \t"))):
             raise _OutOfFormError("there is a line in it that is no row")
         rows.append(_Row(int(number), words if bar else None, value.strip()))
     is_short = len({row.id for row in rows}) < n and rows[-1].id < n
-    return rows[:-1] if is_cut or is_short else rows, {}  # the last line may be cut off
+    return rows[:-1] if is_cut or is_short else rows, {}  # The last line may be cut off
 
 
 def _members(body: str, *, is_cut: bool) -> list[tuple[str, Any]]:
-    """The keys and values of an object, repeated keys included; of one that breaks off, those that are whole."""
+    """The keys and values of an object, repeated keys included; if it is cut off, only complete ones."""
     decoder = json.JSONDecoder(object_pairs_hook=tuple, strict=False)
     for text in (body, whole_part(body)) if is_cut else (body,):
         try:
@@ -191,7 +192,7 @@ def _is_number(text: str) -> bool:
 
 
 def _picked(body: str, n: int, n_picks: int) -> ItemReplies:
-    """The places of the chosen items; all or none, because only their order ranks them."""
+    """The ranks of the chosen items: all or none, because only their order ranks them."""
     said: Any = []
     if start := _OBJECT.search(body):
         members = dict(_members(body[start.start() :], is_cut=False))
@@ -217,23 +218,23 @@ def _picked(body: str, n: int, n_picks: int) -> ItemReplies:
 
 
 def end_words(item: str, n: int, *, is_last: bool = False) -> str:
-    r"""The first or the last words of an item, as a row of a reply gives them."""
+    r"""The first or last words of an item, as a row of a reply repeats them."""
     if is_last:
         return " ".join(item[-40 * n :].split()[-n:])[-_MAX_WORD * n :]
     return " ".join(item[: 40 * n].split()[:n])[: _MAX_WORD * n]
 
 
 def end_keys(item: str) -> tuple[str, str]:
-    """Items with the same keys cannot be told apart by their first words, or by their last ones."""
+    """Keys of the first and last words; items with equal keys cannot be told apart by these words."""
     return _key(end_words(item, MAX_WORDS)), _key(end_words(item, MAX_WORDS, is_last=True))
 
 
 class Echoes:
-    """The first or last words of items, the fewest that tell them apart, which show of which one a value is."""
+    """The shortest first or last words that tell items apart; they show which item a value belongs to."""
 
     def __init__(self, items: Sequence[str], *, is_last: bool) -> None:
         self.which = "last" if is_last else "first"
-        self._step = -1 if is_last else 1  # words at the end are compared from the end on
+        self._step = -1 if is_last else 1  # Last words are compared from the end
         self._keys = [
             self._key(item[:400] if self._step > 0 else item[-400:])[:200] for item in items
         ]
@@ -250,13 +251,13 @@ class Echoes:
         return _key(text)[:: self._step]
 
     def flaw(self, i: int, words: str) -> str:
-        """Why words do not show that they are of an item; "" if they do."""
+        """Why words do not show that they belong to an item; "" if they do."""
         if not self._keys:
             return ""
         key, own = self._key(words), self._keys[i]
         if not own.startswith(key) or bool(own) != bool(key):
             return f"the words are not its {self.which} ones" if words else "its words are missing"
-        # Of a whole item, longer ones may be the continuation.
+        # Words longer than the whole item may belong to another that begins like it.
         after = key if own == key else key + chr(0x10FFFF)
         n_owners = bisect_right(self._sorted, after) - bisect_left(self._sorted, key)
         return "other items have its words, too" if n_owners > 1 else ""
@@ -264,7 +265,7 @@ class Echoes:
 
 @lru_cache(maxsize=16)
 def echoes(items: tuple[str, ...]) -> Echoes:
-    """The words that show of which item a value is: the first ones, unless the last ones tell more apart."""
+    """The words that identify items: the first ones, unless the last ones distinguish more items."""
     first = Echoes(items, is_last=False)
     n_first = sum(map(len, first.words))
     if not first.n_alike and n_first <= _MAX_WORD * len(items):
@@ -284,7 +285,7 @@ def _key(text: str) -> str:
 
 
 def _read(said: object, kind: ItemKind, allowed: Sequence[str], item: str) -> str | None:
-    """A value in the form of its kind, or None."""
+    """Read a value in the form of its kind; None if it has another form."""
     if said is None and kind == "line":
         return NOTHING
     if isinstance(said, bool):
@@ -302,7 +303,7 @@ def label_line(label: str) -> str:
 
 @lru_cache(maxsize=1_024)
 def _same_label(text: str, labels: tuple[str, ...]) -> str | None:
-    """The label that equals a text but for case and marks around it; None for no label or several."""
+    """The label that equals a text, ignoring case and marks around it; None if none or several do."""
     ways: tuple[Callable[[str], str], ...] = (
         str,
         str.casefold,
@@ -320,7 +321,7 @@ def _bare(text: str) -> str:
 
 
 def _line(text: str, item: str) -> str | None:
-    """A free line, if it is a value rather than a placeholder, or a reference to another one."""
+    """A free line; None for a placeholder or a reference to another line."""
     bare = _bare(text)
     if bare in (_bare(NOTHING), NOT_STATED):
         return NOTHING
@@ -345,7 +346,7 @@ def items_constraint(
     max_text: int | None = None,
     is_quoted: bool = False,
 ) -> Constraint:
-    """The language of the replies about items, as `read_items` accepts them."""
+    """The constraint for replies that `read_items` accepts."""
     length = {} if max_text is None else {"maxLength": max_text}
     text = {"anyOf": [{"type": "string", **length}, {"type": "null"}]}
     allowed = _allowed(n, kind, labels)
@@ -361,14 +362,14 @@ def items_constraint(
     else:
         defs = {"value": one} | ({"quote": text} if is_quoted else {})
         keys = [(f"{'q' * (name == 'quote')}{i}", name) for i in range(1, n + 1) for name in defs]
-        # Values are references: repeating the labels for each of a hundred items makes a long schema.
+        # By reference: repeating the labels for each of a hundred items would make the schema long.
         schema = closed_object({key: {"$ref": f"#/$defs/{name}"} for key, name in keys})
         schema["$defs"] = defs
     return Constraint(f"items-{kind}", json_form=JsonForm(schema))
 
 
 def form_flaw(text: str, constraint: Constraint) -> str | None:
-    """How a reply violates the schema of its constraint; None if it does not."""
+    """How a reply violates the schema of its constraint; None if it conforms."""
     assert constraint.json_form
     try:
         require(unique_json(text), constraint.json_form.schema)
@@ -378,7 +379,7 @@ def form_flaw(text: str, constraint: Constraint) -> str | None:
 
 
 def _allowed(n: int, kind: ItemKind, labels: Sequence[str]) -> tuple[str, ...]:
-    """The values that are allowed, on one line each; any text for `line`."""
+    """The allowed values, each on one line; () for `line`, which allows any text."""
     numbers = map(str, range(1, n + 1))
     own = {"yes_no": ("yes", "no", NOT_STATED), "pick": tuple(numbers), "line": ()}
     return own.get(kind) or tuple(dict.fromkeys(map(label_line, labels)))

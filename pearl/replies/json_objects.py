@@ -11,11 +11,11 @@ from pearl.errors.patterns import lazy_pattern
 
 _START = lazy_pattern(r'\{(?=\s*["}])')
 _TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.S)
-"""A mark, or a text, which may break off."""
+"""A JSON string (which may be cut off), or a bracket, brace or comma."""
 
 
 def json_objects(text: str) -> list[dict[str, Any]]:
-    """All outer objects of a text, in order; ValueError for a broken one or one with a repeated key."""
+    """All outermost objects in a text, in order; ValueError if one is broken or repeats a key."""
     decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
     objects: list[dict[str, Any]] = []
     end = 0
@@ -26,7 +26,7 @@ def json_objects(text: str) -> list[dict[str, Any]]:
 
 
 def whole_part(text: str) -> str:
-    """Of an object that breaks off, the members that are whole, and of a list that is not, its whole entries; "" if there are none."""
+    """The complete members of an object that is cut off, and the complete entries of a list at its end; "" if there are none."""
     open_marks: list[str] = []
     whole = ""
     for token in _TOKEN.finditer(text):
@@ -47,7 +47,7 @@ def whole_part(text: str) -> str:
 
 
 def unique_json(text: str) -> Any:
-    """The value of a JSON text; ValueError for a broken one or an object with a repeated key."""
+    """The value of a JSON text; ValueError if it is broken or an object repeats a key."""
     return json.loads(text, object_pairs_hook=_without_repeated_keys)
 
 

@@ -1,4 +1,4 @@
-"""A reply without its reasoning and the special tokens around it."""
+"""Remove the reasoning and special tokens from a reply."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _CLOSE = (
 )
 _OPENS = lazy_pattern(_OPEN, re.I)
 _BEGIN = lazy_pattern(rf"(?:^[ \t]*|(?<=[.!?])){_OPEN}", re.I | re.M)
-"""A mark that begins a line or follows a sentence; another one is mentioned."""
-_END = lazy_pattern(rf"(?<![`\"'“]){_CLOSE}", re.I)  # not `</think>`
+"""An opening mark at the beginning of a line or after a sentence; elsewhere, the text only mentions it."""
+_END = lazy_pattern(rf"(?<![`\"'“]){_CLOSE}", re.I)  # Not a mention such as `</think>` in quotes
 _MARKS = lazy_pattern(rf"{_OPEN}|(?<![`\"'“]){_CLOSE}", re.I)
 
 _TOKEN = (
@@ -44,7 +44,7 @@ _TOKENS_BEHIND = lazy_pattern(rf"(?<!\s)(?:\s*+{_TOKEN})++\s*+\Z", re.I)
 
 
 def without_reasoning(text: str) -> Split:
-    """Separate the reasoning of a reply from it; its first mark may be in the prompt. In a reply that begins as JSON, a mark is part of a value."""
+    """Split a reply into reasoning and text. The opening mark may be missing, as it can be in the prompt. In a reply that begins as JSON, marks belong to values."""
     is_json = text.lstrip().startswith(("{", "```"))
     split = Split(text) if is_json else _of_blocks(text)
     said = split.text
@@ -56,14 +56,14 @@ def without_reasoning(text: str) -> Split:
 
 
 def _of_blocks(text: str) -> Split:
-    """A reply from which everything between its first and its last mark is taken."""
+    """Remove everything between the first and the last mark of a reply."""
     begins, ends = list(_BEGIN.finditer(text)), list(_END.finditer(text))
     first = begins[0] if begins else None
     start, inner = (first.start(), first.end()) if first else (0, 0)
     if begins and (not ends or ends[-1].end() <= begins[-1].start()):
         return Split("", _joined(text[inner:]), is_unclosed=True)
     if not ends or (first is None and _OPENS.search(text, 0, ends[-1].start())):
-        return Split(text)  # it mentions marks, at most
+        return Split(text)  # The reply at most mentions marks
     last = ends[-1]
     said = f"{text[:start]}{text[last.end() :]}"
     return Split(said.strip(), _joined(text[inner : last.start()]))

@@ -47,15 +47,15 @@ from pearl.replies.not_stated import EDGES, says_not_stated
 Value = str | bool | list[str]
 
 State = Literal["found", "nothing", "undecided", "refused", "not_needed"]
-"""Whether a result has a value, states that nothing was found, is ambiguous, is a refusal, or was not asked for."""
+"""Whether a result has a value, is "nothing found", is ambiguous, is a refusal, or was not needed."""
 
-MAX_AMOUNT = 200  # Maximum characters of a number with its unit; bounds the time of patterns
+MAX_AMOUNT = 200  # Maximum characters of a number with its unit; limits the time for matching
 MAX_QUOTED, MAX_QUOTED_WORDS = 79, 7
-"""Maximum characters and words of a reply that a reason quotes: a whole sentence would look like an echo."""
+"""Maximum characters and words of a reply quoted in a reason: a whole sentence would look like an echo."""
 MAX_ENTRIES, MAX_QUOTES = 1_000, 8
-"""Maximum entries and quotes of a reply that a decoder holds to its schema."""
+"""Maximum entries and quotes that a decoder's schema allows."""
 MAX_QUOTE = 600
-"""Maximum characters of a quote where other texts are limited: some sentences, for a cut one stands nowhere."""
+"""Maximum characters of a quote if the schema limits texts: several sentences, because a quote that is cut off cannot be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ class Reply:
     quotes: tuple[str, ...] = ()
     why: str = ""
     plain: str = field(default="", compare=False)
-    """The reply in its plain form, as prompts and the readers of quotes take it; other text as it is."""
+    """The reply in its plain form, as prompts and readers of quotes expect it; other text is unchanged."""
     is_formed: bool = field(default=False, compare=False)
-    """Whether it is the JSON object of its type."""
+    """Whether the reply is the JSON object of its type."""
 
 
 class _UnclearError(Exception):
@@ -77,7 +77,7 @@ class _UnclearError(Exception):
 
 
 class _Form(NamedTuple):
-    """The JSON object of a type: the key of its value, and what a prompt says of it."""
+    """The JSON object of a type: the key of its value, and its description in prompts."""
 
     key: str
     name: str
@@ -88,8 +88,9 @@ _QUOTE = (
     '"quote": the sentence of the text that tells it, copied word for word; a list of sentences if one is not '
     "enough."
 )
-# Measured on a model of 1.5 billion parameters (experiments/reader): asked for a list of quotes it rewords them, asked
-# for pairs it stops after the first entry, and its verdict is better behind the quote than before it.
+# Measured on a model of 1.5 billion parameters (experiments/reader): asked for a list of quotes,
+# it rewords them; asked for pairs, it stops after the first entry; and its verdict is better
+# after the quote than before it.
 _FORMS = {
     ValueType.TEXT: _Form(
         "answer", "an answer",
@@ -125,19 +126,19 @@ def _form(wanted: ValueType) -> _Form:
 
 
 def form_text(wanted: ValueType) -> str:
-    """What a prompt says of the form of a reply."""
+    """The description of a reply's form in a prompt."""
     return f"Reply with one JSON object and nothing else:\n{_form(wanted).text}"
 
 
 def read_reply(
-    text: str,  # in its JSON form or in plain text
+    text: str,  # In its JSON form or in plain text
     wanted: ValueType,
     *,
-    # What the model was shown, to which a value in plain text has to be true word for word where
-    # that text may be a remark; None where it is no reply of a model
+    # The text shown to the model. A value in plain text must occur there word for word if it
+    # could be a remark. None for replies that no model wrote
     source: str | None = None,
-    given: str = "",  # the arguments of the step, whose words a number may repeat: "12 animals"
-    is_of_numbers: bool = False,  # every entry of a list has to be a number
+    given: str = "",  # The arguments of the step, whose words a number may repeat: "12 animals"
+    is_of_numbers: bool = False,  # Whether every entry of a list must be a number
 ) -> Reply:
     """Parse the reply to a step."""
     try:
@@ -177,11 +178,11 @@ def _read(
 # The JSON form
 
 _Stated = tuple[Any, tuple[str, ...], tuple[tuple[str, str], ...]]
-"""The value of an object, None for *not stated*; its quotes; and its entries, each with its quote."""
+"""The value of an object (None for *not stated*), its quotes, and its entries, each with its quote."""
 
 
 def _of_json(text: str, wanted: ValueType) -> _Stated | None:
-    """What the JSON object of a reply states; None for a reply without one."""
+    """The contents of the JSON object of a reply; None for a reply without one."""
     if "{" not in text:
         return None
     key = _form(wanted).key
@@ -217,7 +218,7 @@ def _of_json(text: str, wanted: ValueType) -> _Stated | None:
 
 
 def _begins_as_json(text: str) -> bool:
-    """Whether a reply begins as JSON, perhaps in a fence: the object may be broken or have other keys."""
+    """Whether a reply begins as JSON, perhaps in a fence; the object may be broken or have other keys."""
     said = text.lstrip()
     head, brace, _ = said.removeprefix(_FENCE).partition("{")
     is_language = said.startswith(_FENCE) and head.strip().isalnum()  # ```json
@@ -254,14 +255,14 @@ def _quote(value: Any) -> str:
 
 
 def _plain_value(value: Any, key: str) -> str | None:
-    """A value as text, numbers and `true` too, which models write where a text is asked for."""
+    """A value as text, also numbers and `true`, which models write where text is asked for."""
     if value is None:
         return None
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
         return repr(value)
-    if key == "answer" and isinstance(value, list) and value:  # entries, where a text is asked for
+    if key == "answer" and isinstance(value, list) and value:  # A list where text is asked for
         return "\n".join(f"- {_plain_value(entry, 'entry')}" for entry in value)
     if not isinstance(value, str):
         raise _UnclearError(f"its '{key}' is no text")
@@ -271,7 +272,7 @@ def _plain_value(value: Any, key: str) -> str | None:
 
 
 def _in_plain_form(stated: _Stated) -> str:
-    """The value, each entry above its quote, the other quotes below."""
+    """The value, each entry followed by its quote, then the other quotes."""
     value, quotes, pairs = stated
     lines: list[str] = []
     for entry, quote in pairs:
@@ -282,7 +283,7 @@ def _in_plain_form(stated: _Stated) -> str:
 
 
 def begun(text: str, wanted: ValueType, kept: Callable[[str], str]) -> str:
-    """The beginning of a reply that was cut off: its whole entries, or what `kept` keeps of its text; "" if none."""
+    """The beginning of a cut-off reply: its complete entries, or what `kept` keeps of its text; "" for none."""
     if not _begins_as_json(text):
         return kept(text)
     body = text[text.index("{") :]
@@ -297,7 +298,7 @@ def begun(text: str, wanted: ValueType, kept: Callable[[str], str]) -> str:
     return ""
 
 
-_MAX_ESCAPE = 6  # Characters of `\\u00e9`, which may be cut
+_MAX_ESCAPE = 6  # Characters of an escape such as `\\u00e9`, which may be cut
 
 
 # ---------------------------------------------------------------------------------------------
@@ -305,12 +306,12 @@ _MAX_ESCAPE = 6  # Characters of `\\u00e9`, which may be cut
 
 
 def without_fences(text: str) -> list[str]:
-    """The lines of a reply without those that fence code."""
+    """The lines of a reply without code fences."""
     return [line for line in text.splitlines() if not line.lstrip().startswith(_FENCE)]
 
 
 def _of_text(text: str, wanted: ValueType) -> tuple[str | list[str] | None, tuple[str, ...]]:
-    """The value and the quotes of a reply in plain text."""
+    """The value and quotes of a reply in plain text."""
     lines = [(line, quoted_line(line)) for line in without_fences(text)]
     quotes = tuple(quote.strip() for _, quote in lines if quote and quote.strip())
     said = dedent("\n".join(line for line, quote in lines if quote is None)).strip()
@@ -332,7 +333,7 @@ _FENCE = "```"
 
 
 def _bulleted(said: str) -> list[str]:
-    """The entries of a text that has one behind "- " on every line."""
+    """The entries of a text whose every line begins with "- "; [] for other texts."""
     lines = [line for line in said.split("\n") if line.strip()]
     if not all(line.startswith("- ") for line in lines):
         raise _UnclearError("not every line of it is an entry behind '- '")
@@ -351,7 +352,7 @@ def _short(text: str) -> str:
 
 
 def _entries(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
-    """The entries of a list, none of them twice, as only amounts may be."""
+    """The entries of a list; an error if one that is not an amount occurs twice."""
     names = set()
     for entry in value:
         name = one_line(entry).casefold()
@@ -360,7 +361,8 @@ def _entries(value: Any, shown: str | None, given: str, is_plain: bool) -> Value
             raise _UnclearError(f"{_short(entry)} is named twice")
         names.add(name)
     if is_plain and shown is not None:
-        # A line of plain text may be a remark, "- No animals": an entry stands in what was shown.
+        # A line of plain text may be a remark ("- No animals"), so an entry must occur in the
+        # text shown.
         known = _words(shown)
         for entry in value:
             if _words(entry) not in known:
@@ -377,7 +379,7 @@ _QUOTATION_MARKS = str.maketrans("‘’“”–—−", "''\"\"---")
 
 
 def _amount(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
-    """One number with its unit: bare, as the text has it, or with words of the step's arguments."""
+    """One number with its unit: alone, as in the text, or with words of the step's arguments."""
     line = plain(value).strip().rstrip(".")
     if len(line) > MAX_AMOUNT:
         raise _UnclearError(f"one short line is needed, with nothing else in {_short(value)}")
@@ -398,7 +400,7 @@ def _amount(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
 
 
 def _date(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
-    """One date, month, quarter, week or year, which its quotes state, or the text if there are none."""
+    """One date, month, quarter, week or year, which its quotes state, or the text if there are no quotes."""
     line = plain(value).strip().rstrip(".")
     if not readings(line):
         raise _UnclearError(f"it is not one date with its year: {_short(value)}")
@@ -415,7 +417,7 @@ _TRUTHS = {"yes": True, "true": True, "no": False, "false": False}
 
 
 def _truth(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
-    """Yes or no, alone."""
+    """Yes or no, without other words."""
     truth = _TRUTHS.get(plain(value).strip(EDGES).casefold())
     if truth is None:
         raise _UnclearError(f"{_short(value)} is not yes or no alone")

@@ -1,4 +1,4 @@
-"""Query + passages → the best passages: by `corpus`, `index` and `search`; callers pass embedders, nothing here uses a network."""
+"""Query + passages → the best passages (`corpus`, `index`, `search`). Nothing here uses a network, except embedders passed by callers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Identifies provider, model and weights: vectors of different names are not compared."""
+        """Identifies provider, model and weights; vectors of different names are not compared."""
         ...
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:

@@ -70,14 +70,14 @@ class Cutting:
 
     @property
     def name(self) -> str:
-        """A name that differs for each way of cutting and can be part of a file name."""
+        """A name that is different for each way of cutting, and can be part of a file name."""
         if self.unit == "window":
             return f"window-{self.size}-{self.overlap}"
         return self.unit or "default"
 
 
 def cut(document: CorpusDocument, cutting: Cutting) -> Sequence[Piece]:
-    """The passages of a document, in order; the whole text if the unit does not occur in it."""
+    """The passages of a document, in order; the whole text if it does not contain the unit."""
     unit = cutting.unit or ("document" if document.is_row else "paragraph")
     try:
         if unit == "window":
@@ -88,7 +88,7 @@ def cut(document: CorpusDocument, cutting: Cutting) -> Sequence[Piece]:
         )
     except ValueError:
         return [Piece(0, len(document.text), {})]
-    if unit == "record":  # for the filter `unit=record`: tables only
+    if unit == "record":  # For the filter `unit=record`, which selects tables
         return [piece._replace(fields={"unit": unit, **piece.fields}) for piece in pieces]
     return pieces
 
@@ -98,7 +98,7 @@ DIGEST = 16  # Bytes of a digest
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of a corpus with its unique label; names of rows omit the label if the file `is_alone`."""
+    """A file of a corpus with its unique label; if the file `is_alone`, names of its rows omit the label."""
 
     path: str
     label: str
@@ -106,20 +106,20 @@ class SourceFile:
 
     @property
     def has_rows(self) -> bool:
-        """Whether each of its rows is a document."""
+        """Whether each of the file's rows is a document."""
         return _suffix(self.path) in _ROW_SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """A document that the index does not have, and the digest of its material and the label of its file."""
+    """A document that is not in the index, with the digest of its material and the label of its file."""
 
     digest: bytes
     document: CorpusDocument
 
 
 Entry = Sequence[int] | New | DataError
-"""Known documents, by their places in the index; a new document; or why one is left out."""
+"""Known documents, by their positions in the index; a new document; or the error of one that is left out."""
 
 
 _ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
@@ -127,7 +127,7 @@ _ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
 
 @dataclass(frozen=True, slots=True)
 class CorpusFiles:
-    """The files of a corpus, the number of other files in its folders, and notes on what was left out."""
+    """The files of a corpus, the number of files of other kinds in its folders, and notes on what was left out."""
 
     files: tuple[SourceFile, ...]
     n_other: int = 0
@@ -135,16 +135,16 @@ class CorpusFiles:
 
 
 def find_files(named: Sequence[str | Path], without: Collection[Path] = frozenset()) -> CorpusFiles:
-    """Find the files of a corpus. Folders give no hidden files, links to outside, pictures beside documents, nor files in `without`."""
+    """Find the files of a corpus. Within folders, hidden files, links to outside, pictures next to documents and files in `without` are skipped."""
     if not named:
         raise UsageError("missing corpus", help="name a folder or files")
-    in_folders = {*document_suffixes(), *_ROW_SUFFIXES[:-1]}  # most `.json` files are settings
+    in_folders = {*document_suffixes(), *_ROW_SUFFIXES[:-1]}  # Most `.json` files are settings
     is_one = len(named) == 1
     files: dict[str, SourceFile] = {}
     n_other, notes = 0, list[str]()
 
     def take(path: str, label: str) -> None:
-        # Names that are not UTF-8 have lone surrogates, and names stand in texts.
+        # Names that are not UTF-8 have lone surrogates, which texts must not contain.
         shown = label.replace(os.sep, "/")
         shown = shown.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         files.setdefault(path, SourceFile(path, shown))
@@ -203,7 +203,7 @@ def _is_there(path: str) -> bool:
 def _in_folder(
     folder: str, suffixes: Collection[str], without: Collection[Path]
 ) -> tuple[list[str], int, int, int]:
-    """Return the paths to read, and the numbers of files of other kinds, outside of the folder, and in `without`."""
+    """The paths to read, and the numbers of files that are of other kinds, outside of the folder, or in `without`."""
     taken: list[str] = []
     others = outside = n_written = 0
     names = {path.name for path in without}
@@ -230,7 +230,7 @@ def _in_folder(
 
 
 def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
-    """All files that are not hidden, and folders that cannot be read; links to folders may go in a circle."""
+    """All files that are not hidden, and folders that cannot be read; links to folders are not followed, as they may form cycles."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
@@ -257,15 +257,16 @@ _ROW_SUFFIXES = (*_LINES, ".csv", ".tsv", ".parquet", ".json")
 
 
 def read_source(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
-    """The documents of a file, in its order; `known` has the places in the index by digest. Raises `DataError`, `OSError`."""
+    """The documents of a file, in order; `known` maps digests to positions in the index. Raises `DataError`, `OSError`."""
     return _read_rows(file, known) if file.has_rows else _read_document(file, known)
 
 
 def _read_rows(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
-    """The rows of a file; a known line of JSON Lines is not parsed."""
+    """The rows of a file; known lines of JSON Lines are not parsed."""
     path = Path(file.path)
     rows = read_file(path)
-    # This detects an error of the whole file, and the first row says whether the file is a table.
+    # The first row is read at once: it reveals errors of the whole file, and whether the file is
+    # a table.
     first = next(rows)
     reader = _RowReader(file, first)
     is_lines = path.suffix.lower() in _LINES
@@ -286,7 +287,7 @@ def _read_rows(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
 
 
 def _raw_rows(rows: Iterable[Row | DataError]) -> Iterator[tuple[int, bytes, Row] | DataError]:
-    """The rows of a file whose rows can be separated only by parsing, as JSON."""
+    """The rows of a file that must be parsed to separate its rows, such as JSON."""
     for row in rows:
         if isinstance(row, DataError):
             yield row
@@ -295,22 +296,22 @@ def _raw_rows(rows: Iterable[Row | DataError]) -> Iterator[tuple[int, bytes, Row
 
 
 class _RowReader:
-    """Makes documents of the rows of a file."""
+    """Makes documents from the rows of a file."""
 
     def __init__(self, file: SourceFile, first: Row | DataError) -> None:
         self._file = file
         self._is_table = isinstance(first, Row) and not any(t in first.fields for t in _TEXTS)
         about = json.dumps([file.label, file.is_alone, self._is_table])
         self.digest = digest_after([about, "by id"])
-        """The digest of a row with an id."""
+        """Returns the digest of a row with an id."""
         self._digest_by_line = digest_after([about, "by line"])
 
     def digest_by_line(self, raw: bytes, number: int) -> bytes:
-        """The digest of a row without an id: its line is its name."""
+        """The digest of a row without an id, which is named by its line number."""
         return self._digest_by_line(b"%d %s" % (number, raw))[:DIGEST]
 
     def new(self, row: Row, raw: bytes) -> New | DataError:
-        """The document of a row, or why the row is left out."""
+        """The document of a row, or the error of a row that is left out."""
         try:
             names = [name for name in map(row.name, _IDS) if name]
             text = self._text(row)
@@ -340,7 +341,7 @@ class _RowReader:
 
 
 def _metadata(fields: Mapping[str, Any], *, with_all: bool) -> dict[str, str]:
-    """The columns of a row beside its name and text; lists and objects are left out."""
+    """The columns of a row besides its name and text; lists and objects are omitted."""
     found: dict[str, str] = {}
     for name, value in fields.items():
         if not with_all and (name in _IDS or name in _TEXTS):
@@ -357,7 +358,7 @@ _READERS = "pearl.documents.readers"
 
 
 def document_suffixes() -> tuple[str, ...]:
-    """The suffixes of all readers except those of rows, which hold several documents."""
+    """The suffixes of all readers except those of row files, which contain several documents."""
     readers = [plugins.load(_READERS, name) for name in plugins.names(_READERS)]
     return tuple(s for reader in readers for s in reader.SUFFIXES if s not in _ROW_SUFFIXES)
 

@@ -1,4 +1,4 @@
-"""Terms of passages → an inverted index in arrays: for each term the passages that have it."""
+"""Terms of passages → an inverted index in arrays: for each term, the passages that contain it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Strings one after the other, and where each begins."""
+    """Strings in one array, with the start of each."""
 
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]
 
     @classmethod
     def of(cls, texts: Iterable[str | bytes]) -> Texts:
-        """Strings in two arrays."""
+        """Store strings in two arrays."""
         builder = TextsBuilder()
         for text in texts:
             builder.add(text)
@@ -39,7 +39,7 @@ class Texts:
         return self.part(number, 0, None)
 
     def part(self, number: int, start: int, end: int | None) -> str:
-        """A string, or the part of it between two byte offsets."""
+        """A string, or its part between two byte offsets."""
         return self._bytes(number, start, end).decode("utf-8", "replace")
 
     def _bytes(self, number: int, start: int = 0, end: int | None = None) -> bytes:
@@ -48,12 +48,12 @@ class Texts:
         return self.data[begin + start : stop].tobytes()
 
     def find(self, text: bytes) -> int | None:
-        """The place of a string by binary search, if the strings are sorted; None without it."""
+        """The position of a string, by binary search in sorted strings; None if it is missing."""
         place = bisect_left(range(len(self)), text, key=self._bytes)
         return place if place < len(self) and self._bytes(place) == text else None
 
     def every(self) -> list[bytes]:
-        """All strings, as UTF-8."""
+        """All strings, as UTF-8 bytes."""
         data, starts = self.data.tobytes(), self.starts.tolist()
         return [data[start:end] for start, end in pairwise(starts)]
 
@@ -66,19 +66,19 @@ class TextsBuilder:
         self.starts = array("q", [0])
 
     def add(self, text: str | bytes) -> None:
-        """Add a string, or its UTF-8."""
+        """Add a string, or its UTF-8 bytes."""
         self.data += text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         self.starts.append(len(self.data))
 
     def finish(self) -> Texts:
-        """All of them."""
+        """Return all strings."""
         import numpy as np
 
         return Texts(np.frombuffer(bytes(self.data), np.uint8), np.array(self.starts, np.int64))
 
 
 def flat(value: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
-    """The arrays of a dataclass and of those inside of it, by dotted names."""
+    """The arrays of a dataclass and of nested dataclasses, by dotted names."""
     arrays: dict[str, NDArray[Any]] = {}
     for each in fields(value):
         part = getattr(value, each.name)
@@ -90,7 +90,7 @@ def flat(value: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
 
 
 def nested(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Arrays by dotted names as dictionaries inside of dictionaries: the arguments of the dataclasses."""
+    """Convert arrays with dotted names to nested dictionaries: the arguments of the dataclasses."""
     found: dict[str, Any] = {}
     for name, values in arrays.items():
         *path, last = name.split(".")
@@ -101,19 +101,19 @@ def nested(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     return found
 
 
-BATCH = 1 << 21  # Occurrences of terms that are held as a list
+BATCH = 1 << 21  # Occurrences of terms that are buffered in a list
 
-MAX_TOKENS = 1 << 20  # Different tokens whose terms are cached
+MAX_TOKENS = 1 << 20  # Maximum distinct tokens whose terms are cached
 
 MAX_LENGTH = 40
-"""Maximum characters of a cached token: a paragraph in a script without blanks is one token."""
+"""Maximum characters of a cached token: in scripts without blanks, a paragraph is one token."""
 
 _PASSAGE_BITS = 32
-"""An occurrence of a term is one number: the place of the term, then in these bits the passage."""
+"""An occurrence of a term is one number: the position of the term, followed by the passage in these bits."""
 
 
 class _Columns(dict[str, tuple[int, ...]]):
-    """Token → the numbers of its terms. Each token is analysed once."""
+    """Token → the numbers of its terms; each token is analysed once."""
 
     def __init__(self, analyse: Callable[[str], Iterable[str]]) -> None:
         self._analyse = analyse
@@ -131,7 +131,7 @@ class _Columns(dict[str, tuple[int, ...]]):
 class Postings:
     """An inverted index of passages. The arrays may be mapped from a file."""
 
-    names: Texts  # The terms, in the order of their UTF-8 bytes
+    names: Texts  # The terms, ordered by UTF-8 bytes
     starts: NDArray[np.int64]
     passages: NDArray[np.int32]
     counts: NDArray[Any]
@@ -139,12 +139,12 @@ class Postings:
 
     @classmethod
     def build(cls, texts: Iterable[str], stem: Stem = "english") -> Postings:
-        """Index the texts of passages. No term contains a blank, so tokens are analysed one by one."""
+        """Index the texts of passages. No term contains a blank, so tokens are analysed separately."""
         return cls._of_tokens((text.split() for text in texts), partial(terms, stem=stem))
 
     @classmethod
     def of_terms(cls, passages: Iterable[Iterable[str]]) -> Postings:
-        """Index passages, each given by its terms."""
+        """Index passages given as terms."""
         return cls._of_tokens(passages, lambda term: (term,))
 
     @classmethod
@@ -179,7 +179,7 @@ class Postings:
     def _of(
         cls, names: Sequence[bytes], keys: Sequence[NDArray[np.int64]], lengths: NDArray[np.int32]
     ) -> Postings:
-        """The index of occurrences of terms in any order: a key has the place of a name, and a passage."""
+        """Build the index from occurrences in any order: a key contains the position of a name, and a passage."""
         import numpy as np
 
         by_name = sorted(range(len(names)), key=names.__getitem__)
@@ -193,7 +193,7 @@ class Postings:
         counts = np.diff(first, append=len(postings))
         postings = postings[first]
         frequencies = np.bincount(postings >> _PASSAGE_BITS, minlength=len(names))
-        used = np.flatnonzero(frequencies)  # a merge may have removed all passages of a term
+        used = np.flatnonzero(frequencies)  # A merge may have removed all passages of a term
         return cls(
             Texts.of([names[by_name[place]] for place in used.tolist()]),
             np.concatenate([[0], np.cumsum(frequencies[used])]),
@@ -209,7 +209,7 @@ class Postings:
 
     @cached_property
     def mean_length(self) -> float:
-        """Mean of the lengths; 0 if there are no passages."""
+        """Mean length of the passages in terms; 0 if there are none."""
         return int(self.lengths.sum(dtype="int64")) / len(self.lengths) if self.n_passages else 0.0
 
     @property
@@ -218,7 +218,7 @@ class Postings:
         return self.starts[1:] - self.starts[:-1]
 
     def postings(self, term: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """The numbers of the passages that have a term, ascending, and how often each has it."""
+        """The passages that contain a term, ascending, and how often each contains it."""
         column = self.names.find(encoded(term))
         if column is None:
             return self.passages[:0], self.counts[:0]
@@ -227,12 +227,12 @@ class Postings:
 
 
 def encoded(term: str) -> bytes:
-    """A term as it is stored."""
+    """A term as bytes, as it is stored."""
     return term.encode("utf-8", "surrogatepass")
 
 
 def merge(parts: Sequence[Postings], numbers: Sequence[NDArray[np.int64]]) -> Postings:
-    """Merge indexes; the result equals a new one. `numbers` has the new passage numbers by part, -1 removes a passage."""
+    """Merge indexes; the result equals a rebuilt index. `numbers` has the new passage numbers per part; -1 removes a passage."""
     import numpy as np
 
     columns: dict[bytes, int] = {}

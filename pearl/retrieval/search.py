@@ -1,4 +1,4 @@
-"""Query + index → hits: filters, a method, fusion of sub-queries."""
+"""Query + index → hits: apply filters, rank by a method, merge the rankings of sub-queries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MAX_SHOWN = 12  # Maximum number of field names in a message
+MAX_SHOWN = 12  # Maximum field names in a message
 
 _CONDITION = lazy_pattern(
     r"\s*(?P<field>[^=!<>~]*[^=!<>~\s])\s*(?P<sign>!=|>=|<=|=|>|<|~)(?P<value>.*)", re.S
@@ -47,7 +47,7 @@ class Filter:
 
 
 def parse_filter(text: str) -> Filter:
-    """Read a condition."""
+    """Parse a condition."""
     found = _CONDITION.fullmatch(text)
     if found is None:
         raise UsageError(
@@ -68,7 +68,7 @@ def parse_filter(text: str) -> Filter:
 
 
 def select(index: Index, filters: Iterable[Filter]) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
-    """Return the mask of passages that meet all conditions, shape (passages,), and notes on undecided ones."""
+    """The mask of passages that meet all conditions, shape (passages,), and notes on undecided ones."""
     import numpy as np
 
     by_field: dict[str, list[Filter]] = {}
@@ -92,7 +92,7 @@ def select(index: Index, filters: Iterable[Filter]) -> tuple[NDArray[np.bool_], 
 
 
 def _named(name: str, known: Sequence[str]) -> str:
-    """The field with a name: exact, else in another case."""
+    """The field with this name, exactly or ignoring case."""
     names = list(dict.fromkeys((*known, DOCUMENT)))
     alike = [name] if name in names else [n for n in names if n.casefold() == name.casefold()]
     if len(alike) == 1:
@@ -104,7 +104,7 @@ def _named(name: str, known: Sequence[str]) -> str:
     shown = names[:MAX_SHOWN] + ["..."] * (len(names) > MAX_SHOWN)
     close = did_you_mean(name, names)
     help = f"did you mean '{close}'? " if close and not is_private() else ""
-    if not is_private():  # names of fields are text of the documents
+    if not is_private():  # Field names are text of the documents
         help += f"fields: {', '.join(shown)}"
     raise UsageError(f"no passage has a field '{name}'", help=help or None)
 
@@ -112,7 +112,7 @@ def _named(name: str, known: Sequence[str]) -> str:
 def _verdicts(
     name: str, conditions: Sequence[Filter], values: Sequence[str], notes: list[str]
 ) -> dict[str, Verdict]:
-    """Whether each value meets one of the alternatives, and all other conditions."""
+    """Whether each value meets all conditions; of several `=`, one suffices."""
 
     def test(operator: str, text: str) -> Callable[[str], Verdict]:
         try:
@@ -141,12 +141,12 @@ def _verdicts(
 STEP = 1_024  # Passages between two reports of progress
 
 EmbeddingProgress = Callable[[int, int], None]
-"""Receives the number of embedded passages, and of all passages to embed."""
+"""Called with the number of embedded passages, and of all passages to embed."""
 
 
 @dataclass(slots=True)
 class _Embedded:
-    """An index with the vectors of each embedder that searched it."""
+    """An index with the vectors of each embedder that has searched it."""
 
     indexes: dict[str, Index] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -159,10 +159,10 @@ _EMBEDDED: WeakKeyDictionary[Index, _Embedded] = WeakKeyDictionary()
 async def embed_index(
     index: Index, embedder: Embedder, progress: EmbeddingProgress | None = None
 ) -> Index:
-    """The index with the vectors of an embedder, made and stored if they are missing."""
+    """The index with an embedder's vectors, which are computed and stored if they are missing."""
     embedded = _EMBEDDED.setdefault(index, _Embedded())
     loop = asyncio.get_running_loop()
-    if embedded.loop is not loop:  # a lock belongs to one event loop
+    if embedded.loop is not loop:  # A lock belongs to one event loop
         embedded.loop, embedded.lock = loop, asyncio.Lock()
     async with embedded.lock:
         if embedder.name not in embedded.indexes and len(index.passages):
@@ -177,7 +177,7 @@ async def embed_index(
 async def _vectors(
     index: Index, embedder: Embedder, progress: EmbeddingProgress | None
 ) -> NDArray[np.float32]:
-    """The vectors of all passages, shape (passages, dimension); 0 for blank ones."""
+    """The vectors of all passages, shape (passages, dimension); zero for blank passages."""
     import numpy as np
 
     parts: list[NDArray[np.float32]] = []
@@ -185,7 +185,7 @@ async def _vectors(
     for start in range(0, n, STEP):
         texts = [index.contents.text(number) for number in range(start, min(n, start + STEP))]
         places = [place for place, text in enumerate(texts) if text.strip()]
-        # At least one text is embedded, to know the dimension.
+        # At least one text is embedded, to find out the dimension.
         made = await embedder.embed([texts[place] for place in places] or ["."], "passage")
         part = np.zeros((len(texts), made.shape[1]), dtype=np.float32)
         part[places] = made[: len(places)]
@@ -204,7 +204,7 @@ async def _vectors(
 Done = TypeVar("Done")
 
 MANY_PASSAGES = 20_000
-"""From so many passages on, ranking runs in a thread, so that the event loop goes on."""
+"""Minimum passages for which ranking runs in a thread, so that it does not block the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ class Searcher:
         *,
         filters: Iterable[Filter | str] = (),
     ) -> SearchResult:
-        """The `k` best passages, or fewer if fewer match."""
+        """The `k` best matching passages, or fewer."""
         queries = _queries(query)
         parsed = [parse_filter(each) if isinstance(each, str) else each for each in filters]
         notes: list[str] = []
@@ -271,7 +271,7 @@ class Searcher:
         mask: NDArray[np.bool_] | None,
         notes: list[str],
     ) -> Ranking:
-        """The passages that match, the best first."""
+        """The matching passages, best first."""
         settings, method = self.settings, self.method
         vectors: Sequence[NDArray[np.float32] | None] = [None] * len(queries)
         searched = index
@@ -295,7 +295,7 @@ class Searcher:
     async def _with_vectors(
         self, index: Index, texts: Sequence[str]
     ) -> tuple[Index, Sequence[NDArray[np.float32]]]:
-        """The index with the embedder's vectors, made where they are missing, and those of texts."""
+        """The index with the embedder's vectors, computed if missing, and the vectors of texts."""
         assert self.embedder is not None
         vectors = await self.embedder.embed(texts, "query")
         searched = await embed_index(index, self.embedder, self._progress)
@@ -312,13 +312,13 @@ class Searcher:
 
 
 def _queries(query: str | Sequence[str]) -> list[str]:
-    """The different queries that are not blank, in order."""
+    """The distinct queries that are not blank, in order."""
     texts = [query] if isinstance(query, str) else query
     return list(dict.fromkeys(filter(str.strip, texts)))
 
 
 async def _work(index: Index, do: Callable[[], Done]) -> Done:
-    """Do work whose time grows with the size of an index."""
+    """Do work whose time grows with the size of an index; in a thread if the index is large."""
     if index.terms.n_passages < MANY_PASSAGES:
         return do()
     return await asyncio.to_thread(do)

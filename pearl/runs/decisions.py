@@ -1,4 +1,4 @@
-"""What persons decide about results: lines that are never changed, beside a run or a file; the latest counts that was not taken back."""
+"""Decisions of people about results: an append-only file for each run or results file; for each field, the latest decision that was not undone counts."""
 
 from __future__ import annotations
 
@@ -43,33 +43,33 @@ What = Literal["accepted", "corrected", "not_stated", "skipped", "undone"]
 
 
 class Decision(Frozen):
-    """What a person said of a field of a row; of a row without fields, `path` is "answer"."""
+    """A person's decision about a field of a row; for a row without fields, `path` is "answer"."""
 
     row: str
     path: str
     entry: str = ""
     what: What
-    was: dict[str, Any] = Field(default_factory=dict)  # State and value that the person saw
+    was: dict[str, Any] = Field(default_factory=dict)  # State and value that the person was shown
     result: dict[str, Any] = Field(default_factory=dict)
     person: str
     time: str
-    sample: str = ""  # The seed, if the field was drawn
+    sample: str = ""  # The seed, if the field was drawn at random
     undoes: int = 0
     number: int = 0
 
     @property
     def field(self) -> tuple[str, str]:
-        """What it is about."""
+        """The row and the path of the decided field."""
         return self.row, self.path
 
     @property
     def said(self) -> dict[str, Any]:
-        """The result of the field, with who decided it and when."""
+        """The decided result, with the person and the time."""
         return {**self.result, "decided_by": self.person, "decided_at": self.time}
 
 
 class Decisions:
-    """The decisions of a file, which is created by the first of them; other processes may write it, too."""
+    """The decisions in a file, which the first one creates; other processes may write to it, too."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -77,21 +77,21 @@ class Decisions:
 
     @classmethod
     def of_run(cls, store: Store, run_id: str) -> Decisions:
-        """Those about a run."""
+        """The decisions about a run."""
         return cls(store.review_path(run_id))
 
     @classmethod
     def beside(cls, file: Path) -> Decisions:
-        """Those about a file of results."""
+        """The decisions about a results file, stored next to it."""
         return cls(file.with_name(f"{file.name}.review"))
 
     def add(self, decision: Decision) -> None:
-        """Store a decision; returns when it is on the disk."""
+        """Store a decision; return when it is on disk."""
         body = decision.model_dump_json(exclude={"number"}).encode("utf-8", "backslashreplace")
         try:
             create_private(self.path)
             with closing(connect(self.path, "rw")) as connection:
-                # With it the folder of the journal is synchronised: a commit survives a loss of power.
+                # Also synchronises the journal's folder, so that a commit survives a power failure.
                 connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute("BEGIN IMMEDIATE")
                 connection.execute(_TABLE)
@@ -101,12 +101,12 @@ class Decisions:
             raise to_store_error(error, self.path, "free or mend its disk") from None
 
     def all(self) -> Sequence[Decision]:
-        """All of them in order, those of other processes included."""
+        """All decisions in order, including those of other processes."""
         last = self._known[-1].number if self._known else 0
         try:
             if not self.path.exists() or not self.path.stat().st_size:
                 return ()
-            # What a killed process has begun is rolled back, which needs the right to write.
+            # Opened for writing, to roll back what a killed process left unfinished.
             with closing(connect(self.path, "rw")) as connection:
                 new = connection.execute(
                     "SELECT number, body FROM decisions WHERE number > ? ORDER BY number", (last,)
@@ -124,7 +124,7 @@ class Decisions:
 
 
 def in_force(decisions: Iterable[Decision]) -> dict[tuple[str, str], Decision]:
-    """The decision that counts for each field: the latest that was not taken back."""
+    """The valid decision about each field: the latest that was not undone."""
     decisions = list(decisions)
     undone = {each.undoes for each in decisions}
     return {
@@ -135,7 +135,7 @@ def in_force(decisions: Iterable[Decision]) -> dict[tuple[str, str], Decision]:
 
 
 class DecidedRows:
-    """Rows with what persons decided about them, in the form of a schema if there is one; `problems` could not be taken."""
+    """Rows with people's decisions applied, in the form of a schema if there is one; `problems` has the decisions that could not be applied."""
 
     def __init__(self, rows: Rows, decisions: Decisions) -> None:
         self._rows = rows
@@ -147,7 +147,7 @@ class DecidedRows:
         self.statuses: Counter[str] = Counter()
 
     def __call__(self) -> Iterator[Mapping[str, Any]]:
-        """The rows, from the beginning."""
+        """Yield the rows, from the beginning."""
         self.statuses.clear()
         for row in self._rows():
             taken = self.taken(row)
@@ -156,7 +156,7 @@ class DecidedRows:
             yield taken
 
     def taken(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A row with what persons say about it."""
+        """Apply people's decisions to a row."""
         decisions = self.decisions.get(id_of(row), ())
         if not decisions:
             return row
@@ -185,44 +185,44 @@ class DecidedRows:
 
 
 def reviewed(store: Store, run_id: str) -> DecidedRows:
-    """The rows of a run with what persons decided about them."""
+    """The rows of a run with people's decisions applied."""
     return DecidedRows(partial(store.rows, run_id), Decisions.of_run(store, run_id))
 
 
 def seen(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a result a decision is about."""
+    """The part of a result that a decision is compared with."""
     return {"state": result.get("state"), "value": result.get("value")}
 
 
 def in_form(row: Mapping[str, Any], schema: Schema) -> Mapping[str, Any]:
-    """A row with what its record says in the form of a schema: `value`, `undecided`, `reasons`, `partial`."""
-    from pearl.interpreter.row import restored_record  # late: tables need no answers
+    """Convert the record of a row to the form of a schema: `value`, `undecided`, `reasons`, `partial`."""
+    from pearl.interpreter.row import restored_record  # Imported on use: tables need no answers
 
     try:
         record = restored_record(row)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):  # not of this pearl
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):  # Of another version
         record = None
     if record is None:
         return row
     said = schema.read(record).to_dict()
-    if row.get("status") == "answered" and said["undecided"]:  # the model refuses something
+    if row.get("status") == "answered" and said["undecided"]:  # The schema rejects a value
         status = "undecided" if said["value"] is None else "degraded"
         said |= {"status": status, "why": said["reasons"][0]}
     return {**row, **said}
 
 
 def row_path(number: int, column: str) -> str:
-    """The path of a row behind an answer, or of a column of it."""
+    """The path of a row behind an answer, or of one of its columns."""
     return f"row {number}.{column}" if column else f"row {number}"
 
 
 def row_entry(row: Mapping[str, Any]) -> str:
-    """What identifies a row behind an answer."""
+    """The text that identifies a row behind an answer."""
     return shortened(row["text"] or row["value"] or "", MAX_QUOTE)
 
 
 def _answered(row: Mapping[str, Any], decisions: Sequence[Decision]) -> Mapping[str, Any]:
-    """A row without fields, with the answer and the rows behind it that persons decided."""
+    """Apply decisions to a row without fields: to its answer and the rows behind it."""
     given = next((each.said for each in decisions if each.path == ANSWER), None)
     by_path = {each.path: each for each in decisions}
     evidence: list[Mapping[str, Any]] = []
@@ -243,7 +243,7 @@ def _answered(row: Mapping[str, Any], decisions: Sequence[Decision]) -> Mapping[
     taken = {**row, "evidence": evidence, "notes": notes} if n_rows else row
     if given is None:
         return taken
-    # What else it says of the answer is the model's, and goes.
+    # The rest of what the row says about the answer comes from the model, and is removed.
     gone = ["why"]
     if given["value"] != row["answer"]:
         gone += ["value", "partial", "undecided", "reasons"]
@@ -255,23 +255,23 @@ def _answered(row: Mapping[str, Any], decisions: Sequence[Decision]) -> Mapping[
 
 
 def _told_again(row: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with its new record, whose answer tells that, if it told the old one."""
-    from pearl.interpreter.row import restored_record  # late: tables need no answers
+    """Replace the record of a row; if the answer is the text of the old record, replace it by that of the new one."""
+    from pearl.interpreter.row import restored_record  # Imported on use: tables need no answers
 
     taken = {**row, "record": record}
     try:
         records = [restored_record(each) for each in (row, taken)]
-    except (KeyError, TypeError, ValueError, AttributeError):  # a file of others
+    except (KeyError, TypeError, ValueError, AttributeError):  # A file of another program
         return taken
     was, now = ([line for line, _ in each.lines] if each else [] for each in records)
     if row.get("answer") != "\n".join(was):
         return taken
     told = [f"- {line}" for line in now]
     marked = str(row.get("markdown", "")).splitlines()
-    if len(was) == len(now) == len(marked):  # a line that says the same keeps its references
+    if len(was) == len(now) == len(marked):  # Unchanged lines keep their references
         told = [m if a == b else t for a, b, m, t in zip(was, now, marked, told, strict=True)]
     return {**taken, "parts": [], "answer": "\n".join(now), "markdown": "\n".join(told) + "\n"}
 
 
 _OF_FIELDS = lazy_pattern(r"\d fields? (?:is|are) undecided")
-"""What `why` says of a record with undecided fields."""
+"""The text of `why` for a record with undecided fields."""

@@ -17,18 +17,18 @@ from pearl.runs.workbook import Table, Workbook
 FORMATS = ("jsonl", "csv", "xlsx", "parquet")
 
 _BATCH = 1_000  # Rows per batch of a Parquet file
-_MAX_OUTPUTS = 200  # Maximum columns for outputs of plans; `steps` has all of them
+_MAX_OUTPUTS = 200  # Maximum output columns; `steps` has all outputs
 
 
 class Column(NamedTuple):
-    """A column of a table of results: its type, and what reads its cell."""
+    """A column of a results table: its type, and the function that reads its cell."""
 
     kind: type
     read: Callable[[ResultRow], Any]
 
 
 def _field(*path: str, kind: type = str) -> Column:
-    """The column of a field of rows; empty where a row does not have it."""
+    """A column with a field of rows; empty for rows without it."""
 
     def read(row: ResultRow) -> Any:
         value: Any = row.data
@@ -36,7 +36,7 @@ def _field(*path: str, kind: type = str) -> Column:
         for name in path:
             if whole is None or name not in whole.model_fields_set:
                 return None
-            # Not an attribute of the row: a field of the input may have the name of a method.
+            # Not by attribute: a field of the input may have the name of a method.
             value, whole = value.get(name), getattr(whole, name, None)
         return _text(value) if kind is str else value
 
@@ -72,7 +72,7 @@ def write_table(
     *,
     facts: Iterable[tuple[str, Any]] = (),
 ) -> int:
-    """Write rows as JSON lines or as a table; returns their number. In a workbook, `facts` say what it is."""
+    """Write rows as JSON lines or as a table; return their number. `facts` describe a workbook."""
     if form == "jsonl":
         return write_rows(rows(), file)
     columns = _columns(rows())
@@ -87,7 +87,7 @@ def write_table(
 
 
 def write_sheet(table: Table, file: IO[str], form: str) -> int:
-    """Write a table; returns its number of rows. As CSV, a spreadsheet evaluates no cell of it."""
+    """Write a table; return its number of rows. In CSV, cells are escaped so that spreadsheets evaluate none."""
     _, columns, rows = table
     if form == "parquet":
         return _write_parquet(columns, rows, file)
@@ -103,7 +103,7 @@ def write_sheet(table: Table, file: IO[str], form: str) -> int:
 
 
 def write_rows(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
-    """Write rows as JSON lines; returns their number."""
+    """Write rows as JSON lines; return their number."""
     n_rows = 0
     for row in rows:
         file.write(to_json(row) + "\n")
@@ -117,7 +117,7 @@ _OF_ROW = ("id", "value", "text", "source", "page", "start", "end", "state", "qu
 def write_evidence(
     rows: Callable[[], Iterable[Mapping[str, Any]]], file: IO[str], suffix: str = ".csv"
 ) -> None:
-    """Write the rows behind answers as CSV or `.xlsx`: value, text and place of each, and a column per field."""
+    """Write the rows behind answers as CSV or `.xlsx`: value, text and position of each, and one column per field."""
 
     def behind() -> Iterator[tuple[Any, Mapping[str, Any]]]:
         for row in map(read_row, rows()):
@@ -144,21 +144,21 @@ def write_evidence(
 SOURCES: Mapping[str, type] = {
     "document": str, "field": str, "value": str, "basis": str, "quote": str, "source": str, "page": int, "start": int, "end": int,
 }  # fmt: skip
-"""The columns of the sheet of sources."""
+"""The columns of the sources sheet."""
 
 
 def source_row(passage: Mapping[str, Any], **about: Any) -> dict[str, Any]:
-    """A row of the sheet of sources."""
+    """A row of the sources sheet."""
     place = {name: passage.get(name) for name in ("source", "page", "start", "end")}
     return {**dict.fromkeys(SOURCES), **about, **place, "quote": passage.get("text")}
 
 
 def _sources(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """The passages and rows of answers."""
+    """The quoted passages and the rows behind answers."""
     passages = (
         source_row(each.to_dict(), document=row.id, field=", ".join(each.steps))
         for row in map(read_row, rows)
-        if "answer" in row.model_fields_set  # else it has fields of the input
+        if "answer" in row.model_fields_set  # Otherwise it only has fields of the input
         for each in row.evidence
     )  # fmt: skip
     return "Sources", {**SOURCES}, passages
@@ -170,7 +170,7 @@ def write_excel(
     facts: Iterable[tuple[str, Any]] = (),
     columns: Iterable[tuple[str, str]] = (),
 ) -> int:
-    """Write tables as sheets, and last what is to say of them and their columns; returns the number of rows of the first."""
+    """Write tables as sheets, followed by a sheet that describes them and their columns; return the number of rows of the first table."""
     book = Workbook()
     n_rows = [book.add(table) for table in tables]
     book.add_readme(facts, columns)
@@ -213,7 +213,7 @@ def arrow_type(kind: type) -> Any:
 
 
 def check_format(form: str) -> None:
-    """Check that what writes a format is installed."""
+    """Check that the packages for a format are installed."""
     if form == "xlsx":
         require_extra("excel", "writing Excel", "openpyxl")
     elif form == "parquet":
@@ -230,14 +230,14 @@ class _Outputs(BaseModel):
 
 
 def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
-    """The columns of a table of rows."""
+    """The columns of a table of results."""
     fixed = {*FIRST, *LAST, "usage", "markdown", "parts", "v"}
     outputs: dict[str, None] = {}
     fields: dict[str, None] = {}
     counts: dict[str, None] = {}
     for data in rows:
         fields |= dict.fromkeys(name for name in data if name not in fixed)
-        row = read_as(_Outputs, data)  # of each row only what names columns
+        row = read_as(_Outputs, data)  # Read only the parts of each row that name columns
         if len(outputs) < _MAX_OUTPUTS:
             outputs |= dict.fromkeys(step.output for step in row.steps)
         counts |= dict.fromkeys(part.output for part in row.parts if part.of is not None)
@@ -245,13 +245,13 @@ def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
 
 
 OF_COUNT = ("of", "not_stated", "undecided")
-"""What a count has besides its value, each in a column of its own."""
+"""Properties of a count besides its value, each in its own column."""
 
 
 def columns_of(
     outputs: Iterable[str], fields: Iterable[str], counts: Iterable[str] = ()
 ) -> dict[str, Column]:
-    """The columns of a table: the answer, the outputs, of what their counts are, what else is kept, and the fields of the input."""
+    """The columns of a table: the answer, the outputs, the bases of their counts, other fixed columns, and the fields of the input."""
     columns: dict[str, Column] = {}
     for group in (
         FIRST,
@@ -261,7 +261,7 @@ def columns_of(
         {name: _field(name) for name in fields},
     ):
         for name, column in group.items():
-            # An output or a field of the input may have the name of a fixed column.
+            # If an output or input field has the name of a fixed column, "_" is appended.
             label = name
             while label in columns or (label in LAST and group is not LAST):
                 label += "_"
@@ -270,7 +270,7 @@ def columns_of(
 
 
 def _output(name: str) -> Column:
-    """The value of an output; without one, what became of it."""
+    """A column with the value of an output, or its state if it has no value."""
 
     def read(row: ResultRow) -> Any:
         step = next((each for each in row.steps if each.output == name), None)
@@ -282,7 +282,7 @@ def _output(name: str) -> Column:
         if isinstance(value, list):
             named = next((part.value for part in row.parts if part.output == name), None)
             if isinstance(named, list) and all(isinstance(each, str) for each in named):
-                value = named  # rows by what they are called
+                value = named  # Rows by their names
             value = "; ".join(map(str, value))
         return _encodable(value) if isinstance(value, str) else value
 
@@ -296,12 +296,12 @@ def _of_count(name: str, key: str) -> Column:
 
 
 def _text(value: Any) -> str | None:
-    """Text unchanged, other values as JSON."""
+    """Leave text unchanged; other values become JSON."""
     if value is None:
         return None
     return _encodable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _encodable(text: str) -> str:
-    """A text without lone surrogates."""
+    """Replace lone surrogates, which cannot be encoded."""
     return text.encode("utf-8", "replace").decode()

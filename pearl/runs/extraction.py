@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     pass
 
 UNDECIDED, NOT_STATED, PERSON = "undecided", "not stated", "person"
-ANSWER = "answer"  # The path of a row without fields
+ANSWER = "answer"  # The path of the answer of a row without fields
 
-Rows = Callable[[], Iterable[Mapping[str, Any]]]  # Reads the rows of a run from the beginning
+Rows = Callable[[], Iterable[Mapping[str, Any]]]  # Yields the rows of a run, from the beginning
 
 Opener = Callable[[str], AbstractContextManager[IO[str]]]
 
 COLUMN_TYPES: Mapping[str, type] = {"int": int, "number": float, "bool": bool}
-"""Types of fields → types of their columns; of all others, text."""
-MAX_PART = 120  # Maximum bytes of the name of a list in the name of its file, which has 255
-_MAX_EXACT = 2**53  # Integers from here on are not exact in a spreadsheet or a column of floats
+"""Type of a field → type of its column; text for all others."""
+MAX_PART = 120  # Maximum bytes of a list name within a file name, which may have 255
+_MAX_EXACT = 2**53  # Larger integers are not exact in a spreadsheet or a column of floats
 
 
 @lru_cache(maxsize=100)
 def fields_of_plan(text: str) -> tuple[Field, ...]:
-    """The fields that a plan extracts; none if it is invalid or extracts nothing."""
+    """The fields that a plan extracts; () if it is invalid or extracts nothing."""
     fields: dict[str, Field] = {}
     try:
         for step in parse(text).steps:
@@ -59,7 +59,7 @@ def fields_of_plan(text: str) -> tuple[Field, ...]:
 
 
 def fields_of_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Field, ...]:
-    """The fields of a run, if every row with an answer has a record; else none."""
+    """The fields of a run, if every row with an answer has a record; else ()."""
     fields: dict[str, Field] = {}
     for row in rows:
         if isinstance(row.get("record"), Mapping):
@@ -75,7 +75,7 @@ def document_of(row: Mapping[str, Any]) -> str:
 
 
 def id_of(row: Mapping[str, Any]) -> str:
-    """By what decisions about a row know it: the id of its task; what `ask --json` prints has its document alone."""
+    """The id by which decisions refer to a row: that of its task, or the document if there is none, as in `ask --json`."""
     return str(row.get("id") or row.get("document") or "")
 
 
@@ -83,7 +83,7 @@ def id_of(row: Mapping[str, Any]) -> str:
 
 
 class ListTable(NamedTuple):
-    """A list, named with those around it, whose entries are the rows of a table: the fields that lead to it, and columns with numbers of entries."""
+    """A list whose entries become the rows of a table: its full name, the fields that lead to it, and the columns with entry numbers."""
 
     name: str
     steps: tuple[str, ...]
@@ -93,7 +93,7 @@ class ListTable(NamedTuple):
 
 
 def lists_of(fields: Iterable[Field]) -> Iterator[ListTable]:
-    """The lists of fields in order, each before those in its entries; lists in lists are one table."""
+    """The lists of fields in order, each before the lists in its entries; a list of lists is one table."""
     for number, field in enumerate(fields, start=1):
         yield from _lists(field, ListTable("", (), (), field, number))
 
@@ -122,7 +122,7 @@ def _is_of_lists(field: Field) -> bool:
 
 
 def table_files(out: str, fields: Iterable[Field]) -> dict[str, str]:
-    """The file of each table: of the documents, under "", and of every list, by its name."""
+    """The file of each table: "" for the documents, and the name of each list."""
     path, files = Path(out), {"": out}
     if path.suffix.lower() in ("", ".xlsx", ".jsonl", ".html"):
         return files
@@ -145,7 +145,7 @@ def write_tables(
     facts: Iterable[tuple[str, Any]] = (),
     page: str = "",
 ) -> int:
-    """Write the tables of an extraction, or its rows as JSON lines; returns the number of documents. `page` is that of the rows."""
+    """Write the tables of an extraction, or its rows as JSON lines; return the number of documents. `page` is the HTML page of the rows."""
     tables = _tables(fields, rows, form, _Links(out, page))
     if form in ("jsonl", "xlsx"):
         with opened(out) as file:
@@ -160,7 +160,7 @@ def write_tables(
 
 
 def _tables(fields: Sequence[Field], rows: Rows, form: str, links: _Links) -> Iterator[Table]:
-    """The table of the documents, then one for each list; each is read before the next."""
+    """The table of the documents, then one for each list; each must be read before the next."""
     documents = (
         ((document_of(row),), record_of(row), (row.get("status"), _why(row)), n)
         for n, row in enumerate(rows(), start=1)
@@ -189,7 +189,7 @@ _COLUMNS = (
 
 
 def explained(fields: Sequence[Field]) -> Iterator[tuple[str, str]]:
-    """What each column of the tables is."""
+    """A description of each column of the tables."""
     yield from _COLUMNS
     tables: list[tuple[str, Sequence[str], Sequence[Field]]] = [("documents", (), fields)]
     tables += [(each.name, each.keys, each.field.inner) for each in lists_of(fields)]
@@ -204,7 +204,7 @@ def explained(fields: Sequence[Field]) -> Iterator[tuple[str, str]]:
 
 
 def field_told(field: Field) -> str:
-    """The type, the rules and the description of a field in words."""
+    """The type, rules and description of a field in words."""
     kind = f"one of {', '.join(field.labels)}" if field.labels else _KINDS[field.type]
     if field.is_list:
         of_objects = "lists" if _is_of_lists(field) else "entries"
@@ -216,7 +216,7 @@ def field_told(field: Field) -> str:
 
 
 _Row = tuple[tuple[Any, ...], Mapping[str, Any], tuple[Any, ...], int]
-"""The first cells of a row, the results of its fields, its last cells, and the number of its document."""
+"""The first cells of a row, its field results, its last cells, and the number of its document."""
 
 
 def _numbered(rows: Iterable[Mapping[str, Any]], table: ListTable) -> Iterator[_Row]:
@@ -229,7 +229,7 @@ def _numbered(rows: Iterable[Mapping[str, Any]], table: ListTable) -> Iterator[_
 def _reached(
     results: Mapping[str, Any], steps: Sequence[str], first: str
 ) -> Iterator[tuple[tuple[int | None, ...], Mapping[str, Any]]]:
-    """The entries to which steps lead, with their numbers; of a list in a list, also what else is to say of it."""
+    """The entries to which steps lead, with their numbers; for a list of lists, also inner lists that are empty or undecided."""
     step, *others = steps
     result = results.get(step or PLAIN)
     entries = entries_of(result)
@@ -268,7 +268,7 @@ def _table(
 
 
 def unused_name(name: str, used: Container[str]) -> str:
-    """A name that no other column has: a field may be called `document`, `status` or `age_source`."""
+    """A column name that is not in use: a field may be called `document`, `status` or `age_source`."""
     while name in used:
         name += "_"
     return name
@@ -287,7 +287,7 @@ def field_columns(field: Field, form: str) -> Iterator[tuple[str, type]]:
 def field_cells(
     field: Field, result: Mapping[str, Any], form: str, link: Linked | None = None
 ) -> Iterator[Any]:
-    """The cells of the columns of a field; empty ones if the document failed. `link` gives the address of its source."""
+    """The cells in the columns of a field, empty if the document failed; `link` returns the address of the source."""
     state, value = result.get("state"), result.get("value")
     if field.is_list and state == "found":
         value = len(entries_of(result))
@@ -312,24 +312,24 @@ def field_cells(
 
 
 def page_beside(out: str, written: Iterable[str]) -> str:
-    """The name of the page beside a workbook, if the same run wrote it; else ""."""
+    """The name of the page next to a workbook, if the same run wrote it; else ""."""
     page = Path(out).resolve().with_suffix(".html")
     is_own = page.is_file() and any(Path(name).resolve() == page for name in written)
     return page.name if is_own else ""
 
 
 Linked = Callable[[Mapping[str, Any]], str]
-"""Gives the address to which the source of a result leads."""
+"""Returns the address of a result's source; "" for none."""
 
 
 class _Links:
-    """Addresses in the page beside a workbook; without a page, the files of sources that are there, a PDF at the page."""
+    """Addresses in the page next to a workbook; without a page, existing source files, for a PDF with the page number."""
 
     def __init__(self, out: str, page: str) -> None:
         self._folder, self._page = Path(out).resolve().parent, page
 
     def at(self, row: int, field: int) -> Linked:
-        """The address of a result of a field of a row."""
+        """Returns the address for results of a field of a row."""
         return partial(self._address, f"{quote(self._page)}#r{row}f{field}")
 
     def _address(self, place: str, result: Mapping[str, Any]) -> str:
@@ -364,7 +364,7 @@ def _sources(rows: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def shown_value(result: Mapping[str, Any]) -> str:
-    """A field in a few words."""
+    """A field result as a short text."""
     value, n = result.get("value"), len(entries_of(result))
     if value is None and result["state"] == "found":
         return f"{n} {'entry' if n == 1 else 'entries'}"
@@ -372,7 +372,7 @@ def shown_value(result: Mapping[str, Any]) -> str:
 
 
 def source_of(result: Mapping[str, Any]) -> str | None:
-    """Where a value stands, `file:page:start-end`; of an undecided field, where its candidates stand."""
+    """The location of a value, `file:page:start-end`; for an undecided field, the locations of its candidates."""
     places = "; ".join(dict.fromkeys(map(_place, _passages(result))))
     return places or (PERSON if result.get("basis") == PERSON else None)
 
@@ -390,13 +390,13 @@ def record_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def entries_of(result: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
-    """The entries of a list; none of anything else."""
+    """The entries of a list; () for other results."""
     entries: Sequence[Mapping[str, Any]] = (result or {}).get("entries", ())
     return entries
 
 
 def _why(row: Mapping[str, Any]) -> str | None:
-    """Why a document failed or has undecided fields."""
+    """Why a document failed, or which fields are undecided."""
     error = row.get("error")
     return error.get("message") if isinstance(error, Mapping) else row.get("why")
 
@@ -405,7 +405,7 @@ MAX_QUOTE = 300  # Maximum characters of a quote in a cell
 
 
 def _candidates(result: Mapping[str, Any]) -> str:
-    """The values that a field may have with their quotes, or the quotes alone."""
+    """The candidate values of a field with their quotes, or the quotes alone."""
     candidates = [f"{text_of(c['value'])}: {_quoted(c)}" for c in result.get("candidates", ())]
     return "; ".join(candidates) or _quoted(result)
 
@@ -420,11 +420,11 @@ def _quoted(result: Mapping[str, Any]) -> str:
 def results_of(
     record: Mapping[str, Any], path: str = "", around: str = ""
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Every field with its path and, within a list, its entry as the model read it, behind those around it."""
+    """Every field with its path and result; within a list, also a description of the entries that contain it."""
     for name, result in record.items():
         yield f"{path}{name}", around, result
         for i, entry in enumerate(entries_of(result)):
-            # By it a person recognises the entry.
+            # This lets a person recognise the entry.
             read = ", ".join(
                 f"{key}: {text_of(value['value'])}"
                 for key, value in entry.items()

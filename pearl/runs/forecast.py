@@ -1,4 +1,4 @@
-"""Tasks → bounds of calls, tokens and cost: the prompts of a run are counted, replies are empty or as long as they may be; retries are left out."""
+"""Tasks → bounds of calls, tokens and cost. The prompts of a run are counted; replies are taken as empty or as long as possible; retries are left out."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ PLANNING = "(plans)"
 
 @dataclass(slots=True)
 class StepForecast(StepCosts):
-    """Estimate of one step over all tasks, or of planning."""
+    """Estimate for one step over all tasks, or for planning."""
 
     name: str = ""
     model: str = ""
     price: Price | None = None
     n: int = 0
-    longest: float = 0.0  # No prompt has more tokens
-    may_write: bool = True  # Whether the server may write what no request marks
-    marked_tokens: float = 0.0  # Maximum tokens that requests mark
-    share: float = 1.0  # The share of the price that batches cost
+    longest: float = 0.0  # Maximum tokens of a prompt
+    may_write: bool = True  # Whether the server may write to its cache what requests do not mark
+    marked_tokens: float = 0.0  # Maximum tokens that requests mark for the cache
+    share: float = 1.0  # Price factor for batches
 
     def add(self, costs: StepCosts, n: int = 1) -> None:
-        """Add `n` more runs of the step, or those of another step."""
+        """Add the costs of `n` more executions of the step, or of another step."""
         self.n += n
         self.calls += costs.calls
         self.input_tokens += costs.input_tokens
@@ -58,7 +58,7 @@ class StepForecast(StepCosts):
         return None if self.price is None else self.cost_usd(self.price)
 
     def cost_usd(self, price: Price) -> Range:
-        """US dollars: at least the cost if every prompt is cached, at most if all is written to the cache and nothing is batched."""
+        """The cost in US dollars: the lower bound assumes cached prompts, the upper bound cache writes and no batches."""
         inputs, outputs = self.input_tokens, self.output_tokens
 
         def readings(n_input: int, n_output: int, n_cached: int = 0) -> list[float]:
@@ -79,7 +79,7 @@ class StepForecast(StepCosts):
         return Range(least * self.share, most)
 
     def to_dict(self, usd: Range | None) -> dict[str, Any]:
-        """As JSON data; null is unknown."""
+        """As JSON data; null means unknown."""
         return {
             "name": self.name,
             **({"model": self.model} if self.model else {}),
@@ -93,7 +93,7 @@ class StepForecast(StepCosts):
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The estimate of a run."""
+    """The estimate for a run."""
 
     steps: tuple[StepForecast, ...]
     total: StepForecast
@@ -106,11 +106,11 @@ class Forecast:
     model: str
     price: Price | None
     n_known: int = 0
-    prices: Mapping[str, Price | None] = field(default_factory=dict)  # Of further models, by name
+    prices: Mapping[str, Price | None] = field(default_factory=dict)  # Of the other models, by name
 
     @property
     def cost_usd(self) -> Range | None:
-        """US dollars; None if a price is unknown."""
+        """The cost in US dollars; None if a price is unknown."""
         if not self.prices:
             return self.total.usd
         costs = [step.usd for step in self.steps]
@@ -120,7 +120,7 @@ class Forecast:
         return Range(cost.least, inf) if self.n_unplanned else cost
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON data; null is unknown."""
+        """As JSON data; null means unknown."""
         return {
             "kind": "pearl-forecast",
             "v": 1,
@@ -142,7 +142,7 @@ class Forecast:
 
 
 def forecast(pearl: Pearl, tasks: Iterable[Unit], *, price: Price | None = None) -> Forecast:
-    """Estimate tasks without sending anything."""
+    """Estimate tasks without sending requests."""
     forecaster = Forecaster(pearl, price=price)
     for task in tasks:
         forecaster.add(task)
@@ -161,7 +161,7 @@ class Forecaster:
         self._pearl = pearl
         self._price = price
         self._steps: dict[str, StepForecast] = {}
-        self._seen: set[bytes] = set()  # documents that were read, and questions
+        self._seen: set[bytes] = set()  # Documents that were read, and questions that were planned
         self._n_tasks = self._n_unplanned = self._n_problems = 0
         self._problems: list[str] = []
         self._compiled = lru_cache(maxsize=256)(
@@ -192,13 +192,13 @@ class Forecaster:
                 self._problems.append(f"{where}{error.message}")
 
     def result(self) -> Forecast:
-        """The estimate of all tasks so far."""
+        """The estimate for all tasks so far."""
         limits = self._pearl.limits
         total = self._new("total", self._price, self._pearl.client)
         steps = tuple(self._steps.values())
         for step in steps:
             total.add(step, step.n)
-        if self._n_unplanned:  # the cost of its steps is unknown until the plan is written
+        if self._n_unplanned:  # The cost of its steps is unknown until the plan is written
             total.add(StepCosts(ANY, ANY, ANY), 0)
         return Forecast(
             steps, total, self._n_tasks, self._n_unplanned, tuple(self._problems), self._n_problems,
@@ -207,7 +207,7 @@ class Forecaster:
         )  # fmt: skip
 
     def _run(self, graph: PlanGraph, document: Document) -> None:
-        """Add the estimate of a plan over a document."""
+        """Add the estimate for a plan over a document."""
         pearl = self._pearl
         others = [
             None if pearl.clients.get(role, pearl.client) is pearl.client else pearl.limits_of(role)
@@ -220,7 +220,7 @@ class Forecaster:
             name = f"{step.output} = {step.action}"
             role: Role = "rows" if graph.checked.action(step).cost == "rows" else "main"
             costs = estimator.step(step)
-            # The last request with a prefix marks nothing.
+            # The last request with a prefix need not mark it.
             if step.output in builder.heads and not self._is_new(read):
                 self._named(name, role).marked_tokens += costs.input_tokens.upper
             self._add(name, role, costs)
@@ -232,13 +232,13 @@ class Forecaster:
             self._named(name, role).add(costs)
 
     def _is_new(self, key: bytes) -> bool:
-        """Whether a document is read, or a question asked, for the first time."""
+        """Whether a document or question occurs for the first time."""
         is_new = key not in self._seen
         self._seen.add(key)
         return is_new
 
     def _named(self, name: str, role: Role | None) -> StepForecast:
-        """The row of a step by the model of a role; without a role, by all models together."""
+        """The row of a step for the model of a role; without a role, for all models together."""
         if name in self._steps:
             return self._steps[name]
         client = self._pearl.clients[role] if role else self._pearl.client
@@ -254,7 +254,7 @@ class Forecaster:
         return StepForecast(name=name, price=price, share=share, may_write=may_write)
 
     def _plan(self, question: str, kind: DocumentKind, sources: Sequence[Source]) -> None:
-        """Add the estimate of planning; equal questions are planned once."""
+        """Add the estimate for planning; equal questions are planned once."""
         pearl = self._pearl
         asked = one_line(question)
         actions = pearl.material.actions_for(kind, has_sources=bool(sources))
@@ -264,7 +264,7 @@ class Forecaster:
         self._n_unplanned += 1
         if not self._is_new(digest(["question", question, kind, descriptions])):
             return
-        # Under a grammar, new actions and steps are two replies.
+        # Under a grammar, the new actions and the steps are separate replies.
         planner = pearl.clients["planner"]
         is_held = planner.settings.constrain in ("auto", "grammar")
         n_phases = 2 if is_held and "grammar" in planner.constrains.by else 1

@@ -1,4 +1,4 @@
-"""The identity of results (configuration, prompts, weights, software) for headers, keys of rows and the nodes of a cluster."""
+"""The identity of results (configuration, prompts, weights, software), for file headers, row keys and cluster nodes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pearl.settings import Deciding
 
 DECIDING = tuple(field.name for field in fields(Deciding))
 
-KEYS = 3  # Version of the keys of rows; a run with another version is not resumed
-SAMPLED_BYTES = 2**20  # Bytes that are read at each end of a model's file
+KEYS = 3  # Version of row keys; a run with another version is not resumed
+SAMPLED_BYTES = 2**20  # Bytes read at each end of a model file
 
 
 class RunConfig(Frozen, Deciding):
-    """The base of a header; a file is continued only if all of these fields are equal."""
+    """The basis of a header; a file is continued only if all of these fields are equal."""
 
     kind: str
     v: int
@@ -66,7 +66,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
             for role, client in pearl.clients.items()
             if client is not pearl.client
         },
-        # The effective value of settings that leave it to the model or the domain.
+        # Settings that default to the model or the domain are stored with their effective value.
         "ranker": pearl.ranker,
         "window": pearl.limits.window,
         "as_of": None if planned.as_of is None else planned.as_of.isoformat(),
@@ -75,7 +75,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
 
 
 def fingerprint(pearl: Pearl) -> dict[str, object]:
-    """All of a `Pearl` that determines outcomes, as JSON data: no addresses, which shards may differ in."""
+    """Everything in a `Pearl` that determines outcomes, as JSON data; without addresses, which may differ between shards."""
     weights = [
         _weights(Path(name))
         for client in dict.fromkeys(pearl.clients.values())
@@ -93,7 +93,7 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
 
 
 def _weights(path: Path) -> str:
-    """Identity of a model's file, or of the files of its folder."""
+    """Identity of a model file, or of the files in a model folder."""
     try:
         if path.is_dir():
             files = sorted(each for each in path.rglob("*") if each.is_file())
@@ -112,7 +112,7 @@ def _ends(path: Path) -> str:
 
 
 def version() -> str:
-    """Versions that determine results: Python, pearl and its prompts."""
+    """Versions that determine results: of Python, pearl and its prompts."""
     python = ".".join(platform.python_version_tuple()[:2])
     return f"pearl {__version__} (prompts {prompts_sha256()[:8]}, Python {python})"
 
@@ -131,8 +131,8 @@ _PROMPTS = (
 
 @cache
 def prompt_digests() -> Mapping[str, str]:
-    """Module → SHA-256 of its source, which holds templates of prompts, in hexadecimal."""
-    # Of the source: rendering all prompts would import as many modules as a run.
+    """Module → SHA-256 of its source, which contains templates of prompts, in hexadecimal."""
+    # Of the source, because rendering all prompts would import as many modules as a run.
     packages = {name: name.rpartition(".") for name in _PROMPTS}
     return {
         name: sha256(get_data(package, f"{module}.py") or b"").hexdigest()

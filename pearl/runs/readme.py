@@ -1,4 +1,4 @@
-"""A run and its rows → what the first reader of a workbook wants to know of it."""
+"""A run and its rows → the facts that the first reader of a workbook needs."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from pearl.runs.store import RunInfo
 from pearl.runs.workbook import MAX_NOTES
 from pearl.settings import ROLES
 
-MAX_NAMED = 3  # Maximum questions and plans that are written out; each row has its own
+MAX_NAMED = 3  # Maximum questions and plans listed in full; each row has its own
 
 _SAID = ("question", "model", "plan")
 _USAGE = ("input_tokens", "output_tokens", "cached_tokens")
 
 
 def readme(info: RunInfo, rows: Rows) -> Iterator[tuple[str, Any]]:
-    """Question, plan, model, date, cost and counts of states of a run, a line each; the rows are read once."""
+    """Yield question, plan, model, date, cost and counts of states of a run, one line each; the rows are read once."""
     said: dict[str, dict[str, None]] = {name: {} for name in _SAID}
     statuses, fields = Counter[str](), Counter[str]()
     usage = Usage()
     for row in rows():
         statuses[str(row.get("status"))] += 1
-        if "answer" not in row:  # it has fields of the input, of any type
+        if "answer" not in row:  # It has fields of the input, of any type
             continue
         for name, texts in said.items():
             if len(texts) <= MAX_NAMED and row.get(name):
                 texts[str(row[name])] = None
         states = (r.get("basis") or r["state"] for _, _, r in results_of(record_of(row)))
-        # A list that is found has no basis: its entries have.
+        # A list has no basis itself; its entries do.
         fields.update(state.replace("_", " ") for state in states if state != "found")
         if isinstance(spent := row.get("usage"), Mapping):
             usage += Usage(*(spent.get(name) or 0 for name in _USAGE))
@@ -58,7 +58,7 @@ def _format_counts(counts: Counter[str]) -> str:
 
 
 def _cost(info: RunInfo, usage: Usage) -> str:
-    """The price of tokens, if one model with a known price has got them all."""
+    """The price of tokens, if a single model with a known price processed all of them."""
     with suppress(PearlError):
         request = request_of(info)
         if not any(getattr(request, role) for role in ROLES):

@@ -1,4 +1,4 @@
-"""The options of a run as the store keeps them: untrusted, each validated, and nothing executed as a command."""
+"""The options of a run as kept by the store. They are untrusted: each one is validated, and none is executed as a command."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ Tokens = Annotated[int, Field(ge=256)]
 
 
 class RunRequest(Frozen, Settings):
-    """The options of a command that stores rows, by their names."""
+    """The options of a command that stores rows."""
 
     COMMAND: ClassVar[str]
-    READS: ClassVar[tuple[str, ...]] = ("data",)  # Options that name files of input
-    ARGUMENTS: ClassVar[str] = ""  # The parameter with several files of input, if any
-    WRITES: ClassVar[tuple[str, ...]] = ("out", "trace")  # Options that name files of output
+    READS: ClassVar[tuple[str, ...]] = ("data",)  # Options that name input files
+    ARGUMENTS: ClassVar[str] = ""  # The parameter with several input files, if any
+    WRITES: ClassVar[tuple[str, ...]] = ("out", "trace")  # Options that name output files
     MAY_READ: ClassVar[tuple[str, ...]] = ("library", "examples", "prices")
-    """Options that name a file or a shipped library, bank or table."""
+    """Options that name a file, or a shipped library, bank or table."""
 
-    # `base_url` is the address of the server in use, without a password; None for OpenAI's or no server.
+    # `base_url` is the address of the server, without a password; None for OpenAI's server or none.
     data: Text | None = None
     split: Text | None = None
     columns: tuple[Text, ...] = ()
@@ -90,11 +90,11 @@ class RunRequest(Frozen, Settings):
     max_errors: NonNegativeInt | None = None
     shard: Text | None = None
     written: tuple[Text, ...] = ()
-    """Files that earlier commands of the run wrote, which a later one may replace."""
+    """Files written by earlier commands of the run, which a later command may replace."""
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
-        """The request of a command line."""
+        """Create the request of a command line."""
         known = resumed({name: params[name] for name in cls.model_fields if name in params})
         settings = ModelSettings(known["base_url"])
         try:
@@ -119,7 +119,7 @@ class RunRequest(Frozen, Settings):
 
     @property
     def inputs(self) -> Iterator[str]:
-        """Every file that is read, as it was named, with the file of the model."""
+        """Every input file, as named by the user, and the file of the model."""
         yield from getattr(self, self.ARGUMENTS) if self.ARGUMENTS else ()
         yield from (name for option in self.READS if (name := getattr(self, option)))
         named = [getattr(self, option) for option in self.MAY_READ]
@@ -130,7 +130,7 @@ class RunRequest(Frozen, Settings):
 
     @property
     def outputs(self) -> Iterator[str]:
-        """Every file that is written, as it was named."""
+        """Every output file, as named by the user."""
         yield from (name for option in self.WRITES if (name := getattr(self, option)))
 
 
@@ -147,7 +147,7 @@ class ExecuteRequest(RunRequest):
     sources: tuple[Text, ...] = ()
     tasks: Text | None = None
     set: tuple[Text, ...] = ()
-    # A run to an address is in no store: an untrusted one must not say where rows are sent.
+    # Runs to an address are not in a store: an untrusted store must not decide where rows are sent.
     out: Annotated[Text, AfterValidator(_local)]
     trace: Text | None = None
     rows_out: Text | None = None
@@ -155,7 +155,7 @@ class ExecuteRequest(RunRequest):
 
     @property
     def worked_on(self) -> dict[str, str]:
-        """Identity of the input: names of plan and documents, digests of tasks and data."""
+        """Identity of the input: names of the plan and documents, digests of tasks and data."""
         inputs = {"arguments": "\n".join(self.plan_and_documents)}
         if self.set:
             inputs["set"] = "\n".join(self.set)
@@ -174,7 +174,8 @@ class ExtractRequest(RunRequest):
     READS = ()
     ARGUMENTS = "documents"
 
-    # A JSON Schema or the short form: a run is resumed without the code or the file of its schema.
+    # Stored as JSON Schema or short form, so that the run can be resumed without the code or file
+    # of its schema.
     fields: Annotated[Text, AfterValidator(_schema)]
     documents: tuple[Text, ...] = ()
     out: Text
@@ -182,18 +183,18 @@ class ExtractRequest(RunRequest):
 
     @property
     def outputs(self) -> Iterator[str]:
-        """Every file that is written, those of the lists included."""
+        """Every output file, including those of lists."""
         yield from super().outputs
         yield from [*table_files(self.out, self.loaded.fields).values()][1:]
 
     @property
     def loaded(self) -> Schema:
-        """The schema, without the model that it may be."""
+        """The schema as data: without its model class, if it had one."""
         return stored_schema(self.fields)
 
     @property
     def worked_on(self) -> dict[str, str]:
-        """Identity of the input: fields and names of documents."""
+        """Identity of the input: fields and document names."""
         return {"arguments": "\n".join(self.documents), "fields": self.fields}
 
 
@@ -247,11 +248,11 @@ REQUESTS: Mapping[str, type[RunRequest]] = {
     kind.COMMAND: kind
     for kind in (ExecuteRequest, ExtractRequest, EvalRequest, MineRequest, FewshotRequest)
 }
-"""Name of the command → its request."""
+"""Name of a command → its request class."""
 
 
 def request_of(info: RunInfo) -> RunRequest:
-    """The validated request of a run of a store."""
+    """The validated request of a stored run."""
     again = f"repeat its command, which pearl runs show {info.id} prints"
     if info.settings.get("command") == "session":
         raise StoreError(
@@ -268,7 +269,7 @@ def request_of(info: RunInfo) -> RunRequest:
         raise StoreError(
             f"the request of run {info.id} is invalid: {name} is never stored", help=again
         )
-    # Without --as-of, the day on which the run was started.
+    # Without --as-of, the day on which the run started.
     work["as_of"] = work.get("as_of") or info.settings.get("as_of")
     try:
         return kind.model_validate(work)
@@ -279,7 +280,7 @@ def request_of(info: RunInfo) -> RunRequest:
 
 
 def written_files(info: RunInfo) -> Iterator[str]:
-    """The files that the commands of a run write, the earlier ones included; none without a request."""
+    """The files written by the commands of a run, including earlier ones; none if it has no request."""
     with suppress(StoreError):
         request = request_of(info)
         yield from request.written
@@ -287,7 +288,7 @@ def written_files(info: RunInfo) -> Iterator[str]:
 
 
 def run_that_wrote(path: Path, store: Store) -> str:
-    """The id of the latest run of a store that wrote a file; "" for none."""
+    """The id of the latest stored run that wrote a file; "" for none."""
     with suppress(StoreError, OSError):
         for run in store.runs():
             if path.resolve() in (Path(file).resolve() for file in written_files(run)):
@@ -296,7 +297,7 @@ def run_that_wrote(path: Path, store: Store) -> str:
 
 
 def files_of_runs(folder: Path) -> frozenset[Path]:
-    """The files that runs of a store wrote: beside documents they are no documents."""
+    """The files that stored runs wrote: they are not documents, even among documents."""
     with suppress(StoreError, OSError), Store.open(folder, read_only=True) as store:
         return frozenset(
             Path(file).resolve() for run in store.runs() for file in written_files(run)
@@ -305,10 +306,10 @@ def files_of_runs(folder: Path) -> frozenset[Path]:
 
 
 def _content(path: str) -> str:
-    """Identity of a file: its SHA-256; for a folder or anything else, the path."""
+    """Identity of a file: its SHA-256; for a folder or other path, the path."""
     if Path(path).is_fifo():
         return f"{path} {time_ns()}"
-    if not Path(path).is_file():  # a device may be endless
+    if not Path(path).is_file():  # A device may be endless
         return path
     try:
         return file_sha256(Path(path))

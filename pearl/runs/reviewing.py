@@ -1,4 +1,4 @@
-"""Rows of results → what a person looks at, in order; the precision that their decisions measure."""
+"""Rows of results → the items that a person reviews, in order; and the precision that the decisions measure."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from pearl.runs.extraction import (
 )
 
 Kind = Literal["undecided", "unchecked", "degraded", "decided"]
-"""Why a field is looked at: no value is borne out, nobody checked what its quotes mean, its row may lack something,
+"""Why a field is reviewed: it has no supported value, the meaning of its quotes was not checked, its row may be incomplete,
 or it is drawn from the decided ones."""
 KINDS: tuple[Kind, ...] = get_args(Kind)[:-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A field of a row, or the answer of a row without fields; `at` is the key of the row in its source."""
+    """A field of a row, or the answer of a row without fields; `at` is the row's key in its source."""
 
     at: int
     row: str
@@ -53,21 +53,21 @@ class Item:
 
     @property
     def about(self) -> tuple[str, str]:
-        """What decisions are about."""
+        """The row and the path that decisions refer to."""
         return self.row, self.path
 
     @property
     def key(self) -> str:
-        """Its place in addresses."""
+        """The key of the item in URLs."""
         return digest([self.row, self.path]).hex()[:20]
 
     def rank(self, seed: str) -> bytes:
-        """Its place in a random order, which rows that come later do not change."""
+        """The position in a random order, which does not depend on other rows."""
         return digest([seed, self.row, self.path])
 
 
 def field_at(fields: Mapping[str, Field], path: str) -> Field | None:
-    """The field at a path such as `orders[0].items[2].price`, of those of `by_path`."""
+    """The field at a path such as `orders[0].items[2].price`; `fields` are those of `by_path`."""
     return fields.get(path) or fields.get(_NUMBER.sub("[].", path))
 
 
@@ -75,7 +75,7 @@ _NUMBER = lazy_pattern(r"\[\d+\]\.")
 
 
 def by_path(fields: Iterable[Field], path: str = "") -> Iterator[tuple[str, Field]]:
-    """Fields by their paths without numbers: `orders[].items[].price`."""
+    """Fields by their paths, without entry numbers: `orders[].items[].price`."""
     for field in fields:
         yield f"{path}{field.name}", field
         if field.is_list:
@@ -83,7 +83,7 @@ def by_path(fields: Iterable[Field], path: str = "") -> Iterator[tuple[str, Fiel
 
 
 def items_of(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
-    """What a person may decide about a row. A failed row has nothing; a list with entries has those of its entries."""
+    """The items of a row for a person to decide. A failed row has none; a list has the items of its entries instead of its own."""
     record, why = record_of(row), str(row.get("why") or "")
     is_degraded = row.get("status") == "degraded" and not any(
         result["state"] == UNDECIDED for _, _, result in results_of(record)
@@ -98,7 +98,7 @@ def items_of(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
         is_list = result["state"] == "found" and bool(result.get("entries"))
         if is_list or result.get("basis") == PERSON:
             continue
-        proposed(result)  # a file may be of others: what cannot be shown is found out here
+        proposed(result)  # Raises an error for a file of another program that cannot be shown
         kind: Kind = "degraded" if is_degraded else "decided"
         if result["state"] == UNDECIDED:
             kind = "undecided"
@@ -108,7 +108,7 @@ def items_of(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
 
 
 def _rows_behind(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
-    """The undecided columns of the rows that an answer is computed from; of a row without one, whether it counts."""
+    """The undecided columns of the rows behind an answer; for an undecided row without such columns, whether it counts."""
     for number, each in enumerate(row.get("evidence", ()), start=1):
         if each.get("match") != "row" or each.get("state") != UNDECIDED:
             continue
@@ -128,7 +128,7 @@ def _answer(at: int, row: Mapping[str, Any], why: str) -> Item:
     passages = [each for each in evidence if each.get("match") != "row"]
     result = {"state": "found", "value": row["answer"], "why": why, "evidence": passages}
     kind: Kind = "degraded" if status == "degraded" else "decided"
-    if status in ("undecided", "refused"):  # its text tells why, or what is open
+    if status in ("undecided", "refused"):  # Its text says why, or what is undecided
         kind, result = "undecided", {**result, "state": UNDECIDED, "value": None, "why": row["answer"]}  # fmt: skip
     elif status == "nothing_found":
         result = {**result, "state": "not_stated", "value": None}
@@ -139,7 +139,7 @@ def _answer(at: int, row: Mapping[str, Any], why: str) -> Item:
 def queue(
     items: Iterable[Item], kinds: Sequence[str], n_sampled: int | None, seed: str
 ) -> list[Item]:
-    """What is looked at: items of some kinds in their order, or decided ones in a random order."""
+    """The items to review: those of some kinds in order, or a random sample of decided ones."""
     if n_sampled is None:
         return [item for item in items if item.kind in kinds]
     decided = [item for item in items if item.result["state"] != UNDECIDED]
@@ -147,12 +147,12 @@ def queue(
 
 
 def wilson(n_found: int, n_drawn: int) -> tuple[float, float]:
-    """The score interval of a share, at a confidence of 95 %.
+    """The Wilson score interval of a proportion, at a confidence of 95 %.
 
     Source:
         Wilson, Journal of the American Statistical Association 22 (1927).
     """
-    from statistics import NormalDist  # imported on use: takes 10 ms
+    from statistics import NormalDist  # Imported on use: takes 10 ms
 
     z = NormalDist().inv_cdf(0.975)
     share, square = n_found / n_drawn, z**2 / n_drawn
@@ -164,7 +164,7 @@ def wilson(n_found: int, n_drawn: int) -> tuple[float, float]:
 
 
 def report(items: Iterable[Item], decisions: Sequence[Decision]) -> dict[str, Any]:
-    """What persons decided, and the precision of the decided fields that were drawn; as JSON data."""
+    """What people decided, and the precision of the sampled decided fields; as JSON data."""
     by_field = {item.about: item for item in items}
     current = in_force(decisions)
     drawn = {each.field: each.sample for each in decisions if each.sample}
@@ -203,25 +203,25 @@ def report(items: Iterable[Item], decisions: Sequence[Decision]) -> dict[str, An
 
 # --- what a person says of a field ------------------------------------------------------------
 
-COMPLETE = "complete"  # What a person says of a list whose entries are all there
+COMPLETE = "complete"  # Text by which a person confirms that all entries of a list are there
 
 _WANTED: Mapping[str, tuple[Sequence[type], str]] = {
     "int": ([int], "a whole number"),
     "number": ([int, float], "a number such as 1250.5"),
     "bool": ([bool], "true or false"),
 }
-"""What a person's value has to be, as JSON writes it."""
+"""The types of a person's value in JSON, and a description."""
 
 
 def proposed(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The values that a result proposes, each with its evidence: that which is found, or its candidates."""
+    """The values that a result proposes, each with its evidence: the value found, or the candidates."""
     if result.get("state") == "found":
         return [] if "entries" in result or result.get("value") is None else [result]
     return [each for each in result.get("candidates", ()) if isinstance(each, Mapping)]
 
 
 def person_result(field: Field, text: str) -> dict[str, Any]:
-    """The result of a field by a person; a `ValueError` says what the value has to be."""
+    """A field result entered by a person; a `ValueError` says what the value must be."""
     if text.casefold() == NOT_STATED and NOT_STATED not in field.labels:
         return {"state": "not_stated", "value": None, "basis": PERSON}
     value, wanted = _typed(field, text)
@@ -234,7 +234,7 @@ def person_result(field: Field, text: str) -> dict[str, Any]:
 
 
 def _typed(field: Field, text: str) -> tuple[FieldScalar, str]:
-    """The value of a text; or else what it has to be."""
+    """Convert a text to a value; if that fails, also return what it must be."""
     if field.is_list:
         return None, "" if text.casefold() == COMPLETE else f"'{COMPLETE}' or '{NOT_STATED}'"
     if field.type == "label":
@@ -254,7 +254,7 @@ def _typed(field: Field, text: str) -> tuple[FieldScalar, str]:
         return text, ""
     kinds, wanted = _WANTED[field.type]
     with suppress(ValueError, RecursionError):
-        plain = re.sub(r"\.0+$", "", text.casefold())  # a spreadsheet writes TRUE and 54.0
+        plain = re.sub(r"\.0+$", "", text.casefold())  # Spreadsheets write TRUE and 54.0
         value = json.loads({"yes": "true", "no": "false"}.get(plain, plain))
         if type(value) in kinds and abs(value) < math.inf:
             return value, ""
@@ -262,9 +262,9 @@ def _typed(field: Field, text: str) -> tuple[FieldScalar, str]:
 
 
 def accepted(field: Field | None, proposal: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of a person who accepts a proposed value; a `ValueError` says what it should be."""
+    """The result if a person accepts a proposed value; a `ValueError` says what the value must be."""
     value, evidence = proposal.get("value"), proposal.get("evidence")
-    if field is not None:  # a reply may give a value of another type
+    if field is not None:  # A reply may have a value of another type
         text = text_of(value)
         value, wanted = _typed(field, text)
         if wanted:

@@ -1,4 +1,4 @@
-"""Sessions forecast, run and resume many tasks within limits. A row is stored before its outcome is yielded, and is not run again."""
+"""Sessions forecast, run and resume many tasks within limits. A row is stored before its outcome is yielded, and stored rows are not run again."""
 
 from __future__ import annotations
 
@@ -69,17 +69,17 @@ class Shard:
         return f"{self.index}/{self.n}"
 
     def takes(self, key: str) -> bool:
-        """Whether a unit with this `shard_key` belongs to this shard; it belongs to exactly one."""
-        # By the key alone, so that all machines that read the same input agree.
+        """Whether a unit with this `shard_key` belongs to this shard; every unit belongs to exactly one."""
+        # Depends on the key only, so that all machines with the same input agree.
         return int(text_sha256(key)[:16], 16) % self.n == self.index - 1
 
     def of(self, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U]]:
-        """The units of this shard, of units with their places in the whole work, from 0."""
+        """The units of this shard; the numbers are their positions in the whole work, from 0."""
         return ((place, unit) for place, unit in units if self.takes(unit.shard_key))
 
 
 def parse_shard(text: str) -> Shard:
-    """The shard that `i/n` names."""
+    """Parse a shard `i/n`."""
     numbers = [number.strip() for number in text.split("/")]
     if len(numbers) != 2 or not all(n.isascii() and n.isdecimal() and len(n) < 10 for n in numbers):
         raise UsageError(
@@ -89,12 +89,12 @@ def parse_shard(text: str) -> Shard:
 
 
 RETRIED = ("undecided", "failed", "degraded")
-"""Statuses of rows that a retry repeats unless others are named."""
+"""Statuses of rows that a retry repeats by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Callbacks of a run."""
+    """Callbacks for events of a run."""
 
     listener: executors.Listener | None = None
     is_stopping: Callable[[], bool] = lambda: False
@@ -105,7 +105,7 @@ class Watcher:
 
 @dataclass(slots=True)
 class Summary:
-    """Summary of a run so far."""
+    """Counts and costs of a run so far."""
 
     id: str = ""
     status: Status = "running"
@@ -122,7 +122,7 @@ class Summary:
 
     @property
     def n_rows(self) -> int:
-        """Rows of the run, earlier ones included."""
+        """Rows of the run, including earlier ones."""
         return sum(self.statuses.values())
 
     def add(self, outcome: executors.Outcome[Any]) -> None:
@@ -134,7 +134,7 @@ class Summary:
             self.error = self.error or outcome.error
             self.n_unfinished += 1
         elif outcome.error is not None and not outcome.has_row:
-            self.n_unfinished += 1  # an error that ends the whole run
+            self.n_unfinished += 1  # An error that ends the whole run
         elif outcome.is_failed:
             self.n_failed += 1
             self.first_failure = self.first_failure or outcome
@@ -155,7 +155,7 @@ class SessionRun:
         return self._work
 
     async def aclose(self) -> None:
-        """Cancel it; running tasks are repeated when it is resumed."""
+        """Cancel the run; running tasks are repeated when it is resumed."""
         await self._work.aclose()
 
     def __await__(self) -> Generator[Any, None, Summary]:
@@ -182,8 +182,8 @@ async def run_recorded(
     on_known: Callable[[bytes], None] = lambda key: None,
     has: Callable[[bytes], bool] | None = None,
 ) -> AsyncGenerator[executors.Outcome[U], None]:
-    """Run the units that have no row. When an outcome is yielded, its row is on the disk."""
-    # By identity and not by order: an executor that stops gives no outcome for some units.
+    """Run the units that have no row. When an outcome is yielded, its row is on disk."""
+    # Matched by identity, not by order: an executor that stops yields no outcome for some units.
     taken: dict[Hashable, deque[tuple[int, bytes]]] = {}
 
     def todo() -> Iterator[U]:
@@ -216,7 +216,7 @@ def unrecorded(
     has: Callable[[bytes], bool] | None,
     on_known: Callable[[bytes], None] = lambda key: None,
 ) -> Iterator[tuple[int, U, bytes]]:
-    """Yield the units that have no row, with their places and keys; report the keys of the others."""
+    """Yield the units that have no row, with positions and keys; call `on_known` with the keys of the others."""
     for place, unit, key in keyed(pearl, units):
         if has is not None and unit.source and has(key):
             on_known(key)
@@ -225,22 +225,22 @@ def unrecorded(
 
 
 def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U, bytes]]:
-    """Yield the units with their places and the keys of their rows."""
-    # A key depends on everything that the row depends on (id, document, settings that decide results),
-    # and not on the place of the unit.
+    """Yield the units with their positions and the keys of their rows."""
+    # A key depends on everything the row depends on (id, document, settings that affect results),
+    # but not on the position of the unit.
     settings = digest(map(repr, sorted(fingerprint(pearl).items()))).hex()
     n_alike = DigestTable()
     for place, unit in units:
-        # A unit without a source is identified by its place, and is always run.
+        # A unit without a source is identified by its position, and is always run.
         source = unit.source or f"#{place}"
         key = digest((settings, type(unit).__name__, unit.id, source, *unit.depends_on))
-        if (n := n_alike.add(key)) > 1:  # equal units have a row each
+        if (n := n_alike.add(key)) > 1:  # Equal units have separate rows
             key = digest((key.hex(), str(n - 1)))
         yield place, unit, key
 
 
 def _identity(unit: executors.Unit) -> Hashable:
-    """The identity of a unit; an executor may return an equal one."""
+    """A key that is equal for equal units: an executor may return a copy."""
     return type(unit), unit.id, unit.source, *unit.depends_on
 
 
@@ -357,7 +357,7 @@ class Session:
 
     @property
     def only_price(self) -> Price | None:
-        """Price of the tokens of all models; None if it is unknown, or there are several."""
+        """The price of tokens, if all models have the same known price; else None."""
         return None if self._prices else self.price
 
     @property
@@ -386,7 +386,7 @@ class Session:
         with ExitStack() as stack:
             store: Store | None = None
             if self._keeps_rows and not self._is_fresh:
-                # There is no store yet, or the run itself will report the error.
+                # There is no store yet, or the run will report the error.
                 with suppress(StoreError):
                     store = stack.enter_context(self._readable())
             if store is not None and id is None:
@@ -502,7 +502,7 @@ class Session:
             yield from store.rows(store.run(run_id).id)
 
     def kept(self, units: Iterable[U], run_id: str) -> Iterator[tuple[U, dict[str, Any]]]:
-        """Yield the units that have a row in a run, each with this row; rows of failures are included."""
+        """Yield the units that have a row in a run, each with its row; rows of failures are included."""
         with self._readable() as store:
             for _, unit, key in keyed(self.pearl, self._numbered(enumerate(units))):
                 row = store.outcome(run_id, key)
@@ -514,9 +514,10 @@ class Session:
         return sum(1 for _ in self._numbered(enumerate(units)))
 
     def spec(self, tasks: Iterable[executors.Unit], asked: RunSpec | None = None) -> RunSpec:
-        """The identity of a run: its work, and the settings of the `Pearl` that decide results."""
+        """The identity of a run: its work, and the settings of the `Pearl` that affect results."""
         if asked is None:
-            # Without the text of documents: if it changes, the run is the same with other rows.
+            # Without the texts of documents: if these change, it is the same run with different
+            # rows.
             parts = (part for unit in tasks for part in (unit.id, *unit.depends_on))
             inputs = {"tasks": digest(parts).hex()}
             command = ("python", Path(sys.argv[0]).name)
@@ -565,12 +566,13 @@ class Session:
             listener, spans = watcher.listener, None
             if self.telemetry is not None:
                 spans = self.telemetry.run(summary.id)
-                # Other executors report events after a task, or collect calls.
+                # Other executors report events only after a task, or collect calls.
                 listener = spans.listening(listener) if self._executor == DEFAULT else listener
                 stack.callback(spans.close)
             options: dict[str, Any] = {"listener": listener, "is_stopping": is_stopping}
             rows = run if into is None else into
-            # Rows before the position of a large run may be among those that are repeated.
+            # A retry reads all tasks: those before the stored position of a large run may be
+            # repeated, too.
             numbered = self._numbered(self._placed(tasks, asked, None if is_retry else run))
             if rows is None:
                 outcomes = execute(pearl, (task for _, task in numbered), **options)
@@ -606,7 +608,7 @@ class Session:
     def _equipped(
         self, store: Store | None, watcher: Watcher, *, is_fresh: bool
     ) -> tuple[Pearl, executors.Execute]:
-        """The `Pearl` with the store's replies and within the budget, and the executor."""
+        """The `Pearl` with the store's replies and the budget, and the executor."""
         client = self.pearl.client
         has_limits = any(limit is not None for limit in self._limits.values())
         keeps_limits = self._plugin.KEEPS_LIMITS
@@ -621,7 +623,7 @@ class Session:
             replies = client.replies
         if keeps_limits and (has_limits or self.price is not None) and self.budget is None:
             self.budget = client.budget
-            if has_limits or not client.budget.is_limited:  # else the limits of the client apply
+            if has_limits or not client.budget.is_limited:  # Else the client keeps its limits
                 self.budget = Budget(
                     client.counter,
                     price=self.price,
@@ -647,22 +649,22 @@ class Session:
         return self.pearl.asking(own), executors.run_with(self._plugin, **offered)
 
     def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:
-        """The tasks, copied to a list if they are an iterator that is needed twice."""
+        """The tasks, copied to a list if they are an iterator that must be read twice."""
         is_twice = asked is None and self._keeps_rows
         return list(tasks) if is_twice and isinstance(tasks, Iterator) else tasks
 
     def _numbered(self, tasks: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U]]:
-        """Select the tasks of the shard from all tasks with their places."""
+        """Select the tasks of the shard; the numbers are positions among all tasks."""
         return iter(tasks) if self._shard is None else self._shard.of(tasks)
 
     def _placed(
         self, tasks: Iterable[Any], asked: RunSpec | None, run: Run | None
     ) -> Iterable[tuple[int, Any]]:
-        """Number the tasks in the order in which the run takes them; a large file is read from the stored position."""
+        """Number the tasks in the order in which the run reads them; a large file is read from the stored position."""
         is_large = isinstance(tasks, DocumentTasks) and not isinstance(tasks, Sized)
         if not is_large or run is None or asked is None:
             return enumerate(tasks)
-        from pearl.runs.tasks import from_position  # late: for large files only
+        from pearl.runs.tasks import from_position  # Imported on use: only for large files
 
         assert isinstance(tasks, DocumentTasks)
         return from_position(tasks, run.position, self.spec(tasks, asked).key)
@@ -688,7 +690,7 @@ class Session:
 
 @contextmanager
 def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Store]:
-    """A store to write."""
+    """Open a store for writing."""
     with Store.open(folder) as store:
         for line in store.warnings:
             on_notice(line)
@@ -704,7 +706,7 @@ def _has_row(
     *,
     is_retry: bool = False,
 ) -> Callable[[bytes], bool]:
-    """Return a function: key of a row → whether the run has this row and need not repeat it."""
+    """Return a function that takes a row's key and returns whether the run has this row and need not repeat it."""
 
     def has(key: bytes) -> bool:
         is_kept = is_retry or store.is_done(run_id, key)
@@ -716,7 +718,7 @@ def _has_row(
 def retried(
     store: Store, run_id: str, states: Collection[str], rows: Collection[str]
 ) -> Callable[[Mapping[str, Any]], bool]:
-    """Return a function that selects rows of a run by status and, if there are ids, by id."""
+    """Return a function that selects rows of a run by status and, if ids are given, by id."""
     wanted = frozenset(rows)
     if missing := wanted - {str(row.get("id")) for row in (store.rows(run_id) if wanted else ())}:
         raise StoreError(
@@ -730,7 +732,7 @@ def retried(
 
 
 def _release(run: Run) -> None:
-    """Release an unfinished run; its errors were reported when a row was not stored."""
+    """Release an unfinished run; its errors were reported when a row could not be stored."""
     with suppress(StoreError):
         run.finish("stopped")
 
@@ -738,7 +740,7 @@ def _release(run: Run) -> None:
 Result = TypeVar("Result")
 
 LOOK_S = 0.5
-"""Seconds between two looks for an interrupt: on Windows a lock without a limit is not interrupted."""
+"""Seconds between two checks for an interrupt: on Windows, a lock without a time limit cannot be interrupted."""
 
 
 def run(awaitable: Awaitable[Result]) -> Result:
@@ -766,7 +768,7 @@ def run(awaitable: Awaitable[Result]) -> Result:
     except RuntimeError:
         return _run_in_background(awaitable)
     if asyncio.iscoroutine(awaitable):
-        awaitable.close()  # else Python warns that it was never awaited
+        awaitable.close()  # Otherwise Python warns that it was never awaited
     raise UsageError(
         "pearl.run is for scripts and threads, and an event loop is running here",
         help="in a notebook or in asynchronous code: await pearl.Pearl().ask(...)",
@@ -797,7 +799,7 @@ def _run_in_background(awaitable: Awaitable[Result]) -> Result:
     try:
         while not outcome.done():
             wait((outcome,), LOOK_S)
-    except BaseException:  # an interrupt of this thread; a second one does not wait for the end
+    except BaseException:  # Such as an interrupt of this thread; a second one does not wait
         loop.call_soon_threadsafe(lambda: tasks[0].cancel())
         wait((outcome,))
         raise

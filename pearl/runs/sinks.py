@@ -1,4 +1,4 @@
-"""Sinks: where the rows of a run go in place of the store, chosen by the scheme of `--out SCHEME://...`."""
+"""Sinks: destinations for the rows of a run other than the store, chosen by the scheme of `--out SCHEME://...`."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from pearl.data.storage import is_address
 
 
 class RowStore(Protocol):
-    """Where the rows of a run are kept: a `Run` of the store, or a sink."""
+    """Stores the rows of a run: a `Run` of the store, or a sink."""
 
     def has(self, key: bytes) -> bool:
-        """Whether there is a row with this key that need not be repeated."""
+        """Whether a row with this key is stored and need not be repeated."""
 
     async def record(
         self, key: bytes, seq: int, task_id: str, row: Mapping[str, Any], trace: str
     ) -> None:
-        """Keep a row; a row `failed` is repeated by the next run, one `unfinished` has no result."""
+        """Store a row. The next run repeats a row with status `failed`; one with `unfinished` has no result."""
 
 
 class Sink(RowStore, Protocol):
-    """Rows of a run outside the store."""
+    """A destination for rows outside the store."""
 
     statuses: Counter[str]
 
     def close(self) -> None:
-        """Write the rows that are not written yet."""
+        """Write the rows that are still buffered."""
 
 
 class SinkModule(Protocol):
@@ -37,7 +37,7 @@ class SinkModule(Protocol):
     DESCRIPTION: str
 
     def create(self, address: str, plan: str, settings: Mapping[str, object], shard: str) -> Sink:
-        """The sink at an address, with the rows that earlier runs wrote.
+        """Open the sink at an address; it contains the rows that earlier runs wrote.
 
         Args:
             address: As after `--out`.
@@ -52,12 +52,12 @@ PLUGINS: dict[str, Any] = {}
 
 
 def load_sink(address: str) -> SinkModule:
-    """The sink for the scheme of an address."""
+    """The sink plug-in for the scheme of an address."""
     sink: SinkModule = plugins.load(__name__, address.partition("://")[0], "sink")
     return sink
 
 
 def is_sink(name: str) -> bool:
-    """Whether `--out` names a sink, and no file."""
+    """Whether the value of `--out` is the address of a sink, not a file."""
     scheme, mark, _ = name.partition("://")
     return is_address(name) or (bool(mark) and plugins.exists(__name__, scheme))

@@ -1,4 +1,4 @@
-"""Files of tasks (`id`, a plan or question, a document, gold data) and samples → tasks, one by one. An invalid row becomes a task that fails."""
+"""Files of tasks (`id`, a plan or question, a document, gold data) and samples → tasks, read one by one. An invalid row becomes a task that fails."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _TaskRow(BaseModel):
 
 
 class TaskFile:
-    """The tasks of a file, which is read at each iteration; a pipe is read once."""
+    """The tasks in a file, which is read at each iteration; a pipe is read only once."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class TaskFile:
 
     @cached_property
     def first_plan(self) -> tuple[PlannedFor | None, Path | None] | None:
-        """The library that the first plan was written for, and the file of that library if it has one."""
+        """The library for which the first plan was written, and that library's file if it has one."""
         for source, row in self._valid_rows():
             if row.status == "failed":
                 continue
@@ -99,7 +99,7 @@ class TaskFile:
 
     @property
     def names_documents(self) -> bool:
-        """Whether the file has tasks, and each of them names its document."""
+        """Whether the file has tasks, and all of them name a document."""
         has_tasks = False
         for _, row in self._valid_rows():
             if row.document is None and row.document_path is None:
@@ -116,7 +116,7 @@ class TaskFile:
                 yield from _tasks(row, self._documents, names, self.library_sha256)
 
     def _valid_rows(self) -> Iterator[tuple[Row, _TaskRow]]:
-        """The rows that can be tasks; the tasks of the others report their errors."""
+        """The valid rows; errors of the other rows are reported by their tasks."""
         for source in self._rows():
             if isinstance(source, Row):
                 with suppress(ValidationError):
@@ -157,7 +157,7 @@ def over_files(
         raise UsageError(
             f"'{documents}' is a single path", help="pass a list: over_files([path], ...)"
         )
-    paths = list(dict.fromkeys(map(str, documents)))  # without duplicates: the path is the id
+    paths = list(dict.fromkeys(map(str, documents)))  # No duplicates: the path is the id
     ids = paths if len(paths) > 1 or is_named else [""]
     return [
         _over_file(id, path, None, question, plan, None, parameters)
@@ -182,7 +182,7 @@ def _over_file(
 
 
 class _KeptTask(BaseModel):
-    """A task over a file, as the store keeps it."""
+    """A task over a file, in the form kept by the store."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -199,7 +199,7 @@ MAX_KEPT = 10_000  # Maximum tasks that a store keeps in full
 
 
 def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:
-    """Tasks over files as JSON data; None if there are too many, or other units among them."""
+    """Tasks over files as JSON data; None if there are too many, or other units."""
     found: list[dict[str, Any]] = []
     for task in tasks:
         load_it = task.document
@@ -216,7 +216,7 @@ def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:
 
 
 def read_tasks(info: RunInfo) -> list[Task]:
-    """The tasks over files that a run was started with; their paths are relative to its folder."""
+    """The tasks over files with which a run was started; their paths are relative to its folder."""
     kept = info.work.get("tasks") if info.settings.get("command") == "session" else None
     if not isinstance(kept, list):
         raise UsageError(
@@ -233,20 +233,20 @@ def read_tasks(info: RunInfo) -> list[Task]:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values of a plan's parameters: those for all rows, and the columns that have others."""
+    """The values of a plan's parameters: the same for all rows, or read from columns."""
 
     given: Mapping[str, str] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
 
     def of(self, sample: Sample) -> dict[str, Any]:
-        """The values for a sample."""
+        """The parameter values for a sample."""
         fields = sample.to_dict() if self.columns else {}
         return {**self.given, **{name: fields[name] for name in self.columns if name in fields}}
 
 
 @dataclass(eq=False)
 class StreamedTasks:
-    """One plan over the rows and documents of an address, one task each, read once and not listed in advance."""
+    """One plan over the rows or documents at an address, one task each; they are read once, not listed in advance."""
 
     read: Callable[..., Iterable[Sample | DataError]]
     plan: str
@@ -284,7 +284,7 @@ class DocumentTasks(StreamedTasks):
 
     @cached_property
     def _n_samples(self) -> DigestTable:
-        """The number of samples of each document."""
+        """The number of samples for each document."""
         n_samples = DigestTable()
         for sample in self.read():
             if isinstance(sample, DataError) or sample.document is None:
@@ -310,21 +310,21 @@ class DocumentTasks(StreamedTasks):
                 extra = {}
             document, name = sample.document, sample.document_name
             source = document.digest if isinstance(document, Document) else sample.source
-            id = sample.id if self.values.columns else name  # it has a row for each value
+            id = sample.id if self.values.columns else name  # One row for each set of values
             yield self.change(Task(
                 id, sample.loader, plan=self.plan, source=source, extra=extra, parameters=values,
             ))  # fmt: skip
 
 
 class CountedDocumentTasks(DocumentTasks):
-    """`DocumentTasks` of which the number is known."""
+    """`DocumentTasks` with a known number."""
 
     def __len__(self) -> int:
         return len(self._n_samples) + self.n_failing
 
 
 def _document_key(document: Document | Path | StoredFile, values: Mapping[str, object]) -> bytes:
-    """The identity of a document without its text, with the values of parameters."""
+    """The identity of a document, without its text, and of the parameter values."""
     said = repr(sorted(values.items())).encode("utf-8", "backslashreplace") if values else b""
     if isinstance(document, Document):
         return bytes.fromhex(document.digest) + said
@@ -338,7 +338,7 @@ def _copied_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _tasks(
     source: Row, documents: tuple[str, ...], names: Names, library_sha256: str
 ) -> Iterator[Task]:
-    """The tasks of a row, one per document; an invalid row gives one that fails."""
+    """The tasks of a row, one per document; an invalid row yields one that fails."""
     extra = _copied_fields(source.fields)
     try:
         row = _TaskRow.model_validate(source.fields)
@@ -346,7 +346,7 @@ def _tasks(
         plan = _plan(source, row, library_sha256)
         path = source.file("document_path") if row.document is None else None
     except (DataError, ValidationError) as error:
-        # The gold data is kept, so that the failure is scored as wrong and not left out.
+        # Gold data is kept, so that the failure is scored as wrong instead of left out.
         asked = source.fields.get("question")
         question = asked if isinstance(asked, str) else None
         name = source.fields.get("document_name") or source.fields.get("document_path")
@@ -382,7 +382,7 @@ def _tasks(
 
 
 def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
-    """The plan of a row; None if it has a question only."""
+    """The plan of a row; None if it only has a question."""
     if row.status == "failed":
         error = row.error.get("message", row.error) if isinstance(row.error, dict) else row.error
         raise source.error(f"the plan of this row failed: {str(error).partition(chr(10))[0]}")
@@ -405,15 +405,15 @@ def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
 
 
 def corpus_files(named: Sequence[str], without: Collection[Path]) -> tuple[SourceFile, ...]:
-    """The files of a corpus, in its order, without standard input; `without` as in `find_files`."""
-    from pearl.retrieval.corpus import find_files  # late: for corpora only
+    """The files of a corpus in order, without standard input; `without` as in `find_files`."""
+    from pearl.retrieval.corpus import find_files  # Imported on use: only for corpora
 
     paths = [name for name in named if name != "-"]
     return find_files(paths, without).files if paths else ()
 
 
 def corpus_source(named: Sequence[str], without: Collection[Path]) -> str:
-    """The identity of a corpus without reading it: the names, sizes and times of its files."""
+    """The identity of a corpus without reading it: names, sizes and times of its files."""
     if "-" in named:
         return ""
     files = corpus_files(named, without)
@@ -421,14 +421,14 @@ def corpus_source(named: Sequence[str], without: Collection[Path]) -> str:
 
 
 MARGIN = 10_000
-"""Executors hold fewer tasks than these; a position is not used until the tasks before it have rows."""
+"""Upper bound of the tasks that executors hold; a position is not used until all tasks before it have rows."""
 
 _SHARE = 20
 _MAGIC = b"pearl position 2"
 
 
 def from_position(tasks: DocumentTasks, path: Path, work: bytes) -> Iterator[tuple[int, Task]]:
-    """The tasks with their places: those after the position in a file, then those before it."""
+    """The tasks with their numbers: first those after the stored position in a file, then those before it."""
     new = path.with_suffix(".new")
     start, position, seen = _read_position(path, work) or (0, Position(), DigestTable())
     place = saved = start
@@ -457,7 +457,7 @@ def _write_position(
 
 
 def _read_position(path: Path, work: bytes) -> tuple[int, Position, DigestTable] | None:
-    """Read the position from a file; None if the file is missing, damaged or belongs to other work."""
+    """Read the stored position; None if its file is missing, damaged or belongs to other work."""
     place = array("Q")
     try:
         if (data := unsealed(_MAGIC + work, path.read_bytes())) is None:

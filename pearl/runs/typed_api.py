@@ -95,7 +95,7 @@ class Extraction(Generic[T]):
 
     @classmethod
     def from_json(cls, text: str, *, schema: Any = None) -> Extraction[Any]:
-        """The extraction in a text of `to_json`, as `from_dict` reads it."""
+        """Read an extraction from the text that `to_json` returned."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as wrong:

@@ -1,4 +1,4 @@
-"""Tables → an Excel workbook as one hands it on: streamed, with widths, filters, links, and comments on open cells."""
+"""Tables → an Excel workbook ready to be passed on: streamed, with column widths, filters, links, and comments on undecided cells."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ Table = tuple[str, Mapping[str, type], Iterable[Mapping[str, Any]]]
 """The name of a table, its columns with their types, and its rows."""
 
 MAX_ROWS = 1_048_576
-"""Maximum rows of a sheet, with its header; a longer table goes on in further sheets."""
-MAX_CELL, MAX_NAME = 32_767, 31  # Maximum characters of a cell and of the name of a sheet
+"""Maximum rows of a sheet, header included; a longer table continues on further sheets."""
+MAX_CELL, MAX_NAME = 32_767, 31  # Maximum characters of a cell and of a sheet name
 MAX_NOTES, MAX_LINKS = 5_000, 20_000
-"""Maximum comments and links of a sheet, which are in memory until it is complete; Excel follows 65,530 links."""
+"""Maximum comments and links per sheet, which are kept in memory until it is complete; Excel supports 65,530 links."""
 MAX_NOTE = 1_000
-SAMPLE = 200  # Rows by which the widths of columns are chosen
-NARROW, WIDE = 9, 52  # Widths of columns in characters; longer texts are wrapped
+SAMPLE = 200  # Rows from which column widths are determined
+NARROW, WIDE = 9, 52  # Minimum and maximum column width in characters; longer texts are wrapped
 LINE, MAX_HEIGHT, MAX_LINED = 14, 400, 2_000
-"""Points of a line and of a row at most, and characters of a text by which its row gets its height."""
+"""Height of a line and maximum height of a row in points, and maximum characters of a text that determine the height of its row."""
 AMBER, HEAD = "FFE08A", "E8EDF3"
-MAX_DIGITS = 15  # The digits of a number that all spreadsheets keep
-DAY_0 = date(1900, 3, 1)  # The first day that all spreadsheets count alike; earlier ones are texts
+MAX_DIGITS = 15  # Number of digits that all spreadsheets preserve
+DAY_0 = date(1900, 3, 1)  # The first day that all spreadsheets number alike; earlier ones are text
 
 
 _ILLEGAL = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-"""Characters that XML cannot have."""
+"""Characters that XML does not allow."""
 
 
 class Marked(NamedTuple):
-    """A cell with a comment, which is shown in amber, or a cell that leads to `link`."""
+    """A cell with a comment, shown in amber, or a link."""
 
     value: Any
     note: str = ""
@@ -46,7 +46,7 @@ class Marked(NamedTuple):
 
 
 class Workbook:
-    """Writes tables as sheets, each row once; `sheets` are their names with the rows."""
+    """Writes tables as sheets, each row once; `sheets` maps sheet names to numbers of rows."""
 
     def __init__(self) -> None:
         require_extra("excel", "writing Excel", "openpyxl")
@@ -71,7 +71,7 @@ class Workbook:
             )
 
     def add(self, table: Table) -> int:
-        """Write a table, in several sheets if it is long; returns its number of rows."""
+        """Write a table, on several sheets if it is long; return its number of rows."""
         name, columns, rows = table
         coming, n_rows = iter(rows), 0
         for sample in iter(lambda: list(islice(coming, min(SAMPLE, MAX_ROWS - 1))), []):
@@ -84,7 +84,7 @@ class Workbook:
     def add_readme(
         self, facts: Iterable[tuple[str, Any]], columns: Iterable[tuple[str, str]] = ()
     ) -> None:
-        """Write what there is to say of the workbook, a line each, of its sheets and of their columns."""
+        """Write a sheet that describes the workbook, one line per fact, its sheets and its columns."""
         names = ("about", "this workbook")
         sheets = [(f"sheet {name}", counted(n, "row")) for name, n in self.sheets.items()]
         if any(n == MAX_ROWS - 1 for n in self.sheets.values()):
@@ -94,7 +94,7 @@ class Workbook:
         self._add_sheet("README", names, rows, iter(()), widths=(24, 100))
 
     def save(self, file: IO[str]) -> None:
-        """Complete the workbook."""
+        """Complete the workbook and write it to a file."""
         self._book.save(file.buffer)  # type: ignore[attr-defined]
 
     def _add_sheet(
@@ -120,7 +120,7 @@ class Workbook:
             n_rows += 1
             values = [row[column] for column in columns]
             if (n_lines := max(map(_n_lines, values, widths))) > 1:
-                # Not every program fits rows to wrapped texts.
+                # Not every program fits row heights to wrapped texts.
                 sheet.row_dimensions[n_rows + 1].height = min(LINE * n_lines, MAX_HEIGHT)
             sheet.append([*map(cells.make, values)])
             sheet.row_dimensions.pop(n_rows + 1, None)
@@ -129,7 +129,7 @@ class Workbook:
         return n_rows
 
     def _unused(self, name: str) -> str:
-        """A name that a sheet may have and no other one has, in any case."""
+        """A valid sheet name that no other sheet has, ignoring case."""
         plain = re.sub(r"[\[\]:*?/\\']", "_", _ILLEGAL.sub("_", name))[:MAX_NAME].strip() or "table"
         taken, found, n = {*map(str.casefold, self.sheets), "history"}, plain, 1
         while found.casefold() in taken:
@@ -139,14 +139,14 @@ class Workbook:
 
 
 def _width(column: str, sample: Iterable[Mapping[str, Any]]) -> int:
-    """A width for the longest line of a column in a sample."""
+    """A column width for the longest line in a sample."""
     texts = [column, *(str(plain(row[column])) for row in sample if row[column] is not None)]
     longest = max(len(line) for text in texts for line in (text[:200].splitlines() or [""]))
-    return max(NARROW, min(longest + 3, WIDE))  # the filter's arrow takes three
+    return max(NARROW, min(longest + 3, WIDE))  # The filter arrow takes three
 
 
 def _n_lines(value: Any, width: int) -> int:
-    """The lines of a cell, as far as they count for the height of its row."""
+    """The number of lines of a cell, as far as they affect the height of its row."""
     text = plain(value)
     if not isinstance(text, str) or (len(text) < width and "\n" not in text):
         return 1
@@ -154,7 +154,7 @@ def _n_lines(value: Any, width: int) -> int:
 
 
 def plain(value: Any) -> Any:
-    """The value of a cell without what is marked on it."""
+    """The value of a cell, without its comment or link."""
     return value.value if isinstance(value, Marked) else value
 
 
@@ -162,7 +162,7 @@ _STYLES = {int: "whole", float: "number", Decimal: "number", bool: "number", dat
 
 
 class _Cells:
-    """Makes the cells of a sheet; no text becomes a formula."""
+    """Makes the cells of a sheet; no text can become a formula."""
 
     def __init__(self, sheet: Any) -> None:
         from openpyxl.cell import WriteOnlyCell
@@ -174,7 +174,7 @@ class _Cells:
         self._n_notes = self._n_links = 0
 
     def make(self, value: Any, style: str = "") -> Any:
-        """A cell with its style, its comment and its link."""
+        """Make a cell with its style, comment and link."""
         note = link = ""
         if isinstance(value, Marked):
             value, note, link = value
@@ -197,7 +197,7 @@ class _Cells:
             made.style = f"PEARL {named}"
             if places:
                 made.number_format = f"0.{'0' * places}"
-            # Looked up once: by name it takes half of the time.
+            # Cached, because looking a style up by name takes half of the time.
             self._styles[named, places] = made._style
         made._style = self._styles[named, places]
         return made
@@ -208,7 +208,7 @@ class _Cells:
 
 
 def day(value: Any) -> Any:
-    """The date of an ISO text, if a spreadsheet has it."""
+    """The date in an ISO text, if spreadsheets can represent it."""
     with suppress(ValueError, TypeError):
         found = date.fromisoformat(value)
         return found if found >= DAY_0 else value
@@ -216,7 +216,7 @@ def day(value: Any) -> Any:
 
 
 def amount(value: Any) -> Any:
-    """The number of a text, if a spreadsheet keeps its digits."""
+    """The number in a text, if spreadsheets preserve its digits."""
     with suppress(InvalidOperation, TypeError):
         found = Decimal(value)
         if found.is_finite() and -MAX_DIGITS <= found.as_tuple().exponent <= 0:  # type: ignore[operator]

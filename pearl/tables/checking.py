@@ -1,4 +1,4 @@
-"""A query + the columns of a table → the same query with the table's own names, or a list of its errors."""
+"""Query + columns of a table → the same query with the table's own column names, or a list of errors."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _NAMES = {"text": "texts", "number": "numbers", "date": "dates"}
 _DAY = r"(?:mon|tue|wed|thu|fri|sat|sun)(?:[a-z]*day)?s?\.?"
 _TO = r"\s*(?:[ap]\.?m\.?\s*)?(?:-|–|to|until|till)\s*"
 _HOURS = lazy_pattern(rf"\b{_DAY}{_TO}{_DAY}|\b\d\d?[:.]\d\d{_TO}\d", re.I)
-"""A range of weekdays or of times of day in a cell: `Mon-Fri 8-16`, `09:00 to 17:00`."""
+"""A range of weekdays or times of day in a cell: `Mon-Fri 8-16`, `09:00 to 17:00`."""
 _TIME = lazy_pattern(rf"\b{_DAY}(?!\w)|\b\d\d?[:.]\d\d\b|\d\s*[ap]\.?m\b|\A\s*\d\d?\s*\Z", re.I)
-"""A weekday or a time of day in a value, which lies within ranges that do not have its words."""
+"""A weekday or time of day in a value; it may lie within a range that does not contain its words."""
 
 
 def check(query: specification.Query, table: QueryTable) -> specification.Query:
-    """The query with the table's own names of columns."""
+    """Return the query with the table's own column names; raise an error that lists its flaws."""
     return _Checker(table).query(query)
 
 
 class _Checker:
     def __init__(self, table: QueryTable) -> None:
         self.table = table
-        self.flaws: list[tuple[str, str]] = []  # a message, and the column it is about, if any
+        self.flaws: list[tuple[str, str]] = []  # Message and the column it concerns, if any
 
     def query(self, query: specification.Query) -> specification.Query:
         select = tuple(dict.fromkeys(self.column(name) for name in query.select))
@@ -70,7 +70,7 @@ class _Checker:
         return checked.model_copy(update={"sort": sort})
 
     def column(self, column: specification.Column) -> specification.Column:
-        """A column with the table's own names; the columns of a formula must be numbers."""
+        """A column with the table's own names; the columns of a formula must be numeric."""
         if not isinstance(column, specification.Arithmetic):
             return self.name(column)
         operands = []
@@ -114,10 +114,11 @@ class _Checker:
             if close:
                 self.flaws.append((f"'{name}' may mean any of the columns {', '.join(close)}", ""))
                 return name
-        if is_year(name):  # columns of other years come first
+        if is_year(name):  # Columns of other years first
             names = tuple(sorted(names, key=lambda each: not is_year(each)))
         listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-        # A similar name of a number is another quantity: 'Net price' and 'Unit price', 'Q1' and 'Q2'.
+        # Similar names of numeric columns are different quantities: 'Net price' and 'Unit price',
+        # 'Q1' and 'Q2'.
         meant = did_you_mean(
             name, [each for each in names if self.table.known(each).kind != "number"]
         )
@@ -175,7 +176,7 @@ class _Checker:
 
 
 def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
-    """The error of comparing a column with a value, or None."""
+    """The error of comparing a column with a value; None if the comparison is possible."""
     is_time = _TIME.search(value) and not _HOURS.search(value)
     if is_time and (hours := next(filter(_HOURS.search, column.values), None)):
         return (
@@ -242,5 +243,5 @@ def _singular(name: str) -> str:
 
 
 def _letters_only(text: str) -> str:
-    """A text with blanks in place of what is neither a letter nor a digit."""
+    """A text with all characters but letters and digits replaced by blanks."""
     return "".join(character if character.isalnum() else " " for character in text)

@@ -60,7 +60,7 @@ def fold(text: str) -> str:
 
 
 def word_form(folded: str) -> str:
-    """Return the words of a folded text, each with a blank before it, and one at the end; `Modi'in` is one word."""
+    """The words of a folded text, each preceded by a blank, and a final blank; `Modi'in` is one word."""
     words = re.findall(r"[^\W_]+", re.sub(r"(?<=\w)'(?=\w)", "", folded))
     return f" {' '.join(words)} "
 
@@ -72,10 +72,10 @@ _BESIDE_NUMBERS = lazy_pattern(
     rf"|[(*†‡\[].*|[°%‰{CURRENCIES}]\S*|(?!.*\b(?:st|nd|rd|th|or|and|to|plus|up|max|min|more|less)\b)[^\W\d_].*",
     re.S | re.I,
 )
-"""Text allowed after a number: nothing, a footnote, a unit; not an ordinal ending or a bound."""
+"""Text allowed after a number: nothing, a footnote mark or a unit; not an ordinal ending or a bound."""
 _PARTS = ("year", "quarter", "month", "weekday")
 DATE_PART = lazy_pattern(rf"(?P<name>.+) by (?P<part>{'|'.join(_PARTS)})s?", re.I | re.S)
-"""The name of a part of a column of dates."""
+"""The name of a part of a date column: `Hired by year`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +87,16 @@ class TypedColumn:
     cells: Sequence[str | None]
     values: Sequence[str]
     parsed: Mapping[str, Any] = field(default_factory=dict)
-    """Cell → its number or its `Period`, by the kind."""
+    """Cell → its number or its `Period`, depending on the kind."""
     unit: str = ""
     scale: int = 0
-    """The power of ten that the heading or the caption names; the numbers are as written."""
+    """The power of ten named in the heading or caption; numbers stay as written."""
     is_day_first: bool | None = None
     notes: tuple[str, ...] = ()
 
     @property
     def is_without(self) -> Callable[[str], bool]:
-        """The test of cells without a value of the column's kind."""
+        """A function that tests whether a cell has no value of the column's kind."""
         return is_no_key if self.kind == "text" else is_blank
 
     @property
@@ -115,7 +115,7 @@ def typed_columns(rows: Rows, scale: int = 0) -> tuple[TypedColumn, ...]:
 
 
 def extended(column: TypedColumn, more: Sequence[str | None]) -> TypedColumn:
-    """Append cells to a column; each is read alone as the kind of the column."""
+    """Append cells to a column; each is read by itself as the column's kind."""
     parsed = dict(column.parsed)
     for cell in set(more) - column.parsed.keys():
         if cell and column.kind == "date":
@@ -130,7 +130,7 @@ def extended(column: TypedColumn, more: Sequence[str | None]) -> TypedColumn:
 
 
 def _scaled(column: TypedColumn, scale: int) -> TypedColumn:
-    """A column of numbers with the scale of its heading; a number with a scale of its own is not read."""
+    """A numeric column with the scale of its heading; numbers with their own scale are not read."""
     is_scaled = column.unit == "" or column.unit in CURRENCY_UNITS
     if not scale or column.kind != "number" or not is_scaled or all(map(is_year, column.values)):
         return column
@@ -178,10 +178,10 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
     unit = max(units, key=units.__getitem__, default="")
     first = next((own for _, own in found.values()), "")
     if not unit and first in CURRENCY_UNITS and not units.keys() - {"", first}:
-        unit = first  # accounts write the currency only in the first row and in the total
-    # A bare number among percentages may be a share (0.3) or a percentage (30).
+        unit = first  # Accounts write the currency only in the first row and the total
+    # Among percentages, a bare number may be a share (0.3) or a percentage (30).
     alike = (unit,) if unit in SHARES else ("", unit)
-    in_cells = unit if unit in KNOWN_UNITS else ""  # "" for a word that is not a unit
+    in_cells = unit if unit in KNOWN_UNITS else ""  # "" if the word is not a unit
     numbers = {value: number for value, (number, own) in found.items() if own in alike}
     has_bare = "" in alike and any(not own for _, own in found.values())
     notes = (f"numbers in {name} that have no unit are read as {in_cells}",)
@@ -193,7 +193,7 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
 
 
 def _read_numbers(values: Sequence[str]) -> dict[str, tuple[int | float, str]]:
-    """Value → number and unit, for values that are a number alone or with a common suffix."""
+    """Value → number and unit, for values that are a number, alone or with a common suffix."""
     pairs = ((value, _behind(value)) for value in values)
     behind = {value: b.casefold().removesuffix("s") for value, b in pairs if b is not None}
     forms = Counter(behind.values())
@@ -209,7 +209,7 @@ def _read_numbers(values: Sequence[str]) -> dict[str, tuple[int | float, str]]:
 
 
 def _behind(value: str) -> str | None:
-    """The few characters after a number that begins a text; None for another text."""
+    """The few characters after a number at the beginning of a text; None for other texts."""
     line = plain(value).strip()
     start, end = next(find_figures(line), (-1, 0))
     rest = _MORE_DIGITS.sub("", line[end:], count=1)
@@ -217,12 +217,12 @@ def _behind(value: str) -> str | None:
 
 
 _MORE_DIGITS = lazy_pattern(rf"\A(?:[.,]\d+)*[{RAISED}]*(?:[-−]\Z)?")
-"""Decimals of the other convention, the mark of a footnote and a trailing minus."""
+"""Decimals in the other convention, a footnote mark, a trailing minus: `.50`, `¹`, `-`."""
 _MAX_BEHIND = 12
 
 
 def _is_code(value: str) -> bool:
-    """Whether digits are a code rather than a quantity: 0048, an area code."""
+    """Whether digits are a code, not a quantity: 0048, an area code."""
     digits = value.strip()
     return digits.isdecimal() and len(digits) > 1 and digits[0] == "0"
 
@@ -238,14 +238,14 @@ def _is_plain_number(
 
 
 def number_in(text: str) -> tuple[int | float, str] | None:
-    """The number and unit of a text; None if it is not a number, or ambiguous."""
+    """The number and unit in a text; None if it is not a number or ambiguous."""
     found = read_quantity(text)
     is_number = found and _is_plain_number(text, _behind(text), found)
     return _plain(found) if found and is_number else None
 
 
 def _plain(quantity: Quantity) -> tuple[int | float, str]:
-    """A number for comparison: multiplied by its scale, except for percentages."""
+    """A number for comparison, multiplied by its scale, except for percentages."""
     number = quantity.number
     return int(number) if number == number.to_integral_value() else float(number), quantity.unit
 
@@ -259,7 +259,7 @@ def _unread(name: str, what: str, values: Sequence[str], read: Container[str]) -
 
 
 def date_parts(column: TypedColumn) -> list[TypedColumn]:
-    """The columns `NAME by year`, `quarter`, `month` and `weekday` of a column of dates."""
+    """The columns `NAME by year`, `quarter`, `month` and `weekday` of a date column."""
     parts = []
     for part in _PARTS if column.kind == "date" else ():
         key = {value: date_part(period, part) for value, period in column.parsed.items()}
@@ -272,7 +272,7 @@ def date_parts(column: TypedColumn) -> list[TypedColumn]:
 
 
 def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> TypedColumn:
-    """Compute the column of a formula; a row is undecided if a number is missing or the divisor is 0."""
+    """Compute the column of a formula; a row is undecided if a number is missing or a divisor is 0."""
     columns = {name: known(name) for name in dict.fromkeys(columns_in(arithmetic))}
     names = {name: f"c{i}" for i, name in enumerate(columns)}
     steps = _steps(arithmetic, names)
@@ -300,7 +300,7 @@ def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> Typ
     unit, scale = next(((one.unit, one.scale or 0) for one in results.values() if one), ("", 0))
     number_of = {row: _number(one) for row, one in results.items() if one}
     text_of = {row: evaluation.plain(Decimal(repr(number))) for row, number in number_of.items()}
-    # A row with none of the numbers has no value; one that lacks some is undecided.
+    # A row without any of the numbers has no value; a row with only some is undecided.
     text_of |= {
         row: "" for row in results if all(cell is not None and is_blank(cell) for cell in row)
     }
@@ -330,7 +330,7 @@ def _amount(number: int | float, column: TypedColumn) -> evaluation.Amount:
 
 
 def _steps(arithmetic: Arithmetic, names: dict[str, str]) -> list[Step]:
-    """The steps of a formula, the last one its result; several operands are folded from left to right."""
+    """The steps of a formula, result last; several operands are combined from left to right."""
     steps: list[Step] = []
 
     def operand(one: str | Arithmetic | int | float) -> Operand:
@@ -355,7 +355,7 @@ _MAX_COLUMNS = 1_000
 
 
 class QueryTable:
-    """Rows that can be queried, with their columns if these are typed already."""
+    """Rows that can be queried, with their typed columns if these are known."""
 
     def __init__(self, rows: Rows, columns: tuple[TypedColumn, ...] = (), scale: int = 0) -> None:
         self.rows = rows
@@ -366,7 +366,7 @@ class QueryTable:
         if len(self.columns) > _MAX_COLUMNS:
             raise ValueError(f"the table has {len(self.columns):,} columns, too many for a query")
         parts = [part for column in self.columns for part in date_parts(column)]
-        # A column of the rows comes before the part of a date that has the same name.
+        # A column of the rows takes precedence over a date part of the same name.
         self._queried = {column.name: column for column in (*parts, *self.columns)}
         self.queried_names = (*self.names, *(p.name for p in parts if p.name not in self.names))
 
@@ -374,20 +374,20 @@ class QueryTable:
         return len(self.rows.rows)
 
     def column(self, name: Column) -> TypedColumn | None:
-        """The column or the part of a date that has exactly this name; a computed column."""
+        """The column or date part with exactly this name, or a computed column; None for none."""
         if isinstance(name, Arithmetic) and str(name) not in self._queried:
             self._queried[str(name)] = computed(name, self.known)
         return self._queried.get(str(name))
 
     def known(self, name: Column) -> TypedColumn:
-        """Like `column` for a checked name."""
+        """As `column`, for a name that was checked."""
         column = self.column(name)
         assert column is not None
         return column
 
     @cached_property
     def twins(self) -> frozenset[str]:
-        """The names of columns that the document calls by one name and that differ."""
+        """The column names that stand for different columns with the same heading."""
         twins: dict[str, list[TypedColumn]] = {}
         for column in self.columns:
             twins.setdefault(base_name(column.name), []).append(column)
@@ -412,7 +412,7 @@ class QueryTable:
         return QueryTable(replace(self.rows, rows=rows, doubtful=(), totals=()), tuple(columns))
 
     def unread_rows(self, name: Column, rows: Iterable[int]) -> set[int]:
-        """The rows whose cell in a column cannot be read, or is undecided."""
+        """The rows whose cell in a column is undecided or cannot be read."""
         column = self.known(name)
         unread = {None, *column.unread}
         return {row for row in rows if column.cells[row] in unread}

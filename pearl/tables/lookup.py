@@ -1,4 +1,4 @@
-"""Answer a question about a table by a query that a model writes: prompt, reply, repair, answer."""
+"""Answer a question about a table with a query written by a model: prompt, reply, repair, answer."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-SYNONYMS = Path(__file__).with_name("synonyms.txt")  # groups of words for professions and services
+SYNONYMS = Path(__file__).with_name("synonyms.txt")  # Synonyms of professions and services
 
-_MAX_LENGTH = 60  # characters of a column's values in the mean; longer ones are prose, and no terms
-_MIN_SHARE = 0.25  # minimum share of a term's weight in the question
+_MAX_LENGTH = 60  # Maximum mean characters of a column's values; longer ones are prose, not terms
+_MIN_SHARE = 0.25  # Minimum share of a term's weight that occurs in the question
 _WORD_WEIGHT = 3.0  # weight of a word relative to a trigram
 
 
 def synonyms_of(question: str) -> list[str]:
-    """Return the synonyms of phrases in a question."""
+    """The synonyms of phrases in a question."""
     stems, others = terms(question), read_synonyms(SYNONYMS)
     longest = max(map(len, others))
     found: dict[str, None] = {}
@@ -69,7 +69,7 @@ def synonyms_of(question: str) -> list[str]:
 
 
 class Thesaurus:
-    """The terms of a table."""
+    """The terms of a table, for similarity search."""
 
     def __init__(self, table: QueryTable) -> None:
         self._columns = [column.name for column in table.columns]
@@ -81,14 +81,14 @@ class Thesaurus:
         return len(self._terms)
 
     def nearest(self, question: str, n: int = 3) -> dict[str, list[str]]:
-        """The `n` nearest terms of each column, best first; columns without one are left out."""
+        """The `n` nearest terms in each column, best first; columns without one are omitted."""
         import numpy as np
 
         if not self._terms:
             return {}
         overlap = np.zeros(len(self._terms))
         for phrase in (question, *synonyms_of(question)):
-            # A synonym counts only as a whole: its single words are not in the question.
+            # A synonym counts only as a whole, because its single words are not in the question.
             scores = self._overlaps(_grams(phrase))
             if phrase is not question:
                 scores = np.where(scores >= 0.6 * self._weights, scores, 0.0)
@@ -104,7 +104,7 @@ class Thesaurus:
         return {column: found[column] for column in self._columns if column in found}
 
     def _overlaps(self, grams: Iterable[str]) -> NDArray[np.float64]:
-        """The weight of each term's overlap with a phrase."""
+        """For each term, the weight of its overlap with a phrase."""
         import numpy as np
 
         total = np.zeros(len(self._terms))
@@ -137,7 +137,7 @@ class Thesaurus:
 
 
 def column_terms(column: TypedColumn) -> list[str]:
-    """The terms of a column: its different values, or the entries of lists in them."""
+    """The terms of a column: its distinct values, or the list entries in them."""
     if column.kind != "text" or not column.values:
         return []
     values = column.values
@@ -168,11 +168,11 @@ class RowSearch:
         self._ranker = TermRanker(list(map(self._terms, texts)))
 
     def like(self, question: str, k: int = 3) -> list[int]:
-        """The rows that match a question best, or fewer."""
+        """The rows that best match a question; at most `k`."""
         return self._ranker.best(self._terms(question), k)
 
     def unlike(self, question: str, k: int = 3) -> list[int]:
-        """Random rows without a word of the question; a question always gets the same rows."""
+        """Random rows that share no word with the question; the same rows for the same question."""
         scores = self._ranker.scores(self._terms(question))
         others = [row for row, score in enumerate(scores) if not score] or list(range(len(scores)))
         return sorted(random.Random(question).sample(others, min(k, len(others))))
@@ -192,42 +192,42 @@ class Example:
 
 @cache
 def shipped_examples() -> tuple[Example, ...]:
-    """All examples."""
+    """All examples shipped with the package."""
     said = tomllib.loads(SHIPPED.read_text(encoding="utf-8"))
     return tuple(Example(**one) for one in said["example"])
 
 
 def examples_like(question: str, k: int = 2) -> list[Example]:
-    """The `k` examples whose questions are most like a question; others where too few are."""
+    """The `k` examples with the most similar questions, filled up with others if they are too few."""
     examples = shipped_examples()
     best = TermRanker([terms(one.question) for one in examples]).best(terms(question), k)
     rest = [i for i in range(len(examples)) if i not in best]
     return [examples[i] for i in (*best, *rest)[:k]]
 
 
-MAX_REPAIRS = 3  # maximum replies that are sent back for repair
+MAX_REPAIRS = 3  # Maximum replies that are returned to the model for repair
 
 _NEXT_QUESTION = lazy_pattern(r"\n[ \t]*Question:")
-"""A model that goes on after its query invents another example."""
+"""A model that continues after its query invents another example."""
 _UNDECIDED = lazy_pattern(r"\s*undecided:(?P<why>.{1,500})", re.I | re.S)
-"""A reply that declines to write a query and gives the reason."""
+"""A reply that gives a reason instead of a query."""
 _CELL = 60  # maximum characters of a cell in a prompt
 _MAX_NAME = 500
 _MAX_COLUMNS_SHOWN = 60
 _MAX_NOTES = 300
-MAX_FLAW = 2_000  # maximum characters of the error of a reply
+MAX_FLAW = 2_000  # Maximum characters of a reply's error
 
 Turn = tuple[Literal["user", "assistant"], str]
 Ask = Callable[[Sequence[Turn]], Awaitable[str | None]]
-"""A conversation → the model's next reply; None if the model may not be called again."""
+"""A conversation → the model's next reply; None if no more calls are allowed."""
 
 
 class UnansweredError(ValueError):
-    """No reply could be used; the message is the last flaw."""
+    """No reply was usable; the message is the last flaw."""
 
 
 class Lookup:
-    """Answers questions about one table; its indexes are built once."""
+    """Answers questions about one table; its indexes are built only once."""
 
     def __init__(self, table: QueryTable) -> None:
         self.table = table
@@ -240,7 +240,7 @@ class Lookup:
 
     @cached_property
     def constraint(self) -> Constraint:
-        """The constraint of a reply, for models with constrained decoding."""
+        """The constraint on replies, for models with constrained decoding."""
         return query_constraint(self.table.queried_names)
 
     def prompt(
@@ -273,17 +273,17 @@ class Lookup:
         )
 
     def answer(self, reply: str) -> Answer:
-        """Run the query of a reply."""
+        """Run the query in a reply."""
         return run(read_reply(reply), self.table)
 
     def why_empty(self, answer: Answer) -> str | None:
-        """Why an answer is empty, or None if it is not."""
+        """Why an answer has no rows; None if it has some."""
         unsure = answer.undecided or answer.doubtful
         is_empty = not unsure and not any(line.rows for line in answer.lines)
         return why_empty(answer.query, self.table) if is_empty and answer.query.limit != 0 else None
 
     def repair(self, question: str, flaw: QueryError) -> str:
-        """The message to a model about an unusable reply."""
+        """The message to the model about an unusable reply."""
         near = self.thesaurus.nearest(question).get(flaw.column, ())
         terms = "; ".join(shortened(term, _CELL) for term in near)
         hint = f"\nIn {shortened(flaw.column, _MAX_NAME)}, nearest to the question: {terms}"
@@ -291,7 +291,7 @@ class Lookup:
         return f"This query cannot be used:\n{said}\nReply with the corrected query alone."
 
     def _format_rows(self, numbers: Sequence[int]) -> str:
-        """Rows as a table in Markdown."""
+        """Rows as a Markdown table."""
         columns = self.table.columns[:_MAX_COLUMNS_SHOWN]
         lines = [[column.name for column in columns]]
         lines += [[column.cells[row] or "" for column in columns] for row in numbers]
@@ -309,8 +309,8 @@ async def look_up(
     prompt: str | None = None,
     max_repairs: int = MAX_REPAIRS,
 ) -> Answer:
-    """Answer a question; an unusable reply goes back to the model with similar names and values of the table."""
-    # In a thread: other coroutines go on while rows are indexed or a query runs.
+    """Answer a question; an unusable reply is returned to the model, with similar names and values in the table."""
+    # In a thread, so that other coroutines continue while rows are indexed or a query runs.
     if prompt is None:
         prompt = await asyncio.to_thread(lookup.prompt, question)
     turns: list[Turn] = [("user", prompt)]
@@ -344,18 +344,18 @@ async def look_up(
 
 
 def declined(reply: str) -> str:
-    """The reason that a reply gives for not writing a query; "" if it gives none."""
+    """The reason a reply gives for not writing a query; "" if it gives none."""
     said = _UNDECIDED.match(reply)
     return said["why"].strip() if said else ""
 
 
 def _on_one_line(text: object) -> str:
-    """A message on one line: names and values of a table may have line breaks."""
+    """A message on one line, because names and values in a table may have line breaks."""
     return " ".join(str(text)[:MAX_FLAW].split())
 
 
 def read_reply(reply: str) -> Query:
-    """Read the query of a reply."""
+    """Read the query in a reply."""
     reply = _NEXT_QUESTION.split(reply, maxsplit=1)[0]
     try:
         different = list(dict.fromkeys(map(read_query, filter(None, json_objects(reply)))))
@@ -415,16 +415,16 @@ def _quoted(value: str, length: int) -> str:
 
 
 _MAX_NAMED = 4  # maximum columns or tables named in a message
-_MAX_KEPT = 2  # documents whose tables are cached: typing 23,000 rows takes seconds
+_MAX_KEPT = 2  # Documents whose tables are cached: typing the columns of 23,000 rows takes seconds
 
 
 class SeveralTablesError(ValueError):
-    """A question fits several tables equally."""
+    """A question fits several tables equally well."""
 
 
 @dataclass(frozen=True)
 class FoundTable:
-    """A table of a document, or of several that have the same columns."""
+    """A table of a document, or several with the same columns."""
 
     rows: Rows
     numbers: tuple[int, ...]
@@ -439,7 +439,7 @@ class FoundTable:
 
     @property
     def label(self) -> str:
-        """The table in messages: its caption, or its first columns."""
+        """The table's name in messages: its caption, or its first columns."""
         names = [name for name in self.rows.names if name not in {DOCUMENT, TABLE}]
         more = ", ..." if len(names) > _MAX_NAMED else ""
         columns = f"{', '.join(shortened(name, 40) for name in names[:_MAX_NAMED])}{more}"
@@ -447,19 +447,19 @@ class FoundTable:
 
     @property
     def name(self) -> str:
-        """Its caption, and its file name without folder and suffix."""
+        """The table's caption, and its file name without folder and suffix."""
         return f"{self.caption} {PurePath(self.source).stem}".strip()
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The stems of all its words."""
+        """The stems of all words in the table."""
         cells = {cell for row in self.rows for cell in row.fields.values() if cell}
         return frozenset(terms(" ".join([self.caption, *self.rows.names, *cells])))
 
 
 @lru_cache(_MAX_KEPT)
 def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
-    """The tables of a document, or of each of a corpus; those with the same columns are one."""
+    """The tables of a document or of all documents in a corpus; tables with the same columns become one."""
     groups: dict[tuple[tuple[str, ...], int], list[tuple[TableRows, Parted]]] = {}
     for each in table_rows(document):
         rows = mended(each.rows)
@@ -494,7 +494,7 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
 
 
 def _titled(parted: Parted, title: str) -> Parted:
-    """The rows with the title of their table as a field, so that a query can select by it."""
+    """Add the title of their table to rows as a field, so that queries can select by it."""
     rows, doubtful, totals = (
         tuple(row.with_fields({TABLE: row.fields.get(TABLE, title)}) for row in those)
         for those in parted[:3]
@@ -503,7 +503,7 @@ def _titled(parted: Parted, title: str) -> Parted:
 
 
 def tables_of_rows(rows: Rows) -> tuple[FoundTable, ...]:
-    """The tables of selected rows: rows with the same fields are one table."""
+    """The tables of selected rows; rows with the same fields form one table."""
     groups: dict[tuple[str, ...], tuple[list[Row], list[Row], list[Row]]] = {}
     for kind, those in enumerate((rows.rows, rows.doubtful, rows.totals)):
         for row in those:
@@ -520,7 +520,7 @@ def tables_of_rows(rows: Rows) -> tuple[FoundTable, ...]:
 
 
 def meant(question: str, tables: Sequence[FoundTable]) -> FoundTable:
-    """The table that has the most words of a question in its caption, columns or cells."""
+    """The table with the most words of a question in its caption, columns or cells."""
     if len(tables) == 1:
         return tables[0]
     asked = set(terms(question, drop_stop_words=True))

@@ -1,4 +1,4 @@
-"""A checked query + its table → the answer with the rows behind every line; undecided cells make rows undecided."""
+"""Run a checked query on its table: the answer has the rows behind every line; undecided cells make rows undecided."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from pearl.tables.specification import (
     describe,
 )
 
-_MARKS = lazy_pattern(r"[^\w\s'.,;:/&-]")  # characters other than those that join words
+_MARKS = lazy_pattern(r"[^\w\s'.,;:/&-]")  # Characters that do not connect words
 _MAX_NAMED = (
     5  # maximum conditions, or values of a column, named in a message about an empty answer
 )
@@ -66,20 +66,20 @@ class Answer:
     """The answer to a query."""
 
     query: Query
-    columns: tuple[str, ...]  # The headings of the cells of each line
+    columns: tuple[str, ...]  # The headings of the cells in each line
     lines: tuple[Line, ...]
     n_lines: int
     units: tuple[str, ...] = ()
-    """What the cells of each column do not say themselves: unit and scale of computed numbers, scale of others."""
+    """Units and scales, by column, that the cells do not contain: unit and scale of computed numbers, scale of others."""
     undecided: tuple[int, ...] = ()
     doubtful: tuple[Row, ...] = ()  # The doubtful rows of the table that may meet the conditions
     notes: tuple[str, ...] = ()
     n_repairs: int = 0
-    stated: Stated | None = None  # Of how many rows a count is
+    stated: Stated | None = None  # For a count: the number of rows it is based on
 
 
 def run(query: Query, table: QueryTable) -> Answer:
-    """Answer a query."""
+    """Run a query."""
     query = check(query, table)
     verdicts = list(_verdicts(query.where, table))
     stated = _stated(query, table, verdicts)
@@ -122,7 +122,7 @@ def run(query: Query, table: QueryTable) -> Answer:
             rows = _ordered(rows, keys, descending=one.descending)
         if query.limit is not None and query.sort and rows:
             by = table.known(query.sort[0].by)
-            if _sort_key(by, by.cells[rows[0]]) is None:  # rows without a key are the last ones
+            if _sort_key(by, by.cells[rows[0]]) is None:  # Rows without a key come last
                 notes.append(f"no row has a value of {by.name}")
                 undecided, rows = undecided | set(rows), []
         n_lines = len(rows)
@@ -141,7 +141,7 @@ def run(query: Query, table: QueryTable) -> Answer:
 
 
 def _stated(query: Query, table: QueryTable, verdicts: Sequence[Verdict]) -> Stated | None:
-    """For a count that compares one column: count the rows that meet the other conditions and state this column."""
+    """For a count whose condition compares one column: count the rows that meet the other conditions and state this column."""
     parts = _parts(query.where)
     ordered = [one for one in parts if isinstance(one, Condition) and one.op in ORDERED]
     is_count = not query.group and [one.function for one in query.aggregate] == ["count"]
@@ -158,10 +158,10 @@ def _stated(query: Query, table: QueryTable, verdicts: Sequence[Verdict]) -> Sta
 def _with_others(
     query: Query, table: QueryTable, verdicts: list[Verdict]
 ) -> tuple[QueryTable, list[Verdict], tuple[Row, ...]]:
-    """Add the totals that a query asks for by name; also return the doubtful rows that may meet it."""
+    """Add the total rows that a query asks for by name; also return the doubtful rows that may meet it."""
     n, n_totals, whole = len(table), len(table.rows.totals), table.with_others
     others = list(_verdicts(query.where, whole))[n:]
-    # A name that rows have, too, means these rows: "Total" is in "Total Wine & More".
+    # A name that other rows have, too, means those rows: "Total" occurs in "Total Wine & More".
     is_named = any(
         one.op in ("is", "in", "contains")
         and table.known(one.column).kind == "text"
@@ -182,7 +182,7 @@ def _with_others(
 def _verdicts(
     where: Where | None, table: QueryTable, *, is_negated: bool = False
 ) -> Iterable[Verdict]:
-    """Whether each row meets a condition, or does not meet it."""
+    """Whether each row meets a condition or, if negated, does not meet it."""
     match where:
         case None:
             return [True] * len(table)
@@ -195,9 +195,9 @@ def _verdicts(
         case Condition():
             column = table.known(where.column)
             meets = _test(where, column)
-            # Most columns have few different cells.
+            # Most columns have few distinct cells.
             verdicts = {cell: cell if cell is None else meets(cell) for cell in set(column.cells)}
-            if is_negated:  # an empty cell is neither at least 65 nor less than 65
+            if is_negated:  # An empty cell is neither at least 65 nor less than 65
                 is_ordered = where.op in ORDERED
                 verdicts = {
                     cell: False
@@ -244,7 +244,7 @@ def _equality(column: TypedColumn, value: str) -> Test:
 
 
 def _range(column: TypedColumn, value: str) -> Range | None:
-    """A number (twice) or the first and last day of a period, as the column's kind is; None for a text."""
+    """The range of a value, by the kind of column: the number twice, or the first and last day of a period; None for text."""
     if column.kind == "number" and (found := number_in(value)):
         return found[0], found[0]
     if column.kind == "date":
@@ -253,7 +253,7 @@ def _range(column: TypedColumn, value: str) -> Range | None:
 
 
 def _read(column: TypedColumn, cell: str, test: Callable[[Any, Any], Verdict]) -> Verdict:
-    """Test the number or period of a cell: an empty cell fails, an unreadable one is undecided."""
+    """Test the number or period in a cell: an empty cell fails, an unreadable one is undecided."""
     if is_blank(cell):
         return False
     parsed = column.parsed.get(cell)
@@ -263,7 +263,7 @@ def _read(column: TypedColumn, cell: str, test: Callable[[Any, Any], Verdict]) -
 
 
 def _containment(value: str) -> Test:
-    """Test whether a cell contains a text: at the start of a word, with special marks as in C++."""
+    """A test whether a cell contains a text at the start of a word, including special characters as in C++."""
     text = fold(value)
     words = word_form(text).rstrip()
     if not text.isascii() or not words:
@@ -273,7 +273,7 @@ def _containment(value: str) -> Test:
 
 
 def _sort_key(column: TypedColumn, cell: str | None) -> Any:
-    """What a cell is sorted by; None if it is empty or cannot be read."""
+    """The sort key of a cell; None if it is empty or cannot be read."""
     if cell is None:
         return None
     match column.kind:
@@ -286,14 +286,14 @@ def _sort_key(column: TypedColumn, cell: str | None) -> Any:
 
 
 def _ordered(items: Sequence[_T], keys: Sequence[Any], *, descending: bool) -> list[_T]:
-    """The items in the order of their keys; those without a key come last in any order."""
+    """Sort items by their keys; items without a key come last, whatever the direction."""
     pairs = list(zip(keys, items, strict=True))
     known = sorted((p for p in pairs if p[0] is not None), key=itemgetter(0), reverse=descending)
     return [item for _, item in (*known, *(pair for pair in pairs if pair[0] is None))]
 
 
 def _groups(query: Query, rows: Sequence[int], table: QueryTable) -> list[Line]:
-    """A line for each group, or for all rows if the query names no group."""
+    """One line per group, or one for all rows if the query has no groups."""
     columns = [table.known(name) for name in query.group]
     grouped: dict[tuple[Any, ...], list[int]] = {} if columns else {(): list(rows)}
     for row in _keyed(query, rows, table) if columns else ():
@@ -321,7 +321,7 @@ def _groups(query: Query, rows: Sequence[int], table: QueryTable) -> list[Line]:
 
 
 def _keyed(query: Query, rows: Sequence[int], table: QueryTable) -> list[int]:
-    """The rows that have a key in each column of groups."""
+    """The rows that have a key in every grouping column."""
     columns = [table.known(name).cells for name in query.group]
     return [
         row
@@ -354,18 +354,18 @@ def _figure(one: Aggregate, rows: Sequence[int], table: QueryTable) -> int | flo
             return (min if one.function == "min" else max)(numbers, default=None)
     if not numbers:
         return None
-    # Decimals: 0.1 + 0.2 is 0.3; the result is rounded once.
+    # Decimals, so that 0.1 + 0.2 is 0.3; the result is rounded once.
     total: Decimal | int = sum(n if isinstance(n, int) else Decimal(repr(n)) for n in numbers)
     exact = total if one.function == "sum" else Decimal(total) / len(numbers)
     if isinstance(one.column, Arithmetic) and exact != int(exact):
-        exact = Decimal(f"{exact:.15g}")  # of three thirds: 1
+        exact = Decimal(f"{exact:.15g}")  # So that three thirds are 1
     return int(exact) if exact == int(exact) else float(exact)
 
 
 def _unplaced(
     query: Query, rows: Sequence[int], n_lines: int, table: QueryTable
 ) -> list[tuple[Column | None, set[int]]]:
-    """Rows without a sort key in an answer that a limit cuts, for each sort column."""
+    """For each sort column, the rows without a sort key, if a limit cuts the answer."""
     if query.limit is None or query.limit >= n_lines:
         return []
     unplaced: list[tuple[Column | None, set[int]]] = []
@@ -377,7 +377,7 @@ def _unplaced(
 
 
 def _named(query: Query) -> list[Column]:
-    """Columns that the query uses for more than display."""
+    """The columns that the query uses for more than display."""
     names: list[Column] = [one.column for one in conditions(query.where)]
     names += [one.column for one in query.aggregate if one.column]
     names += [one for one in query.select if isinstance(one, Arithmetic)]
@@ -387,7 +387,7 @@ def _named(query: Query) -> list[Column]:
 
 
 def _selected_columns(query: Query, table: QueryTable) -> tuple[Column, ...]:
-    """The selected columns, then those of the conditions, so that a reader can check them."""
+    """The selected columns, then those of conditions, so that a reader can check them."""
     if not query.select:
         return table.names
     filtered = [one.column for one in conditions(query.where)]
@@ -395,7 +395,7 @@ def _selected_columns(query: Query, table: QueryTable) -> tuple[Column, ...]:
 
 
 def _unread_in(one: Aggregate, rows: Sequence[int], table: QueryTable) -> set[int]:
-    """Rows that a figure leaves out because their value is undecided or cannot be read."""
+    """The rows that a figure omits because their value is undecided or cannot be read."""
     if one.column is None:
         return set()
     if one.function in ("count", "count different"):
@@ -405,7 +405,7 @@ def _unread_in(one: Aggregate, rows: Sequence[int], table: QueryTable) -> set[in
 
 
 def unit_with_scale(column: TypedColumn) -> str:
-    """The unit of a column of numbers: `€`, `in thousands`, `€ in thousands`."""
+    """The unit and scale of a numeric column: `€`, `in thousands`, `€ in thousands`."""
     scale = f"in {scale_word(column.scale)}" if column.scale else ""
     return f"{column.unit} {scale}".strip()
 
@@ -418,12 +418,12 @@ def _unit(one: Aggregate, table: QueryTable) -> str:
 def _heading(one: Aggregate, table: QueryTable) -> str:
     unit = _unit(one, table)
     if unit and one.column and (column := table.known(one.column)) and scale_of(column.name):
-        unit = column.unit  # the name says the scale
+        unit = column.unit  # The name contains the scale
     return f"{one.name} ({unit})" if unit else one.name
 
 
 def why_empty(query: Query, table: QueryTable) -> str:
-    """Which condition leaves a query without rows, and similar values of its column."""
+    """Which condition leaves a query without rows, and similar values in its column."""
     if not len(table):
         return "the table has no rows"
     parts = _parts(query.where)
@@ -453,7 +453,7 @@ def _count(parts: list[Where], table: QueryTable) -> int:
 
 
 def _instead(where: Where, table: QueryTable) -> str:
-    """The values of a column that are similar to the requested one."""
+    """Values of a column that are similar to the requested one."""
     if not isinstance(where, Condition) or where.op not in ("is", "in", "contains", *ORDERED):
         return ""
     column = table.known(where.column)
@@ -465,7 +465,7 @@ def _instead(where: Where, table: QueryTable) -> str:
         return f" ({where.column} has: {', '.join(values)})" if values else ""
     if column.kind != "text" or where.op in ORDERED:
         return ""
-    is_short = len(column.values) <= _MAX_NAMED  # yes and no: shown whatever is asked for
+    is_short = len(column.values) <= _MAX_NAMED  # Such as yes and no: shown in any case
     near = [value for wanted in where.value for value in nearest_values(column, wanted)]
     near += column.values if is_short else []
     return f" ({where.column} has: {', '.join(dict.fromkeys(near))})" if near else ""

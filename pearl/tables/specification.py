@@ -1,4 +1,4 @@
-"""A query of a table as data: columns, conditions, groups, sort keys; and its schema for decoders."""
+"""A query of a table as data: columns, conditions, groups, sort keys; and its JSON schema for decoders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPERATORS: tuple[Operator, ...] = Operator.__args__  # type: ignore[attr-defined
 Function = Literal["count", "count different", "sum", "mean", "min", "max"]
 
 Operation = Literal["add", "subtract", "multiply", "divide"]
-"""Arithmetic of columns and numbers, as in `pearl.actions.arithmetic`."""
+"""Arithmetic with columns and numbers, as in `pearl.actions.arithmetic`."""
 
 SIGNS: dict[Operation, str] = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 
@@ -57,7 +57,7 @@ def _operator(said: Any) -> Any:
 
 
 def _values(said: Any) -> Any:
-    """One value or several → texts, as cells are."""
+    """Convert one value or several to texts, as in cells."""
     if said is None:
         return ()
     return tuple(
@@ -78,7 +78,7 @@ class QueryError(ValueError):
 
 
 class UndecidableError(ValueError):
-    """No query of these columns decides the question; the message is the reason."""
+    """No query over these columns can answer the question; the message is the reason."""
 
 
 class _Model(BaseModel):
@@ -86,14 +86,14 @@ class _Model(BaseModel):
 
 
 def _kind(said: Any) -> str:
-    """The tag of a column or operand, so that an error is of the kind that was meant."""
+    """The tag of a column or operand, so that errors refer to the intended kind."""
     if isinstance(said, dict | BaseModel):
         return "<arithmetic>"
     return "<number>" if isinstance(said, int | float) and not isinstance(said, bool) else "<name>"
 
 
 class Arithmetic(_Model):
-    """A column computed from columns and numbers, from left to right; one operation is given."""
+    """A column computed from columns and numbers, from left to right, with a single operation."""
 
     add: Operands | None = None
     subtract: Operands | None = None
@@ -138,7 +138,7 @@ Operands = Annotated[
 
 
 def columns_in(column: Column | None) -> Iterator[str]:
-    """The columns of the table that a column is, or is computed from."""
+    """The table columns that a column is, or is computed from."""
     if isinstance(column, Arithmetic):
         for one in column.operands:
             if isinstance(one, str | Arithmetic):
@@ -170,13 +170,13 @@ class Condition(_Model):
 
 
 class AllOf(_Model):
-    """All of some conditions."""
+    """True if all of its conditions are true."""
 
     all: Annotated[tuple[Where, ...], Field(min_length=1)]
 
 
 class AnyOf(_Model):
-    """At least one of some conditions."""
+    """True if at least one of its conditions is true."""
 
     any: Annotated[tuple[Where, ...], Field(min_length=1)]
 
@@ -208,7 +208,7 @@ def describe(where: Where) -> str:
 
 
 class Aggregate(_Model):
-    """A figure over the rows, or over those of each group."""
+    """A figure over all rows, or over the rows of each group."""
 
     function: Function
     column: Column | None = None
@@ -261,7 +261,7 @@ class Query(_Model):
     @model_validator(mode="before")
     @classmethod
     def _is_tolerant(cls, said: Any) -> Any:
-        """Accept a list of conditions as `all` of them, one item for a list, and null for a missing field."""
+        """Accept a list of conditions as `all`, a single item for a list, and null for a missing field."""
         if not isinstance(said, dict):
             return said
         said = {key: value for key, value in said.items() if value is not None}
@@ -312,7 +312,7 @@ def read_query(said: Any) -> Query:
 
 
 def _depth(said: Any) -> int:
-    """Levels of nesting, counted without recursion: hostile JSON may be nested deeply."""
+    """Levels of nesting; counted without recursion, because hostile JSON may be nested deeply."""
     depth, level = 0, [said]
     while level and depth <= 3 * MAX_DEPTH:
         depth += 1
@@ -326,11 +326,11 @@ def _depth(said: Any) -> int:
 
 
 _KINDS = lazy_pattern(r"(?:.*\b)?(?:Condition|AllOf|AnyOf|Not)\b.*|<\w+>|int|float")
-"""Parts of an error path that name one of pydantic's alternatives rather than a field."""
+"""Parts of pydantic's error paths that name an alternative instead of a field."""
 
 
 def _flaw(error: ValidationError) -> str:
-    """Return the most specific of pydantic's errors, which is probably of the alternative that was meant."""
+    """The most specific of pydantic's errors, which probably concerns the intended alternative."""
     found = error.errors(include_url=False, include_context=False)
     said = [one for one in found if one["type"] not in ("missing", "extra_forbidden")]
     one = max(said or found, key=lambda each: len(each["loc"]))
@@ -412,4 +412,4 @@ _NUMBER = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}
 
 
 _LIMITS = [*range(1, 21), 25, 30, 40, 50, 100, 200, 500, 1_000]
-"""The allowed values of `limit`, listed because decoders share no keyword for numeric ranges."""
+"""The allowed values of `limit`; listed, because decoders have no common keyword for numeric ranges."""

@@ -1,4 +1,4 @@
-"""Traces: the events of a run, as JSON Lines: prompts without the texts of documents, replies, quoted passages; no API keys."""
+"""Traces: the events of a run as JSON Lines. They contain replies, quoted passages and prompts without the texts of documents, but no API keys."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pearl.llm.progress import AttemptError, CallAttempt, CallReplied, CallWait,
 from pearl.replies.step_replies import State
 
 AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided", "refused"]
-"""Answered, with failed checks (degraded), not in the document, uncertain, or refused by the model."""
+"""The status of an answer: `degraded` has failed checks, `nothing_found` is not in the document, `undecided` is uncertain, `refused` was refused by the model."""
 
 MAX_PASSAGES = 20  # Maximum passages in an event
 
@@ -48,29 +48,29 @@ an option, or to check claims."""
 class EventBase(BaseModel):
     """Fields of every event."""
 
-    # Deferred: to build all validators takes 20 ms, and a run needs few of them.
-    # Fields that earlier versions wrote are read over.
+    # Deferred, because building all validators takes 20 ms and a run needs few. Unknown fields,
+    # such as those of earlier versions, are ignored.
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     is_recorded: ClassVar[bool] = True
-    """Whether traces record the event; otherwise only listeners receive it."""
+    """Whether traces record the event; if not, only listeners receive it."""
 
     t_s: float = 0.0  # Seconds since the start of the trace
 
     @classmethod
     def of(cls, *sources: object, **others: Any) -> Self:
-        """An event with the attributes of these objects that are its fields, and others."""
+        """An event whose fields are the attributes of these objects with the same names, and the other arguments."""
         names = cls.model_fields.keys() - {"event", "t_s", *others}
         held = {n: getattr(each, n) for each in sources for n in names if hasattr(each, n)}
         return cls(**held, **others)
 
 
 class AskingEvent(EventBase):
-    """Fields of events that stand for calls of a model."""
+    """Fields of events that represent calls of a model."""
 
     usage: Usage = Usage()
-    n_calls: int = 0  # Calls, with cached replies and without a usable one included
-    n_cached: int = 0  # Replies that were cached
+    n_calls: int = 0  # Calls, including cached replies and calls without a usable reply
+    n_cached: int = 0  # Replies from the cache
     n_failed: int = 0  # Calls without a usable reply
 
 
@@ -82,15 +82,15 @@ class PlanAttempted(AskingEvent):
     model: str
     reply: str
     notes: tuple[str, ...] = ()
-    """The fixes that were applied, rendered; before the first plan, what its prompt leaves out."""
-    diagnostics: tuple[str, ...] = ()  # The remaining errors, rendered; empty for the accepted plan
+    """The fixes that were applied, as text; before the first plan, what its prompt omits."""
+    diagnostics: tuple[str, ...] = ()  # The remaining errors, as text; empty for the accepted plan
     constraint: str = "none"
-    """The constraint level that the reply was written under; earlier versions had others."""
-    n_calls: int = 1  # With some constraints a separate reply defines new actions
+    """The constraint level of the reply; earlier versions had other levels."""
+    n_calls: int = 1  # Under some constraints, new actions are a separate reply
 
 
 class ConstraintRefused(AskingEvent):
-    """A constraint level is not available: the server rejected it, or the reply violated it."""
+    """A constraint level is not available: the server rejected it, or a reply violated it."""
 
     event: Literal["constraint_refused"] = "constraint_refused"
     constraint: str
@@ -98,7 +98,7 @@ class ConstraintRefused(AskingEvent):
 
 
 class PlanFailed(EventBase):
-    """The repair budget was spent; `fallback` is the alternative used, if any."""
+    """No repair rounds are left; `fallback` is the alternative used, if any."""
 
     event: Literal["plan_failed"] = "plan_failed"
     n_attempts: int
@@ -106,7 +106,7 @@ class PlanFailed(EventBase):
 
 
 class RunStarted(EventBase):
-    """The execution of a plan over a document starts."""
+    """A plan starts to run over a document."""
 
     event: Literal["run_started"] = "run_started"
     question: str
@@ -116,17 +116,17 @@ class RunStarted(EventBase):
     document_sha256: str
     n_characters: int
     n_document_tokens: int | None
-    """None if not counted: the document fits the prompt by its length, or there is no limit."""
-    token_count: str  # How tokens are counted: the name of an encoding, or `estimate`
+    """None if not counted: the document is short enough for the prompt in any case, or there is no limit."""
+    token_count: str  # The counting method: the name of an encoding, or `estimate`
     model: str
     window: int | None  # Context window in tokens; None for no limit
     steps: tuple[str, ...] = ()
-    """Outputs of the plan's steps in order; empty in traces older than this field."""
+    """The outputs of the plan's steps, in order; empty in traces older than this field."""
     parameters: Mapping[str, str] = {}  # The values of the plan's parameters
 
 
 class PlanRewritten(EventBase):
-    """A pass rewrote the plan; its answer does not change."""
+    """A pass rewrote the plan without changing its answer."""
 
     event: Literal["plan_rewritten"] = "plan_rewritten"
     by: str  # Name of the pass
@@ -146,13 +146,13 @@ CallPurpose = Literal["plan", "step", "combine", "choose", "mine", "refine"]
 
 
 class LiveEvent(EventBase):
-    """Fields of events about a running call; sent to listeners, but not recorded."""
+    """Fields of events about a call in progress; sent to listeners, but not recorded."""
 
     is_recorded = False
 
     purpose: CallPurpose
-    step: str = ""  # The step that makes the call, if any
-    attempt: int = 1  # The round of planning, from 1
+    step: str = ""  # The step that makes the call; "" for none
+    attempt: int = 1  # The round of planning, counted from 1
 
 
 class ModelProgressed(LiveEvent):
@@ -161,72 +161,72 @@ class ModelProgressed(LiveEvent):
     event: Literal["model_progressed"] = "model_progressed"
     phase: Phase
     n_tokens: int = 0
-    """Tokens of the prompt processed, or of the reply generated, including hidden ones."""
+    """Tokens processed of the prompt, or generated of the reply, including hidden ones."""
     n_total: int | None = None  # Tokens of the prompt; None while the reply is generated
     text: str = ""  # The end of the reply so far; "" if the server does not stream
 
 
 class ModelAttempted(LiveEvent):
-    """An attempt of a call ended; a retried call has several, a cached reply has none."""
+    """An attempt of a call has ended; a retried call has several attempts, a cached reply has none."""
 
     event: Literal["model_attempted"] = "model_attempted"
     model: str  # `backend:name`
-    server: str = ""  # Its address without password and query; "" for a model in this process
-    number: int  # The number of failed attempts of this call so far
+    server: str = ""  # Address without password and query; "" for a model in this process
+    number: int  # Number of failed attempts of this call so far
     error: AttemptError | None = None  # None for a usable reply
-    replied_by: str = ""  # The model name that the server reports; "" without a usable reply
+    replied_by: str = ""  # The model name reported by the server; "" without a usable reply
     finish_reason: str = ""  # `stop`, or "" if the server reports none
     messages: tuple[Message, ...]  # The prompt
-    reply: str = ""  # The text received
-    parameters: dict[str, float | int] = {}  # By their names in Chat Completions
-    left_out: tuple[str, ...] = ()  # Parameters that the server was not sent
+    reply: str = ""  # The text of the reply
+    parameters: dict[str, float | int] = {}  # By their Chat Completions names
+    left_out: tuple[str, ...] = ()  # Parameters that were not sent to the server
     usage: Usage = Usage()
     duration_s: float
 
 
 class ModelWaited(AskingEvent):
-    """A call waits, for a retry or a rate limit; told again every ten seconds, the first time with the attempt that failed."""
+    """A call waits for a retry or a rate limit; repeated every ten seconds, the first time with the failed attempt."""
 
     event: Literal["model_waited"] = "model_waited"
     reason: str
     wait_s: float
     attempt: int
     n_attempts: int = 0
-    """Attempts that are made at most; 0 if a limit delays the call, and in traces older than this field."""
+    """Maximum number of attempts; 0 if a limit delays the call, and in traces older than this field."""
     step: str = ""
-    """The step that makes the call; "" for another call, and in traces older than this field."""
+    """The step that makes the call; "" for none, and in traces older than this field."""
 
 
 class CallEvent(EventBase):
-    """Fields of events about a call that has ended."""
+    """Fields of events about a finished call."""
 
-    step: str  # "" for a choice among options, which no step makes
+    step: str  # "" for a choice among options, which belongs to no step
     purpose: Purpose
     model: str
     duration_s: float
-    usage: Usage  # Zero for a cache hit, and where the server did not say
+    usage: Usage  # Zero for a cache hit, or if the server reported none
     prompt: str = ""
-    """The messages, with the lengths of texts of the document in their place; "" in older traces."""
-    reply: str = ""  # The text received; "" if no text arrived, and in older traces
+    """The messages, with document texts replaced by their lengths; "" in older traces."""
+    reply: str = ""  # The text of the reply; "" if there was none, and in older traces
 
 
 class ModelCalled(CallEvent):
-    """One reply of the model."""
+    """A reply of a model."""
 
     event: Literal["model_called"] = "model_called"
     is_remembered: bool = False
     """Whether the reply was cached, or shared with a concurrent identical call."""
     prefix: PrefixUse | None = None  # How the call used the server's prefix cache; None if unknown
     reasoning: str = ""
-    """The reasoning that came with it; "" where none was sent, and in older traces."""
+    """The reasoning sent with the reply; "" if none was sent, and in older traces."""
 
 
 class CallFailed(CallEvent):
-    """A call gave no usable reply."""
+    """A call had no usable reply."""
 
     event: Literal["call_failed"] = "call_failed"
     kind: ModelErrorKind
-    is_sent: bool = True  # Whether the server was reached
+    is_sent: bool = True  # Whether the request reached the server
 
 
 class FoundPassage(BaseModel):
@@ -242,30 +242,30 @@ class FoundPassage(BaseModel):
 
 
 class Retrieved(EventBase):
-    """A search for passages, as rows of a step or as the context of a step over a corpus."""
+    """A search for passages, which become rows, or the context of a step over a corpus."""
 
     event: Literal["retrieved"] = "retrieved"
     step: str
     look: str = ""
-    """What a step looks at after it found nothing: the next ranks, other words, other periods; "" for its first search."""
+    """What a step searches after it found nothing: the next ranks, other words or other periods; "" for its first search."""
     queries: tuple[str, ...]
     method: str
     k: int  # The number of passages requested
     n_hits: int
-    passages: tuple[FoundPassage, ...]  # The best of them, `MAX_PASSAGES` at most
-    notes: tuple[str, ...] = ()  # Deviations from the requested search: a skipped leg
+    passages: tuple[FoundPassage, ...]  # The best of the passages, at most `MAX_PASSAGES`
+    notes: tuple[str, ...] = ()  # Deviations from the requested search
     duration_s: float
 
 
 class LookedUp(EventBase):
-    """A question about a table was answered by a query."""
+    """A query answered a question about a table."""
 
     event: Literal["looked_up"] = "looked_up"
     step: str
     table: str  # Its caption and first columns
     query: str  # JSON
-    n_lines: int  # Lines of the result, before its limit
-    n_undecided: int  # Rows that may or may not satisfy the query
+    n_lines: int  # Lines of the result, before the limit is applied
+    n_undecided: int  # Rows that may or may not meet the conditions
     n_repairs: int  # Replies that were returned to the model for repair
 
 
@@ -277,7 +277,7 @@ class StepFinished(EventBase):
     action: str
     value: str
     state: State = "found"
-    truncated: str = ""  # What was cut off; "" if nothing was
+    truncated: str = ""  # Why the result may be incomplete; "" if it is complete
     verdicts: dict[str, int] = {}  # Rows by verdict on the step's condition: yes, no, not stated
     is_native: bool
     context: Literal["full", "map-reduce", "retrieve", "rows", "none"]
@@ -287,7 +287,7 @@ class StepFinished(EventBase):
     usage: Usage
     duration_s: float
     models: tuple[str, ...] = ()
-    """The models whose replies it has; empty in traces older than this field."""
+    """The models that wrote its replies; empty in traces older than this field."""
 
 
 class StepFailed(EventBase):
@@ -299,15 +299,15 @@ class StepFailed(EventBase):
 
 
 class OptionChosen(AskingEvent):
-    """An option was chosen, based on the answer in words or on the document."""
+    """An option was chosen, based on the answer in words, the document or the question alone."""
 
     event: Literal["option_chosen"] = "option_chosen"
-    by: Literal["answer", "document", "question"]  # `question`: without reading anything
+    by: Literal["answer", "document", "question"]  # `question`: without reading any text
     reply: str
-    choice: int | None  # Index of the option, from 0; None if the reply names none
+    choice: int | None  # Index of the option, from 0; None if the reply names no option
     coverage: float | None = None
     """Fraction of the document in the prompt; None for a choice based on the answer."""
-    n_calls: int = 1  # 0 if the answer was an option verbatim, so that no model was called
+    n_calls: int = 1  # 0 if the answer equals an option, so that no model was called
     duration_s: float
 
 
@@ -320,9 +320,9 @@ class RunFinished(EventBase):
     usage: Usage
     duration_s: float
     evidence: tuple[dict[str, JsonValue], ...] | None = None
-    """Passages that the answer quotes, in the form of results; None in older traces."""
+    """Passages that the answer quotes, in the form used in results; None in older traces."""
     unverified_quotes: tuple[dict[str, str], ...] = ()
-    n_rows: int = 0  # The number of rows that the answer is computed from
+    n_rows: int = 0  # Number of rows from which the answer is computed
 
 
 Event = Annotated[
@@ -363,7 +363,7 @@ Stamped = TypeVar("Stamped", bound=EventBase)
 
 @cache
 def _adapter() -> TypeAdapter[Event]:
-    return TypeAdapter(Event)  # late: a run writes events, and reads none
+    return TypeAdapter(Event)  # Built on use: a run writes events, but reads none
 
 
 class Trace(ShownInNotebooks):
@@ -388,13 +388,13 @@ class Trace(ShownInNotebooks):
             id = ""
         self.id = id
         self.replied: list[tuple[CallPurpose, str, CallReplied]] = []
-        """The purpose, the step and the reply of each call of measured work; no part of the file."""
+        """The purpose, step and reply of each call of measured work; not part of the file."""
         self._events: list[Event] = []
         self._listener = listener
         self._began = time.monotonic()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_jsonl, (self.id, self.to_jsonl())  # listeners cannot be pickled
+        return type(self).from_jsonl, (self.id, self.to_jsonl())  # Listeners cannot be pickled
 
     def append(self, event: Event) -> None:
         """Record an event with its time, and pass it to the listener."""
@@ -404,7 +404,7 @@ class Trace(ShownInNotebooks):
             self._listener(stamped)
 
     def progressed(self, task: Task, news: News) -> None:
-        """Record a wait of a call; pass progress and attempts to the listener without recording them."""
+        """Record the wait of a call; pass its progress and attempts to the listener without recording them."""
         if isinstance(news, CallWait):
             step = _purpose(task).get("step", "")
             self.append(ModelWaited.of(news, step=step, n_calls=news.n_failed))
@@ -419,7 +419,7 @@ class Trace(ShownInNotebooks):
             self._listener(self._stamped(ModelProgressed.of(news, **_purpose(task))))
 
     def _stamped(self, event: Stamped) -> Stamped:
-        # In place: a copy takes as long as creating and writing the event.
+        # Modified in place, because a copy takes as long as creating and writing the event.
         event.__dict__["t_s"] = round(time.monotonic() - self._began, 6)
         return event
 
@@ -431,21 +431,21 @@ class Trace(ShownInNotebooks):
 
     @property
     def usage(self) -> Usage:
-        """Tokens of every reply so far: questions, plans, steps and choices."""
+        """Tokens of all replies so far: for questions, plans, steps and choices."""
         return spent(self._events).usage
 
     @property
     def n_calls(self) -> int:
-        """Calls so far, failed ones included."""
+        """Number of calls so far, including failed ones."""
         return spent(self._events).n_calls
 
     def to_jsonl(self) -> str:
-        """One JSON object per line, each with the schema version and the id of the run."""
+        """One JSON object per line, with the schema version and the id of the run."""
         return "".join(event_line(self.id, event) for event in self._events)
 
     @classmethod
     def from_jsonl(cls, id: str, text: str) -> Self:
-        """The inverse of `to_jsonl`, with the times; `ValidationError` for a line that is no event."""
+        """Read the events that `to_jsonl` wrote, with their times; `ValidationError` for a line that is no event."""
         trace = cls(id)
         for line in text.split("\n"):  # str.splitlines would also split at U+0085 and U+2028
             if not line:
@@ -457,7 +457,7 @@ class Trace(ShownInNotebooks):
 
 
 class Spent(NamedTuple):
-    """Calls of a run for questions, plans, steps and choices (failed ones and cached replies included), and their tokens."""
+    """Number of calls of a run (failed ones and cached replies included) and their tokens."""
 
     n_calls: int = 0
     n_cached: int = 0
@@ -494,7 +494,7 @@ def spent(events: Iterable[Event]) -> Spent:
 
 
 def event_line(id: str, event: Event) -> str:
-    """One line of a file: the event as a JSON object with the schema version and the id of the run."""
+    """One line of a trace file: the event as a JSON object with the schema version and the id of the run."""
     head = json_bytes({"v": SCHEMA_VERSION, "id": id})[:-1]
     return (head + b"," + json_bytes(event)[1:] + b"\n").decode()
 

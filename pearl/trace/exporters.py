@@ -12,14 +12,14 @@ from typing import Any, Protocol
 
 from pearl.trace import Event, Trace
 
-EventListener = Callable[[str, Event], None]  # Callback for the events of a task, with its id
+EventListener = Callable[[str, Event], None]  # Called with the id of a task and each of its events
 
 
 class RunExporter(Protocol):
-    """Exports the tasks of one run, by their ids."""
+    """Exports the tasks of one run."""
 
     def listening(self, listener: EventListener | None = None) -> EventListener:
-        """A listener that exports events and forwards them to another listener."""
+        """A listener that exports events and passes them on to another listener."""
 
     def kept(self, id: str, status: str) -> None:
         """Export a task that is skipped because its row is stored."""
@@ -27,20 +27,20 @@ class RunExporter(Protocol):
     def finished(
         self, id: str, trace: Trace | None = None, *, error: BaseException | None = None, status: str = "", answer: str = "",
     ) -> None:  # fmt: skip
-        """End a task; if its events were not heard, they are those of its trace."""
+        """End a task; if its events were not received by a listener, export those of its trace."""
 
     def close(self) -> None:
-        """End the tasks that are not finished."""
+        """End all unfinished tasks."""
 
 
 class TraceExporter(Protocol):
-    """Exports runs."""
+    """Exports the tasks of runs."""
 
     def run(self, run_id: str = "") -> RunExporter:
-        """Begin a run."""
+        """Start the export of a run."""
 
     def close(self) -> None:
-        """Send what is left, in bounded time."""
+        """Send the remaining data, within a time limit."""
 
 
 class ExporterModule(Protocol):
@@ -49,7 +49,7 @@ class ExporterModule(Protocol):
     DESCRIPTION: str
 
     def create(self, on_trouble: Callable[[str], object]) -> TraceExporter:
-        """An exporter for one process; `UsageError` if it cannot work."""
+        """Create the exporter of a process; a `UsageError` if it cannot work."""
 
 
 CONTRACT = ExporterModule
@@ -60,7 +60,7 @@ PLUGINS: dict[str, Any] = {}
 def exported(
     exporter: TraceExporter, id: str = "", listener: Callable[[Event], None] | None = None
 ) -> Iterator[Trace]:
-    """A trace for one question; its export ends with the block."""
+    """A context with the trace of one question, which is exported at its end."""
     run = exporter.run()
     hear = run.listening(None if listener is None else lambda id, event: listener(event))
     try:

@@ -1,1 +1,1 @@
-"""Pages of answers, runs and comparisons for people who check them: one file each, which loads nothing."""
+"""Pages of answers, runs and comparisons for people to check; each is one file that loads nothing else."""

@@ -25,14 +25,14 @@ from pearl.view.panel import sheets_of
 from pearl.view.result import Place, Result, ShownStep, origin, read_result
 from pearl.view.sources import ResultRecord, record_of_answer
 
-MAX_ROWS = 10_000  # Maximum rows behind an answer on the page; `--rows FILE` has all
+MAX_ROWS = 10_000  # Maximum rows behind an answer on the page; `--rows FILE` writes all
 
-FIRST_ROWS = 10  # Rows that are shown at first
+FIRST_ROWS = 10  # Rows shown at first
 
 MAX_TEXTS = 3_000_000
-"""Maximum characters of whole cells beside shortened ones; later ones are in the document only."""
+"""Maximum characters of full cell texts shown with shortened ones; further ones are only in the document."""
 
-MAX_SHORT = 60  # Maximum characters of a quote that is looked for at other places, too
+MAX_SHORT = 60  # Maximum characters of a quote whose other occurrences are counted
 
 
 def answer_page(answer: Answer, document: Document) -> str:
@@ -76,7 +76,7 @@ def result_page(record: ResultRecord) -> str:
     text = record.document.text if record.document else ""
     quotes = {each.number: _told_often(each, text) for each in result.places if not each.is_row}
 
-    # An answer that is not composed says what its parts say, without the quotes of each entry.
+    # The text of an answer that is not composed is its parts, without the quotes of list entries.
     is_all = all(part.text in result.row.answer for part in result.row.parts)
     has_entries = any(part.entries for part in result.row.parts)
 
@@ -125,7 +125,7 @@ def result_page(record: ResultRecord) -> str:
 
 
 def _marks(result: Result, document: Document | None, problems: list[str]) -> dict[int, panel.Mark]:
-    """The mark of every piece of evidence that the document surely has."""
+    """The marks of the evidence that is surely in the document, by number."""
     if document is None:
         if result.row.document:
             problems.append(
@@ -137,7 +137,7 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> di
         problems.append(
             "The document has changed since the run; marks that no longer fit are not shown."
         )
-    starts = dict(reversed(document.parts))  # the first part of a name counts
+    starts = dict(reversed(document.parts))  # If a name occurs twice, its first part counts
     marks: dict[int, panel.Mark] = {}
     n_lost = 0
     for place in result.places:
@@ -158,20 +158,20 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> di
 
 
 def _told_often(quote: Place, text: str) -> Place:
-    """A short quote with how often it stands in the document: which of them a reply means is open."""
+    """Note how often a short quote occurs in the document, because a reply may mean any of these places."""
     n = text.count(quote.text) if 0 < len(quote.text) <= MAX_SHORT else 0
     return replace(quote, where=f"{quote.where}; stands at {n:,} places") if n > 1 else quote
 
 
 def _counted(answer: Markup) -> Markup:
-    """An answer that begins with a number, which leads to the rows behind it."""
+    """If an answer begins with a number, make it a link to the rows behind it."""
     return Markup(re.sub(r"\A<p>(\d[\d,.]*)", r'<p><a href="#rows">\1</a>', str(answer)))
 
 
 def _is_table(result: Result, rows: Sequence[Place]) -> bool:
-    """Whether the answer is the table of its rows, which has more columns and whole cells."""
+    """Whether the answer is a table of its rows, so that the table of rows, with more columns and full cells, replaces it."""
     lines = result.row.answer.strip().split("\n")
-    if lines[-1].startswith("("):  # how many are undecided
+    if lines[-1].startswith("("):  # The number of undecided rows
         lines.pop()
     names = {name.strip() for name in "".join(lines[:1]).strip("|").split("|")}
     return (
@@ -182,7 +182,7 @@ def _is_table(result: Result, rows: Sequence[Place]) -> bool:
 
 
 def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[panel.Table]:
-    """The rows behind an answer as a table: the first of them, and the others."""
+    """The rows behind an answer as tables: the first rows, and the others."""
     if not rows:
         return []
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
@@ -193,7 +193,7 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[panel.Tabl
     )
     has_quotes = all("quote" in row.fields for row in rows)
     if 2 * n_written < len(rows[0].text) and not has_quotes:
-        names.append(TEXT_COLUMN)  # the other columns do not hold what the row says
+        names.append(TEXT_COLUMN)  # The other columns do not contain the row's text
     sources = {row.data.source for row in rows}
     has_files = len(sources) > 1 and DOCUMENT not in names
     has_pages = any(row.data.page for row in rows)
@@ -228,7 +228,7 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[panel.Tabl
 
 
 def _used(row: Place, names: Sequence[str], plan: Plan | None) -> list[str]:
-    """The columns that tell rows apart and those that the plan used; all of a few columns."""
+    """The columns that distinguish rows and those that the plan uses; all columns if there are few."""
     if len(names) < 4:
         return list(names)
     told = " ".join(text for step in (plan.steps if plan else ()) for text in _texts(step)).lower()
@@ -239,12 +239,12 @@ def _used(row: Place, names: Sequence[str], plan: Plan | None) -> list[str]:
         if name in cited or name.lower() in told or row.fields.get(name, "") not in row.text
     ]
     long = [name for name in names if len(row.fields.get(name, "")) > panel.MAX_CELL]
-    used += long[:1]  # what the rows were judged by
+    used += long[:1]  # The text by which the rows were judged
     return list(dict.fromkeys([names[0], *used]))
 
 
 def _texts(step: Step) -> list[str]:
-    """The texts that a step has as arguments."""
+    """The texts in the arguments of a step."""
     items = (item for argument in step.arguments for item in items_of(argument))
     return [item.value for item in items if isinstance(item, String)]
 
@@ -262,7 +262,7 @@ def _parsed(text: str, problems: list[str]) -> Plan | None:
 def _with_arguments(
     plan: Plan | None, results: dict[str, ShownStep]
 ) -> Iterable[tuple[ShownStep, Step | None, list[list[tuple[str, str]]]]]:
-    """The steps of the plan with their results, then steps that the plan does not have."""
+    """The steps of the plan with their results, then steps that are not in the plan."""
     named = set()
     for step in plan.steps if plan else ():
         named.add(step.output)
@@ -275,7 +275,7 @@ def _with_arguments(
 
 
 def _usage(result: Result, calls_made: Spent) -> Usage | None:
-    """Tokens of the row, else of all calls in the trace; None if unknown."""
+    """The tokens reported in the row, else those of all calls in the trace; None if unknown."""
     usage = result.row.usage.bounded or (calls_made.usage if result.events else None)
     if usage is None:
         return None
@@ -284,7 +284,7 @@ def _usage(result: Result, calls_made: Spent) -> Usage | None:
 
 
 def _argument_texts(argument: Argument) -> Iterable[tuple[str, str]]:
-    """An argument as texts, each with the output that it refers to or ""."""
+    """An argument as texts, each with the output that it refers to, or ""."""
     match argument:
         case Reference():
             yield argument.name, "" if argument.is_context else argument.name

@@ -1,4 +1,4 @@
-"""Two sources of results → one HTML file with the changes of each row."""
+"""Two sources of results → one HTML file with the changes in each row."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from pearl.view.listing import COLUMNS, MAX_ITEMS, MAX_TEXT, Totals, cells_of, d
 from pearl.view.page import render_page
 from pearl.view.sources import ResultSource
 
-MAX_PAIRS = 500  # Maximum changed rows that are shown
+MAX_PAIRS = 500  # Maximum changed rows on the page
 MAX_COMPARED = 1_000  # Maximum steps and passages of a row that are compared
 MAX_PIECES = 1_500
-"""Maximum words, or else lines, that are aligned; longer texts are both shown whole."""
+"""Maximum words, or else lines, that are aligned; longer texts are shown whole, one after the other."""
 KINDS = ("status", "answer", "plan", "steps", "evidence", "question", "only in one")
-"""Kinds of changes of a row."""
+"""Kinds of changes in a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A piece of text that is in both texts (`same`), or only in the first (`gone`) or second (`new`)."""
+    """A piece of text that both texts have (`same`), or only the first (`gone`) or the second (`new`)."""
 
     kind: str
     text: str
@@ -40,7 +40,7 @@ class Pair:
 
 
 def differences(first: str, second: str, *, by_line: bool = False) -> list[Change]:
-    """The differences of two texts by words, or by lines if either is long; of very long ones one is gone, the other new."""
+    """The differences between two texts by words, or by lines if a text is long; of very long texts, one is `gone` and the other `new`."""
     first, second = text_of(first, MAX_TEXT), text_of(second, MAX_TEXT)
     pattern = r"[^\n]*\n|[^\n]+" if by_line else r"\s+|\w+|[^\w\s]"
     a, b = re.findall(pattern, first), re.findall(pattern, second)
@@ -63,7 +63,7 @@ def differences(first: str, second: str, *, by_line: bool = False) -> list[Chang
 def aligned(
     first: Iterable[Mapping[str, Any]], second: Iterable[Mapping[str, Any]]
 ) -> Iterator[Pair]:
-    """Pair rows of the same id, else of the same question and document; rows that only the second has come last."""
+    """Pair rows with the same id, else with the same question and document; rows that only the second source has come last."""
     before, after = list(first), list(second)
     partner: dict[int, int] = {}
     taken: set[int] = set()
@@ -83,18 +83,18 @@ def aligned(
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A row of one source: its short line, and its whole texts."""
+    """A row of one source: its short line, and its full texts."""
 
     line: dict[str, Any]
     texts: dict[str, Any]
 
     @property
     def answer(self) -> str:
-        """The answer, or the error in its place."""
+        """The answer, or the error of a failed row."""
         return self.texts["answer"] or self.texts["error"] or ""
 
     def parts(self) -> dict[str, Any]:
-        """The compared parts by kind."""
+        """The parts to compare, by kind."""
         return {
             "status": self.line["status"],
             "answer": self.answer,
@@ -106,7 +106,7 @@ class _Side:
 
 
 def comparison_page(first: ResultSource, second: ResultSource) -> str:
-    """The page of the changes between two sources: all are counted, the first `MAX_PAIRS` changed rows shown."""
+    """The page of changes between two sources: all changes are counted, the first `MAX_PAIRS` changed rows are shown."""
     prices, totals = read_prices(), (Totals(), Totals())
     by_kind: Counter[str] = Counter()
     n_same = n_changed = 0
@@ -154,7 +154,7 @@ def _task(row: Mapping[str, Any]) -> Any:
 
 
 def _kinds(a: _Side | None, b: _Side | None) -> list[str]:
-    """The kinds of changes, of `KINDS`."""
+    """The kinds of changes between two rows, in the order of `KINDS`."""
     if a is None or b is None:
         return ["only in one"]
     before, after = a.parts(), b.parts()
@@ -162,7 +162,7 @@ def _kinds(a: _Side | None, b: _Side | None) -> list[str]:
 
 
 def _format_row(kinds: list[str], a: _Side | None, b: _Side | None) -> dict[str, Any]:
-    """The data of the template for two rows, of which one may be missing."""
+    """The template data for two rows, one of which may be missing."""
     some = a or b
     assert some is not None, "a pair has a row"
     lines = [side and side.line for side in (a, b)]

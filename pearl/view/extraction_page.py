@@ -21,34 +21,34 @@ from pearl.view.panel import Gap, Mark, Piece, Sheet, highlighted, sheets_of
 from pearl.view.result import value_text
 from pearl.view.sources import pdf_files
 
-MAX_ROWS = 3_000  # Maximum documents in the grid; the other formats have all
+MAX_ROWS = 3_000  # Maximum documents in the grid; other formats have all of them
 
 MAX_TEXTS = 6_000_000
-"""Maximum characters of passages on a page; later ones are shown without the text around them."""
+"""Maximum characters of passages on a page; further passages are shown without surrounding text."""
 
-MAX_SHEETS = 40  # Maximum pages of PDF files that are shown as pictures
+MAX_SHEETS = 40  # Maximum PDF pages shown as pictures
 
-AROUND = 300  # Characters before and after a passage
+AROUND = 300  # Characters shown before and after a passage
 
 MAX_QUOTE = 2_000  # Maximum characters of a value or a passage
 
-MAX_CELLS = 36_000  # Maximum cells of the grid, by which it has fewer documents of many fields
+MAX_CELLS = 36_000  # Maximum cells of the grid; with many fields, it has fewer documents
 
-MAX_ENTRIES = 200  # Maximum entries of a list and candidates of a field that are shown
+MAX_ENTRIES = 200  # Maximum list entries and field candidates shown
 
 MAX_INNER, FEW = 2_000, 5
-"""Maximum entries of the lists in a list that are shown, together; and those that each has at least."""
+"""Maximum entries shown of all inner lists together, and minimum entries for each of them."""
 
 WORDS = {
     "undecided": ("?", "undecided"), "not_stated": ("–", "not stated"), "person": ("✎", "by a person"),
     "judged": ("≈", "judged"), "checked": ("✓", "checked"),
 }  # fmt: skip
-"""The sign and the word of a state, or of what a value rests on; one that stands in its quote needs none."""
+"""The sign and word for a state or a basis; a value that is in its quote needs none."""
 
 
 @dataclass(frozen=True, slots=True)
 class CitedPassage:
-    """A passage that bears a value out; without a number, the text of its document does not have it."""
+    """A passage that supports a value; its number is 0 if the document's text does not contain it."""
 
     number: int
     text: str
@@ -57,7 +57,7 @@ class CitedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value with its sign and word and its passages; of a list, its table."""
+    """A value with its sign, word and passages; a list has a table."""
 
     text: str
     sign: str = ""
@@ -71,7 +71,7 @@ class Value:
 
     @property
     def inner(self) -> Iterator[Value]:
-        """The values of its entries, and of the lists in them."""
+        """The values of its entries, and of the lists within them."""
         for entry in self.entries:
             for value in entry:
                 yield value
@@ -79,7 +79,7 @@ class Value:
 
     @property
     def n_undecided(self) -> int:
-        """Number of undecided values: of the field itself, or of its entries."""
+        """Number of undecided values: the value itself and those in its entries."""
         return sum(value.word == "undecided" for value in (self, *self.inner))
 
     @property
@@ -94,7 +94,7 @@ class Value:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers of all its passages in the text, in order."""
+        """The numbers of all its passages in the document, in order."""
         every = (each for value in (self, *self.inner) for each in (value, *value.candidates))
         passages = (passage for value in every for passage in value.passages)
         return tuple(dict.fromkeys(passage.number for passage in passages if passage.number))
@@ -102,20 +102,20 @@ class Value:
 
 @dataclass(slots=True)
 class _Source:
-    """A document with the places of its passages, each with its number."""
+    """A document with the numbers of its passages, by position."""
 
     document: Document | None
     marks: dict[Span, int] = field(default_factory=dict)
 
     @property
     def text(self) -> str | None:
-        """Its text."""
+        """The text of the document; None if it could not be read."""
         return None if self.document is None else self.document.text
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A document: its values, and its text around their passages."""
+    """The line of a document: its values, and its text around their passages."""
 
     name: str
     values: tuple[Value, ...]
@@ -130,7 +130,7 @@ def extraction_page(
     fields: Sequence[Field],
     read: Callable[[str], Document | None],
 ) -> str:
-    """The page of an extraction: a grid of documents and fields, beside the passages; `read` gives a document."""
+    """The page of an extraction: a grid of documents and fields, next to the passages; `read` returns a document by name."""
     n_left, n_sheets = MAX_TEXTS, MAX_SHEETS
     lines: list[Line] = []
     counts: Counter[str] = Counter()
@@ -152,7 +152,7 @@ def extraction_page(
         counts["undecided in lists"] += sum(each.word == "undecided" for each in inner)
         counts["failed"] += bool(line.error)
         lines.append(line)
-    # What the grid has, on one line; the states of the fields add up to their number
+    # The contents of the grid on one line; the states of the fields add up to their number
     n_fields = len(fields)
     n = (len(lines) - counts["failed"]) * n_fields
     apart = {name: counts[name] for name in ("not stated", "undecided")}
@@ -224,7 +224,7 @@ def _value(
     result: FieldData, of: Field,
     passages: Callable[[FieldData | FieldCandidate], tuple[CitedPassage, ...]], most: int,
 ) -> Value:  # fmt: skip
-    """What became of a field, with its passages, and `most` entries."""
+    """A field as a value with its passages and at most `most` entries."""
     state = result.state
     sign, word = WORDS.get(result.basis if state == "found" else state, ("", ""))
     text = shortened(value_text(result.value), MAX_QUOTE)
@@ -258,7 +258,7 @@ def _passage(
     sources: dict[str, _Source],
     read: Callable[[str], Document | None],
 ) -> CitedPassage:
-    """A passage, numbered if the text of its document has it at its place."""
+    """A passage, with a number if the document's text has it at this position."""
     text, span = each.text, each.span
     name = each.source or document
     if name not in sources:

@@ -22,9 +22,9 @@ COLUMNS = (
 
 SHORT, LONG = 160, 240  # Maximum characters of a name and of a text in a line
 
-MAX_TEXT = 20_000  # Maximum characters of one text under a line
-MAX_ITEMS = 50  # Maximum passages, quotes and steps under a line
-MAX_OUTPUTS = 20  # Maximum outputs of a row that have a column
+MAX_TEXT = 20_000  # Maximum characters of one text in the details of a line
+MAX_ITEMS = 50  # Maximum passages, quotes and steps in the details of a line
+MAX_OUTPUTS = 20  # Maximum outputs of a row with a column
 MOST = 1e15  # Upper bound of plausible counts, costs and times
 
 _MARKS = lazy_pattern(r"(?m)^(?:#{1,6}|>) |\*\*(\S(?:[^*\n]*\S)?)\*\*")
@@ -45,7 +45,7 @@ class Totals:
     seconds: float = 0.0
 
     def add(self, cells: list[Any]) -> None:
-        """Count a line of `cells_of`."""
+        """Add a line of `cells_of` to the totals."""
         line = dict(zip(COLUMNS, cells, strict=True))
         self.n += 1
         self.by_status[line["status"]] += 1
@@ -69,7 +69,7 @@ class Totals:
         return f"{money(self.cost_usd)}{unknown}"
 
     def facts(self, statuses: Iterable[str]) -> list[tuple[str, str]]:
-        """The totals as names and texts."""
+        """The totals as pairs of name and text."""
         return [
             ("rows", f"{self.n:,}"),
             *((each.replace("_", " "), f"{self.by_status[each]:,}") for each in statuses),
@@ -81,7 +81,7 @@ class Totals:
 
 
 def text_of(value: object, most: int) -> str:
-    """A text of a row, cut to a length; "" if it is not text."""
+    """A text of a row, cut to a length; "" if the value is not text."""
     if value is None or isinstance(value, dict | list):
         return ""
     text = str(value)
@@ -89,14 +89,14 @@ def text_of(value: object, most: int) -> str:
 
 
 def number_of(value: object) -> float | int | None:
-    """A number of a row that can be a count, a share or a time; None for anything else."""
+    """A number of a row that may be a count, a share or a time; None for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if 0 <= value < MOST else None  # NaN fails both comparisons
+    return value if 0 <= value < MOST else None  # False for NaN
 
 
 def cells_of(row: ResultRow, prices: Prices) -> list[Any]:
-    """The line of a row: texts, numbers and None, and the outputs by name, as `COLUMNS` names them."""
+    """The cells of a row as in `COLUMNS`: texts, numbers and None, and the outputs by name."""
     usage, more = row.usage.bounded, row.model_extra or {}
     given = f" ({text_of(row.given, LONG)})" if row.parameters else ""
     model = text_of(row.model, SHORT)
@@ -125,18 +125,18 @@ def cells_of(row: ResultRow, prices: Prices) -> list[Any]:
 
 
 def plain(text: str) -> str:
-    """A text without the marks of Markdown for bold words, headings and quotes."""
+    """A text without Markdown marks for bold words, headings and quotes."""
     return _MARKS.sub(r"\1", text)
 
 
 def _outputs(row: ResultRow) -> dict[str, str]:
-    """The parts of an answer that has several, by the names of their outputs."""
+    """The parts of an answer by output, if there are several."""
     parts = row.parts[:MAX_OUTPUTS] if len(row.parts) > 1 else ()
     return {text_of(each.output, SHORT): plain(text_of(each.text, LONG)) for each in parts}
 
 
 def details_of(row: ResultRow, n_items: int = MAX_ITEMS) -> dict[str, Any]:
-    """The details under a line: texts of up to `MAX_TEXT` characters, and `n_items` of each kind."""
+    """The details of a line: texts of up to `MAX_TEXT` characters, and at most `n_items` of each kind."""
     evidence, quotes = row.evidence[:n_items], row.unverified_quotes[:n_items]
     return {
         **{name: text_of(getattr(row, name), MAX_TEXT) for name in ("question", "answer", "plan", "why")},
@@ -155,15 +155,15 @@ def details_of(row: ResultRow, n_items: int = MAX_ITEMS) -> dict[str, Any]:
     }  # fmt: skip
 
 
-MAX_STATIC = 100  # Rows in the HTML itself, for readers without scripts
+MAX_STATIC = 100  # Rows in the HTML itself, for browsers without scripts
 
-MAX_LINES = 100_000  # Maximum rows of a page
+MAX_LINES = 100_000  # Maximum rows on a page
 
-MAX_DETAILS = 8_000_000  # Maximum bytes of details in a page; later rows have only their line
+MAX_DETAILS = 8_000_000  # Maximum bytes of details on a page; further rows have only their line
 
 
 def index_page(source: ResultSource) -> str:
-    """The list of all results as one file; the totals count rows beyond `MAX_LINES` and `MAX_DETAILS`, too."""
+    """The list of all results as one file; the totals include rows beyond `MAX_LINES` and `MAX_DETAILS`."""
     prices, totals = read_prices(), Totals()
     lines: list[list[Any]] = []
     details: list[dict[str, Any]] = []

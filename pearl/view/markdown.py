@@ -1,4 +1,4 @@
-"""Markdown of answers → HTML. HTML in it, links and pictures stay text: answers are untrusted."""
+"""Markdown of answers → HTML. HTML, links and pictures in it stay text, because answers are untrusted."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from markupsafe import Markup, escape
 
 MAX_MARKDOWN = 50_000
-"""Maximum characters that are read as Markdown; a longer text is shown as it is."""
+"""Maximum characters that are rendered as Markdown; a longer text is shown unchanged."""
 
 CITED = re.compile(r"\[\^(\d{1,6})\]")
-"""The number of a piece of evidence in the Markdown of an answer."""
+"""An evidence number in the Markdown of an answer: `[^3]`."""
 
 _OFF = (
     "link", "image", "autolink", "html_inline", "html_block", "reference", "entity", "code", "lheading",
@@ -23,27 +23,27 @@ _OTHERWISE = re.compile(
     r"\w\*+\w|(?<!\w)_+\w|\\[!-/:-@\[-`{-~]|^\s*\+\s*\d|^\s*>\s*[$€£]?\d[\d.,]*\s*%?\s*$|\A\s*[-*]\s*\S*\d\S*\s*\Z",
     re.M,
 )
-"""Text whose signs Markdown would drop: products, names with underscores, paths, signs and bounds of numbers."""
+"""Text with characters that Markdown would drop: products, names with underscores, paths, signs and bounds of numbers."""
 _NUMBERED = re.compile(r"^([ \t]*)(\d{1,9})[.)](?:\s|$)", re.M)
 
 
 def parsed(text: str, env: dict[str, Any]) -> list[Any] | None:
-    """The tokens of a text; None if they would not show all that it says."""
+    """The tokens of a text; None if they would not show all of its characters."""
     if len(text) > MAX_MARKDOWN or _OTHERWISE.search(text):
         return None
-    last: dict[str, int] = {}  # Markdown counts the entries of a list itself
+    last: dict[str, int] = {}  # Markdown renumbers the entries of a list
     for indent, number in _NUMBERED.findall(text):
         if int(number) not in (1, last.get(indent, 0) + 1):
             return None
         last[indent] = int(number)
     tokens: list[Any] = _parser().parse(text, env)
-    # The parser drops what is nested deeply, and cells beyond the columns of a table.
+    # The parser drops deeply nested text, and cells beyond the columns of a table.
     is_whole = _n_letters(text) == sum(_n_letters(_format_token(token)) for token in tokens)
     return tokens if is_whole else None
 
 
 def rendered(text: str, link: Callable[[int], str] | None = None) -> Markup:
-    """The HTML of a text; `link` makes the HTML of each number of evidence, `[^1]`."""
+    """The HTML of a text; `link` makes the HTML of each evidence number `[^1]`."""
     env = {"link": link}
     tokens = parsed(text, env)
     if tokens is None:
@@ -56,14 +56,14 @@ def _n_letters(text: str) -> int:
 
 
 def _format_token(token: Any) -> str:
-    """What is shown of a token, with the number of a list entry, or the language of code."""
+    """The visible text of a token, with the number of a list entry, or the language of code."""
     is_told = token.type == "list_item_open" or re.fullmatch(r"[A-Za-z+#-]{1,15}", token.info)
     return f"{token.content} {token.info if is_told else ''}"
 
 
 @cache
 def _parser() -> Any:
-    # Imported late, because only commands that write pages need it.
+    # Imported on use: only commands that write pages need it.
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable("table").disable(_OFF)
@@ -73,7 +73,7 @@ def _parser() -> Any:
     table = '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>\n'
     parser.add_render_rule("table_open", _constant(table))
     parser.add_render_rule("table_close", _constant("</table></div>\n"))
-    for cell in ("th_open", "td_open"):  # styles of alignment are against the policy of the page
+    for cell in ("th_open", "td_open"):  # The page's policy forbids style attributes
         parser.add_render_rule(cell, _constant(f"<{cell[:2]}>"))
     parser.add_render_rule("fence", _fence)
     return parser
@@ -84,7 +84,7 @@ def _text(renderer: Any, tokens: Sequence[Any], at: int, options: Any, env: Any)
 
 
 def _linked(text: str, link: Callable[[int], str] | None) -> Markup:
-    """A text with its numbers of evidence as links."""
+    """A text with its evidence numbers as links."""
     pieces = [text] if link is None else CITED.split(text)  # text, number, text, ...
     shown = (link(int(p)) if link and i % 2 else escape(p) for i, p in enumerate(pieces))
     return Markup("".join(shown))

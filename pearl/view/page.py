@@ -1,4 +1,4 @@
-"""Renders pages: a template and its data, escaped, → one HTML file whose policy allows its own script; drawings of plans."""
+"""Render pages: a template and its data, escaped, → one HTML file whose policy allows only its own script; draw plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 def render_page(name: str, title: str, *, records: Any = None, **data: Any) -> str:
-    """The page of a template that extends `page.html`, with the style, and the script if there is one, of its name."""
+    """Render a template that extends `page.html`, with the style of its name, and the script if there is one."""
     css = _text(TEMPLATES / "page.css") + _text(TEMPLATES / f"{name}.css")
     script = TEMPLATES / f"{name}.js"
     code = _text(script) if script.exists() else ""
@@ -34,7 +34,7 @@ def render_page(name: str, title: str, *, records: Any = None, **data: Any) -> s
 
 
 def _hash(text: str) -> str:
-    """The hash of a text as in a content security policy."""
+    """The hash of a text in the form of a content security policy."""
     return base64.b64encode(bytes.fromhex(text_sha256(text))).decode()
 
 
@@ -51,8 +51,8 @@ def _text(path: Path) -> str:
 
 @cache
 def _environment() -> Any:
-    """The templates; every text is escaped."""
-    # Imported late, because only commands that write pages need it.
+    """The templates, with all texts escaped."""
+    # Imported on use: only commands that write pages need it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
@@ -64,14 +64,14 @@ def _environment() -> Any:
     )
 
 
-WIDTH, HEIGHT = 190, 46  # Size of a box in units of the drawing
+WIDTH, HEIGHT = 190, 46  # Size of a box in drawing units
 ACROSS, DOWN = 24, 40  # Distances between boxes
 CHARACTERS = 25  # Maximum characters of a name in a box
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A step: its number and its place (top left)."""
+    """The box of a step: its number and its top left corner."""
 
     number: int
     output: str
@@ -82,7 +82,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A drawn plan; its lines, from a step to one that uses its output, are SVG paths."""
+    """A drawing of a plan; its lines, from each step to those that use its output, are SVG paths."""
 
     boxes: tuple[Box, ...]
     lines: tuple[str, ...]

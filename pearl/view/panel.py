@@ -1,4 +1,4 @@
-"""A document with its marks → files of text and of tables, cut where marks begin and end."""
+"""A document with marks → its files as text or tables, cut where marks begin and end."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from pearl.documents.table import cell_span, table_rows
 from pearl.errors import DataError, Span
 
 MAX_WHOLE = 5_500_000
-"""Maximum characters of a text that is shown whole; a longer one is shown around its marks."""
+"""Maximum characters of a text that is shown whole; a longer text is shown only around its marks."""
 
-AROUND = 2_000  # Characters before and after a mark of a longer text
+AROUND = 2_000  # Characters shown before and after a mark of a longer text
 
 BLOCK = 20_000  # Minimum characters of a block
 
-MAX_LIT = 600  # Maximum characters of a mark that is lit; a longer one has a line at its side
+MAX_LIT = 600  # Maximum characters of a highlighted mark; a longer one has a line at its side
 
 MAX_CELL, AROUND_CELL = 120, 45
-"""Maximum characters of a cell that is shown whole, and those before and after a mark of a longer one."""
+"""Maximum characters of a cell that is shown whole; characters around a mark of a longer one."""
 
 MAX_TABLE, CHUNK = 20_000, 100
-"""Maximum rows of a table that is no text, and rows that are laid out together."""
+"""Maximum rows of a table that is shown as a table, and rows that the browser lays out together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a text."""
+    """A piece of text with the numbers of the marks that cover it and that begin in it."""
 
     text: str
     marks: tuple[int, ...] = ()
@@ -43,14 +43,14 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Characters of the text that are not shown."""
+    """A number of characters that are not shown."""
 
     n: int
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A piece of evidence in a document: a passage, or a row with the cells that the answer cites."""
+    """The position of a piece of evidence: a passage, or a row with the cells that the answer cites."""
 
     number: int
     span: Span
@@ -60,7 +60,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell; a long one is shortened, and has its whole text beside."""
+    """A cell; a long one is shortened, and `whole` has its full text."""
 
     pieces: list[Piece | Gap]
     whole: str = ""
@@ -68,7 +68,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row of a table, with the numbers of the evidence that begins in it."""
+    """A row of a table, with the numbers of evidence that begins in it."""
 
     marks: tuple[int, ...]
     cells: list[Cell]
@@ -77,7 +77,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its columns with their widths in percent, and its rows in chunks."""
+    """A table: its columns with widths in percent, and its rows in chunks."""
 
     columns: list[tuple[str, int]]
     width: str
@@ -87,7 +87,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of a document, as text or as tables, with the numbers of its evidence; `whole` are those of all of it."""
+    """A file of a document as text or tables, with the numbers of its evidence; `whole` has those of evidence that covers the whole file."""
 
     name: str
     n_characters: int
@@ -105,7 +105,7 @@ def highlighted(
     around: int = AROUND,
     at: Sequence[Span] = (),
 ) -> list[Piece | Gap]:
-    """Cut a text where marks begin and end; marks may overlap. A long one is shown around marks, or `at`."""
+    """Cut a text where marks, which may overlap, begin and end. A long text is shown only around its marks, or around `at` if it has none."""
     shown = _spans_to_show(text, [span for _, span in marks] or at, most, around)
     cuts = {at for span in shown for at in (span.start, span.end)}
     for _, span in marks:
@@ -138,7 +138,7 @@ def highlighted(
 
 
 def blocks(pieces: Iterable[Piece | Gap], *, size: int = BLOCK) -> list[list[Piece | Gap]]:
-    """Group pieces into blocks that end with an unmarked line; browsers lay out those near the visible part."""
+    """Group pieces into blocks that end with an unmarked line; browsers lay out only blocks near the visible part."""
     found: list[list[Piece | Gap]] = [[]]
     n = 0
     for piece in pieces:
@@ -157,7 +157,7 @@ def blocks(pieces: Iterable[Piece | Gap], *, size: int = BLOCK) -> list[list[Pie
 
 
 def _spans_to_show(text: str, spans: Sequence[Span], most: int, n_around: int) -> list[Span]:
-    """The parts of a text that are shown: all, or the surroundings of the marks."""
+    """The parts of a text to show: all of it, or the surroundings of the marks."""
     if len(text) <= most:
         return [Span(0, len(text))]
     around = [Span(max(0, s.start - n_around), min(len(text), s.end + n_around)) for s in spans]
@@ -172,7 +172,7 @@ def _spans_to_show(text: str, spans: Sequence[Span], most: int, n_around: int) -
 
 
 def files_of(document: Document, marks: Sequence[Mark]) -> list[File]:
-    """The files of a document with their marks; spreadsheets and files of rows are tables."""
+    """The files of a document with their marks; spreadsheets and row files become tables."""
     most = MAX_WHOLE if len(document.text) <= MAX_WHOLE else 2 * AROUND
     one = [(document.name, Span(0, len(document.text)))]
     ordered = sorted(marks, key=lambda mark: mark.span.start)
@@ -190,7 +190,7 @@ def files_of(document: Document, marks: Sequence[Mark]) -> list[File]:
         pairs = [
             (m.number, Span(lit.start - span.start, lit.end - span.start))
             for m, is_all in zip(own, is_whole, strict=True)
-            for lit in m.cells or (m.span,)  # the cells that are cited, not the row around them
+            for lit in m.cells or (m.span,)  # The cited cells instead of the whole row
             if not is_all
         ]
         lines = [] if tables else blocks(highlighted(text, pairs, most=most))
@@ -199,7 +199,7 @@ def files_of(document: Document, marks: Sequence[Mark]) -> list[File]:
 
 
 def _tables(text: str, offset: int, marks: Sequence[Mark]) -> list[Table]:
-    """The tables of a file; none if they are very long, or much of it is other text."""
+    """The tables of a file; [] if they are very long, or much of the file is other text."""
     found = list(table_rows(Document(text)))
     if sum(len(each.rows) for each in found) > MAX_TABLE:
         return []
@@ -232,7 +232,7 @@ def _table(
     for mark in marks:
         first = max(0, bisect_left(starts, mark.span.start + 1) - 1)
         last = max(first + 1, bisect_left(starts, mark.span.end))
-        # What quotes the header, which may stand behind `above`, leads to the first row.
+        # Evidence in the header, which may stand after `above`, leads to the first row.
         is_in = mark.span.end > starts[first] or (first == 0 and mark.span.start >= above)
         if is_in and mark.span.start < offset + rows[first].spans[0].end:
             begun.setdefault(first, []).append(mark.number)
@@ -249,7 +249,7 @@ def _table(
 
 
 def _table_cell(row: Row, name: str, offset: int, marks: Sequence[Mark]) -> Cell:
-    """A cell with the parts of it that are marked."""
+    """A cell with its marked parts."""
     text = row.fields.get(name) or ""
     if not marks or not text:
         return shown_cell(text)
@@ -267,7 +267,7 @@ def _table_cell(row: Row, name: str, offset: int, marks: Sequence[Mark]) -> Cell
 
 
 def shown_cell(text: str, marks: Sequence[tuple[int, Span]] = ()) -> Cell:
-    """A cell; of a long one the surroundings of its marks, else the beginning."""
+    """Shorten a long cell to the surroundings of its marks, or to its beginning."""
     is_long = len(text) > MAX_CELL
     if not marks and not is_long:
         return Cell([Piece(text)])
@@ -278,7 +278,7 @@ def shown_cell(text: str, marks: Sequence[tuple[int, Span]] = ()) -> Cell:
 
 
 def make_table(names: Sequence[str], lines: Sequence[Line], before: str = "") -> Table:
-    """A table whose columns are as wide as their first cells need."""
+    """A table with columns as wide as their first cells need."""
     weights = [13 if any(line.note for line in lines) else 9]
     for i, name in enumerate(names):
         sample = sorted(_width(line.cells[i]) for line in lines[:50])
@@ -286,12 +286,12 @@ def make_table(names: Sequence[str], lines: Sequence[Line], before: str = "") ->
     n = sum(weights)
     shares = (max(1, 100 * weight // n) for weight in weights)
     columns = list(zip(("no.", *names), shares, strict=True))
-    width = "100%" if n < 84 else f"{8 * n}"  # of pixels; a wider one is scrolled
+    width = "100%" if n < 84 else f"{8 * n}"  # Pixels; a wider table is scrolled
     return Table(columns, width, chunked(lines), before)
 
 
 def chunked(lines: Sequence[Line]) -> list[Sequence[Line]]:
-    """Rows in chunks, of which browsers lay out those near the visible part."""
+    """Divide rows into chunks; browsers lay out only chunks near the visible part."""
     return [lines[i : i + CHUNK] for i in range(0, len(lines), CHUNK)]
 
 
@@ -299,12 +299,12 @@ def _width(cell: Cell) -> int:
     return sum(0 if isinstance(piece, Gap) else len(piece.text) for piece in cell.pieces)
 
 
-MAX_SHEETS = 20  # Maximum pages that are shown as pictures
+MAX_SHEETS = 20  # Maximum pages shown as pictures
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A page as a picture, with the boxes of its evidence by number, and the numbers that begin on it."""
+    """A page as a picture, with the boxes of its evidence by number, and the numbers of evidence that begins on it."""
 
     page: int
     image: PageImage
@@ -313,7 +313,7 @@ class Sheet:
 
     @property
     def address(self) -> str:
-        """The picture as a `data:` address."""
+        """The picture as a `data:` URL."""
         return f"data:{self.image.mime};base64,{base64.b64encode(self.image.data).decode()}"
 
 
@@ -324,7 +324,7 @@ def sheets_of(
     problems: list[str],
     most: int = MAX_SHEETS,
 ) -> dict[str, list[Sheet]]:
-    """The pages with evidence of each PDF file, by its name in the document."""
+    """The pages with evidence of each PDF file, by the file's name in the document."""
     sheets: dict[str, list[Sheet]] = {}
     if document is None or not files:
         return sheets

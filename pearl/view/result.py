@@ -1,4 +1,4 @@
-"""`ResultRecord` → `Result`: the row and the trace of a result as its page shows them; what has a wrong type is left out and reported."""
+"""`ResultRecord` → `Result`: the row and trace of a result for its page; values of a wrong type are left out and reported."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from pearl.view.sources import ResultRecord, row_of_trace
 
 KNOWN_STATUSES = (*STATUSES, "failed", "unfinished", "planned")
 
-MAX_SOURCES = 6  # Maximum documents that a line names
+MAX_SOURCES = 6  # Maximum documents named in a line
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A piece of evidence with its number: a quoted passage, or a row behind a computed answer with its fields."""
+    """A numbered piece of evidence: a quoted passage, or a row behind a computed answer with its fields."""
 
     number: int
     data: Passage | DocumentRow
@@ -50,13 +50,13 @@ class Place:
 
     @property
     def marked(self) -> str:
-        """A passage on one line, with what its quote omits."""
+        """A passage on one line, with its omissions marked."""
         return with_omissions(self.text, self.data.gaps) if isinstance(self.data, Passage) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A step of the row or, of an unfinished run, of the trace, with its calls."""
+    """A step of the row or, in an unfinished run, of the trace, with its calls."""
 
     data: StepData
     state: str
@@ -78,7 +78,7 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A row of results with the events of its trace; what the row lacks is taken from these."""
+    """A row of results with the events of its trace, which supply what the row lacks."""
 
     id: str
     row: ResultRow
@@ -95,29 +95,29 @@ class Result:
     problems: tuple[str, ...] = ()
 
     def of(self, kind: str) -> list[trace.Event]:
-        """The events of a kind, in order."""
+        """The events of one kind, in order."""
         return [event for event in self.events if event.event == kind]
 
     @property
     def notes(self) -> list[str]:
-        """How the answer was computed, as far as `why` does not say so."""
+        """Notes on how the answer was computed that are not in `why`."""
         return [note for note in self.row.notes if note not in self.why]
 
     @property
     def error(self) -> tuple[str, str]:
-        """The message of a failure and what to do; empty for no failure."""
+        """The message of a failure and the advice; "" for no failure."""
         if self.row.error is None:
             return "", ""
         message, _, help = self.row.error.message.partition("\n  help: ")
         return message or self.row.error.type, self.row.error.help or help
 
     def has(self, name: str) -> bool:
-        """Whether the row says something of a field."""
+        """Whether the row has a field."""
         return name in self.row.model_fields_set
 
 
 def read_result(record: ResultRecord, *, max_rows: int) -> Result:
-    """Read and check a record."""
+    """Read and validate a record."""
     problems = list(record.problems)
     events = record.events
     data = record.row
@@ -130,7 +130,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         status = "unknown"
     started = next((event for event in events if isinstance(event, trace.RunStarted)), None)
     plan = row.plan or (started.plan if started else "")
-    first = plan.partition("\n")[0]  # a failed run has no other record of its question
+    first = plan.partition("\n")[0]  # A failed run records its question only here
     question = first.removeprefix("Question: ") if first.startswith("Question: ") else ""
     places = list(_places(row))
     of_rows = [place.number for place in places if place.is_row]
@@ -156,7 +156,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
 
 
 def _why(status: str, steps: tuple[ShownStep, ...]) -> str:
-    """The reason of a status that is not `answered`, from the first step with a reason."""
+    """The reason for a status other than `answered`: that of the first step with a reason."""
     if status not in ("undecided", "degraded", "refused"):
         return ""
     reasons = ((step.data, step.why) for step in steps)
@@ -164,9 +164,9 @@ def _why(status: str, steps: tuple[ShownStep, ...]) -> str:
 
 
 def _places(row: ResultRow) -> Iterator[Place]:
-    """The evidence in its order: quoted passages, and rows that the answer is computed from."""
+    """The evidence in order: quoted passages, and the rows behind the answer."""
     for number, each in enumerate(row.evidence, start=1):
-        if not each.model_fields_set:  # what stood there could not be read
+        if not each.model_fields_set:  # Its data could not be read
             continue
         if isinstance(each, Passage):
             elided = "elided" if each.match == "elided" else ""
@@ -175,7 +175,7 @@ def _places(row: ResultRow) -> Iterator[Place]:
             continue
         is_open = each.state == "undecided" or None in each.fields.values()
         note = "undecided" if is_open else ", ".join(f"by {by}" for by in each.decided_by)
-        # Where the document is a text, its whole is no column beside the others.
+        # If the document is text, the row's whole text is not another column.
         fields = {
             name: "undecided" if cell is None else cell
             for name, cell in each.fields.items()
@@ -187,7 +187,7 @@ def _places(row: ResultRow) -> Iterator[Place]:
 
 
 def origin(provenance: ProvenanceData | None) -> str:
-    """The texts of documents that a value derives from, for people."""
+    """The texts of documents that a value derives from, in words."""
     parts = []
     for sources, before in (
         (provenance.sources if provenance else [], ""),
@@ -201,7 +201,7 @@ def origin(provenance: ProvenanceData | None) -> str:
 
 
 def _source(source: SourceData) -> str:
-    """A document, and how much of it."""
+    """A document, and how much of it is used."""
     if source.documents:
         return f"all {source.documents:,} documents"
     n_read, n = sum(each.end - each.start for each in source.spans), source.characters
@@ -212,7 +212,7 @@ def _source(source: SourceData) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value as text: nothing for none, yes or no, a list as lines."""
+    """A value as text: "" for None, yes or no, one line per list entry."""
     match value:
         case None:
             return ""

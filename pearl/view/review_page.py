@@ -1,4 +1,4 @@
-"""A field or an answer for a person to decide → a page: what is proposed, beside the document at its passages."""
+"""The page on which a person decides about a field or answer: the proposed values, next to the document at their passages."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pearl.view.result import value_text
 from pearl.view.sources import ResultRecord
 
 MAX_WHOLE, AROUND = 400_000, 20_000
-"""Maximum characters of a text that is shown whole, and those around the passages of a longer one."""
+"""Maximum characters of a text that is shown whole; characters around the passages of a longer one."""
 
 MAX_SHOWN = 2_000  # Maximum characters of a value or a passage
 
-MAX_PROPOSED = 9  # Maximum proposed values: one for each key
+MAX_PROPOSED = 9  # Maximum proposed values, one for each digit key
 
 WANTED = {
     "int": "a whole number", "number": "a number such as 1250.5", "bool": "yes or no", "date": "a date such as 2024-05-31",
@@ -32,7 +32,7 @@ WANTED = {
 
 
 class Proposal(NamedTuple):
-    """A value with its passages, each with its place; one that is not there is told so."""
+    """A proposed value with its passages and their positions, or a note that a passage was not found."""
 
     number: int
     value: str
@@ -42,7 +42,7 @@ class Proposal(NamedTuple):
 def review_page(
     item: Item | None, record: ResultRecord | None, history: Sequence[Decision], **facts: Any
 ) -> str:
-    """The page of an item with its record, whose document is loaded; without one, the page at the end."""
+    """The page of an item, whose record has a loaded document; without an item, the final page."""
     if item is None or record is None:
         return render_page("review", "Review", item=None, document=None, sheets={}, **facts)
     problems = list(record.problems)
@@ -79,7 +79,7 @@ def review_page(
 
 
 def _why(item: Item) -> str:
-    """Why a person is asked."""
+    """Why a person is asked to decide."""
     if item.kind == "unchecked" and not item.result.get("evidence"):
         return "No passage was cited for it, and it was not checked."
     if item.kind == "unchecked":
@@ -88,10 +88,10 @@ def _why(item: Item) -> str:
 
 
 def _proposals(item: Item, document: Document | None) -> tuple[list[Mark], list[Proposal]]:
-    """The proposed values, or the result itself, with their passages; those in the document are marked by their number."""
+    """The proposed values, or the result itself, with their passages; passages in the document are marked with their numbers."""
     marks: list[Mark] = []
     found: list[Proposal] = []
-    starts = dict(reversed(document.parts)) if document else {}  # the first part of a name counts
+    starts = dict(reversed(document.parts)) if document else {}  # The first of a name counts
     for number, each in enumerate(proposed(item.result) or [item.result], start=1):
         passages = []
         for passage in read_as(FieldCandidate, each).evidence:
@@ -114,7 +114,7 @@ def _proposals(item: Item, document: Document | None) -> tuple[list[Mark], list[
 
 
 def picked(document: Document, text: str, near: int) -> dict[str, Any] | None:
-    """The passage of a document that a person marked, as evidence; None if the document has no such text of whole words."""
+    """The passage that a person selected, as evidence; None if the document has no such text of whole words."""
     places = sorted(Verifier(document.text).places(text), key=lambda span: abs(span.start - near))
     if not places:
         return None

@@ -1,4 +1,4 @@
-"""A person decides what a run left open: the fields in order with their decisions, and the server of their pages."""
+"""Review what a run left undecided: the fields in order with a person's decisions, and the server of their pages."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from pearl.runs.reviewing import (
 from pearl.view.review_page import picked, review_page
 from pearl.view.sources import ResultRecord, ResultSource, RunResults, with_document
 
-MAX_BODY = 1_000_000  # Maximum bytes of a decision
-MAX_QUOTE = 5_000  # Maximum characters of a passage that a person marks
-REFRESH_S = 5.0  # Seconds after which the rows of a run that still runs are read again
+MAX_BODY = 1_000_000  # Maximum bytes of a request with a decision
+MAX_QUOTE = 5_000  # Maximum characters of a passage that a person selects
+REFRESH_S = 5.0  # Seconds after which the rows of a running run are read again
 SOCKET_S = 60
 
 
 @dataclass
 class Review:
-    """What one person reviews: the fields of a source in their order, and what is decided about them."""
+    """The items that one person reviews, in order, and the decisions about them."""
 
     source: ResultSource
     decisions: Decisions
@@ -67,24 +67,24 @@ class Review:
 
     @property
     def running(self) -> str:
-        """What is told of a run that still runs."""
+        """The note on a run that is still running; "" for other sources."""
         if not isinstance(self.source, RunResults):
             return ""
         info = self.source.now()
         return f"the run still runs: {counted(info.n_results, 'row')} so far" if info.holder else ""
 
     def refresh(self) -> None:
-        """Read the rows, once more if the run still runs."""
+        """Read the rows; again after some seconds if the run is still running."""
         is_fresh = time.monotonic() < self._read_at + REFRESH_S
         if self._read_at and (is_fresh or not self._may_grow):
             return
-        self._may_grow = bool(self.running)  # asked before its last rows are read
+        self._may_grow = bool(self.running)  # Checked before its last rows are read
         self._all.clear()
         self.n_unreadable = 0
         for at, row in self.source.rows():
             try:
                 self._all += items_of(at, row)
-            except (KeyError, TypeError, AttributeError):  # a file of others
+            except (KeyError, TypeError, AttributeError):  # A file of another program
                 self.n_unreadable += 1
         queued = queue(self._all, self.kinds, self.n_sampled, self.seed)
         self.items = {item.key: item for item in queued}
@@ -92,12 +92,12 @@ class Review:
         self._read_at = time.monotonic()
 
     def report(self) -> dict[str, Any]:
-        """What is decided, and the measured precision."""
+        """The decisions so far, and the measured precision."""
         of_source = report(self._all, self.decisions.all())
         return {"source": self.source.title, **of_source}
 
     def page(self, key: str | None) -> str:
-        """The page of an item, else of the first that is open."""
+        """The page of an item, or of the first undecided one."""
         self.refresh()
         decisions = self.decisions.all()
         item = self.items.get(self.next(None) if key is None else key)
@@ -124,7 +124,7 @@ class Review:
         return next(fresh, left[0] if left else "")
 
     def decide(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """Store a decision; returns where to go next."""
+        """Store a decision; return where to go next."""
         what: Any = said.get("what")
         if what == "undone":
             return self._undone()
@@ -157,7 +157,7 @@ class Review:
         if item.result["state"] == "not_stated":
             return {"state": "not_stated", "value": None, "basis": PERSON}
         values = proposed(item.result)
-        if choice is None and item.result.get("entries"):  # a list of which not all may be there
+        if choice is None and item.result.get("entries"):  # A list that may be incomplete
             return {"state": "found", "value": None, "basis": PERSON}
         if not values:
             raise ValueError("Nothing is proposed: type the value, or press n.")
@@ -169,11 +169,11 @@ class Review:
         return accepted(None if is_found else item.field, values[(choice or 1) - 1])
 
     def quote(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """The passage that a person marked, and the value that its text is, if it is one."""
+        """The passage that a person selected, and its text as a value if it is one."""
         item = self._item(said)
         quote: Any = said.get("quote")
         passage = self._quoted(item, quote)
-        words = [str(quote["text"]).strip(), passage["text"]]  # the latter with a unit, too
+        words = [str(quote["text"]).strip(), passage["text"]]  # The latter includes a unit
         if item.field.type == "date":
             periods = [found.period for found in find_dates(passage["text"])]
             words += [str(each.first) for each in periods[:1] if each and len(periods) == 1]
@@ -209,7 +209,7 @@ class Review:
 
     def _loaded(self, at: int) -> ResultRecord:
         record = dataclasses.replace(self.source.record(at), problems=())
-        with reading(record.settings):  # as the run read its documents
+        with reading(record.settings):  # With the settings with which the run read its documents
             return with_document(record, [*self.folders, self.source.folder])
 
 
@@ -226,7 +226,7 @@ def _is_value(of: Field, text: str) -> bool:
 
 
 class ReviewServer(ThreadingHTTPServer):
-    """Serves a review to who knows its address; requests are worked on one at a time."""
+    """Serves a review to anyone who knows its address, one request at a time."""
 
     daemon_threads = True
 
@@ -247,7 +247,7 @@ class ReviewServer(ThreadingHTTPServer):
         return f"{self.origin}/{self.token}/"
 
     def handle_error(self, *about: Any) -> None:
-        """Nothing for a browser that left: it does so with every page that it does not wait for."""
+        """Do nothing: browsers drop connections whenever they leave a page."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(*about)
 
@@ -259,7 +259,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = SOCKET_S
 
     def do_GET(self) -> None:
-        """A page, or the report."""
+        """Send a page or the report."""
         asked = self._asked()
         if asked is None:
             return
@@ -274,8 +274,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(404)
 
     def do_POST(self) -> None:
-        """A decision, or a passage to look up."""
-        # What a browser sends for another site carries another origin, or is no JSON.
+        """Store a decision, or look up a passage."""
+        # Requests that a browser sends for another site have another origin, or are not JSON.
         is_own = self.headers.get("Origin") == self.server.origin
         is_json = self.headers.get_content_type() == "application/json"
         length = self.headers.get("Content-Length", "")
@@ -303,7 +303,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(reply)
 
     def _asked(self) -> tuple[str, str] | None:
-        """What a request for this server asks for, and its query; None if it was refused."""
+        """The path and query of a request for this server; None if it was refused."""
         address = urlsplit(self.path)
         token, _, name = address.path.removeprefix("/").partition("/")
         is_own = self.headers.get("Host") == self.server.origin.removeprefix("http://")
@@ -329,7 +329,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, kind, body)
 
     def _refuse(self, code: int) -> None:
-        self.close_connection = True  # of a body that was not read
+        self.close_connection = True  # The body was not read
         self._send(code, "text/plain", b"refused\n")
 
     def _send(self, code: int, kind: str, body: bytes) -> None:
@@ -345,4 +345,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: addresses hold the token."""
+        """Do nothing, because addresses contain the token."""

@@ -1,4 +1,4 @@
-"""Files of results and traces, and runs of the store → `ResultRecord`s for pages."""
+"""Result files, trace files and stored runs → `ResultRecord`s for pages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ResultRecord:
     files: Mapping[str, Path] = field(default_factory=dict)
     """The files of the document by name, if their pages may be shown."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """The settings of the run, if they are known."""
+    """The settings of the run, if known."""
 
 
 def record_of_answer(answer: Answer, document: Document | None = None) -> ResultRecord:
@@ -54,7 +54,7 @@ def record_of_answer(answer: Answer, document: Document | None = None) -> Result
 
 
 def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
-    """The fields of a row that a trace has; without an end it is `unfinished`. Rows behind computed answers are not in it."""
+    """The row fields that a trace contains; without an end, the status is `unfinished`. Rows behind computed answers are not included."""
     row: dict[str, Any] = {"id": id, "status": "unfinished", "question": None}
     steps: list[dict[str, Any]] = []
     for event in events:
@@ -88,7 +88,7 @@ MAX_NAME = 60  # Maximum characters of a name that a problem quotes
 
 
 def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], list[str]]:
-    """Read all readable events of any file, and report as problems the fields and events that are dropped."""
+    """Read all valid events in any file; return the dropped fields and events as problems."""
     events: dict[str, list[Event]] = {}
     versions: Counter[str] = Counter()
     fields: Counter[str] = Counter()
@@ -130,7 +130,7 @@ def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], l
 
 
 def _event(data: dict[str, Any], fields: Counter[str]) -> Event | None:
-    """An event without its unknown fields; None if it is invalid without them."""
+    """An event without unknown fields; None if it is invalid."""
     kind = _KINDS.get(str(data.get("event")))
     if kind is None:
         return None
@@ -167,11 +167,11 @@ class ResultSource(Protocol):
         """Yield every row in order, with its key for `record`."""
 
     def record(self, key: int) -> ResultRecord:
-        """One result, with its trace; its document is not loaded."""
+        """A result with its trace; its document is not loaded."""
 
 
 class RunResults:
-    """The results of a run of the store."""
+    """The results of a stored run."""
 
     def __init__(self, reader: Store, name: str) -> None:
         self.info = reader.run(name)
@@ -193,7 +193,7 @@ class RunResults:
             self.problems.append(f"Damaged rows of the store, left out: {n_damaged:,}.")
 
     def record(self, key: int) -> ResultRecord:
-        """One result, with its trace."""
+        """A result with its trace."""
         row, lines = self._reader.with_trace(key)
         if row is None:
             raise DataError(f"{self.title} has no such row")
@@ -201,12 +201,12 @@ class RunResults:
         return replace(record, resume=again, settings=self.info.settings)
 
     def now(self) -> RunInfo:
-        """The run as it is at this moment."""
+        """The current state of the run."""
         return self._reader.run(self.info.id)
 
 
 class Reviewed:
-    """Results with what persons decided about them."""
+    """Results with people's decisions applied."""
 
     def __init__(self, source: ResultSource, decisions: Decisions) -> None:
         self.title, self.folder, self.problems = source.title, source.folder, source.problems
@@ -217,13 +217,13 @@ class Reviewed:
         yield from ((key, self._rows.taken(row)) for key, row in self._source.rows())
 
     def record(self, key: int) -> ResultRecord:
-        """One result, with its trace."""
+        """A result with its trace."""
         record = self._source.record(key)
         return replace(record, row=self._rows.taken(record.row))
 
 
 class ResultsFile:
-    """A file of results, as `--out` and `pearl runs export` write it."""
+    """A results file, as written by `--out` and `pearl runs export`."""
 
     def __init__(self, path: Path, traces: Path | None = None) -> None:
         self.title = path.name
@@ -239,7 +239,7 @@ class ResultsFile:
             self._told = tuple(told)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """The rows of the file; a key is the position in bytes."""
+        """The rows of the file; the key is the position in bytes."""
         self.problems.clear()
         if self._is_one:
             yield 0, self._row(0)
@@ -256,7 +256,7 @@ class ResultsFile:
                 at = file.tell()
 
     def record(self, key: int) -> ResultRecord:
-        """One result, with its trace if there is one of its id."""
+        """A result, with the trace of the same id if there is one."""
         row = self._row(key)
         id = id_of(row)
         trace = self._traces.get(id)
@@ -266,7 +266,7 @@ class ResultsFile:
 
     def _row(self, key: int) -> Mapping[str, Any]:
         row = None
-        with suppress(OSError), self._path.open("rb") as file:  # a key may lie beyond any file
+        with suppress(OSError), self._path.open("rb") as file:  # A key may be invalid
             file.seek(key)
             row = _object(
                 file.read(MAX_LINE_BYTES) if self._is_one else file.readline(MAX_LINE_BYTES)
@@ -277,7 +277,7 @@ class ResultsFile:
 
 
 class TraceFile:
-    """A file of traces, as `--trace` writes it, also of a running or killed run."""
+    """A trace file, as written by `--trace`, even by a running or killed run."""
 
     def __init__(self, path: Path) -> None:
         self.title = path.name
@@ -292,13 +292,13 @@ class TraceFile:
             yield number, row_of_trace(id, events)
 
     def record(self, key: int) -> ResultRecord:
-        """One trace."""
+        """The result in one trace."""
         id, events = self._traces[key]
         return ResultRecord(id, row_of_trace(id, events), events, problems=self._told)
 
 
 def open_results(path: Path, traces: Path | None = None) -> ResultsFile | TraceFile | None:
-    """Open a file of results or traces by its first line; None for another file."""
+    """Open a results or trace file, recognised by its first line; None for another file."""
     try:
         with path.open("rb") as file:
             line = file.readline(MAX_LINE_BYTES)
@@ -307,7 +307,7 @@ def open_results(path: Path, traces: Path | None = None) -> ResultsFile | TraceF
         raise DataError(f"cannot be read: {error.strerror}", path=path) from None
     if "event" in first and "v" in first:
         return TraceFile(path)
-    # What `pearl ask --json` prints is one row over several lines, without an id.
+    # The output of `pearl ask --json` is one row over several lines, without an id.
     if "status" in first and ("id" in first or "answer" in first):
         return ResultsFile(path, traces)
     return None
@@ -336,7 +336,7 @@ def _traced(id: str, row: Mapping[str, Any], lines: str) -> ResultRecord:
 
 
 def with_document(record: ResultRecord, folders: Sequence[Path]) -> ResultRecord:
-    """Load the document of an untrusted record, only from inside the folders; problems go to the record."""
+    """Load the document of an untrusted record, only from within the folders; problems are added to the record."""
     name = record.row.get("document")
     if record.document is not None or not isinstance(name, str) or not name.strip():
         return record
@@ -361,10 +361,10 @@ def with_document(record: ResultRecord, folders: Sequence[Path]) -> ResultRecord
 
 
 def _loaded(path: Path, name: str) -> tuple[Document, dict[str, Path]]:
-    """A file, or the files of a folder as they are asked together, and their paths by name."""
+    """A file, or all files of a folder as one document, and their paths by name."""
     if not path.is_dir():
         return load(path, name=name), {name: path}
-    from pearl.retrieval.corpus import find_files  # late: for corpora only
+    from pearl.retrieval.corpus import find_files  # Imported on use: only for corpora
 
     without = files_of_runs(default_folder())
     files = {file.label: Path(file.path) for file in find_files([path], without).files}
@@ -372,7 +372,7 @@ def _loaded(path: Path, name: str) -> tuple[Document, dict[str, Path]]:
 
 
 def pdf_files(document: Document | None) -> dict[str, Path]:
-    """The PDF files that a document was read from, by name."""
+    """The PDF files from which a document was read, by name."""
     names = [document.name, *(name for name, _ in document.parts)] if document else []
     kinds = [f"{each.name}: " for each in document.sources] if document else []
     paths = {
@@ -383,7 +383,7 @@ def pdf_files(document: Document | None) -> dict[str, Path]:
 
 
 def _within(folder: Path, name: str) -> Path | None:
-    """A file or a folder inside a folder after resolving links; None if missing or outside."""
+    """A file or folder within a folder, after resolving links; None if it is missing or outside."""
     try:
         root, path = folder.resolve(), (folder / name).resolve()
         return path if path.is_relative_to(root) and path != root and path.exists() else None

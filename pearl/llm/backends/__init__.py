@@ -65,14 +65,14 @@ class Backend(Protocol):
     DESCRIPTION: str
 
     def create(self, name: str, settings: ModelSettings) -> Model:
-        """Create the model of a name, which may be "", or raise a `UsageError`."""
+        """Create the model of a name, which may be ""; raise a `UsageError` if there is none."""
 
 
 CONTRACT = Backend
 
 
 def backend_names() -> tuple[str, ...]:
-    """Names allowed before the colon: backends, and servers with a short name."""
+    """Names allowed before the colon: backends, and short names of servers."""
     return (*plugins.names(__name__), *providers())
 
 
@@ -94,31 +94,31 @@ def address_of(spec: str, settings: ModelSettings | None = None) -> str | None:
 
 
 def address_variable(spec: str) -> str:
-    """The environment variable that sets the address of a model's server; "" if none is set."""
+    """The environment variable with the address of a model's server; "" if it is not set."""
     variable: str = _optional(spec, "ADDRESS_VARIABLE") or ""
     return variable if variable and os.environ.get(variable, "").strip() else ""
 
 
 def default_key_variable(spec: str, url: str) -> str | None:
-    """The variable of the key for a server that the user has not named; "" for no key, None if one is sent only on request."""
+    """The default key variable of a server; "" for none, None if a key is sent only on request."""
     variable = _optional(spec, "key_variable")
     return None if variable is None else str(variable(url, is_named=False))
 
 
 def own_key_variable(spec: str) -> str | None:
-    """The environment variable of the backend's own key; None if it has none, or it is not set."""
+    """The environment variable of the backend's own key; None if the backend has none, or it is not set."""
     abilities = abilities_of(spec)
     variable = abilities.key if abilities else _optional(spec, "key")
     return variable if variable and os.environ.get(variable, "").strip() else None
 
 
 def _optional(spec: str, name: str) -> Any:
-    """An optional attribute of a backend, or None."""
+    """An attribute of a backend module; None if the module does not define it."""
     return getattr(_backend(spec.partition(":")[0]), name, None)
 
 
 def _backend(name: str) -> Any:
-    """The module of a backend, or the server with a short name; None if unknown."""
+    """The backend module, or the server with this short name; None if unknown."""
     return plugins.load(__name__, name) if plugins.exists(__name__, name) else providers().get(name)
 
 
@@ -156,7 +156,7 @@ class Provider:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def create(self, name: str, settings: ModelSettings) -> Model:
-        """Create the model `name` of this server; `settings` may have another address."""
+        """Create the model `name` of this server; `settings` may override the address."""
         from pearl.llm.backends.openai import servers
 
         url, key = self.address(settings), settings.api_key_env
@@ -176,7 +176,7 @@ class Provider:
         return settings.base_url or self.url
 
     def key_variable(self, url: str, *, is_named: bool = True) -> str:
-        """The variable of its key, or that of `openai:` for another address than its own."""
+        """The variable of this server's key; for another address, that of the `openai` backend."""
         from pearl.llm.backends.openai.endpoint import ANY_KEY, key_variable
 
         variable = key_variable(url, is_named=is_named)

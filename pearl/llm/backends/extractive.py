@@ -19,7 +19,7 @@ def create(name: str, settings: ModelSettings) -> Model:
         )
     if settings.embeddings is None:
         return ExtractiveModel()
-    from pearl.llm.embedders import embedder_beside  # late: most runs have none
+    from pearl.llm.embedders import embedder_beside  # Imported on use: most runs have no embedder
 
     return ExtractiveModel(
         embedder_beside(

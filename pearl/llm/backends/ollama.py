@@ -1,4 +1,4 @@
-"""Ollama: the OpenAI client without a key. It truncates prompts beyond its window silently, so they are rejected here."""
+"""Ollama: the OpenAI client without a key. Ollama silently truncates prompts beyond its window, so they are rejected here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WINDOW = 4_096  # Ollama's default window in tokens, with less than 24 GiB of vi
 
 
 def create(name: str, settings: ModelSettings) -> OllamaModel:
-    """Create the model `name` of the server in `settings`, else `OLLAMA_HOST`, else this machine."""
+    """Create the model `name` of the server in `settings`, in `OLLAMA_HOST`, or on this machine."""
     if not name:
         raise UsageError("ollama: needs the name of a model", help="for example ollama:llama3.2")
     key = read_key(settings.api_key_env or "")
@@ -51,13 +51,13 @@ def address(settings: ModelSettings) -> str:
 
 
 def _address(host: str) -> str:
-    """The address in `OLLAMA_HOST`, parsed like Ollama's own client does: `0.0.0.0` → `http://localhost:11434/v1`."""
+    """The address in `OLLAMA_HOST`, parsed as Ollama's own client does: `0.0.0.0` → `http://localhost:11434/v1`."""
     scheme, _, rest = host.strip().strip("\"'").rpartition("://")
     where, _, path = rest.partition("/")
     name, colon, port = where.rpartition(":")
     if not colon or not port.isdecimal() or (":" in name and not name.endswith("]")):
         name, port = where, str({"http": 80, "https": 443}.get(scheme, PORT))
-    if name in ("", "0.0.0.0", "::", "[::]"):  # an address to listen on, not one to connect to
+    if name in ("", "0.0.0.0", "::", "[::]"):  # Addresses to listen on, not to connect to
         name = "localhost"
     if ":" in name and not name.startswith("["):
         name = f"[{name}]"

@@ -1,4 +1,4 @@
-"""`recorded:NAME`: replies that a language model wrote to exactly these requests, as `experiments/record_demo.py` recorded them."""
+"""`recorded:NAME`: replies of a language model, recorded by `experiments/record_demo.py`, to exactly the same requests."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FOLDER = Path(__file__).parents[1] / "recordings"
 
 
 class Recorded(Scripted):
-    """A model whose replies were recorded, by the digest of the request."""
+    """A model with recorded replies, by the digest of the request."""
 
     reads_prompts = True
 
 
 def create(name: str, settings: ModelSettings) -> Recorded:
-    """Create the model of a recording; `name` may end with its models, as in `Model.name`."""
+    """Create the model of a recording; `name` may end with the recorded models, as in `Model.name`."""
     name = name.partition(": ")[0]
     path = FOLDER / f"{name}.json"
     if not path.is_file():

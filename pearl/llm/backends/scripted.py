@@ -57,7 +57,7 @@ class Scripted(ModelBase):
         """Send one request."""
         if self.is_recording:
             self.requests.append(request)
-        await asyncio.sleep(0)  # like any model, it yields to other tasks
+        await asyncio.sleep(0)  # Like any model, it yields to other tasks
         text = self._reply(request)
         if is_blank(text):
             raise ModelError(f"the reply of {self.name} is blank", kind="empty")
@@ -65,7 +65,7 @@ class Scripted(ModelBase):
 
 
 class Rule(Frozen):
-    """A prepared reply: what it matches, its text, and the model that wrote it, if one did."""
+    """A prepared reply: the pattern it matches, its text, and the model that wrote it, if any."""
 
     match: re.Pattern[str]
     reply: str
@@ -100,7 +100,7 @@ def create(name: str, settings: ModelSettings) -> Scripted:
 
 
 def read_rules(path: Path) -> list[Rule]:
-    """The rules of a file."""
+    """Read the rules of a file."""
     try:
         return TypeAdapter(list[Rule]).validate_json(path.read_bytes())
     except OSError as error:
@@ -112,7 +112,7 @@ def read_rules(path: Path) -> list[Rule]:
 
 
 def _expanded(found: re.Match[str], text: str) -> str:
-    """The reply with the groups of the match; unchanged if its backslashes are not references."""
+    """Insert the groups of the match into a reply; unchanged if its backslashes are not references."""
     try:
         return found.expand(text) if "\\" in text else text
     except (re.error, IndexError):

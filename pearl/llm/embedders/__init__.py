@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     Vector: TypeAlias = NDArray[np.float32]
 
 
-MAX_BYTES = 4 * 2**30  # Of the file; 2.7 million vectors of 384 dimensions.
-# Texts that are embedded and stored together; an interruption loses at most one batch per concurrent call.
+MAX_BYTES = 4 * 2**30  # Of the file; enough for 2.7 million vectors of 384 dimensions
+# Number of texts that are embedded and stored together; an interruption loses at most one batch
+# per concurrent call.
 BATCH = 64
 KEYS_A_QUERY = 500
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
@@ -47,7 +48,7 @@ class EmbeddingCache:
         self._inode = 0
 
     def read(self, keys: Iterable[bytes]) -> dict[bytes, Vector]:
-        """The stored vectors; damaged ones are left out."""
+        """The stored vectors; damaged ones are skipped."""
         import numpy as np
 
         wanted = list(keys)
@@ -69,7 +70,7 @@ class EmbeddingCache:
         }
 
     def keep(self, vectors: Mapping[bytes, Vector]) -> None:
-        """Store vectors by key, all or none of them."""
+        """Store vectors by key, all of them or none."""
         rows = [(k, sealed(k, vector.astype("<f4").tobytes())) for k, vector in vectors.items()]
 
         def work(connection: sqlite3.Connection) -> None:
@@ -96,7 +97,7 @@ class EmbeddingCache:
             self._connection = None
 
     def _prune(self, connection: sqlite3.Connection) -> None:
-        """Remove the oldest quarter if the file is full."""
+        """If the file is full, remove the oldest quarter."""
         ((used, size),) = connection.execute(
             "SELECT page_count - freelist_count, page_size FROM pragma_page_count, "
             "pragma_freelist_count, pragma_page_size"
@@ -108,7 +109,7 @@ class EmbeddingCache:
             )
 
     def _run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Work with the file; one that is damaged is replaced by an empty one, once."""
+        """Run work on the file; a damaged file is replaced by an empty one, once."""
         with self._lock:
             try:
                 try:
@@ -132,10 +133,10 @@ class EmbeddingCache:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            # Without a write-ahead log: before SQLite 3.51.3 two processes could damage it.
+            # No write-ahead log: before SQLite 3.51.3, two processes could damage it.
             create_private(self.path)
             self._connection = connection = connect(self.path, "rw")
-            weakref.finalize(self, connection.close)  # for users who do not close it
+            weakref.finalize(self, connection.close)  # In case the user does not close it
             self._inode = self.path.stat().st_ino
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(_SCHEMA)
@@ -143,7 +144,7 @@ class EmbeddingCache:
 
 
 class CachedEmbedder:
-    """An embedder that computes only vectors that are not cached, and each text only once."""
+    """An embedder with a cache; it embeds each new text only once."""
 
     def __init__(self, embedder: Embedder, cache: EmbeddingCache, concurrency: int) -> None:
         self.name = embedder.name
@@ -162,12 +163,12 @@ class CachedEmbedder:
         new = {key: text for key, text in wanted.items() if key not in vectors}
         vectors |= await self._made(new, kind)
         if len({len(vector) for vector in vectors.values()}) > 1:
-            # The name now stands for another model.
+            # The name now refers to another model.
             vectors = await self._made(wanted, kind)
         return np.stack([vectors[key] for key in keys]) if keys else np.zeros((0, 0), np.float32)
 
     async def _made(self, texts: Mapping[bytes, str], kind: TextKind) -> dict[bytes, Vector]:
-        """Vectors of texts, computed and stored in batches."""
+        """Embed texts and store their vectors, in batches."""
         places = asyncio.Semaphore(self._concurrency)
         items = list(texts.items())
 
@@ -190,7 +191,8 @@ class CachedEmbedder:
         self._cache.close()
 
 
-# The embedding model usually runs on another server than the language model.
+# Own connections, because the embedding model usually runs on another server than the language
+# model.
 ADDRESS_VARIABLE = "PEARL_EMBEDDINGS_URL"
 
 
@@ -230,20 +232,20 @@ class TextEmbedder(Embedder, Protocol):
 
 
 class EmbedderModule(Protocol):
-    """The interface of a module of this folder; after a `ModelError` a hybrid search goes on by words alone."""
+    """The interface of a module in this folder. If it raises a `ModelError`, a hybrid search continues with words alone."""
 
     DESCRIPTION: str
     IS_CACHED: bool  # Whether computing a vector takes longer than reading it from the cache
 
     def create(self, name: str, settings: EmbedderSettings) -> TextEmbedder:
-        """Create the embedder of a name, which may be "", or raise a `PearlError`."""
+        """Create the embedder of a name, which may be ""; raise a `PearlError` if that fails."""
 
 
 CONTRACT = EmbedderModule
 
 
 def address_in_environment() -> str | None:
-    """The address of the user's embedding server; None if not set."""
+    """The address of the embedding server in the environment; None if it is not set."""
     return os.environ.get(ADDRESS_VARIABLE, "").strip() or None
 
 
@@ -261,7 +263,7 @@ def create_embedder(spec: str, settings: EmbedderSettings | None = None) -> Text
     module: EmbedderModule = plugins.load(__name__, kind)
     embedder = module.create(name, settings)
     path = content_cache("embeddings.sqlite") if module.IS_CACHED and settings.is_cached else None
-    if path is None:  # also if other users may write to the cache folder
+    if path is None:  # Private run, no cache folder, or one that others may write to
         return embedder
     return CachedEmbedder(embedder, EmbeddingCache(path), settings.concurrency)
 
@@ -275,9 +277,9 @@ def embedder_beside(
     is_asked: bool = True,
     concurrency: int = 8,
 ) -> TextEmbedder:
-    """Create the embedder that works beside a model: at `url`, else the server of the environment, else the model's."""
+    """Create the embedder that is used with a model: at `url`, else at the server in the environment, else at the model's server."""
     settings = EmbedderSettings(url, is_asked=is_asked, concurrency=concurrency)
-    # The key of the model goes to the server of the model only.
+    # The model's key is sent to the model's server only.
     if not (url or address_in_environment()):
         settings = replace(settings, base_url=base_url, api_key_env=api_key_env)
     return create_embedder(spec, settings)

@@ -21,7 +21,7 @@ IS_CACHED = False
 
 
 def create(name: str, settings: EmbedderSettings) -> StaticEmbedder:
-    """Create the embedder of a folder or a model of the Hub, which is loaded when it is first used."""
+    """Create the embedder of a folder or Hub model, which is loaded on first use."""
     if not name:
         raise UsageError(
             "model2vec: needs a folder or a model of the Hub",
@@ -32,7 +32,7 @@ def create(name: str, settings: EmbedderSettings) -> StaticEmbedder:
 
 
 class StaticEmbedder:
-    """Mean vectors of words."""
+    """Embeds a text as the mean vector of its words."""
 
     notice = ""
 
@@ -43,7 +43,7 @@ class StaticEmbedder:
         self._model: Any = None
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
-        """Vectors of unit length, shape (len(texts), dimension); 0 for texts without known words."""
+        """Vectors of unit length, shape (len(texts), dimension); zero for texts without known words."""
         return await asyncio.to_thread(self._embed, list(texts))
 
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:
@@ -51,7 +51,7 @@ class StaticEmbedder:
 
         with self._loading:
             if self._model is None:
-                # Imported on use: it takes a second and is rarely needed.
+                # Imported on use: the import takes a second and is rarely needed.
                 from model2vec import StaticModel
 
                 try:

@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's `/embeddings`. Texts go as strings, vectors come as floats: several servers fail on the others."""
+"""Any server with OpenAI's `/embeddings` API. Texts are sent as strings and vectors received as floats, because several servers fail on the other forms."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def prefix_of(model: str, kind: TextKind) -> str:
-    """The prefix of texts of a kind; "" for most models."""
+    """The prefix that a model expects before texts of a kind; "" for most models."""
     name = model.lower()
     entry = next((each for each in _models() if all(word in name for word in each["words"])), {})
     return str(entry.get(kind, ""))
@@ -63,7 +63,7 @@ def read_vectors(body: bytes, n_texts: int, endpoint: Endpoint) -> NDArray[np.fl
     try:
         reply = _Reply.model_validate_json(body)
     except ValidationError:
-        reply = read_as(_Reply, body, endpoint, WHAT)  # raises an error that describes the reply
+        reply = read_as(_Reply, body, endpoint, WHAT)  # Raises an error that describes the reply
 
     def malformed(why: str) -> ModelError:
         return ModelError(
@@ -80,7 +80,7 @@ def read_vectors(body: bytes, n_texts: int, endpoint: Endpoint) -> NDArray[np.fl
     if len(dimensions) > 1 or 0 in dimensions:
         raise malformed(f"vectors of {', '.join(map(str, dimensions))} dimensions")
     vectors = np.array(rows, dtype=np.float64).reshape(n_texts, -1)
-    with np.errstate(over="ignore"):  # infinite lengths are reported below
+    with np.errstate(over="ignore"):  # Infinite lengths are reported below
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
         raise malformed("a vector has values that are not finite")
@@ -92,13 +92,13 @@ def read_vectors(body: bytes, n_texts: int, endpoint: Endpoint) -> NDArray[np.fl
 
 DESCRIPTION = "any OpenAI-compatible server: openai:NAME; $PEARL_EMBEDDINGS_URL for one of your own"
 IS_CACHED = True
-KEY_VARIABLE = "PEARL_EMBEDDINGS_API_KEY"  # takes precedence over the keys of models
+KEY_VARIABLE = "PEARL_EMBEDDINGS_API_KEY"  # Takes precedence over the keys of language models
 BATCH_TEXTS = 64  # Maximum texts of a call
 BATCH_CHARACTERS = 120_000  # Maximum characters of a call; OpenAI accepts 300,000 tokens
 MAX_DIMENSIONS = 16_384
 BYTES_A_NUMBER = 32  # Maximum bytes of a reply per number; a float64 in JSON has at most 25
 MAX_CALL_S = 900.0  # Maximum seconds of all calls of one batch
-_TOO_MUCH = frozenset({400, 413, 422})  # Statuses of servers that reject a batch as too large
+_TOO_MUCH = frozenset({400, 413, 422})  # Statuses with which servers reject a batch as too large
 
 
 def create(name: str, settings: EmbedderSettings) -> OpenAIEmbedder:
@@ -117,7 +117,7 @@ def create(name: str, settings: EmbedderSettings) -> OpenAIEmbedder:
 
 
 class OpenAIEmbedder:
-    """One model of embeddings of one server."""
+    """One embedding model of one server."""
 
     def __init__(self, endpoint: Endpoint, settings: EmbedderSettings) -> None:
         kinds: tuple[TextKind, ...] = ("query", "passage")
@@ -166,7 +166,7 @@ class OpenAIEmbedder:
         return np.concatenate(made)
 
     async def _batch(self, texts: list[str]) -> NDArray[np.float32]:
-        """Vectors of a batch, which is halved if the server says that it is too large."""
+        """Embed a batch; if the server says that it is too large, in two halves."""
         import numpy as np
 
         if len(texts) <= self._most:
@@ -181,7 +181,7 @@ class OpenAIEmbedder:
 
     async def _call(self, texts: list[str]) -> NDArray[np.float32]:
         body = {"model": self._endpoint.model, "input": texts, "encoding_format": "float"}
-        wire = self._session.connect()  # the import must not count towards the timeout
+        wire = self._session.connect()  # The import must not count towards the timeout
         from pearl.llm.backends.openai.wire import MAX_BYTES, at_most
 
         try:
@@ -205,7 +205,7 @@ class OpenAIEmbedder:
 
 
 class _TooLargeError(ModelError):
-    """A rejection that may be due to the size of a batch."""
+    """A rejection that may be due to the size of the batch."""
 
 
 def _batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:
@@ -222,7 +222,7 @@ def _batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:
 
 
 def _advice(error: ModelError) -> str | None:
-    """Advice for embeddings in place of advice that names options of language models."""
+    """Replace advice that names options of language models by advice for embeddings; None for none."""
     if error.kind == "deadline":
         return "the server may be busy, or its model slow: try again, or cut passages shorter"
     return error.help and error.help.replace("--base-url", ADDRESS_VARIABLE)

@@ -1,1 +1,1 @@
-"""Model → Model: functions common to all backends; `pearl.llm.client` composes the wrappers once per run, so calls share state."""
+"""Model → Model: wrappers for all backends. `pearl.llm.client` composes them once per run, so that calls share their state."""

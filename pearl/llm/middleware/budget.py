@@ -17,15 +17,16 @@ from pearl.llm.concurrency import resolve
 from pearl.llm.middleware.wrappers import Wrapper
 from pearl.llm.prices import PRICE_HELP, Price, money
 
-FRAME_TOKENS = 8  # Tokens that a server may add to each message for its delimiters and role
-# Tokens of a reply at most, where neither the user nor the window sets a limit.
+FRAME_TOKENS = 8  # Maximum tokens that a server adds to each message for its delimiters and role
+# Maximum tokens of a reply if neither the user nor the window sets a limit
 DEFAULT_REPLY_TOKENS = 4_096
-# Maximum ratio of a server's count to our own: a token has at least a byte, and we count one for about
-# four characters. A larger ratio is due to text that the server adds, and does not grow with the prompt.
+# Maximum ratio of a server's token count to our own: a token has at least one byte, and we count
+# about one per four characters. A larger ratio comes from text that the server adds, which does
+# not grow with the prompt.
 MAX_STRETCH = 16.0
-# Kinds of failure before any token is read; all others may be billed.
+# Failures before any token is read; all others may be billed.
 UNBILLED = frozenset({"rate_limited", "auth", "quota", "bad_request", "unconstrained"})
-# Help text for a run that a limit has stopped.
+# Advice for a run that a limit has stopped.
 GO_ON = "finished work is kept; raise the limit and run the same command again to continue"
 
 
@@ -42,22 +43,22 @@ class Spent:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """The worst case of a call; the caller sets its usage and its reply."""
+    """The worst case of a call; its usage and reply are set by the caller."""
 
     n_input: int = 0
     n_output: int = 0
-    n_least: int = 0  # tokens of the prompt by our count, at least
-    n_most: int = 0  # and at most; less than `n_input`, which has the correction and the frame
-    stretch: float = 1.0  # the correction factor
-    request: Request | None = None  # whose prompt is not counted to the token yet
+    n_least: int = 0  # Minimum tokens of the prompt by our count
+    n_most: int = 0  # Maximum by our count; `n_input` also includes the correction and the frame
+    stretch: float = 1.0  # The correction factor
+    request: Request | None = None  # The request, as long as its prompt is only estimated
     usage: Usage | None = None
     reply: str = ""
     worst_usd: float = 0.0
-    share: float = 1.0  # of the price that its service tier, or a batch, costs
-    sure_share: float = 1.0  # the same, as far as it is known before the call
-    price: Price | None = None  # of its model, if it is another than the budget's
-    is_told: bool = True  # whether the server told a plausible usage
-    may_write: bool | None = None  # whether its cache may be written; None if nobody said
+    share: float = 1.0  # Share of the price that its service tier, or a batch, costs
+    sure_share: float = 1.0  # The same, as known before the call
+    price: Price | None = None  # Of its model, if that is not the main one
+    is_told: bool = True  # Whether the server reported a plausible usage
+    may_write: bool | None = None  # Whether the cache may be written; None if unknown
 
 
 def check_limits(*limits: object) -> None:
@@ -94,7 +95,7 @@ class Budget:
         prices: Mapping[str, Price | None] | None = None,
     ) -> None:
         check_limits(max_cost_usd, max_tokens, max_calls, max_time_s)
-        self.prices = prices or {}  # of further models by name; None if unknown
+        self.prices = prices or {}  # Of other models by name; None if unknown
         if max_cost_usd is not None and None in (price, *self.prices.values()):
             raise UsageError("--max-cost needs the price of the model's tokens", help=PRICE_HELP)
         self.price = price
@@ -107,13 +108,13 @@ class Budget:
         self.n_refused = 0
         self._began = monotonic()
         self._spent = Spent()
-        self._counted = Usage()  # towards the limits
+        self._counted = Usage()  # Usage that counts towards the limits
         self._spent_usd = self._counted_usd = 0.0
         self._held: set[Call] = set()
-        self._held_tokens, self._held_usd = 0, 0.0  # their sums: a round of batches holds 50,000
-        self.stretch = 1.0  # maximum ratio of the server's count of a prompt to ours so far
+        self._held_tokens, self._held_usd = 0, 0.0  # Sums: a batch may hold 50,000 calls
+        self.stretch = 1.0  # Maximum ratio so far of the server's count of a prompt to ours
         self._lock = threading.Lock()
-        self._waiters: set[asyncio.Future[None]] = set()  # of any event loop
+        self._waiters: set[asyncio.Future[None]] = set()  # They may belong to different event loops
 
     @property
     def spent(self) -> Spent:
@@ -122,46 +123,46 @@ class Budget:
 
     @property
     def cost_usd(self) -> float | None:
-        """Spending in US dollars; None if the price of a model is unknown."""
+        """Spending in US dollars; None if a model's price is unknown."""
         return None if None in (self.price, *self.prices.values()) else self._spent_usd
 
     def price_of(self, model: str) -> Price | None:
-        """The price of a model's tokens; None if it is unknown."""
+        """The token prices of a model; None if unknown."""
         return self.prices.get(model, self.price)
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is any limit."""
+        """Whether any limit is set."""
         limits = (self.max_cost_usd, self.max_tokens, self.max_calls, self.max_time_s)
         return any(limit is not None for limit in limits)
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether tokens or money are limited, so that replies need a limit, too."""
+        """Whether tokens or money are limited, so that replies need a token limit."""
         return self.max_tokens is not None or self.max_cost_usd is not None
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the deadline, negative after it; None without a deadline."""
+        """Seconds until the deadline, negative if it has passed; None without a deadline."""
         if self.max_time_s is None:
             return None
         return self._began + self.max_time_s - monotonic()
 
     def count(self, text: str) -> int:
-        """Tokens of a text; 0 if no limit needs them."""
+        """Tokens of a text; 0 if no limit depends on them."""
         return 0 if self.counter is None else self.counter.count(text)
 
     def limited(self, request: Request) -> Request:
-        """The request with a reply limit, if the reply has to be reserved."""
+        """Set a reply limit, if the budget has to reserve the reply."""
         if not self.counts_tokens or request.max_output_tokens is not None:
             return request
         return replace(request, max_output_tokens=self.reply_tokens)
 
     def worst(self, request: Request, *, is_exact: bool = False) -> Call:
-        """The worst case of a request."""
+        """The worst case of a request; `is_exact` counts its tokens instead of estimating them."""
         if not self.counts_tokens:
             return Call()
-        # The document is counted once for all prompts, with bounds on the tokens at its ends.
+        # Long documents are counted once for all prompts, with bounds for the tokens at the joints.
         document = "" if is_exact else request.document or ""
         if document and self.counter is not None:
             n_least, n_most = self.counter.bounds_with(request.prompt, document)
@@ -175,7 +176,7 @@ class Budget:
         return call
 
     def usage_of(self, request: Request, completion: Completion) -> Usage:
-        """The reported usage, or our own count if it is missing or impossible."""
+        """The reported usage, or our own count if that is missing or impossible."""
         reported = completion.usage
         if reported.n_tokens and not reported.n_implausible_calls:
             return reported
@@ -208,7 +209,7 @@ class Budget:
             self.settle(call, is_sure=is_sure, is_sent=is_sent, is_usable=is_usable)
 
     async def reserve(self, call: Call) -> Call:
-        """Wait until the budget allows a call, and reserve its worst case."""
+        """Wait until the budget has room for the worst case of a call, and reserve it."""
         while True:
             changed = self.changed()
             try:
@@ -221,14 +222,14 @@ class Budget:
                 self._waiters.discard(changed)
 
     def changed(self) -> asyncio.Future[None]:
-        """A future that ends when the next call is settled, in whatever thread."""
+        """A future that is resolved when the next call is settled, in whatever thread."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
             self._waiters.add(future)
         return future
 
     def hold(self, call: Call, *, is_sent: bool = False) -> Call | None:
-        """Reserve the worst case of a call; None if only calls in flight may make room for it."""
+        """Reserve the worst case of a call; None if it has to wait for calls in flight to be settled. Raises a `BudgetError` if it will never fit."""
         with self._lock:
             over = self._over(call)
             if over is not None and call.request is not None:
@@ -264,7 +265,7 @@ class Budget:
             price = call.price or self.price
             if price is not None:
                 self._spent_usd += price.call_usd(took, may_write=call.may_write) * call.share
-                # Without a plausible report there is no discount.
+                # Without a plausible report, no discount is assumed.
                 is_told = call.is_told and is_sure and not took.n_implausible_calls
                 self._counted_usd += (
                     price.call_usd(counted, may_write=call.may_write) * call.share
@@ -280,7 +281,7 @@ class Budget:
                 self._spent.n_unsure_tokens + (0 if is_sure else took.n_tokens),
             )
             if is_sure and call.n_input and took.n_input_tokens > call.n_input:
-                # Concurrent calls detect the same discrepancy; it is corrected once.
+                # Concurrent calls detect the same discrepancy, which is corrected only once.
                 found = call.stretch * took.n_input_tokens / call.n_input
                 self.stretch = min(MAX_STRETCH, max(self.stretch, found))
             waiters, self._waiters = self._waiters, set()
@@ -288,12 +289,12 @@ class Budget:
             resolve(waiter, None)
 
     def out_of_time(self) -> BudgetError:
-        """The error of a call that was in progress at the deadline."""
+        """The error of a call that was running at the deadline."""
         self.n_refused += 1
         return self._refusal("time", self.max_time_s or 0.0, monotonic() - self._began)
 
     def _over(self, call: Call) -> tuple[str, float, float] | None:
-        """The first exhausted limit: its name, value and spending."""
+        """The first exhausted limit: its name, its value and the spending."""
         price = call.price or self.price
         if self.max_cost_usd is not None and price is not None:
             call.worst_usd = price.worst_usd(call.n_input, call.n_output) * call.sure_share
@@ -331,7 +332,7 @@ _SHOWN: dict[str, Callable[[float], str]] = {
 
 
 class Budgeted(Wrapper):
-    """Sends only calls that the budget allows, waiting for room; next to the model: every attempt counts, by its usage or its worst case."""
+    """Sends only calls that the budget allows, and waits for room. It is inside of the retries, so that every attempt counts with its usage or its worst case."""
 
     def __init__(self, model: Model, budget: Budget, caching: PrefixCaching | None = None) -> None:
         super().__init__(model)
@@ -349,5 +350,5 @@ class Budgeted(Wrapper):
             call.may_write = None if self._caching is None else request.kept_s > 0
             if completion.is_flex and price is not None:
                 call.share = price.flex or 1.0
-        # Results show the usage that the run is billed for.
+        # Results show the usage that is billed.
         return replace(completion, usage=call.usage)

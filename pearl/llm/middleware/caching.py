@@ -1,4 +1,4 @@
-"""Caches of replies: identical calls across steps, questions and documents are made once."""
+"""Caches of replies: identical calls of different steps, questions and documents are made once."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Replies(Protocol):
         """Store a reply; an existing one may be kept."""
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        """Store replies by key, all or none of them."""
+        """Store replies by key, all of them or none."""
 
 
 Claimed = Callable[[bytes], AbstractAsyncContextManager[Completion | None]]
-"""Context with the cached reply of a key, or None: then the caller asks for it, and nobody else does."""
+"""A context that yields the cached reply of a key, or None: then the caller sends the request, and no other process does."""
 
 
 def request_key(request: Request, identity: str) -> bytes:
-    """Cache key of a request: its digest with the model's identity, all parameters and the whole constraint, without `task`."""
+    """Cache key of a request: its messages, the model's identity, all parameters and the whole constraint, without `task`."""
     return digest(_parts(request, identity))
 
 
@@ -60,21 +60,21 @@ def _parts(request: Request, identity: str) -> Iterator[str]:
 
 
 def parameters_key(values: Mapping[str, Any], *first: str) -> str:
-    """Parameters as a part of a key; `first` are those of the keys of existing stores, which always had them."""
+    """Parameters as a part of a key; those in `first` come first, for the keys of existing stores."""
     rest = (f" {name}={value!r}" for name, value in values.items() if name not in first)
     return repr(tuple(values.get(name) for name in first)) + "".join(rest)
 
 
 @dataclass(slots=True, eq=False)
 class _Shared:
-    """The result of a call, and whether its cost was attributed."""
+    """The result of a call, and whether its cost was already assigned to a caller."""
 
     result: Completion | ModelError
     is_paid: bool
 
 
 class CacheWriter(Wrapper):
-    """Stores every reply before it is returned; inside the slot of the call, so that a killed process loses one reply per slot."""
+    """Stores every reply before it is returned, within the slot of the call: a killed process loses at most one reply per slot."""
 
     def __init__(
         self, model: Model, replies: Replies, breaker: CircuitBreaker | None = None
@@ -98,7 +98,7 @@ class CacheWriter(Wrapper):
 
 
 class DedupCache(Wrapper):
-    """Deduplicates identical calls of models that read messages: one caller gets the usage, the others a cache hit without any."""
+    """Sends identical calls of a model that reads messages once: one caller gets the usage, the others a cache hit with usage 0."""
 
     def __init__(
         self, model: Model, replies: Replies | None = None, claimed: Claimed | None = None
@@ -122,7 +122,7 @@ class DedupCache(Wrapper):
     async def _ask(self, key: bytes, request: Request) -> _Shared:
         async with self._claimed(key) as known:
             if known is not None:
-                with suppress(ModelError):  # stored by a version that accepted refusals
+                with suppress(ModelError):  # Stored by a version that accepted refusals
                     return _Shared(usable(known, request), is_paid=True)
             try:
                 return _Shared(await self._model.complete(request), is_paid=False)
@@ -135,7 +135,7 @@ class DedupCache(Wrapper):
 
 
 class Measured(Wrapper):
-    """Caches replies of one scope with their usage and prompts, so that resumed work has its full cost; reports each."""
+    """Caches replies of one scope with their usage and prompts, so that resumed work has its full cost; reports each reply."""
 
     def __init__(self, model: Model, replies: Replies | None, scope: str) -> None:
         super().__init__(model)
@@ -158,7 +158,7 @@ class Measured(Wrapper):
 
 
 class ItemCache:
-    """Replies about items, in memory and in the cache of replies."""
+    """Cached replies about items, in memory and in the persistent cache."""
 
     def __init__(self, identity: str, replies: Replies | None = None) -> None:
         self._identity = identity
@@ -168,7 +168,7 @@ class ItemCache:
     async def find(self, task: ItemsTask, texts: Sequence[str], document: str) -> dict[str, str]:
         """The cached replies, by text."""
         instruction = self._instruction(task)
-        # Together: on a cluster each is a question to the driver.
+        # In one request: on a cluster, each is a message to the driver.
         replies = await asyncio.gather(*(self._find(instruction, text, document) for text in texts))
         return {
             text: reply for text, reply in zip(texts, replies, strict=True) if reply is not None
@@ -187,7 +187,7 @@ class ItemCache:
         return None
 
     def of_batch(self, task: ItemsTask) -> dict[str, str]:
-        """The replies of this process to an equal batch, by text."""
+        """The replies about an equal batch in this process, by text."""
         scope, instruction = self._batch(task), self._instruction(task)
         keys = {text: digest((instruction, scope, text)) for text in task.items}
         return {text: self._known[key] for text, key in keys.items() if key in self._known}
@@ -195,7 +195,7 @@ class ItemCache:
     async def keep(
         self, task: ItemsTask, replies: Mapping[str, str], document: str, model: str
     ) -> None:
-        """Store the replies of one call by text; "" means that nothing was found."""
+        """Store the replies of one call by text; "" for an item without a result."""
         instruction = self._instruction(task)
         scope = "" if len(task.items) == 1 else document
         keyed = {digest((instruction, scope, text)): reply for text, reply in replies.items()}
@@ -203,7 +203,8 @@ class ItemCache:
         batch = self._batch(task)
         self._known.update({digest((instruction, batch, text)): replies[text] for text in replies})
         if self._replies is not None:
-            # All or none: with part of a batch, the rest would form batches that are not cached.
+            # All or none: if only a part were stored, the rest would form new batches that are
+            # not cached.
             await self._replies.keep_all(
                 {key: Completion(reply or NOTHING, model) for key, reply in keyed.items()}
             )

@@ -28,18 +28,18 @@ MIN_PREFIX_TOKENS = 1_024  # Minimum prefix length of hosted caches, in tokens
 BLOCK_TOKENS = 128  # Block size of hosted caches in tokens
 LIFETIME_S = 300.0  # Seconds after which hosted caches evict an unused prefix
 PROOFS = 3  # Calls without cached tokens after which the server is considered to have no cache
-SAMPLES = 16  # Number of durations, of the last calls, whose median is expected of the next
-MAX_AGAIN_TOKENS = 16_384  # Tokens of a document that are sent uncached instead of waiting
+SAMPLES = 16  # Number of recent calls whose median duration is the expected duration of the next
+MAX_AGAIN_TOKENS = 16_384  # Maximum tokens of a document that are sent uncached instead of waiting
 MAX_AGAIN_USD = 0.02  # The same in money, if the price is known
-SURE = 0.9  # Share of its lifetime in which a prefix is taken to be in the server's cache
-SETTLE_S = 0.1  # Seconds in which steps with stored replies end
-CALL_S = 10.0  # Seconds that a call is expected to take before the first has ended
-# Usual ratios of the prices of hosted caches, for a model whose price is unknown
+SURE = 0.9  # Share of its lifetime during which a prefix is assumed to be in the server's cache
+SETTLE_S = 0.1  # Seconds to wait for steps with stored replies to end
+CALL_S = 10.0  # Expected seconds of a call before the first one has ended
+# Usual price ratios of hosted caches, for models of unknown price
 _USUAL_PRICE = Price(input_usd=1, cached_usd=0.1, write_usd=1.25, write_long_usd=2, output_usd=0)
 
 _WAITS = "for the first reply over the document, which the server then caches"
 
-MAX_PREFIXES = 10_000  # Maximum documents whose state is stored, about 200 bytes each
+MAX_PREFIXES = 10_000  # Maximum documents whose state is kept, about 200 bytes each
 
 
 @dataclass(slots=True, eq=False)
@@ -49,8 +49,8 @@ class _Prefix:
     used_at_s: float = 0.0
     is_primed: bool = False
     priming: asyncio.Event | None = None
-    loop: asyncio.AbstractEventLoop | None = None  # of `priming`
-    n_ahead: int = 0  # calls that did not wait for the first one
+    loop: asyncio.AbstractEventLoop | None = None  # The loop of `priming`
+    n_ahead: int = 0  # Calls that did not wait for the first one
     kept_s: float = LIFETIME_S
 
 
@@ -89,7 +89,7 @@ class PrefixWarmup(Wrapper):
         self._n_missed = 0
         self._is_proven = False
         self._call_s: deque[float] = deque(maxlen=SAMPLES)
-        self._n_tokens, self._n_characters = 1, 4  # English, until usage is reported
+        self._n_tokens, self._n_characters = 1, 4  # English; until usage is reported
 
     async def complete(self, request: Request) -> Completion:
         """Send one request, after the one that warms up the cache for it."""
@@ -101,7 +101,7 @@ class PrefixWarmup(Wrapper):
         prefix = self._prefix(request, end)
         began = monotonic()
         loop = asyncio.get_running_loop()
-        # An event belongs to one loop, so a call does not wait for those of other threads.
+        # An event belongs to one loop, so calls do not wait for those of other threads.
         while (priming := prefix.priming) and prefix.loop is loop and not self._off:
             if why := self._in_vain(prefix, n_tokens):
                 prefix.n_ahead += 1
@@ -130,11 +130,11 @@ class PrefixWarmup(Wrapper):
             return completion
         why = "no call over this document has ended yet"
         use = PrefixUse("free" if self._off else "first", self._off or why, waited_s)
-        prefix.used_at_s = now  # a server may count from its first token
+        prefix.used_at_s = now  # A server may measure the lifetime from its first token
         return await self._prime(request, prefix, use)
 
     async def _paid_s(self, request: Request, prefix: _Prefix, n_tokens: int) -> float:
-        """`_lifetime_s`, once steps whose replies are stored have ended: they read nothing."""
+        """As `_lifetime_s`, after waiting for steps with stored replies to end, because they read nothing."""
         if prefix.priming is not None or not self._lifetime_s(request, n_tokens):
             return 0.0
         settled = prefix.priming = asyncio.Event()
@@ -151,7 +151,7 @@ class PrefixWarmup(Wrapper):
         return self._lifetime_s(request, n_tokens)
 
     def _lifetime_s(self, request: Request, n_tokens: int) -> float:
-        """For how long a prefix should be kept that the cache does not have; 0 if no write pays."""
+        """Seconds for which to cache a prefix that is not in the cache; 0 if writing it would not pay."""
         n_later = request.n_later()
         if self._caching is None or self._off or not n_later:
             return 0.0
@@ -167,8 +167,8 @@ class PrefixWarmup(Wrapper):
         return 0.0
 
     def _in_vain(self, prefix: _Prefix, n_tokens: int) -> str:
-        """Why one more call over a document does not wait for the first one; "" if it waits."""
-        if self._caching is not None:  # the first one pays for the write
+        """Why a call does not wait for the first one over its document; "" if it waits."""
+        if self._caching is not None:  # The first call pays for writing the cache
             return ""
         n_again = n_tokens * (1 + prefix.n_ahead)
         if self._n_under_way != 1 + prefix.n_ahead or n_again > MAX_AGAIN_TOKENS:
@@ -187,7 +187,7 @@ class PrefixWarmup(Wrapper):
         prefix.loop = asyncio.get_running_loop()
         try:
             completion = await self._go(request, use)
-            prefix.is_primed = True  # before the others wake up
+            prefix.is_primed = True  # Before the others wake up
             return completion
         finally:
             prefix.priming = None
@@ -209,27 +209,27 @@ class PrefixWarmup(Wrapper):
         return replace(completion, prefix=use)
 
     def _learn(self, completion: Completion) -> None:
-        """Decide whether to go on delaying calls, after another call with a warm prefix."""
+        """Decide from a call with a warm prefix whether to keep delaying calls."""
         if self._off:
             return
         if completion.usage.n_cached_tokens:
             self._is_proven = True
         elif not self._is_proven and (self._caching is None or completion.usage.n_written_tokens):
-            # A prefix that is too short for the server is not written either.
+            # A prefix that is too short for the server is not written, either.
             self._n_missed += 1
             if self._n_missed >= PROOFS:
                 self._off = "the server reports no cached tokens"
 
     def _tokens(self, n_characters: int) -> int:
-        """Estimate the tokens of a text by the server's counts so far."""
+        """Estimate the tokens of a text from the server's counts so far."""
         return n_characters * self._n_tokens // self._n_characters
 
     def _prefix(self, request: Request, end: int) -> _Prefix:
-        # Strings cache their hash, so a document is not hashed again.
+        # Strings cache their hash, so the document is hashed only once.
         head, body = request.messages[:2]
         key: list[Hashable] = [head.content, request.document or body.content[:end]]
         if self._caching is not None and request.constraint is not None:
-            key.append(request.constraint.text)  # hosted servers show the form before the prompt
+            key.append(request.constraint.text)  # Hosted servers put the form before the prompt
         hashed = hash(tuple(key))
         prefix = self._prefixes.setdefault(hashed, _Prefix())
         self._prefixes.move_to_end(hashed)

@@ -25,16 +25,17 @@ from pearl.llm.middleware.retry import CircuitBreaker, fatal_error
 from pearl.llm.middleware.wrappers import Wrapper
 from pearl.llm.progress import reporting_wait
 
-# Capacity of a bucket in seconds of its rate, and its minimum in units: event loops run late.
+# Capacity of a bucket in seconds of its rate, and minimum capacity in units, because event loops
+# run late.
 BURST_S = 0.5
 BURST = 2.0
-# Factor on the concurrency after rejections, and the fraction added per call duration.
+# Factor on the concurrency after rejections, and fraction added per call duration.
 SHRINK = 0.8
 GROWTH = 0.05
 # Pause in seconds after a rejection without `retry-after`.
 PAUSE_S = 0.5
-# Up to these shares of rejections among the recent calls (while the rate is being increased, and
-# otherwise), each delays only its own call: some servers reject a few calls at random.
+# If at most these shares of the recent calls are rejected (while the rate is being increased, and
+# otherwise), each rejection delays only its own call: some servers reject a few calls at random.
 FEW_PROBES = 0.05
 FEW = 0.2
 N_RECENT = 50
@@ -44,23 +45,25 @@ MARGIN = 0.97
 HOLD_S = 10.0
 RAMP = 4e-4
 FORGET = 1000.0
-# After rejections of an increased rate: the share of the way to it, because the margin makes
-# estimates too low; beyond `MOVED` times the learned rate, the server's limit has changed.
+# After rejections of an increased rate, the learned rate moves this share of the way to it,
+# because the margin makes estimates too low. Beyond `MOVED` times the learned rate, the server's
+# limit has changed.
 APPROACH = 0.15
 MOVED = 1.5
-# Factor on a rate that is rejected again before a new one can be measured.
+# Factor on a rate that is rejected again before a new one has been measured.
 BACK = 0.85
-# A measurement needs `SHORTEST_S` between two rejections, at most `MOST_IDLE` of it idle. Pauses
-# count by `SILENT`: the server's bucket may have overflowed.
+# A rate is measured over at least `SHORTEST_S` seconds between rejections, of which at most the
+# share `MOST_IDLE` is idle. Pauses count with weight `SILENT`, because the server's bucket may
+# have been full.
 SHORTEST_S = 1.0
 MOST_IDLE = 0.2
 SILENT = 0.5
-# Minimum of the first guess, and of all estimates, in calls per second.
+# Minimum first estimate, and minimum of all estimates, in calls per second.
 FIRST_RATE = 10.0
 LEAST_RATE = 1 / 120
-# Calls admitted between two outages of a low limit.
+# Calls admitted between two outages that show a low limit instead.
 FEW_ADMITTED = 2
-# Maximum seconds between two probes of an outage, and between two checks of the queue.
+# Maximum seconds between two probes of an outage (`MOST_PAUSE_S`) and two checks of the queue (`LOOK_S`).
 MOST_PAUSE_S = 60.0
 LOOK_S = 1.0
 
@@ -76,14 +79,14 @@ class TokenBucket:
         self._level = self._most
         self._at = now
         self.idle_s = 0.0
-        """Seconds in which the bucket was full, so that demand was below the rate."""
+        """Seconds for which the bucket was full, because the demand was below the rate."""
 
     @property
     def _most(self) -> float:
         return max(BURST, self.rate * BURST_S)
 
     def fill(self, now: float) -> float:
-        """Refill up to `now`; returns the seconds in which it was not full."""
+        """Refill up to `now`; return the seconds for which it was not full."""
         elapsed_s = max(0.0, now - self._at)
         self._at = max(self._at, now)
         used_s = min(elapsed_s, max(0.0, self._most - self._level) / self.rate)
@@ -92,18 +95,18 @@ class TokenBucket:
         return used_s
 
     def delay_s(self, n: float, now: float) -> float:
-        """Seconds until `n` units may be spent; more than the capacity need a full bucket."""
+        """Seconds until `n` units can be spent; more than the capacity need a full bucket."""
         self.fill(now)
         missing = min(n, self._most) - self._level
-        # A rounding error would make the caller wait for ever.
+        # Without this, a rounding error would make the caller wait forever.
         return missing / self.rate + max(0.0, self._at - now) if missing > 1e-9 else 0.0
 
     def spend(self, n: float) -> None:
-        """Take `n` units, going into debt if necessary; a negative number returns them."""
+        """Spend `n` units, going into debt if necessary; a negative number returns units."""
         self._level -= n
 
     def drain(self, until: float) -> None:
-        """Empty it; refilling starts at `until`."""
+        """Empty the bucket; it refills from `until` on."""
         self._level = min(self._level, 0.0)
         self._at = max(self._at, until)
 
@@ -118,7 +121,7 @@ def _per_minute(limit: float | None, unit: str) -> TokenBucket | None:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A call that was sent."""
+    """A call that was sent, with the state of the limits at that time."""
 
     number: int
     at: float
@@ -145,27 +148,27 @@ class LearnedLimits:
         self._episode = self._n_passed = self._n_outage = 0
         self._refused_at: float | None = None
         self._idle_before_s = self._resume_at = 0.0
-        self._began_at: float | None = None  # the last outage; None before the first
+        self._began_at: float | None = None  # Time of the last outage; None before the first
 
     @property
     def n_places(self) -> int:
-        """The current concurrency limit."""
+        """The current limit on concurrent calls."""
         return int(self._places)
 
     @property
     def rate(self) -> float | None:
-        """Allowed calls per second; None for no limit."""
+        """Allowed calls per second; None if unlimited."""
         return self._bucket.rate if self._bucket else None
 
     def is_paused(self, now: float) -> bool:
-        """Whether calls wait for the time that the server asked for, or for the end of an outage."""
+        """Whether calls wait, because the server asked for it or an outage goes on."""
         return self._n_outage > 0 or self._resume_at > now
 
     def delay_s(self, now: float) -> float:
         """Seconds until the next call may be sent."""
         if self._n_outage or self._bucket is None or self._known is None:
             return max(0.0, self._resume_at - now)
-        # Time without a rejection is informative only while calls are delayed.
+        # Time without rejections only says something while calls are delayed.
         self._calm_s += self._bucket.fill(now)
         growth = math.exp(min(10.0, RAMP * max(0.0, self._calm_s - HOLD_S) ** 3))
         if growth > FORGET:
@@ -175,24 +178,24 @@ class LearnedLimits:
         return max(self._resume_at - now, self._bucket.delay_s(1.0, now))
 
     def send(self, now: float) -> Sent:
-        """Record a call that is sent now."""
+        """Record a call that is being sent."""
         self.n_sent += 1
         self._share *= 1 - 1 / min(self.n_sent, N_RECENT)
         is_probe = self._bucket is not None and self._calm_s > HOLD_S
         if self._refused_at is None:
             self._refused_at = now
         if self._n_outage:
-            self._back_off(now, 0.0)  # the next probe need not wait for the answer
+            self._back_off(now, 0.0)  # The next probe need not wait for this reply
         elif self._bucket:
             self._bucket.spend(1.0)
         return Sent(self.n_sent, now, self.rate, is_probe)
 
     def reply(self, sent: Sent, *, is_full: bool) -> None:
-        """Record an answer other than a rejection; `is_full` if other calls waited for a slot."""
+        """Record a reply that is not a rejection; `is_full` if other calls were waiting for a slot."""
         if self._n_outage and sent.number > self._episode:
             self._n_outage = 0
             self._resume_at = sent.at
-            self._places, self._was_refused = 1.0, False  # the server is met by one call, then two
+            self._places, self._was_refused = 1.0, False  # Resume with one call, then two
             if self._is_guess:
                 self._known = self._bucket = None
             elif self._bucket:
@@ -207,7 +210,7 @@ class LearnedLimits:
         self.n_refused += 1
         self._share += 1 / min(self.n_sent, N_RECENT)
         assert self._refused_at is not None
-        if sent.number <= self._episode:  # in flight when the others were rejected
+        if sent.number <= self._episode:  # It was in flight when the others were rejected
             self._refused_at = max(self._refused_at, sent.at)
             if not self._n_outage:
                 self._pause(now + pause_s)
@@ -226,7 +229,7 @@ class LearnedLimits:
             self._bucket = self._bucket or TokenBucket(rate * MARGIN, now)
             self._bucket.rate = rate * MARGIN
             self._calm_s = HOLD_S if self._is_guess else 0.0
-            if not sent.is_probe:  # a rejected probe says nothing about the concurrency
+            if not sent.is_probe:  # A rejected probe says nothing about the concurrency
                 self._places, self._was_refused = max(1.0, self._places * SHRINK), True
             self._pause(now + pause_s)
             self._idle_before_s = self._bucket.idle_s
@@ -239,7 +242,7 @@ class LearnedLimits:
             self._bucket.drain(self._resume_at)
 
     def _back_off(self, now: float, pause_s: float) -> None:
-        """Delay the next probe by the length of the outage so far, at least `pause_s`."""
+        """Delay the next probe by the duration of the outage so far, at least `pause_s`."""
         assert self._began_at is not None
         self._resume_at = now + max(pause_s, min(MOST_PAUSE_S, now - self._began_at))
 
@@ -248,7 +251,8 @@ class LearnedLimits:
         assert self._refused_at is not None
         span_s = sent.at - self._refused_at
         if self._known is None or self._bucket is None or sent.rate is None:
-            # An outage that is over for single calls only is a low limit; no guess is as low.
+            # An outage that repeatedly admits single calls is in fact a low limit, for which no
+            # first estimate is low enough.
             if self._began_at is not None and n_admitted <= FEW_ADMITTED:
                 self._is_guess = False
                 return n_admitted / max(SHORTEST_S, sent.at - self._began_at)
@@ -258,7 +262,7 @@ class LearnedLimits:
         between = None
         if span_s >= SHORTEST_S and self._bucket.idle_s - self._idle_before_s <= MOST_IDLE * span_s:
             silent_s = max(0.0, min(span_s, self._resume_at - self._refused_at))
-            # One call more: a high estimate is corrected soon, a low one slowly.
+            # One call more: a high estimate is corrected soon, a low one only slowly.
             between = (n_admitted + 1) / (span_s - (1 - SILENT) * silent_s)
         if sent.rate <= self._known:
             return between or self._known * BACK
@@ -292,7 +296,7 @@ class _Queue:
                 return await limited.breaker.interruptible(future)
         except BaseException:
             if future.done() and not future.cancelled() and future.exception() is None:
-                self.end()  # cancelled right after its release
+                self.end()  # Cancelled just after it was released
             else:
                 with suppress(ValueError):
                     self.waiters.remove((future, cost))
@@ -300,8 +304,8 @@ class _Queue:
             raise
 
     def _entered(self, cost: float) -> Sent | None:
-        """Enter a call that may be sent now; None if it has to wait."""
-        with self._limited.lock:  # other threads enter calls, too
+        """Admit a call if it may be sent now; None if it has to wait."""
+        with self._limited.lock:  # Other threads admit calls, too
             if self._limited.delay(cost)[1] != 0.0:
                 return None
             self.n_running += 1
@@ -313,11 +317,11 @@ class _Queue:
         self.serve()
         for other in self._limited.queues:
             if other is not self and other.waiters:
-                with suppress(RuntimeError):  # its loop is closed
+                with suppress(RuntimeError):  # The loop is closed
                     other.loop.call_soon_threadsafe(other.serve)
 
     def serve(self) -> None:
-        """Release the calls that may be sent, and schedule the next check."""
+        """Release the calls that may be sent now, and schedule the next check."""
         if self._timer:
             self._timer.cancel()
             self._timer = None
@@ -326,7 +330,7 @@ class _Queue:
             if not future.done():
                 if (sent := self._entered(cost)) is None:
                     delay_s = self._limited.delay(cost)[1]
-                    if delay_s is not None:  # learned rates grow, so it may shrink meanwhile
+                    if delay_s is not None:  # Rates grow, so it may get shorter
                         wait_s = min(delay_s, LOOK_S)
                         self._timer = self.loop.call_later(wait_s, self.serve)
                     return
@@ -336,7 +340,7 @@ class _Queue:
 
 @dataclass(slots=True)
 class Slot:
-    """The slot of a call that may be sent; `n_tokens` is None until it has a reply."""
+    """The slot of a call that may be sent; `n_tokens` is None until there is a reply."""
 
     n_tokens: int | None = None
 
@@ -356,7 +360,7 @@ class LimiterStatus:
 
 
 class Limited(Wrapper):
-    """Sends calls within the limits, in order of arrival; all calls of a run share one."""
+    """Sends calls within the limits, in order of arrival; all calls of a run share one instance."""
 
     def __init__(
         self,
@@ -378,8 +382,8 @@ class Limited(Wrapper):
         self._learned = LearnedLimits(n)
         self._paused_until = 0.0
         self.lock = threading.RLock()
-        self.queues: list[_Queue] = []  # one of each event loop
-        self._n_answered = 0  # calls that reached the server
+        self.queues: list[_Queue] = []  # One for each event loop
+        self._n_answered = 0  # Calls that reached the server
 
     @property
     def limits(self) -> LimiterStatus:
@@ -407,7 +411,7 @@ class Limited(Wrapper):
         return await self.send(self._model, request)
 
     async def send(self, model: Model, request: Request) -> Completion:
-        """Send one request to a model of the same server when the limits allow it."""
+        """Send a request to any model of the same server when the limits allow it."""
         cost = float(self._count_tokens(request)) if self._tokens else 0.0
         async with self.slot(cost) as slot:
             completion = await model.complete(request)
@@ -447,7 +451,7 @@ class Limited(Wrapper):
                     self._learned.refuse(sent, now, error.retry_after_s or PAUSE_S)
             raise
         finally:
-            # Any outcome but a rejection, even a cancelled call, shows that an outage is over.
+            # Any outcome but a rejection, even cancellation, shows that an outage is over.
             if not is_refused:
                 is_full = bool(queue.waiters) and self._n_running >= self._learned.n_places
                 with self.lock:
@@ -455,7 +459,7 @@ class Limited(Wrapper):
             queue.end()
 
     def enter(self, cost: float) -> Sent:
-        """Record a call that is sent now."""
+        """Record a call that is being sent."""
         if self._requests:
             self._requests.spend(1.0)
         if self._tokens:
@@ -463,7 +467,7 @@ class Limited(Wrapper):
         return self._learned.send(monotonic())
 
     def why(self) -> tuple[str, float]:
-        """The reason and the seconds of a delay; waiting for a free slot is not reported."""
+        """The reason and the seconds of a delay; "" if it only waits for a free slot."""
         limits = self.limits
         if limits.waits_for in ("", "a place"):
             return "", 0.0
@@ -474,7 +478,7 @@ class Limited(Wrapper):
         return sum(queue.n_running for queue in self.queues)
 
     def _queue(self) -> _Queue:
-        """The queue of the running event loop; those of closed ones, which free no slot, are dropped."""
+        """The queue of the running event loop; queues of closed loops, which never free a slot, are dropped."""
         loop = asyncio.get_running_loop()
         for queue in self.queues:
             if queue.loop is loop:
@@ -485,7 +489,7 @@ class Limited(Wrapper):
         return queue
 
     def delay(self, cost: float) -> tuple[Reason, float | None]:
-        """Why the next call waits, and for how many seconds; None until another call ends."""
+        """Why the next call waits, and for how many seconds; None if until another call ends."""
         now = monotonic()
         if self._n_running >= self._learned.n_places:
             return "a place", None
@@ -502,7 +506,7 @@ class Limited(Wrapper):
 
 
 class LimitedBy(Wrapper):
-    """Sends calls within the limits of another model of the same server."""
+    """Sends calls within the limits of another model on the same server."""
 
     def __init__(self, model: Model, limiter: Limited) -> None:
         super().__init__(model)

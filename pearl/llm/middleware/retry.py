@@ -19,14 +19,14 @@ from pearl.llm.progress import REPORT_S, CallWait, n_failed_attempts, report
 
 Result = TypeVar("Result")
 
-LONGEST_WAIT_S = 600.0  # Maximum seconds that a server may ask to wait; beyond that the run pauses
+LONGEST_WAIT_S = 600.0  # Maximum seconds that a server may ask to wait; beyond that, the run pauses
 SILENT_CALLS = 10
-# Consecutive unanswered calls, and their minimum time span in seconds, that end the run.
+# Consecutive unanswered calls, and their minimum duration in seconds, that end the run.
 SILENT_S = 20.0
 
 
 def fatal_error(error: ModelError) -> PearlError | None:
-    """The error that ends the whole run after a failed call, or None if other calls may succeed."""
+    """The error that ends the whole run after a failed call; None if other calls may succeed."""
     if error.kind in ("quota", "auth"):
         return error
     wait_s = error.retry_after_s or 0.0
@@ -45,28 +45,28 @@ class CircuitBreaker:
         self.error: PearlError | None = None
         self._n_running = 0
         self._waiters: set[asyncio.Future[Any]] = set()
-        self._silent: dict[object, tuple[int, float]] = {}  # by server
+        self._silent: dict[object, tuple[int, float]] = {}  # Unanswered calls since, by server
 
     def throw(self, error: PearlError) -> None:
-        """Open the breaker and wake all waiters with the error; the first error is kept."""
+        """Open the breaker and raise the error in all waiters; the first error is kept."""
         if self.error is None:
             self.error = error
-            for waiter in tuple(self._waiters):  # those of other event loops as well
+            for waiter in tuple(self._waiters):  # Also those of other event loops
                 resolve(waiter, error)
 
     def check(self) -> None:
         """Raise if the breaker is open."""
         if self.error is not None:
-            # One error is raised in many calls, and each would add its frames.
+            # Without this, each of the many calls that raise the error would add its frames.
             raise self.error.with_traceback(None)
 
     def lift(self) -> None:
-        """Close the breaker for another run."""
+        """Close the breaker, for another run."""
         self.error = None
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Context of related work; the outermost one closes the breaker."""
+        """A context for related work; leaving the outermost one closes the breaker."""
         if not self._n_running:
             self.lift()
         self._n_running += 1
@@ -76,13 +76,13 @@ class CircuitBreaker:
             self._n_running -= 1
 
     def answered(self, server: object = None) -> None:
-        """Record an answer of a server, even a rejection."""
+        """Record that a server answered, even with a rejection."""
         self._silent.pop(server, None)
 
     def unanswered(
         self, error: ModelError, now: float, server: object = None
     ) -> tuple[float, PausedError | None]:
-        """Record a call without an answer: the pause in seconds, and the error of an outage."""
+        """Record an unanswered call; return the pause in seconds, and an error if the server is down."""
         n_before, since = self._silent.get(server, (0, now))
         n, silent_s = n_before + 1, now - since
         self._silent[server] = n, since
@@ -96,7 +96,7 @@ class CircuitBreaker:
         )
 
     async def sleep(self, wait_s: float) -> None:
-        """Sleep, unless the run ends first."""
+        """Sleep; raise the error if the run ends first."""
         self.check()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with suppress(TimeoutError):
@@ -104,7 +104,7 @@ class CircuitBreaker:
                 await self.interruptible(waiter)
 
     async def interruptible(self, waiter: asyncio.Future[Result]) -> Result:
-        """Await `waiter`, unless the run ends first."""
+        """Wait for `waiter`; raise the error if the run ends first."""
         self._waiters.add(waiter)
         try:
             return await waiter
@@ -113,8 +113,8 @@ class CircuitBreaker:
 
 
 DEADLINE_S = 3600.0
-# Factor on the attempts of a rate-limited call: with the usual four, it outlasts a limit of a few
-# calls per minute that others share.
+# Factor on the attempts of a rate-limited call: with the default of four, it outlasts a limit of
+# a few calls per minute that is shared with others.
 PATIENCE = 3
 GROWN_WAIT_S = 60.0  # Maximum backoff in seconds if the server names none
 
@@ -142,12 +142,12 @@ class Retries:
         self._budget = budget
 
     async def run(self, send: Callable[[], Awaitable[Result]], name: str) -> Result:
-        """Send one request, repeatedly if necessary."""
+        """Send one request, with retries."""
         failures: list[ModelError] = []
         budget = self._budget
         left_s = None if budget is None else budget.left_s
         limits = [limit for limit in (self._deadline_s, left_s) if limit is not None]
-        # One timeout for both limits, because it costs time in every call.
+        # One timeout for both limits, because each costs time in every call.
         over = asyncio.timeout(min(limits, default=None))
         now = asyncio.get_running_loop().time()
         deadline = None if self._deadline_s is None else now + self._deadline_s
@@ -173,7 +173,7 @@ class Retries:
         failures: list[ModelError],
         deadline: float | None,
     ) -> Result:
-        """Retry until success or a final failure; `failures` is read after a time-out."""
+        """Retry until success or a final failure; `failures` is also read by the caller after a timeout."""
         while True:
             self._breaker.check()
             n_failed_attempts.set(len(failures))
@@ -215,7 +215,7 @@ class Retries:
     def _wait_s(self, error: ModelError, n_failed: int) -> float:
         if error.kind == "refused":
             return 0.0
-        if error.retry_after_s:  # a wait of 0 is ignored
+        if error.retry_after_s:  # A wait of 0 is ignored
             return error.retry_after_s
         grown_s: float = self._first_wait_s * 2.0 ** min(n_failed - 1, 30)
         return min(GROWN_WAIT_S, grown_s) + random.uniform(0, self._first_wait_s)

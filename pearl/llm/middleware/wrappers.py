@@ -1,4 +1,4 @@
-"""Small wrappers: Model -> Model."""
+"""Small wrappers: Model → Model."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Wrapper:
 
     @property
     def is_small(self) -> bool:
-        """Whether the wrapped model says that it is too small to plan and to check claims."""
+        """Whether the wrapped model is declared too small to plan and to check claims."""
         return getattr(self._model, "is_small", False)
 
     async def complete(self, request: Request) -> Completion:
@@ -81,7 +81,7 @@ class Wrapper:
 
 
 class ReplyGuard(Wrapper):
-    """Removes reasoning from replies, and rejects unusable ones before the cache; batches check their replies themselves."""
+    """Removes reasoning from replies, and rejects unusable ones before they are cached; batches check their own replies."""
 
     async def complete(self, request: Request) -> Completion:
         """Send one request."""
@@ -100,7 +100,7 @@ class ReplyGuard(Wrapper):
 
 
 class MarksRestored(Wrapper):
-    """Restores the marks that prompts escape in texts of documents; the first layer, as replies are cached as they were sent."""
+    """Restores the characters that prompts escape in texts of documents. The outermost layer, because replies are cached as they were sent."""
 
     async def complete(self, request: Request) -> Completion:
         """Send one request."""
@@ -110,7 +110,7 @@ class MarksRestored(Wrapper):
 
 
 class Sampled(Wrapper):
-    """Sends requests with parameters that settings set, unless the requests set them themselves."""
+    """Adds the parameters in the settings to requests that do not set them."""
 
     def __init__(self, model: Model, parameters: Mapping[str, Any]) -> None:
         super().__init__(model)
@@ -124,7 +124,7 @@ class Sampled(Wrapper):
 
 
 class AttemptReporter(Wrapper):
-    """Reports each request over the wire and its outcome; next to the model, as hits, waits and refusals are no attempts."""
+    """Reports each request to the server and its outcome. It wraps the model directly, because cache hits, waits and budget refusals are no attempts."""
 
     async def complete(self, request: Request) -> Completion:
         """Send one request."""
@@ -149,7 +149,7 @@ class AttemptReporter(Wrapper):
 
 
 class TimeLimit(Wrapper):
-    """Ends a call after `timeout_s` seconds; backends limit their own calls by the same setting."""
+    """Ends a call after `timeout_s` seconds. For custom models: backends limit their own calls."""
 
     def __init__(self, model: Model, timeout_s: float) -> None:
         super().__init__(model)
@@ -172,11 +172,11 @@ class TimeLimit(Wrapper):
 
 
 OnProgress = Callable[[Task, News], None]
-"""Callback with the task of a call and its progress, its wait, or an attempt that ended."""
+"""Called with the task of a call, and its progress, its wait, or a finished attempt."""
 
 
 class ProgressListener(Wrapper):
-    """Reports each call: when it is requested, and whenever it reports something."""
+    """Reports each call: when it is requested, and every event of it."""
 
     def __init__(self, model: Model, on_progress: OnProgress) -> None:
         super().__init__(model)

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from pearl.retrieval.index.contents import Contents
     from pearl.retrieval.index.updating import IndexProgress, Opened
 
-DOCUMENT = "document"  # The field that every passage has: the name of its document
+DOCUMENT = "document"  # The field of every passage with the name of its document
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Index:
-    """Searchable passages and documents, created on access; `vectors` if computed, `opened` if the index is in a folder."""
+    """Searchable passages and documents, created on access; `vectors` if they were computed, `opened` if the index is in a folder."""
 
     contents: Contents
     stem: Stem
@@ -46,11 +46,11 @@ class Index:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the user, a sentence each."""
+        """Notes for the user, one sentence each."""
         return () if self.opened is None else self.opened.notes
 
     def __repr__(self) -> str:
-        """Short: notebooks display it."""
+        """Short, because notebooks display it."""
         return f"Index({len(self.documents):,} documents, {len(self.passages):,} passages)"
 
     @classmethod
@@ -81,7 +81,7 @@ class Index:
         progress: IndexProgress | None = None,
         without: Collection[Path] = frozenset(),
     ) -> Index:
-        """The index of files, kept in a folder and brought up to date; `without` as in `find_files`."""
+        """Open the index of files in its folder and update it, or build it; `without` as in `find_files`."""
         from pearl.retrieval.index.updating import open_state
 
         opened = open_state(
@@ -99,17 +99,17 @@ class Index:
 
     @property
     def field_names(self) -> tuple[str, ...]:
-        """The names of all metadata of documents and fields of passages."""
+        """The names of all metadata of documents and all fields of passages."""
         return self.contents.field_names
 
     def columns(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
-        """The different combinations of values of fields, and for each passage the place of its combination."""
+        """The distinct combinations of values of some fields, and for each passage the position of its combination."""
         if names in self._columns:
             return self._columns[names]
         import numpy as np
 
         contents, known = self.contents, dict[tuple[str, ...], int]()
-        by_document = contents.fields is None  # then all passages of a document have its values
+        by_document = contents.fields is None  # Else passages may differ
         every = (
             ((contents.names[n], contents.document_metadata(n)) for n in range(len(contents.names)))
             if by_document
@@ -141,15 +141,15 @@ class Index:
         )  # fmt: skip
 
     def stored_vectors(self, name: str) -> NDArray[np.float32] | None:
-        """The stored vectors of an embedder, shape (passages, dimension); None without them."""
+        """The stored vectors of an embedder, shape (passages, dimension); None if there are none."""
         if self.opened is None:
             return None
         return self.opened.folder.read_vectors(name, self.contents)
 
     def store_vectors(self, name: str, vectors: NDArray[np.float32]) -> None:
-        """Store the vectors of an embedder for all passages, if the index is in a folder."""
+        """Store an embedder's vectors of all passages, if the index is in a folder."""
         if self.opened is not None:
-            with suppress(OSError):  # the folder is gone or full
+            with suppress(OSError):  # The folder was removed or is full
                 self.opened.folder.write_vectors(name, self.contents, vectors)
 
 
@@ -161,7 +161,7 @@ class IndexedDocument(Document):
     index: Index = field(kw_only=True, repr=False, compare=False)
 
     def place(self, passage: Passage) -> Span:
-        """Where a passage of the index is in `text`.
+        """The position in `text` of a passage of the index.
 
         Example:
             >>> index = Index.build([CorpusDocument("a", "one"), CorpusDocument("b", "two")])
@@ -172,5 +172,5 @@ class IndexedDocument(Document):
         return passage.span.moved(self.parts[self.number(passage)][1])
 
     def number(self, passage: Passage) -> int:
-        """The number of the document that a passage of the index is from."""
+        """The number of the document that contains a passage of the index."""
         return int(self.index.contents.document_of[passage.number])

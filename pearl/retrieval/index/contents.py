@@ -1,4 +1,4 @@
-"""Documents in corpus order and their passages, ranges of their texts, in arrays in memory or mapped from a file; never changed."""
+"""Documents in corpus order and their passages (ranges of their texts), as immutable arrays in memory or mapped from a file."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Contents:
     metadata: Texts
     digests: NDArray[np.uint8]
     document_of: NDArray[np.int32]
-    """The number of the document of each passage, ascending, shape (passages,)."""
+    """The document number of each passage, ascending, shape (passages,)."""
     spans: NDArray[np.int32]
     byte_spans: NDArray[np.int32]
     fields: Texts | None
-    """The fields that the unit gives each passage, as JSON; None if it gives no fields."""
+    """The fields that the unit gives to each passage, as JSON; None if it gives none."""
     terms: Postings
-    field_names: tuple[str, ...]  # The names of all metadata of documents and fields of passages
+    field_names: tuple[str, ...]  # Names of all document metadata and passage fields
 
     @classmethod
     def of_arrays(cls, arrays: Arrays, field_names: Sequence[str]) -> Contents:
-        """The contents of stored arrays, as `flat` names them."""
+        """Restore contents from stored arrays, with the names that `flat` gives them."""
         parts = nested(arrays)
         for name in ("texts", "names", "metadata"):
             parts[name] = Texts(**parts[name])
@@ -65,13 +65,13 @@ class Contents:
 
     @cached_property
     def passage_starts(self) -> NDArray[np.int64]:
-        """The number of the first passage of each document, and of the end; shape (documents + 1,)."""
+        """The number of each document's first passage, and the total; shape (documents + 1,)."""
         counts = np.bincount(self.document_of, minlength=self.n_documents)
         return np.concatenate([[0], np.cumsum(counts)])
 
     @cached_property
     def id(self) -> str:
-        """Identifies the passages: vectors belong to them."""
+        """Identifies the passages to which stored vectors belong."""
         return digest([self.digests.tobytes(), self.byte_spans.tobytes()]).hex()[:16]
 
     def text(self, passage: int) -> str:
@@ -80,7 +80,7 @@ class Contents:
         return self.texts.part(int(self.document_of[passage]), start, end)
 
     def about(self, document: int) -> dict[str, Any]:
-        """The `metadata`, `pages`, `ocr` and `notes` of a document, as far as it has any."""
+        """The `metadata`, `pages`, `ocr` and `notes` of a document that are not empty."""
         return dict(json.loads(self.metadata[document] or "{}"))
 
     def document_metadata(self, document: int) -> dict[str, str]:
@@ -88,12 +88,12 @@ class Contents:
         return dict(self.about(document).get("metadata", {}))
 
     def passage_fields(self, passage: int) -> dict[str, str]:
-        """The fields that the unit gives a passage."""
+        """The fields that the unit gives to a passage."""
         return dict(json.loads(self.fields[passage] or "{}")) if self.fields is not None else {}
 
 
 class ContentsBuilder:
-    """Collects documents."""
+    """Collects documents and their passages."""
 
     def __init__(self) -> None:
         self._texts, self._names, self._metadata = TextsBuilder(), TextsBuilder(), TextsBuilder()
@@ -105,18 +105,18 @@ class ContentsBuilder:
 
     @property
     def n_documents(self) -> int:
-        """Documents so far."""
+        """Number of documents so far."""
         return len(self._names.starts) - 1
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of text so far."""
+        """Number of bytes of text so far."""
         return len(self._texts.data)
 
     def add(self, document: CorpusDocument, pieces: Sequence[Piece], digest: bytes) -> None:
         """Add a document."""
         number, text = self.n_documents, document.text
-        data = text.encode("utf-8", "replace")  # lone surrogates, as in no `Document`
+        data = text.encode("utf-8", "replace")  # "replace": a `Document` has no lone surrogates
         offsets = None if len(data) == len(text) else _byte_offsets(data)
         for start, end, fields in pieces:
             self._documents.append(number)
@@ -138,7 +138,7 @@ class ContentsBuilder:
         self._digests += digest
 
     def finish(self, stem: Stem) -> Contents:
-        """The contents; the builder cannot be used afterwards."""
+        """Return the contents; the builder cannot be used afterwards."""
         terms = Postings.build(self._passages, stem)
         self._passages = []
         return Contents(
@@ -166,7 +166,7 @@ def _byte_offsets(data: bytes) -> NDArray[np.int64]:
 
 
 def arranged(parts: Sequence[Contents], documents: NDArray[np.int64]) -> Contents:
-    """Contents of documents taken from several others, without analysing any text again."""
+    """Combine documents of several contents, without analysing their texts again."""
     every = _joined([np.diff(part.passage_starts) for part in parts])
     starts, counts = (np.cumsum(every) - every)[documents], every[documents]
     ends = np.cumsum(counts)
@@ -198,7 +198,7 @@ def _joined(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _taken(parts: Sequence[Texts], numbers: NDArray[np.int64]) -> Texts:
-    """Strings by their numbers, counted through all parts; neighbours are copied at once."""
+    """Strings by their numbers, which count through all parts; consecutive ones are copied at once."""
     firsts = np.cumsum([0, *(len(part) for part in parts)])
     part_of = np.searchsorted(firsts, numbers, side="right") - 1
     breaks = np.flatnonzero((np.diff(numbers) != 1) | (np.diff(part_of) != 0)) + 1
@@ -212,7 +212,7 @@ def _taken(parts: Sequence[Texts], numbers: NDArray[np.int64]) -> Texts:
 
 
 class _Lazy(Sequence[Item]):
-    """A sequence whose items are made on access."""
+    """A sequence whose items are created on access."""
 
     def __init__(self, n: int, make: Callable[[int], Item]) -> None:
         self._n = n
@@ -233,7 +233,7 @@ class _Lazy(Sequence[Item]):
 
 
 def passages_of(contents: Contents) -> Sequence[Passage]:
-    """The passages of a corpus, each made on access."""
+    """The passages of a corpus, created on access."""
     metadata = lru_cache(maxsize=1_024)(contents.document_metadata)
 
     def passage(number: int) -> Passage:
@@ -247,7 +247,7 @@ def passages_of(contents: Contents) -> Sequence[Passage]:
 
 
 def documents_of(contents: Contents) -> Sequence[CorpusDocument]:
-    """The documents of a corpus, in its order, each made on access."""
+    """The documents of a corpus in order, created on access."""
 
     def document(number: int) -> CorpusDocument:
         about = contents.about(number)

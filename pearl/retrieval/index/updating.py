@@ -51,20 +51,20 @@ FORMAT = 4  # Version of the file; an index of another version is rebuilt
 LOCK_PATIENCE_S = 600.0  # Seconds to wait for another process that updates the index
 
 _MARK = b"PEARLIX3"
-_PREAMBLE = struct.Struct("<8s16sI")  # mark, digest of all that follows it, length of the header
-_DIGESTED = 24  # where that begins
+_PREAMBLE = struct.Struct("<8s16sI")  # Magic number, digest of the rest, header length
+_DIGESTED = 24  # Offset at which the digested part begins
 _ALIGNED = 64
 
 Stamp = tuple[int, ...]
-"""Size, time of the last change of the contents, and of the file's entry, in nanoseconds."""
+"""Size, modification time and metadata-change time of a file, in nanoseconds."""
 
 
 class DamagedError(Exception):
-    """An index cannot be used and has to be rebuilt; the message says why."""
+    """The index cannot be used and must be rebuilt; the message says why."""
 
 
 def write_arrays(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a file and put it in its place, on the disk."""
+    """Write a file durably and move it to its final name."""
     plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     described = [[name, array.dtype.str, array.shape] for name, array in plain.items()]
     header = json.dumps({"about": about, "arrays": described}).encode()
@@ -74,7 +74,7 @@ def write_arrays(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
     sum_ = hashlib.blake2b(struct.pack("<I", len(header)), digest_size=16)
     for part in parts:
         sum_.update(part)
-    # Only the user may read a temporary file, which suits the texts of documents.
+    # Temporary files are readable by the user only, which suits the texts of documents.
     file, new = tempfile.mkstemp(suffix=".new", dir=path.parent)
     try:
         with os.fdopen(file, "wb") as opened:
@@ -91,8 +91,8 @@ def write_arrays(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
 
 
 def _seal(path: Path, found: os.stat_result) -> None:
-    """Record the times of a verified file, which no program can set, to skip its digest next time."""
-    with suppress(OSError):  # where it cannot be written, the digest is compared each time
+    """Record the times of a verified file, which no program can set, so that its digest is not checked next time."""
+    with suppress(OSError):  # If it cannot be written, the digest is checked each time
         seal = path.with_suffix(".seal")
         seal.touch(0o600)
         seal.write_bytes(_times(found))
@@ -111,12 +111,12 @@ def _times(found: os.stat_result) -> bytes:
 
 
 def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """Map a file into memory: its header and its arrays."""
+    """Map a file into memory; return its header and arrays."""
     try:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())
             data: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            if os.name == "nt":  # Windows replaces no file that is mapped
+            if os.name == "nt":  # Windows cannot replace a mapped file
                 data = data[:]
     except FileNotFoundError:
         raise
@@ -144,7 +144,7 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A file of the corpus as it was read."""
+    """A file of the corpus at the time it was read."""
 
     label: str
     stamp: Stamp
@@ -155,7 +155,7 @@ class Record:
 
 @dataclass(frozen=True)
 class State:
-    """An index at one moment. The documents are in the order of the records of their files."""
+    """An index at one time. The documents are in the order of the records of their files."""
 
     contents: Contents = field(default_factory=lambda: ContentsBuilder().finish("none"))
     records: tuple[Record, ...] = ()
@@ -170,12 +170,12 @@ class IndexFolder:
         self._file = path / "index.bin"
 
     def lock(self) -> WriteLock:
-        """The lock of writers; makes the folder."""
+        """The lock of writers; creates the folder."""
         make_private(self.path)
         return WriteLock(self.path / "lock", "name a local disk with --at", LOCK_PATIENCE_S)
 
     def read(self) -> State | None:
-        """The stored state, if any."""
+        """The stored state; None if there is none."""
         try:
             about, arrays = read_arrays(self._file)
         except (FileNotFoundError, NotADirectoryError):
@@ -193,26 +193,26 @@ class IndexFolder:
         return State(Contents.of_arrays(arrays, about["field_names"]), records)
 
     def write(self, state: State) -> State:
-        """Store a state; returns it mapped from the file. The caller holds the lock."""
+        """Store a state; return it mapped from the file. The caller holds the lock."""
         about = {"key": self._key, "field_names": state.contents.field_names}
         rows = json.dumps([astuple(record) for record in state.records]).encode()
         arrays = {"records": np.frombuffer(rows, np.uint8)}
         write_arrays(self._file, about, flat(state.contents) | arrays)
         self.remove_vectors(except_of=state.contents.id)
-        for path in self.path.glob("*.new"):  # of writers that were killed
+        for path in self.path.glob("*.new"):  # Left by killed writers
             path.unlink(missing_ok=True)
         written = self.read()
         assert written is not None
         return written
 
     def remove_vectors(self, except_of: str = "-") -> None:
-        """Remove all vectors, except those of the contents with an id."""
+        """Remove all vectors, except those of the contents with this id."""
         for path in self.path.glob("vectors-*.*"):
             if not path.stem.endswith(except_of):
                 path.unlink(missing_ok=True)
 
     def spilled(self, contents: Contents) -> Contents:
-        """Move contents from memory into an unlinked mapped file."""
+        """Move contents from memory into a mapped file without a name."""
         path = self.path / "part.new"
         write_arrays(path, {}, flat(contents))
         _, arrays = read_arrays(path)
@@ -225,7 +225,7 @@ class IndexFolder:
         write_arrays(self._vectors(name, contents), _about(name, contents), {"vectors": vectors})
 
     def read_vectors(self, name: str, contents: Contents) -> NDArray[np.float32] | None:
-        """The stored vectors of an embedder; None if the file is missing, damaged or of others."""
+        """The stored vectors of an embedder; None if the file is missing, damaged or belongs to other contents."""
         try:
             about, arrays = read_arrays(self._vectors(name, contents))
         except (FileNotFoundError, DamagedError):
@@ -240,12 +240,12 @@ def _about(name: str, contents: Contents) -> dict[str, Any]:
     return {"embedder": name, "contents": contents.id}
 
 
-MAX_BYTES = 64_000_000  # Bytes of new texts that are held in memory while an index is built
+MAX_BYTES = 64_000_000  # Bytes of new texts that are kept in memory while an index is built
 
 SURE_NS = 2_000_000_000
-"""Minimum age of a file at which any change alters its stamp: coarse clocks tick every two seconds."""
+"""Minimum age of a file at which every change gives it a new stamp: coarse clocks tick every two seconds."""
 
-MAX_PROBLEMS = 5  # Reasons that are kept for each file
+MAX_PROBLEMS = 5  # Reasons that are kept per file
 
 _PROBE = (
     "The children's cafés kept 1,200 keys; geese ran easily, naïve co-ops don't. 東京都 U.S.A. "
@@ -253,17 +253,17 @@ _PROBE = (
 )
 
 _UNSURE: Stamp = (0, 0, 0)
-"""The stamp of a file that may change without getting another one: it is read again next time."""
+"""The stamp of a file that might change without a new stamp; it is read again next time."""
 
 _REPORTED_EVERY = 256  # Documents between two reports of progress
 
 IndexProgress = Callable[[int, int, int], None]
-"""Receives the number of files done, of all files, and of documents so far."""
+"""Called with the number of files done, of all files, and of documents so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Counts of documents that an update changed."""
+    """Counts of documents that an update added, changed or removed."""
 
     n_new: int = 0
     n_changed: int = 0
@@ -283,7 +283,7 @@ class Opened:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the user, a sentence each."""
+        """Notes for the user, one sentence each."""
         n = self.n_left_out
         if not n:
             return self.reports
@@ -292,7 +292,7 @@ class Opened:
 
     @property
     def n_left_out(self) -> int:
-        """Documents that cannot be read."""
+        """Number of documents that cannot be read."""
         return sum(record.n_left_out for record in self.state.records)
 
     @property
@@ -312,7 +312,7 @@ def open_state(
     progress: IndexProgress | None = None,
     without: Collection[Path] = frozenset(),
 ) -> Opened:
-    """The index of a corpus; arguments and errors as of `pearl.retrieval.index.Index.open`."""
+    """Open the index of a corpus; arguments and errors as for `pearl.retrieval.index.Index.open`."""
     began = time.monotonic()
     found = find_files(named, without)
     notes = list(found.notes)
@@ -335,7 +335,8 @@ def open_state(
     else:
         if folder is None:
             notes.append("the index has no folder: it is built again each time")
-        # Mapped files outlive it. In a private run they lie in memory where the system allows it.
+        # Mapped files remain usable after removal. In a private run, they are in memory if the
+        # system allows it.
         place = "/dev/shm" if is_private() and os.access("/dev/shm", os.W_OK) else None
         with TemporaryDirectory(prefix="pearl-index-", dir=place) as name:
             folder = IndexFolder(Path(name), {})
@@ -355,7 +356,7 @@ def _locked(folder: IndexFolder, notes: list[str]) -> WriteLock | None:
 
 @contextmanager
 def _writing(folder: IndexFolder, lock: WriteLock) -> Iterator[None]:
-    """Hold the lock, and report a failure to write."""
+    """Hold the lock; report errors of writing."""
     try:
         with lock.held():
             yield
@@ -396,14 +397,14 @@ def _place(
     }
     if at is not None:
         return IndexFolder(Path(at) / f"{cutting.name}-{stem}", key)
-    # Not beside the corpus: the folder of somebody else could hold an index of other texts.
+    # Not next to the corpus: another user's folder could contain an index of other texts.
     id = digest([*corpus, *map(str, way.values())]).hex()[:16]
     cached = content_cache(f"index/{Path(corpus[0]).name}-{id}")
     return None if cached is None else IndexFolder(cached, key)
 
 
 def stamp_of(path: str | Path) -> Stamp:
-    """The stamp of a file: another one after a change."""
+    """The stamp of a file, which is different after a change."""
     found = os.stat(path)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
@@ -412,7 +413,7 @@ def _stamp(file: SourceFile) -> Stamp:
     try:
         stamp = stamp_of(file.path)
     except OSError:
-        return _UNSURE  # reading it says why
+        return _UNSURE  # The error is reported when the file is read
     return stamp if time.time_ns() - max(stamp[1:]) > SURE_NS else _UNSURE
 
 
@@ -421,7 +422,7 @@ def _is_same(before: Stamp | None, now: Stamp) -> bool:
 
 
 def _n_changed_files(state: State, found: CorpusFiles) -> int:
-    """The number of files that are new, gone or may have changed, by their stamps."""
+    """The number of files that are new, removed or perhaps changed, judged by their stamps."""
     before = {record.label: record.stamp for record in state.records}
     now = {file.label: _stamp(file) for file in found.files}
     different = sum(not _is_same(before.get(label), stamp) for label, stamp in now.items())
@@ -443,7 +444,7 @@ class _Update:
         self._n = len(digests)
         self._parts: list[Contents] = [state.contents]
         self._builder = ContentsBuilder()
-        # Their numbers so far, counted through the documents of the index before and the new ones.
+        # Document numbers so far; they count through the old index, then the new documents.
         self.documents = array("q")
         self.records: list[Record] = []
 
@@ -471,11 +472,11 @@ class _Update:
                 return before, Changes()
             return self._folder.write(replace(before, records=records)), Changes()
         changes = _changes(self._parts, documents, records)
-        # Vectors of unchanged passages come from the cache of the embedder, by content.
+        # Vectors of unchanged passages come from the embedder's cache, by content.
         return self._folder.write(State(arranged(self._parts, documents), records)), changes
 
     def _add_file(self, file: SourceFile, report: Callable[[], None]) -> None:
-        """Take the documents of an unchanged file from the index, and read any other file."""
+        """Take the documents of an unchanged file from the index; read any other file."""
         stamp = _stamp(file)
         before, documents = self._before.get(file.label, (None, range(0)))
         if before is not None and _is_same(before.stamp, stamp):
@@ -499,7 +500,7 @@ class _Update:
         except DataError as error:
             n_left_out += 1
             problems.append(error.message)
-        if _stamp(file) != stamp:  # it was written to meanwhile
+        if _stamp(file) != stamp:  # The file was written to meanwhile
             stamp = _UNSURE
         n = len(self.documents) - n_before
         self.records.append(Record(file.label, stamp, n, n_left_out, tuple(problems)))
@@ -514,7 +515,7 @@ class _Update:
 
 
 def _entries(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
-    """The entries of a file; an error of the system is an error of the file."""
+    """The entries of a file; a system error becomes the error of the file."""
     try:
         yield from read_source(file, known)
     except OSError as error:
@@ -524,7 +525,7 @@ def _entries(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
 def _changes(
     parts: Sequence[Contents], documents: NDArray[np.int64], records: Sequence[Record]
 ) -> Changes:
-    """Count the changes from the first part to the documents, whose names must differ."""
+    """Count the changes from the old index to the new documents, whose names must be unique."""
     every = [name for part in parts for name in part.names.every()]
     names = [every[number] for number in documents.tolist()]
     if len(set(names)) < len(names):

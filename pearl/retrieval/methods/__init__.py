@@ -1,4 +1,4 @@
-"""Query + index → a ranking of the passages that match, equal ones in corpus order. Every other module here is one method."""
+"""Query + index → a ranking of the matching passages; equal scores are in corpus order. Every other module here is one method."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 class Searchable(Protocol):
-    """The part of an index that methods use."""
+    """The part of an index that ranking methods use."""
 
     @property
     def terms(self) -> Postings:
-        """Its terms."""
+        """The terms of the passages."""
         ...
 
     @property
     def vectors(self) -> NDArray[np.float32] | None:
-        """One vector of unit length for each passage; None if it has none."""
+        """One vector of unit length per passage; None if there are no vectors."""
         ...
 
 
@@ -41,19 +41,19 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The numbers of passages, the best first, and their scores."""
+    """The numbers of passages, best first, and their scores."""
 
     passages: NDArray[np.int32]
     scores: NDArray[np.float64]
 
 
 class RankingMethod(Protocol):
-    """The contract of a ranking method; one that needs vectors may name its replacement by `without_vectors(settings) -> str`."""
+    """The contract of a ranking method. A method that needs vectors may name a replacement with `without_vectors(settings) -> str`."""
 
     NEEDS_VECTORS: bool
 
     def rank(self, query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
-        """The `k` best passages that match, or fewer."""
+        """The `k` best matching passages, or fewer."""
         ...
 
 
@@ -74,12 +74,12 @@ def method_names() -> tuple[str, ...]:
 
 
 def top(numbers: NDArray[np.int32], scores: NDArray[np.float64], k: int) -> Ranking:
-    """Return the `k` best passages by score, then by number."""
+    """The `k` best passages by score, then by number."""
     import numpy as np
 
     if k <= 0:
         numbers, scores = numbers[:0], scores[:0]
-    elif k < len(scores):  # only those that may be among the best are sorted
+    elif k < len(scores):  # Only sort those that may be among the best
         kept = scores >= np.partition(scores, -k)[-k]
         numbers, scores = numbers[kept], scores[kept]
     order = np.lexsort((numbers, -scores))
@@ -100,12 +100,12 @@ DEPTH_FACTOR = 5
 
 
 def depth_for(k: int) -> int:
-    """The number of passages to rank before rankings are merged and the `k` best taken."""
+    """How many passages to rank before rankings are merged to the `k` best."""
     return max(LEAST_DEPTH, DEPTH_FACTOR * k)
 
 
 def rank_fusion(rankings: Sequence[Ranking], k: int) -> Ranking:
-    """The `k` best by the sum of 1 / (60 + rank) over the rankings that have the passage."""
+    """The `k` best by the sum of 1 / (60 + rank) over the rankings that contain the passage."""
     import numpy as np
 
     none = np.zeros(0, np.int32)

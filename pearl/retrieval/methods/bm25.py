@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 NEEDS_VECTORS = False
 
 K1, B = 1.2, 0.75
-"""Saturation of the frequency, and normalisation by length: the defaults of Lucene."""
+"""Saturation of the frequency, and length normalisation: the defaults of Lucene."""
 
 
 def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
-    """The `k` best passages that have a term of the query."""
+    """The `k` best passages that contain a term of the query."""
     return _ranked(query, index.terms, k)
 
 
 def _gain(
     terms: Postings, passages: NDArray[np.int32], counts: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Saturated frequency, normalised by length."""
+    """Saturated term frequency, normalised by length."""
     import numpy as np
 
     tf = counts.astype(np.float64)
@@ -65,23 +65,23 @@ def _ranked(query: Query, terms: Postings, k: int) -> Ranking:
 
 
 def _columns(query: Query, terms: Postings) -> dict[str, _Column]:
-    """The postings of each term of a query that occurs in a passage."""
+    """The postings of each query term that occurs in a passage."""
     found = {term: terms.postings(term) for term in query.terms}
     return {term: column for term, column in found.items() if len(column[0])}
 
 
 class TermRanker:
-    """Ranks texts that are given by their terms."""
+    """Ranks texts given as terms."""
 
     def __init__(self, texts: Iterable[Sequence[str]]) -> None:
         self._postings = Postings.of_terms(texts)
 
     def best(self, terms: Iterable[str], n: int) -> list[int]:
-        """The places of at most `n` texts that have a term, the best first and ties in order."""
+        """The positions of at most `n` texts that contain a term, best first; ties keep their order."""
         return [place for place, _ in self._scored(terms, n)]
 
     def scores(self, terms: Iterable[str]) -> list[float]:
-        """One score for each text, 0 for those that have none of the terms; repeats count once."""
+        """One score per text, 0 for texts without any of the terms; repeated terms count once."""
         found = [0.0] * self._postings.n_passages
         for place, score in self._scored(terms, len(found)):
             found[place] = score

@@ -1,4 +1,4 @@
-"""Cosine of vectors: exact."""
+"""Exact cosine similarity of vectors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NEEDS_VECTORS = True
 
-SPARSE = 0.25  # Share of wanted passages below which only their vectors are read
+SPARSE = 0.25  # Share of allowed passages below which only their vectors are read
 
 TOLERANCE = 1e-5
 """Maximum error of a float32 product of unit vectors, with a wide margin. Passages within it of the last
@@ -23,7 +23,7 @@ place are compared in float64, so that equal passages tie wherever they stand.""
 
 
 def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
-    """The `k` passages with the most similar vectors; a passage with the vector 0 is never found."""
+    """The `k` passages with the most similar vectors; passages with the zero vector are never found."""
     import numpy as np
 
     vectors, vector = index.vectors, query.vector
@@ -40,7 +40,7 @@ def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> R
         )
     mask = query.mask
     near = _candidates(vectors, vector.astype(np.float32), mask, k)
-    # Row by row, so that the score of a passage does not depend on the others.
+    # Row by row, so that a passage's score does not depend on other passages.
     rows = vectors[near].astype(np.float64)
     scores = np.einsum("ij,j->i", rows, vector.astype(np.float64))
     found = rows.any(axis=1)
@@ -57,7 +57,7 @@ def _candidates(
     mask: NDArray[np.bool_] | None,
     k: int,
 ) -> NDArray[np.int32]:
-    """The numbers of the `k` nearest passages and of those within `TOLERANCE` of them, ascending."""
+    """The numbers of the `k` nearest passages and of those within `TOLERANCE` of the last one, ascending."""
     import numpy as np
 
     numbers = np.flatnonzero(np.ones(len(vectors)) if mask is None else mask).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Words and meaning: the rankings of `bm25` and `dense`, merged by rank."""
+"""Search by words and by meaning: the rankings of `bm25` and `dense`, merged by rank."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ LEGS = ("bm25", "dense")
 
 
 def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
-    """The `k` best passages of both legs."""
+    """The `k` best passages of both rankings."""
     depth = depth_for(k)
     return rank_fusion([find_method(name).rank(query, index, settings, depth) for name in LEGS], k)
 
 
 def without_vectors(settings: SearchSettings) -> str:
-    """The lexical leg, which replaces this method if no vector is available."""
+    """The ranking by words, which is used alone if no vectors are available."""
     return LEGS[0]

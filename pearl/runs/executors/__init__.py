@@ -58,19 +58,19 @@ DEFAULT = "local"
 
 Made = TypeVar("Made")
 
-KEPT_PLANS = 1_000  # Maximum parsed plans in the cache, some kilobytes each
-KEPT = 2  # Maximum unused documents in the cache; one in use is never loaded again
+KEPT_PLANS = 1_000  # Maximum parsed plans in the cache, a few kilobytes each
+KEPT = 2  # Maximum unused documents in the cache; a document in use is never loaded again
 
 
 class Resources:
-    """Resources of units, shared between them."""
+    """Resources shared by the units of a run."""
 
     def __init__(self, pearl: Pearl, on_loaded: Callable[[], None] = lambda: None) -> None:
         self.pearl = pearl
         self.on_loaded = on_loaded
-        """Called when the document of a task is there."""
+        """Called when the document of a task has been loaded."""
         self.n_loading = 0
-        """Units that wait for their documents."""
+        """Units that are waiting for their documents."""
         self._plan = lru_cache(KEPT_PLANS)(self._read)
         self._made: dict[Hashable, Any] = {}
         self._documents: WeakValueDictionary[Hashable, Document] = WeakValueDictionary()
@@ -78,9 +78,9 @@ class Resources:
         self._loading: SingleFlight[Document] = SingleFlight()
 
     async def document(self, load: Callable[[], Document]) -> Document:
-        """The document that `load` returns, loaded once for units that follow one another."""
+        """The document that `load` returns; consecutive units with the same document load it once."""
         if isinstance(load, partial) and load.func is given:
-            # Not remembered: a key that holds its document would keep it for ever.
+            # Not cached: the key contains the document and would keep it in memory forever.
             document: Document = load()
             await off_loop(
                 len(document.text), partial(self.pearl.limits.counter.count, document.text)
@@ -103,14 +103,14 @@ class Resources:
         return self._plan(text, question)[0]
 
     def n_chained(self, text: str, question: str | None) -> int:
-        """Length of the longest chain of calls in a plan; 0 if it is invalid."""
+        """Number of calls in the longest chain of a plan; 0 if the plan is invalid."""
         try:
             return self._plan(text, question)[1]
         except errors.PearlError:
-            return 0  # the unit will fail with this error
+            return 0  # The unit will fail with this error
 
     def is_over(self, error: Exception) -> bool:
-        """Whether an error ends the run rather than one unit."""
+        """Whether an error ends the run, not just one unit."""
         return (
             isinstance(error, errors.BudgetError | errors.PausedError)
             or self.pearl.client.breaker.error is not None
@@ -130,7 +130,7 @@ class Resources:
     async def _load(self, key: Hashable, load: Callable[[], Document]) -> Document:
         document = None
         if isinstance(load, partial) and load.func is load_file:
-            document = load_at_once(*load.args, **load.keywords)  # a small file needs no thread
+            document = load_at_once(*load.args, **load.keywords)  # A small file needs no thread
         if document is None:
             document = await asyncio.to_thread(self._counted, load)
         if document not in self._kept:
@@ -147,7 +147,7 @@ class Resources:
 
 
 def loader_key(load: Callable[[], Document]) -> Hashable:
-    """Cache key of a loader, or None; two calls prepared alike load the same document."""
+    """Cache key of a loader; None if it has none. Equal `partial` calls load the same document."""
     key: Hashable = load
     if isinstance(load, partial):
         key = (load.func, load.args, tuple(sorted(load.keywords.items())))
@@ -160,7 +160,7 @@ def loader_key(load: Callable[[], Document]) -> Hashable:
 
 Listener = Callable[[str, Event], None]  # Callback for the events of a unit, with its id
 
-Execute = Callable[..., AsyncGenerator["Outcome[Any]", None]]  # The `run` of an executor
+Execute = Callable[..., AsyncGenerator["Outcome[Any]", None]]  # The `run` function of an executor
 
 
 class Unit(ABC):
@@ -186,19 +186,19 @@ class Unit(ABC):
     @property
     @abstractmethod
     def depends_on(self) -> Sequence[str]:
-        """Values that its row depends on, besides id, source and `Pearl`."""
+        """Values that the row depends on, besides id, source and `Pearl`."""
 
     @property
     def shard_key(self) -> str:
-        """Key of its shard; units with the same key are in the same shard."""
+        """Key that determines the shard; units with the same key are in the same shard."""
         return self.id
 
     def n_chained(self, resources: Resources) -> int:
-        """Length of its longest chain of calls; 0 if unknown."""
+        """Number of calls in its longest chain; 0 if unknown."""
         return 0
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
-        """Its estimated cost without its document, under a name shared by similar units."""
+        """A name shared by similar units, and the estimated cost of the unit without its document."""
         some = Range(1, inf)
         return "(units)", StepCosts(some, some, some)
 
@@ -216,12 +216,12 @@ class Unit(ABC):
 
     @abstractmethod
     def row(self, result: Any, error: Exception | None) -> Mapping[str, Any] | None:
-        """The row to record, as JSON data, its `status` `failed` if it should be retried; None ends the run."""
+        """The row to record, as JSON data, with status `failed` if it should be retried; None if the error ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordUnit(Unit):
-    """A unit whose result is a record with a `status`; the record as JSON data is its row."""
+    """A unit whose result is a record with a `status`; its row is the record as JSON data."""
 
     id: str
     document: Callable[[], Document] | None
@@ -232,7 +232,7 @@ class RecordUnit(Unit):
         return bool(result.status == "failed")
 
     def row(self, result: BaseModel | None, error: Exception | None) -> Mapping[str, Any] | None:
-        """The record as it is in a file."""
+        """The record as JSON data."""
         return None if result is None else result.model_dump(mode="json")
 
 
@@ -273,7 +273,7 @@ class Task(Unit):
         return self.plan or "", self.question or "", extra
 
     def n_chained(self, resources: Resources) -> int:
-        """Length of the longest chain of steps of its plan."""
+        """Number of steps in the longest chain of its plan."""
         return 0 if self.plan is None else resources.n_chained(self.plan, self.question)
 
     async def perform(self, resources: Resources, trace: Trace) -> Answer:
@@ -300,7 +300,7 @@ class Task(Unit):
             return {"id": self.id, **self.extra, **result.to_dict()}
         is_over = isinstance(error, errors.BudgetError | errors.PausedError)
         finished = error.finished if isinstance(error, errors.ExecutionError) else ()
-        # What is no text is why the task failed: the error names it.
+        # A document without text is why the task failed; the error says so.
         texts = {name: text for name, text in self.parameters.items() if isinstance(text, str)}
         row = FailedRow(
             status="unfinished" if is_over else "failed", question=self.question,
@@ -315,7 +315,7 @@ U = TypeVar("U", bound=Unit, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[U]):
-    """The outcome of a unit; `result` is for a `Task` an `Answer`, and None if the unit failed."""
+    """The outcome of a unit; for a `Task`, `result` is an `Answer`, or None if the task failed."""
 
     unit: U
     result: Any
@@ -329,16 +329,16 @@ class Outcome(Generic[U]):
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the end of the run interrupted it: a limit, or an unreachable server."""
+        """Whether the unit was interrupted by the end of the run: a limit, or an unreachable server."""
         return isinstance(self.error, errors.BudgetError | errors.PausedError)
 
     @property
     def has_row(self) -> bool:
-        """Whether the outcome, a failure included, is recorded as a row."""
+        """Whether the outcome is recorded as a row, as failures are, too."""
         return self.unit.row(self.result, self.error) is not None
 
     def to_dict(self) -> Mapping[str, Any]:
-        """Its row; raises the error of a unit whose errors have no row."""
+        """The row; raises the error of a unit that has no row."""
         row = self.unit.row(self.result, self.error)
         if row is None:
             assert self.error is not None
@@ -361,14 +361,14 @@ class Executor(Protocol):
         listener: Listener | None = None,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> AsyncGenerator[Outcome[Any], None]:
-        """Execute the units; yields outcomes in the order of the units. Raises if no unit can be performed."""
+        """Execute the units; yield outcomes in the order of the units. Raises if no unit can be executed."""
 
 
 CONTRACT = Executor
 
 
 class Offered(TypedDict, total=False):
-    """Optional arguments of an executor's `run`, passed if it has a parameter of that name; `on_trouble` gets the seconds of retries."""
+    """Optional arguments of an executor's `run`, passed if it has a parameter with the name; `on_trouble` is called with the seconds of retries."""
 
     replies: Replies
     folder: Path
@@ -378,13 +378,13 @@ class Offered(TypedDict, total=False):
 
 
 def load_executor(name: str) -> Executor:
-    """Load an executor by name."""
+    """Load an executor by its name."""
     executor: Executor = plugins.load(__name__, name, "executor")
     return executor
 
 
 def run_with(executor: Executor, **offered: Unpack[Offered]) -> Execute:
-    """The `run` of an executor with the optional arguments that it accepts."""
+    """The `run` function of an executor, with those optional arguments that it accepts."""
     run: Execute = executor.run
     names = signature(run).parameters
     return partial(run, **{name: value for name, value in offered.items() if name in names})

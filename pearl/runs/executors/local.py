@@ -30,13 +30,13 @@ async def in_order(
     rank: Callable[[Item], int] = lambda item: 0,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Result, None]:
-    """Work on at most `n` items at once; results come in the order of the items."""
+    """Work on at most `n` items at a time; yield results in the order of the items."""
     ahead = max(n, ahead or n)
     source = enumerate(items)
-    waiting: dict[Hashable, list[tuple[int, int, Item]]] = {}  # one heap per group
+    waiting: dict[Hashable, list[tuple[int, int, Item]]] = {}  # One heap per group
     running: dict[asyncio.Future[Result], int] = {}
     done: dict[int, asyncio.Future[Result]] = {}
-    # Each future reports once; asyncio.wait would look at every running future after each result.
+    # Each future reports once; asyncio.wait would check all running futures after each result.
     ended: deque[asyncio.Future[Result]] = deque()
     has_ended = asyncio.Event()
 
@@ -66,7 +66,7 @@ async def in_order(
                 begun.add_done_callback(note)
             if n_given in done:
                 yield done.pop(n_given).result()
-                n_given += 1  # the next item may start now
+                n_given += 1  # The next item may start
             elif running:
                 await has_ended.wait()
                 has_ended.clear()
@@ -75,19 +75,19 @@ async def in_order(
                     done[running.pop(future)] = future
             else:
                 break
-        for index in sorted(done):  # results after the first item that was not started
+        for index in sorted(done):  # Results after the first item that was not started
             yield done.pop(index).result()
     finally:
         await _end([*running, *done.values()])
 
 
-MOST_BEING_KEPT = 256  # Maximum results that wait for `keep`: a bound for the memory if it is slow
+MOST_BEING_KEPT = 256  # Maximum results that wait for `keep`; limits the memory if it is slow
 
 
 async def each_kept(
     results: AsyncGenerator[Result, None], keep: Callable[[Result], Awaitable[None]]
 ) -> AsyncGenerator[Result, None]:
-    """Yield the results in order, each after `keep` has stored it; many results are stored concurrently."""
+    """Yield results in order, each after `keep` has stored it; several results are stored concurrently."""
     keeping: deque[tuple[Result, asyncio.Future[None]]] = deque()
     has_news = asyncio.Event()
     has_room = asyncio.Event()
@@ -118,7 +118,7 @@ async def each_kept(
             has_news.clear()
     finally:
         await _end([taking])
-        # Finished results are paid for, so they are kept though the caller has stopped.
+        # Finished results are paid for, so they are stored even if the caller has stopped.
         await asyncio.gather(*(kept for _, kept in keeping), return_exceptions=True)
 
 
@@ -151,7 +151,7 @@ async def run(
     """Run the units concurrently; outcomes come in the order of the units. Units over one document run together, so that it is loaded once."""
     resources = Resources(pearl)
     n = pearl.client.settings.concurrency
-    n_readers: Counter[Hashable] = Counter()  # by document; of units taken and not finished
+    n_readers: Counter[Hashable] = Counter()  # Unfinished units, by document
 
     def taken(unit: U) -> Hashable:
         key = document_of(unit)
@@ -184,7 +184,7 @@ async def run(
 
 
 async def perform(unit: U, resources: Resources, listener: Listener | None = None) -> Outcome[U]:
-    """Execute one unit; errors are recorded in the outcome, never raised."""
+    """Execute one unit; errors are recorded in the outcome, not raised."""
     trace = Trace(unit.id, (lambda event: listener(unit.id, event)) if listener else None)
     try:
         result = await unit.perform(resources, trace)
@@ -195,5 +195,5 @@ async def perform(unit: U, resources: Resources, listener: Listener | None = Non
 
 
 def document_of(unit: Unit) -> Hashable:
-    """The key that groups units over the same document, or None."""
+    """The key that groups units with the same document; None without one."""
     return None if unit.document is None else loader_key(unit.document)

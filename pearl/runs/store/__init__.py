@@ -51,7 +51,7 @@ _SAID = f"SELECT substr(row, {len(sealed(b'', b'')) + 1}) AS said FROM results W
 _SUPERSEDE = "DELETE FROM results WHERE run_id = ? AND seq = ? AND task_id = ? AND key <> ?"
 
 _PAGE = 200
-"""Rows per read: a bound for the memory, and for the time that a reader blocks a checkpoint of the log."""
+"""Rows per read; limits the memory, and the time for which a reader blocks a checkpoint of the log."""
 
 _MAX_COUNT = 2**63  # Upper bound of a token count; larger values are damaged
 
@@ -61,7 +61,7 @@ def default_folder() -> Path:
     if named := os.environ.get("PEARL_STORE"):
         return Path(named)
     data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    if data.is_absolute():  # the XDG specification ignores relative paths
+    if data.is_absolute():  # The XDG specification says to ignore relative paths
         return data / "pearl"
     try:
         return Path.home() / ".local" / "share" / "pearl"
@@ -82,7 +82,7 @@ def require_own_store(folder: Path) -> None:
 
 
 class Run:
-    """A run that this process writes."""
+    """A run that this process is writing."""
 
     def __init__(self, id: str, store: Store, lease: persistence.Lease) -> None:
         self.id = id
@@ -92,17 +92,17 @@ class Run:
         self._is_finished = False
 
     def has(self, key: bytes) -> bool:
-        """Whether a row without a failure is recorded under this key."""
+        """Whether a row other than a failure is stored under this key."""
         return self._store.is_done(self.id, key)
 
     def outcome(self, key: bytes) -> dict[str, Any] | None:
-        """The row recorded under this key, failures included, if any."""
+        """The row stored under this key, even if it is a failure; None if there is none."""
         return self._store.outcome(self.id, key)
 
     async def record(
         self, key: bytes, seq: int, task_id: str, row: Mapping[str, Any], trace: str | None
     ) -> None:
-        """Store the outcome of a task; returns when it is on the disk."""
+        """Store the outcome of a task; return when it is on disk."""
         data = sealed(key, json_bytes(row))
         id = task_id.encode("utf-8", "backslashreplace").decode()
         events = None if trace is None else database.packed_trace(trace)
@@ -119,7 +119,7 @@ class Run:
         return self._store.rows(self.id)
 
     def finish(self, status: Status, counts: Mapping[str, Any] | None = None) -> None:
-        """Record how the run ended and release it; idempotent."""
+        """Record how the run ended, and release it; later calls do nothing."""
         if self._is_finished:
             return
         self._is_finished = True
@@ -142,7 +142,7 @@ class Run:
 
 
 class Store:
-    """An open store; use it as a context manager, or close it. `Store.open` makes one."""
+    """An open store, created by `Store.open`; use it as a context manager, or close it."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path | None = None, *, read_only: bool = False) -> Store:
-        """Open the store of a folder, and create it if it is missing, except with `read_only`."""
+        """Open the store in a folder; create it if it is missing, unless `read_only`."""
         folder = default_folder() if folder is None else folder
         path = folder / FILE
         try:
@@ -182,8 +182,9 @@ class Store:
 
     @classmethod
     def _opened(cls, folder: Path, path: Path) -> Store:
-        # SQLite has locks, too. But before 3.51.3 two connections that write and reset the log at the
-        # same moment can damage the file, and a process that waits for SQLite's lock may starve.
+        # In addition to SQLite's locks: before 3.51.3, two connections that write and reset the
+        # log at the same time can damage the file, and a process waiting for SQLite's lock may
+        # starve.
         lock = persistence.WriteLock(folder / "write.lock", LOCAL)
         try:
             with lock.held():
@@ -200,7 +201,7 @@ class Store:
 
     @property
     def writer(self) -> database.StoreWriter:
-        """The thread that writes."""
+        """The thread that writes to the store."""
         if self._writer is None:
             raise StoreError("the store was opened read-only", path=self.folder)
         return self._writer
@@ -213,7 +214,7 @@ class Store:
                 with suppress(StoreError):
                     run.finish("stopped")
         finally:
-            self._connection.close()  # first: only a connection that writes can remove the log, and it must be the last one
+            self._connection.close()  # First: only a connection that can write removes the log, and it must be the last one open
             if self._writer is not None:
                 self._writer.close()
 
@@ -231,7 +232,7 @@ class Store:
             raise persistence.to_store_error(error, self._path) from None
 
     async def reply(self, key: bytes) -> Completion | None:
-        """The reply with this key, if it exists and is not damaged."""
+        """The reply with this key; None if it is missing or damaged."""
         # The row itself must have the key: a damaged index may lead to another row.
         rows = self.all(
             "SELECT b.body FROM replies AS a CROSS JOIN replies AS b ON b.rowid = a.rowid"
@@ -246,11 +247,11 @@ class Store:
         return completion
 
     async def keep(self, key: bytes, completion: Completion) -> None:
-        """Keep a reply; returns when it is on the disk."""
+        """Store a reply; return when it is on disk."""
         await self.keep_all({key: completion})
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        """Keep replies by key in one commit: all or none."""
+        """Store replies by key in one commit: all of them or none."""
         now = time.time()
         rows = [(key, database.packed_reply(key, reply), now) for key, reply in completions.items()]
 
@@ -260,15 +261,15 @@ class Store:
         await self.writer.write(work)
 
     def review_path(self, run_id: str) -> Path:
-        """The file with what persons decided about a run."""
+        """The file with people's decisions about a run."""
         return self.folder / f"review-{run_id}.db"
 
     def fresh(self) -> FreshCache:
-        """A cache that stores replies here and ignores those stored before."""
+        """A cache that stores replies here, but does not use those stored before."""
         return FreshCache(self)
 
     def outcome(self, run_id: str, key: bytes) -> dict[str, Any] | None:
-        """The row with this key, if any."""
+        """The row with this key; None if there is none."""
         data = self._recorded(run_id, key)
         return None if data is None else self._whole(key, data)
 
@@ -277,12 +278,12 @@ class Store:
         data = unsealed(key, self._recorded(run_id, key))
         if data is None:
             return False
-        # Parsing would double the time, and is seldom needed.
+        # Without parsing the row, which would double the time and is seldom needed.
         is_plain = b'"failed"' not in data and b'"unfinished"' not in data
         return is_plain or database.is_done(database.unpacked(data) or {"status": "failed"})
 
     def _recorded(self, run_id: str, key: bytes) -> object:
-        # As for replies: a damaged index leads to other rows.
+        # As for replies, a damaged index may lead to other rows.
         found = self.all(
             "SELECT b.row FROM results AS a CROSS JOIN results AS b ON b.rowid = a.rowid"
             " WHERE a.run_id = ?1 AND a.key = ?2 AND +b.key = ?2",
@@ -291,7 +292,7 @@ class Store:
         return found[0][0] if found else None
 
     def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
-        """The rows of a run, in their order; damaged ones are counted and left out."""
+        """The rows of a run in order; damaged ones are counted and skipped."""
         for page in self._pages(run_id, "key, row"):
             for key, data in page:
                 row = self._whole(key, data)
@@ -304,12 +305,12 @@ class Store:
             yield from (database.unpacked_trace(trace) for (trace,) in page)
 
     def outcomes(self, run_id: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
-        """Yield the rows of a run with their row ids, which `with_trace` takes; None for a damaged row."""
+        """Yield the rows of a run with their row ids, for `with_trace`; None for a damaged row."""
         for page in self._pages(run_id, "results.rowid, key, row"):
             yield from ((rowid, self._whole(key, data)) for rowid, key, data in page)
 
     def with_trace(self, rowid: int) -> tuple[dict[str, Any] | None, str]:
-        """A row by its row id, and its trace as JSON lines; None if the row was removed."""
+        """A row by its row id, with its trace as JSON lines; None if the row was removed."""
         found = self.all("SELECT key, row, trace FROM results WHERE rowid = ?", (rowid,))
         return (
             (self._whole(*found[0][:2]), database.unpacked_trace(found[0][2]))
@@ -331,17 +332,17 @@ class Store:
             "written_long_tokens",
         )  # fmt: skip
         sums = ", ".join(
-            # Rows of evaluations, drafts and curations use the field names of `Usage`.
+            # Rows of evaluations, drafts and curations have the field names of `Usage`.
             "total(CASE WHEN json_valid(said) THEN coalesce("
             f"json_extract(said, '$.usage.{name}'), json_extract(said, '$.usage.n_{name}')) END)"
             for name in names
         )
         (found,) = self.all(f"SELECT {sums} FROM ({_SAID})", (run_id,))
-        # Rows may come from other stores: impossible counts are 0, and are no error.
+        # Rows may come from other stores: impossible counts become 0 without an error.
         return Usage(*(int(n) if 0 <= n < _MAX_COUNT else 0 for n in found))
 
     def runs(self, spec_key: bytes | None = None) -> list[RunInfo]:
-        """All runs, or those of the same work, the latest first."""
+        """All runs, or those of the same work, latest first."""
         where, values = ("", ()) if spec_key is None else ("WHERE spec_key = ?", (spec_key,))
         found = self.all(
             f"SELECT {COLUMNS} FROM runs {where} ORDER BY created DESC, rowid DESC", values
@@ -349,14 +350,14 @@ class Store:
         return [info_of(row) for row in found]
 
     def superseded(self, spec: RunSpec) -> RunInfo | None:
-        """The latest run with rows of the same work by another version, if this version has no run of it."""
+        """The latest run of the same work by another version that has rows, if this version has no run of it; else None."""
         if self.runs(spec.key):
             return None
         runs = (run for run in self.runs() if run.n_results > run.n_failed)
         return next((run for run in runs if spec.is_of_other_version(run)), None)
 
     def run(self, name: str) -> RunInfo:
-        """The run whose id starts with a prefix, with or without the day."""
+        """The run whose id starts with a prefix; the prefix may omit the day."""
         ids = [
             database.decoded(id) for (id,) in self.all("SELECT id FROM runs ORDER BY created DESC")
         ]
@@ -403,7 +404,7 @@ class Store:
         return row
 
     def begin(self, spec: RunSpec, *, fresh: bool = False, id: str | None = None) -> Run:
-        """Begin a run, or resume the latest of the same spec."""
+        """Start a run, or resume the latest with the same specification."""
         leases: list[persistence.Lease] = []
 
         def work(connection: sqlite3.Connection) -> str:
@@ -435,7 +436,7 @@ class Store:
     def _resumable(
         self, connection: sqlite3.Connection, spec: RunSpec, id: str | None
     ) -> RunInfo | None:
-        """The run of an id, or the latest of a spec, if any."""
+        """The run with an id, or the latest with a specification; None if there is none."""
         if id is None:
             row = connection.execute(
                 f"SELECT {COLUMNS} FROM runs WHERE spec_key = ?"
@@ -470,7 +471,7 @@ class Store:
         ids: Sequence[str] = (),
         replies: bool = False,
     ) -> Pruned:
-        """Remove runs with their results, never one that is in use; and replies: all, or older ones."""
+        """Remove runs with their results, except those in use; and all replies or older ones."""
         named = {info.id: info for info in map(self.run, ids)}
         for info in chosen(self.runs(), older_than_s=older_than_s, keep=keep):
             named.setdefault(info.id, info)
@@ -483,7 +484,7 @@ class Store:
                 removed = connection.execute("DELETE FROM replies WHERE created <= ?", (before,))
                 n_replies = removed.rowcount
             n_before = _pragma(connection, "page_count")
-            # sqlite3 takes only the first step of a pragma, which is one page.
+            # sqlite3 executes only the first step of a pragma, which frees one page.
             for _ in range(_pragma(connection, "freelist_count")):
                 connection.execute("PRAGMA incremental_vacuum(1)")
             n_pages = n_before - _pragma(connection, "page_count")
@@ -492,7 +493,7 @@ class Store:
         return Pruned(len(named), n_results, *self.writer.transact(work))
 
     def _remove(self, info: RunInfo) -> int:
-        """Remove one run; returns the number of its results."""
+        """Remove a run; return the number of its results."""
 
         def work(connection: sqlite3.Connection) -> int:
             lease = lease_run(self.folder, info.id, info)
@@ -509,28 +510,28 @@ class Store:
 
 
 class FreshCache:
-    """A reply cache that finds only replies that it has stored itself."""
+    """A reply cache that only finds replies that it has stored itself."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: set[bytes] = set()
 
     async def reply(self, key: bytes) -> Completion | None:
-        """The reply with a key."""
+        """The reply with a key; None if it was not stored through this cache."""
         return await self._store.reply(key) if key in self._known else None
 
     async def keep(self, key: bytes, completion: Completion) -> None:
-        """Keep a reply."""
+        """Store a reply."""
         await self.keep_all({key: completion})
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        """Keep replies, all or none."""
+        """Store replies, all of them or none."""
         await self._store.keep_all(completions)
         self._known.update(completions)
 
 
 def _positions(folder: Path, run_id: str) -> tuple[Path, Path]:
-    """The file with the position at which the input of a run is read, and that with its next one."""
+    """The file with the position up to which the input of a run was read, and the file that will replace it."""
     path = folder / f"run-{run_id}.position"
     return path, path.with_suffix(".new")
 
@@ -541,7 +542,7 @@ def _forget_positions(folder: Path, run_id: str) -> None:
 
 
 def lease_run(folder: Path, id: str, info: RunInfo | None) -> persistence.Lease:
-    """The lease of a run."""
+    """The lease of a run, which prevents other processes from writing it."""
     if not is_id(id):
         raise StoreError(
             f"not the id of a run: '{id[:40]}'", path=folder / FILE, help="move it away"
@@ -565,7 +566,7 @@ def _unused(connection: sqlite3.Connection) -> str:
         id = new_id(n_digits)
         if connection.execute("SELECT 1 FROM runs WHERE id = ?", (id,)).fetchone() is None:
             return id
-        n_digits += 1  # many runs on one day
+        n_digits += 1  # There are many runs on one day
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
@@ -586,7 +587,7 @@ class Pruned:
 def chosen(
     runs: Sequence[RunInfo], *, older_than_s: float | None, keep: int | None
 ) -> list[RunInfo]:
-    """The runs that no process writes and that exceed every given limit."""
+    """The runs that no process is writing and that exceed every given limit."""
     if older_than_s is None and keep is None:
         return []
     before = time.time() - (older_than_s or 0)

@@ -1,4 +1,4 @@
-"""The SQLite file of the store: open, create or check its tables, and translate errors."""
+"""The store's SQLite file: open it, create or check its tables, translate errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CONVERSIONS = {
     3: "UPDATE replies SET body = CAST(sealed(key, CAST(body AS BLOB)) AS TEXT);\n"
     "UPDATE results SET row = CAST(sealed(key, CAST(row AS BLOB)) AS TEXT)",
 }
-"""The statements that make the next version of one."""
+"""Version → the statements that convert it to the next version."""
 
 _APPLICATION = 0x5045524C  # SQLite application id of a store: `PERL`
 
@@ -63,7 +63,7 @@ CURRENT = (_APPLICATION, VERSION)
 
 
 def decoded(value: object) -> str:
-    """A text of the file; damaged bytes are replaced."""
+    """A text from the file; damaged bytes are replaced."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return "" if value is None else str(value)
@@ -72,7 +72,7 @@ def decoded(value: object) -> str:
 def create_database(
     path: Path, *, vfs: str | None = None
 ) -> tuple[sqlite3.Connection, tuple[str, ...]]:
-    """The connection that writes, and warnings; creates or converts the tables if needed."""
+    """Open a connection for writing, and return warnings; tables are created or converted if needed."""
     persistence.create_private(path)
     connection = persistence.connect(path, "rw", vfs=vfs)
     try:
@@ -81,7 +81,7 @@ def create_database(
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         warnings = _logged(connection, path)
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA secure_delete = ON")  # removed texts are overwritten
+        connection.execute("PRAGMA secure_delete = ON")  # Overwrites deleted texts
         if version is None:
             _commit(connection, f"{_TABLES}PRAGMA application_id = {_APPLICATION}")
         elif version < VERSION:
@@ -99,9 +99,9 @@ def create_database(
 
 
 def _copied(connection: sqlite3.Connection, path: Path, version: int) -> Path:
-    """A copy of the database, with its key, before it is converted."""
+    """Copy a database and its key before it is converted."""
     copy = path.with_name(f"{path.name}.version-{version}")
-    copy.unlink(missing_ok=True)  # of a conversion that did not end
+    copy.unlink(missing_ok=True)  # Left by an interrupted conversion
     persistence.create_private(copy)
     try:
         connection.execute("VACUUM INTO ?", (str(copy),))
@@ -112,7 +112,7 @@ def _copied(connection: sqlite3.Connection, path: Path, version: int) -> Path:
 
 
 def _logged(connection: sqlite3.Connection, path: Path) -> tuple[str, ...]:
-    """Turn the write-ahead log on."""
+    """Turn on the write-ahead log; return warnings."""
     try:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     except sqlite3.OperationalError as error:
@@ -139,7 +139,7 @@ def _commit(connection: sqlite3.Connection, statements: str) -> None:
 
 
 def open_existing(path: Path) -> sqlite3.Connection:
-    """A connection that reads an existing store; it may be of an older version."""
+    """Open an existing store for reading; it may be of an older version."""
     if not path.is_file():
         raise StoreError("no store here", path=path.parent, help="name its folder with --store")
     connection = persistence.connect(path, "ro")
@@ -147,8 +147,8 @@ def open_existing(path: Path) -> sqlite3.Connection:
         try:
             version = _version(connection, path)
         except sqlite3.OperationalError:
-            # On a read-only disk SQLite cannot use the write-ahead log. Without a log the file alone is
-            # complete.
+            # On a read-only disk, SQLite cannot use the write-ahead log; without a log, the file
+            # alone is complete.
             log = path.with_name(f"{path.name}-wal")
             if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
                 raise
@@ -180,11 +180,11 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
     return version
 
 
-MAX_TRACE = 1 << 28  # Maximum bytes of a trace; a longer trace is truncated
+MAX_TRACE = 1 << 28  # Maximum bytes of a trace; longer ones are truncated
 
 
 def unpacked(data: object) -> dict[str, Any] | None:
-    """The JSON object, or None if the data is not one."""
+    """The JSON object in a row; None if the data is not one."""
     if not isinstance(data, bytes):
         return None
     try:
@@ -195,17 +195,17 @@ def unpacked(data: object) -> dict[str, Any] | None:
 
 
 def is_done(row: Mapping[str, Any]) -> bool:
-    """Whether the task of a row is complete: neither failed nor stopped by a limit."""
+    """Whether the task of a row is complete: it neither failed nor was stopped by a limit."""
     return row.get("status") not in ("failed", "unfinished")
 
 
 def packed_trace(lines: str) -> bytes:
-    """A compressed trace: its prompts have much text in common."""
+    """Compress a trace; its prompts have much text in common."""
     return zlib.compress(lines.encode("utf-8", "backslashreplace"), 1)
 
 
 def unpacked_trace(data: object) -> str:
-    """The lines of a trace, compressed or, in older stores, plain; of a damaged trace the readable part."""
+    """The lines of a trace, which is compressed or, in older stores, plain; of a damaged trace, the readable part."""
     if not isinstance(data, bytes):
         return ""
     if not data.startswith(b"{"):
@@ -220,18 +220,18 @@ def unpacked_trace(data: object) -> str:
 _RARE: Mapping[str, type | tuple[type, ...]] = {
     "fingerprint": str, "temperature": (int, float), "prompt": str,
 }  # fmt: skip
-"""Fields of a completion that few bodies of replies have, with their types."""
+"""Fields of a completion that few stored replies have, with their types."""
 
 
 def packed_reply(key: bytes, completion: Completion) -> bytes:
-    """The body of a reply."""
+    """Encode a reply for the store."""
     said = {"text": completion.text, "model": completion.model, "usage": completion.usage.to_dict()}
     rare = {name: value for name in _RARE if (value := getattr(completion, name)) not in ("", None)}
     return sealed(key, json_bytes(said | rare))
 
 
 def unpacked_reply(key: bytes, body: object) -> Completion | None:
-    """The completion in the body of a reply; None if it is damaged."""
+    """Decode a stored reply; None if it is damaged."""
     match unpacked(unsealed(key, body)):
         case {
             "text": str(text),
@@ -257,10 +257,10 @@ def unpacked_reply(key: bytes, body: object) -> Completion | None:
 
 Result = TypeVar("Result")
 
-Work = Callable[[sqlite3.Connection], Result]  # Statements that are run in a transaction
+Work = Callable[[sqlite3.Connection], Result]  # Statements to run in a transaction
 
 GATHER_S = 0.003
-"""Seconds that a commit waits for more work if the last commit had several works. So many concurrent
+"""Seconds that a commit waits for more work, if the previous commit had several pieces of work. Thus many concurrent
 writers share a few commits, and a single writer does not wait (PostgreSQL's `commit_delay`)."""
 
 
@@ -287,30 +287,30 @@ class StoreWriter:
         self._is_closed = False
 
     async def write(self, work: Work[None]) -> None:
-        """Do work in a commit that other works share; returns when it is on the disk."""
+        """Add work to a commit shared with others; return when it is on disk."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._check_open()
         with self._mutex:
             self._waiting.append(_Write(work, done))
             is_first = len(self._waiting) == 1
-        if is_first:  # the other works share this commit
+        if is_first:  # The others share this commit
             self._submit(self._commit_group)
         await done
 
     def transact(self, work: Work[Result]) -> Result:
-        """Do work in a transaction of its own, and wait for it; an error undoes it."""
+        """Run work in its own transaction and wait for it; an error rolls it back."""
         self._check_open()
         return self._submit(partial(self._commit, work)).result()
 
     def close(self) -> None:
-        """Finish pending work and stop; idempotent."""
+        """Finish pending work and stop; later calls do nothing."""
         if not self._is_closed:
             self._is_closed = True
             self._submit(self._end)
             self._executor.shutdown()
 
     def _submit(self, call: Callable[[], Result]) -> Future[Result]:
-        """Call a function in the thread, or here if Python is exiting and has ended the thread."""
+        """Call a function in the thread, or directly if Python is exiting and has ended the thread."""
         try:
             return self._executor.submit(call)
         except RuntimeError:
@@ -341,8 +341,8 @@ class StoreWriter:
         loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
         for write in group:
             loops.setdefault(write.done.get_loop(), []).append(write.done)
-        for loop, futures in loops.items():  # each loop is woken once
-            with suppress(RuntimeError):  # the loop has ended
+        for loop, futures in loops.items():  # Wake each loop once
+            with suppress(RuntimeError):  # The loop has ended
                 loop.call_soon_threadsafe(_settle, futures, error)
 
     def _commit(self, work: Work[Result]) -> Result:
@@ -358,7 +358,7 @@ class StoreWriter:
                     raise
         except persistence.FAILURES as error:
             raise persistence.to_store_error(error, self._path) from None
-        # Writing to a removed file succeeds, and the data is lost.
+        # Writing to a deleted file succeeds, but the data is lost.
         if _place(self._path) != self._place:
             raise StoreError(
                 "the file was moved or removed while it was written",
@@ -368,8 +368,9 @@ class StoreWriter:
         return result
 
     def _end(self) -> None:
-        # The last connection to close moves the log into the file, and no other process may write then.
-        # If that fails the log stays, and the next process that opens the store reads it.
+        # The last connection to close moves the log into the file, during which no other process
+        # may write. If that fails, the log remains, and the next process that opens the store
+        # reads it.
         with suppress(StoreError, *persistence.FAILURES), self._lock.held():
             self._connection.close()
         self._lock.close()
@@ -386,7 +387,7 @@ def _place(path: Path) -> tuple[int, int] | None:
 def _settle(futures: list[asyncio.Future[None]], error: BaseException | None) -> None:
     for future in futures:
         if future.done():
-            continue  # cancelled meanwhile
+            continue  # Cancelled meanwhile
         if error is None:
             future.set_result(None)
         else:

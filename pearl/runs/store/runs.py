@@ -1,4 +1,4 @@
-"""The specification and the state of a run."""
+"""The specification and state of a run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pearl.errors.escaping import json_bytes
 from pearl.errors.patterns import lazy_pattern
 from pearl.runs.store.database import decoded, unpacked
 
-LOCAL = "name a --store on a local disk"  # The help of errors about a disk without locks
+LOCAL = "name a --store on a local disk"  # Advice for errors about a disk without locks
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The process that writes a run."""
+    """The process that is writing a run."""
 
     pid: int
     host: str
@@ -40,7 +40,7 @@ class Holder:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process is alive; processes on other hosts are assumed to be."""
+        """Whether the process is running; processes on other hosts are assumed to be."""
         if self.host != socket.gethostname():
             return True
         if not _is_running(self.pid):
@@ -51,7 +51,7 @@ class Holder:
 
 def _is_running(pid: int) -> bool:
     try:
-        if sys.platform == "win32":  # there `os.kill(pid, 0)` interrupts the process
+        if sys.platform == "win32":  # On Windows, `os.kill(pid, 0)` interrupts the process
             import _winapi
 
             process = _winapi.OpenProcess(0x0010_0000, False, pid)  # SYNCHRONIZE
@@ -67,11 +67,12 @@ def _is_running(pid: int) -> bool:
 
 
 def _started(pid: int) -> str | None:
-    """When a process started: the boot of the machine, and ticks after it; "ended" for a zombie."""
+    """When a process started: boot id of the machine and clock ticks; "ended" for a zombie, None if unknown."""
     try:
-        # The second field is the name of the program in brackets, which may contain blanks and brackets.
+        # The second field is the program name in parentheses; it may itself contain blanks and
+        # parentheses.
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        if fields[0] in (b"Z", b"X"):  # a zombie, whose parent has not waited for its end
+        if fields[0] in (b"Z", b"X"):  # A zombie, whose parent has not waited for it
             return "ended"
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}:{int(fields[19])}"
@@ -80,7 +81,7 @@ def _started(pid: int) -> str | None:
 
 
 Status = Literal["running", "done", "stopped", "paused"]
-"""`stopped` by the user or a limit, `paused` until a server can take more."""
+"""`stopped` by the user or a limit; `paused` until a server accepts more requests."""
 
 COLUMNS = (
     "id, spec_key, command, folder, settings, inputs, status, created, updated, counts, "
@@ -94,12 +95,12 @@ _ID = lazy_pattern(r"\d{8}-[0-9a-f]{4,}")  # 20261130-a3f9
 
 
 def is_id(text: str) -> bool:
-    """Whether a text has the form of a run id, so that it is safe in the name of a file."""
+    """Whether a text has the form of a run id, so that it is safe in file names."""
     return _ID.fullmatch(text) is not None
 
 
 def new_id(n_digits: int = 4) -> str:
-    """An id that sorts by the day and is short enough to be typed."""
+    """A new run id, which sorts by day and is short enough to type."""
     return f"{datetime.now():%Y%m%d}-{secrets.token_hex((n_digits + 1) // 2)[:n_digits]}"
 
 
@@ -111,7 +112,7 @@ _OF_VERSION = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """Specification of the work."""
+    """The specification of a run's work."""
 
     command: tuple[str, ...]
     settings: Mapping[str, Any]
@@ -132,7 +133,7 @@ class RunSpec:
         return digest([json.dumps(said, sort_keys=True)])
 
     def is_of_other_version(self, other: RunSpec) -> bool:
-        """Whether another specification is of the same work, with other prompts: stored replies do not fit."""
+        """Whether another specification is the same work with other prompts, for which stored replies cannot be used."""
         mine, theirs = dict(self.settings), dict(other.settings)
         common = (mine.keys() & theirs.keys()) - _OF_VERSION
         return (
@@ -160,7 +161,7 @@ class RunInfo(RunSpec):
 
     @property
     def state(self) -> str:
-        """The status; `interrupted` for a running one whose process is dead."""
+        """The status, or `interrupted` if it is `running` but its process has ended."""
         return "interrupted" if self.status == "running" and self.holder is None else self.status
 
     def to_dict(self) -> dict[str, Any]:
@@ -183,7 +184,7 @@ class RunInfo(RunSpec):
 
 
 def info_of(row: tuple[Any, ...]) -> RunInfo:
-    """The run of a row of `COLUMNS`; damaged values are empty."""
+    """The run in a row of `COLUMNS`; damaged values become empty."""
     holder = None
     if isinstance(row[10], int) and row[10] > 0:
         holder = Holder(row[10], decoded(row[11]), decoded(row[12]), _seconds(row[13]))
@@ -209,13 +210,13 @@ def info_of(row: tuple[Any, ...]) -> RunInfo:
 
 
 def _seconds(value: object) -> float:
-    """A time; 0 for a damaged value."""
+    """A time in seconds; 0 for a damaged value."""
     is_time = isinstance(value, int | float) and 0 <= value <= time.time() + 1e9
     return float(value) if is_time else 0.0  # type: ignore[arg-type]
 
 
 def insert_run(connection: sqlite3.Connection, id: str, spec: RunSpec, created: float) -> None:
-    """Add a run that begins to the table."""
+    """Add a new run to the table."""
     connection.execute(
         "INSERT INTO runs (id, spec_key, command, folder, settings, inputs, status, created, updated,"
         " counts) VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),"

@@ -59,7 +59,7 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
 def create_named(
     backend: str, name: str, settings: ModelSettings, server: Server | None = None
 ) -> OpenAIModel:
-    """As `create`, with the name of another backend, and perhaps the kind of its server."""
+    """As `create`, for another backend name and, optionally, a known kind of server."""
     if not name:
         help = (
             "for example openai:gpt-4o-mini"
@@ -84,7 +84,7 @@ def create_named(
 def endpoint_of(
     name: str, base_url: str | None, api_key_env: str | None, *, is_asked: bool
 ) -> Endpoint:
-    """The model `name` of a server, with the key for it."""
+    """The endpoint of the model `name`, with the key for its server."""
     url = base_url or os.environ.get(ADDRESS_VARIABLE, "").strip() or OWN_URL
     variable = key_variable(url) if api_key_env is None else api_key_env
     key = read_key(variable) if is_asked else ""
@@ -104,7 +104,7 @@ def address(settings: ModelSettings) -> str:
 
 
 class OpenAIModel:
-    """One model of one server; a `server` of None is detected when a request has a constraint."""
+    """One model of one server; if `server` is None, its kind is detected when a request has a constraint."""
 
     reads_prompts = True
 
@@ -122,7 +122,7 @@ class OpenAIModel:
         self.name = f"{backend}:{endpoint.model}"
         self.identity = f"{self.name}@{endpoint.identity}"
         self.notice = f"{backend}: {endpoint.greeting}"
-        # As far as known without a request: an unknown server may take both forms.
+        # Until a request is sent: an unknown server may support both forms.
         self.constrains = Constrains((server or servers.load(servers.UNKNOWN)).by)
         self.session = sessions.HttpSession(endpoint, timeout_s, backend, new_wire, server=server)
         self.memory = self.session.memory
@@ -138,19 +138,20 @@ class OpenAIModel:
         self._window = window
         self._endpoint = endpoint
         self._listing: SingleFlight[list[Listed]] = SingleFlight()
-        # Of plans and of replies apart: a server may refuse the long form of a plan and take the short ones of steps.
+        # Kept separately for plans and replies: a server may reject the long form of a plan and
+        # accept the short ones of steps.
         self._verdicts: dict[tuple[ConstrainBy, bool], Form | ModelError] = {}
         self._unproven: set[tuple[ConstrainBy, bool]] = (
             set()
-        )  # No reader has seen a reply in the form yet
-        self._reported: set[str] = set()  # Parameters that the log names as left out
+        )  # Forms that were sent, but whose first reply has not been judged yet
+        self._reported: set[str] = set()  # Parameters that the log has reported as left out
 
     @property
     def window(self) -> int:
-        """Context window in tokens: as set, as reported by the server, or by the model's name."""
+        """Context window in tokens: as set, as reported by the server, or known from the model's name."""
         if self._window is None:
             known = known_window(self._endpoint.model)
-            # Vendors' own servers serve models with the window known for their names.
+            # The known windows hold for the vendors' own servers.
             is_told = self._endpoint.is_local or (known is None and not self._endpoint.is_openai)
             told = None
             if is_told and self._is_asked:
@@ -184,7 +185,7 @@ class OpenAIModel:
         return self._with_parameters(chat.within(completion, request, self._endpoint), request)
 
     def _with_parameters(self, completion: Completion, request: Request) -> Completion:
-        """The completion with what the server was sent of the parameters of its request."""
+        """The completion, with the parameters that the server was sent or that were left out."""
         form = (self.server or servers.load(servers.UNKNOWN)).api.form
         left_out = self.session.accepted.left_out(request, form)
         if not self._reported.issuperset(left_out):
@@ -201,14 +202,14 @@ class OpenAIModel:
         form: Form | None = None,
         refuses_form: Callable[[StatusError], bool] = lambda error: False,
     ) -> Completion:
-        """The reply to a request, with its constraint in a form; JSON is not read."""
+        """The reply to a request, with its constraint in a given form; JSON is not converted."""
         server = server or servers.load(servers.UNKNOWN)
         body = server.body(request, self._endpoint.model, self.session.accepted, form)
         data = await self.session.post(server.api.path, body, refuses_form)
         return server.api.read(data, self._endpoint)
 
     async def _constrained(self, request: Request, constraint: Constraint) -> Completion:
-        """Send a request with its constraint, in the best form that the server takes."""
+        """Send a request with its constraint, in the best form that the server supports."""
         by = request.constrain_by
         server = await self._detected(by)
         if by == "json" and constraint.json_form is None:
@@ -240,7 +241,7 @@ class OpenAIModel:
                 self._verdicts[kind] = form
                 self._unproven.add(kind)
             return completion
-        if known:  # the server may be another than it was
+        if known:  # A remembered form failed: the server may have been replaced
             self.memory.keep(_memory_key(kind, server), None)
             self.memory.keep("listing", None)
         raise refusals[0]
@@ -248,9 +249,9 @@ class OpenAIModel:
     async def _in_form(
         self, server: Server, request: Request, constraint: Constraint, form: Form, *, is_new: bool
     ) -> Completion:
-        """The reply to a request in a form; an error of the kind `unconstrained` rules out the form if it `is_new`."""
-        # Some servers do not say that the constraint is why they refuse: `judge` is told if a request
-        # without it succeeds.
+        """The reply to a request in a form. If the form `is_new`, an error of the kind `unconstrained` rules it out."""
+        # Some servers do not name the constraint as the reason of a rejection; `judge` is called
+        # if a request without it succeeds.
         refuses = faults.may_refuse_constraint if is_new else faults.refuses_constraint
         where = f"{server.title} takes no {_WANTED[request.constrain_by]}: " if is_new else ""
         try:
@@ -279,16 +280,16 @@ class OpenAIModel:
             raise _unconstrained(message, server.help, of=error) from None
 
     async def _detected(self, by: ConstrainBy) -> Server:
-        """The kind of the server, which takes constraints of this form."""
+        """Detect the kind of the server; raise an error if it does not support this form of constraint."""
         if self.server is None:
             try:
                 listed = await self._listing.do("listing", self.session.known_listing)
                 kind = servers.by_listing(listed, self._endpoint.model)
                 self.server = kind or servers.load(servers.UNKNOWN)
             except (StatusError, TimeoutError):
-                pass  # it may list its models later
+                pass  # The server may list its models later
             except ModelError as error:
-                raise error.copy() from None  # several requests may wait for the listing
+                raise error.copy() from None  # A copy: several requests may wait for the listing
         if self.server is None:
             raise _unconstrained(
                 f"{self._endpoint.shown} does not list its models at present, "
@@ -301,7 +302,7 @@ class OpenAIModel:
         return self.server
 
     def _verdict(self, kind: tuple[ConstrainBy, bool], server: Server) -> Form | ModelError | None:
-        """What is known of a kind of constraint by earlier requests, perhaps of an earlier command."""
+        """What earlier requests, even of earlier commands, showed about a kind of constraint; None if unknown."""
         if kind not in self._verdicts:
             match self.memory.read(_memory_key(kind, server)):
                 case {"form": name}:
@@ -315,8 +316,9 @@ class OpenAIModel:
     def judge(
         self, by: ConstrainBy, violation: ModelError | None, *, is_of_plans: bool = False
     ) -> None:
-        """Learn from the first reply that is read: it is in its form, or the server ignores or refuses the form."""
-        # A reply that is no JSON shows that the server ignores schemas; one of another shape may be the plan's fault alone.
+        """Learn from the first reply that is read whether the server applies the form, ignores it or rejects it."""
+        # A reply that is not JSON shows that the server ignores schemas; JSON of another shape
+        # may be due to the plan's form only.
         is_ignored = violation is not None and violation.reply and not _is_json(violation.reply)
         for kind in ((by, is_of_plans), *([(by, not is_of_plans)] if is_ignored else [])):
             verdict = violation or self._verdicts.get(kind)
@@ -333,7 +335,7 @@ class OpenAIModel:
             self.memory.keep(_memory_key(kind, self.server), kept)
 
     async def listing(self) -> list[Listed]:
-        """The models that the server lists, free of charge; empty if it has no listing."""
+        """The models that the server lists; free of charge. Empty if it has no listing."""
         try:
             return await self.session.listed()
         except StatusError as error:
@@ -363,7 +365,7 @@ class OpenAIModel:
 
 
 def _unconstrained(message: str, help: str, of: ModelError | None = None) -> ModelError:
-    """An error of a constraint, of a request that was sent if it is that `of` a reply."""
+    """An error about a constraint; it counts as sent if it is about the reply to `of`."""
     return ModelError(
         message,
         kind="unconstrained",
@@ -375,7 +377,7 @@ def _unconstrained(message: str, help: str, of: ModelError | None = None) -> Mod
 
 
 def _conforms(text: str, constraint: Constraint) -> bool:
-    """Whether a text is JSON of a schema's form."""
+    """Whether a text is JSON that conforms to a constraint's schema."""
     assert constraint.json_form
     try:
         return not is_blank(constraint.json_form.text_of(unique_json(text)))

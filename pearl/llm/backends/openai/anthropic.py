@@ -1,4 +1,4 @@
-"""Messages, the API of Anthropic: a request → its body; the body of a reply → `Completion` or `ModelError`."""
+"""Anthropic's Messages API: write request bodies, read reply bodies as `Completion` or `ModelError`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pearl.llm.backends.openai import chat
 from pearl.llm.backends.openai.api import Accepted, Api, Body, Schema
 from pearl.llm.backends.openai.endpoint import Endpoint
 
-# Not 2026-10-21, which rejects `temperature` for all models: those up to 4.6 use it. `Accepted` learns
-# which others reject it. All other fields are the same in both versions.
+# Not 2026-10-21, which rejects `temperature` for all models, although those up to 4.6 use it;
+# `Accepted` learns which others reject it. All other fields are the same in both versions.
 VERSION = "2023-06-01"
-MAX_TOKENS = 8_192  # Of a request without a limit: the API requires one
+MAX_TOKENS = 8_192  # For a request without a limit, because the API requires one
 
 
 def body(request: Request, model: str, accepted: Accepted) -> Body:
@@ -32,7 +32,7 @@ def body(request: Request, model: str, accepted: Accepted) -> Body:
 
 
 def output_format(body: Body, schema: Schema) -> Body:
-    """The body with the form of the reply, JSON of a schema."""
+    """Add the form of the reply, a JSON Schema, to a body."""
     return {
         **body,
         "output_config": {"format": {"type": "json_schema", "schema": _accepted(schema)}},
@@ -44,7 +44,7 @@ _REJECTED = frozenset({"maxItems", "minItems", "maxLength", "pattern", "minimum"
 
 
 def _accepted(schema: Schema) -> dict[str, Any]:
-    """A schema with its rejected keywords in the description, where the official client puts them."""
+    """Move the keywords of a schema that Anthropic rejects into its description, as the official client does."""
     kept = {name: value for name, value in schema.items() if name not in _REJECTED}
     for name in kept.keys() & {"properties", "$defs"}:
         kept[name] = {key: _accepted(part) for key, part in kept[name].items()}
@@ -72,7 +72,7 @@ _LEAST = {
 
 
 def caching(model: str) -> PrefixCaching:
-    """Control of the prefix cache, which writes what requests mark."""
+    """How requests control the prefix cache, which stores only what they mark."""
     fits = (n for name, n in _LEAST.items() if re.match(name, model))
     return PrefixCaching(
         tuple(_KEPT_S),
@@ -100,7 +100,7 @@ class _Reply(BaseModel):
 
 
 def read_message(data: bytes, endpoint: Endpoint) -> Completion:
-    """The completion in a body, read as that of a chat completion."""
+    """Read a body like that of a chat completion."""
     reply = chat.read_as(_Reply, data, endpoint, "message")
     details = reply.stop_details
     message = chat.ChatMessage(
@@ -109,13 +109,13 @@ def read_message(data: bytes, endpoint: Endpoint) -> Completion:
         reasoning="".join(part.thinking or "" for part in reply.content) or None,
     )
     choice = chat.ChatChoice(message=message, finish_reason=reply.stop_reason)
-    # `input_tokens` counts neither what was read from the cache nor what was written to it.
+    # `input_tokens` excludes tokens that were read from or written to the cache.
     reported = reply.usage
     if isinstance(reported, dict):
         parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
         try:
             reported = {**reported, "input_tokens": sum(reported.get(name) or 0 for name in parts)}
-        except TypeError:  # a count that is no number: the usage is implausible
+        except TypeError:  # A count is not a number: the usage is implausible
             reported = {**reported, "input_tokens": "unreadable"}
     usage = chat.read_usage(reported, "input_tokens", "output_tokens")
     return chat.completion_of(chat.ChatReply(choices=[choice], model=reply.model), usage, endpoint)

@@ -1,4 +1,4 @@
-"""An API (`Api`): how requests are written and replies are read; and what one model accepts of requests in any API."""
+"""An API (`Api`): how requests are written and replies are read; and which parameters one model accepts (`Accepted`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KeyHeaders = Callable[[str], Mapping[str, str]]  # A key → the headers that ca
 
 
 def bearer(key: str) -> Mapping[str, str]:
-    """The header of OpenAI's API and its relatives."""
+    """The header with the key for OpenAI's API and similar ones."""
     return {"authorization": f"Bearer {key}"}
 
 
@@ -45,7 +45,8 @@ class Api:
 
 
 LEAST_TOKENS = 500  # Minimum to which the limit of a reply is halved
-# Names of the limit of a reply: OpenAI's newer models reject the first, other servers do not know the second.
+# Names of the limit of a reply: OpenAI's newer models reject the first, other servers do not know
+# the second.
 _LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 
 _IS_OF_LIMIT = lazy_pattern(
@@ -65,7 +66,7 @@ _IS_OF_SYSTEM = lazy_pattern(r"system (?:role|message|prompt)|roles must alterna
 
 
 class Accepted:
-    """What one model accepts of requests, as learned from its refusals.
+    """The parameters that one model accepts, as learned from its rejections.
 
     Attributes:
         names: Names of parameters that differ from those of Chat Completions, by these.
@@ -101,13 +102,13 @@ class Accepted:
         }
 
     def left_out(self, request: Request, form: WireForm) -> tuple[str, ...]:
-        """The parameters of a request that are not sent, as the API has no name for them or the server rejects them."""
+        """The parameters of a request that are not sent, because the API has no name for them or the server rejects them."""
         names = declared(type(request))
         wire = {name: names[name]["wire"][form] for name in request.parameters}
         return tuple(name for name, own in wire.items() if own is None or own in self.refused)
 
     def turns(self, request: Request) -> list[dict[str, Any]]:
-        """The messages of a request; where it has its prefix kept, that is marked."""
+        """The messages of a request as JSON data; the prefix to keep in the cache is marked."""
         turns: list[dict[str, Any]] = [
             {"role": m.role, "content": scrubbed(m.content)} for m in request.messages
         ]
@@ -118,13 +119,13 @@ class Accepted:
         return turns if self.takes_system else _without_system(turns)
 
     def kept_prefix(self, request: Request) -> str | None:
-        """The prefix in the second message that the server is asked to keep; None for none."""
+        """The prefix in the second message that the server should keep in its cache; None for none."""
         is_kept = self.caching is not None and request.kept_s
         end = prefix_end(request) if is_kept else None
         return None if end is None else scrubbed(request.messages[1].content[:end])
 
     def refuse(self, said: str, named: object = None, body: Body | None = None) -> str:
-        """Leave out the parameter (of the body) that a rejection names from now on; return its name in requests, "" for none."""
+        """Leave out a rejected parameter of the body from now on; return its name in requests, "" if the message names none."""
         for name in self._sent:
             own = self.names.get(name, name)
             is_named = named == own or re.search(rf"\b{re.escape(own)}\b", said)
@@ -134,7 +135,7 @@ class Accepted:
         return ""
 
     def mended(self, body: Body, said: str, named: object = None) -> Body | None:
-        """A rejected body without the rejected parameter, a too large limit halved or fitted to the prompt; None if no parameter was the reason."""
+        """Repair a rejected body: drop the rejected parameter, or lower a reply limit that is too large; None if no parameter was the reason."""
         if own := self.refuse(said, named, body):
             return {key: value for key, value in body.items() if key != own}
         messages = body.get("messages")
@@ -163,7 +164,7 @@ class Accepted:
 
 
 def _unmarked(body: Body) -> Body:
-    """A body without control of the prefix cache."""
+    """A body without marks for the prefix cache."""
 
     def joined(turn: dict[str, Any]) -> dict[str, Any]:
         parts = turn["content"]
@@ -175,7 +176,7 @@ def _unmarked(body: Body) -> Body:
 
 
 def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages with the system text at the beginning of the first of the user."""
+    """Move the system text to the beginning of the first user message."""
     match messages:
         case [{"role": "system", "content": str(system)}, {"role": "user"} as first, *rest]:
             content = first["content"]

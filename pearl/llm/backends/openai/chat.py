@@ -1,4 +1,4 @@
-"""Chat Completions, the API of OpenAI and of most servers: a request → its body; the body of a reply → `Completion` or `ModelError`."""
+"""Chat Completions, the API of OpenAI and most servers: write request bodies, read reply bodies as `Completion` or `ModelError`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def body(request: Request, model: str, accepted: Accepted) -> Body:
 
 
 def response_format(body: Body, schema: Schema) -> Body:
-    """The body with the form of the reply, JSON of a schema."""
+    """Add the form of the reply, a JSON Schema, to a body."""
     named = {"name": "reply", "strict": True, "schema": schema}
     return {**body, "response_format": {"type": "json_schema", "json_schema": named}}
 
@@ -47,9 +47,9 @@ _GPT = lazy_pattern(r"gpt-(\d+)(?:\.(\d+))?(?!\d)")  # "gpt-5.6-mini", "gpt-10"
 
 
 def openai_caching(model: str) -> PrefixCaching | None:
-    """OpenAI's control of its prefix cache, for models that write only what requests mark."""
-    # GPT-5.6 and later write the whole of each prompt, at a price, unless requests say what to write, and
-    # read only what ends at a mark. Older models cache without marks, and reject them.
+    """OpenAI's control of its prefix cache, for models that store only what requests mark; None for older models."""
+    # GPT-5.6 and later store the whole of each prompt, at a price, unless requests mark what to
+    # store, and read only up to a mark. Older models cache without marks, and reject them.
     version = _GPT.match(model)
     if version is None or (int(version[1]), int(version[2] or 0)) < (5, 6):
         return None
@@ -93,7 +93,7 @@ _REASONS: dict[Ending, frozenset[str]] = {
 
 
 def ending(reason: str) -> Ending:
-    """Classify a reason, ignoring case."""
+    """The meaning of a finish reason, ignoring case."""
     reason = reason.strip().casefold().replace("-", "_")
     return next((ending for ending, names in _REASONS.items() if reason in names), "failed")
 
@@ -106,13 +106,13 @@ HIDDEN_INPUT_TOKENS = 65_536  # Maximum tokens that a server may add to a prompt
 HIDDEN_OUTPUT_TOKENS = 262_144  # Maximum tokens of hidden reasoning
 
 
-# Names of lifetimes of the cache: OpenAI's and Anthropic's; LiteLLM has all of Anthropic's form.
+# Names of cache lifetimes: OpenAI's and Anthropic's; LiteLLM uses Anthropic's names.
 _LONG = ("ttl_12h_tokens", "ephemeral_12h_input_tokens", "ephemeral_1h_input_tokens")
 _SHORT = ("ttl_30m_tokens", "ephemeral_30m_input_tokens", "ephemeral_5m_input_tokens")
 
 
 def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
-    """The usage of a reply; gateways use OpenAI's names, Anthropic's or both."""
+    """The usage of a reply; gateways use OpenAI's names, Anthropic's, or both."""
     details = _part(reported, f"{input_name}_details")
     parts = [
         _part(details, "cache_write_tokens_details"),
@@ -145,7 +145,7 @@ def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
 
 
 def plausible(usage: Usage, request: Request) -> Usage:
-    """A usage without counts that are impossible for its request."""
+    """Drop or cap counts that are impossible for a request."""
     n_characters = sum(len(message.content) for message in request.messages)
     if request.constraint is not None:
         n_characters += len(request.constraint.text)
@@ -168,7 +168,7 @@ def _count(value: Any) -> int | None:
     """A number of tokens; 0 if missing, None if invalid."""
     if value is None:
         return 0
-    if isinstance(value, float) and value.is_integer():  # JSON has one type of numbers
+    if isinstance(value, float) and value.is_integer():  # JSON has a single number type
         value = int(value)
     is_count = isinstance(value, int) and not isinstance(value, bool)
     return value if is_count and 0 <= value <= MOST_TOKENS else None
@@ -195,7 +195,7 @@ class ChatMessage(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _joined(cls, message: Any) -> Any:
-        """Join content in blocks: texts, and apart from them the reasoning (Mistral, Anthropic's gateways)."""
+        """Join content that comes in blocks; reasoning is kept separately (Mistral, gateways to Anthropic)."""
         content = _part(message, "content")
         if not isinstance(content, list):
             return message
@@ -209,13 +209,13 @@ class ChatMessage(BaseModel):
 
     @property
     def thought(self) -> str:
-        """The reasoning, by whatever name."""
+        """The reasoning, under whichever field name the server uses."""
         given = self.reasoning_content or self.reasoning or self.thinking
         return scrubbed(given) if isinstance(given, str) else ""
 
     @property
     def elsewhere(self) -> dict[str, str]:
-        """Texts outside of `content` by their field, the most likely reply first."""
+        """Texts outside of `content` by field, the most likely reply first."""
         calls = self.tool_calls if isinstance(self.tool_calls, list) else []
         arguments = [_part(_part(call, "function"), "arguments") for call in calls[:1]]
         texts = {"tool_calls": next((a for a in arguments if isinstance(a, str)), "")}
@@ -226,7 +226,7 @@ class ChatMessage(BaseModel):
 
 
 def _text_in(block: Any) -> str:
-    """The text of a block of content, whose name differs between servers."""
+    """The text of a content block; the name of its field differs between servers."""
     if isinstance(block, list):
         return "".join(map(_text_in, block))
     if isinstance(block, dict):
@@ -240,7 +240,7 @@ class ChatChoice(BaseModel):
 
     message: ChatMessage | None = None
     finish_reason: Text | None = None
-    native_finish_reason: Any = None  # of the server behind a gateway
+    native_finish_reason: Any = None  # Of the server behind a gateway
     error: Any = None  # set by gateways
 
 
@@ -248,7 +248,7 @@ class ChatReply(BaseModel):
     """The body of a response of Chat Completions."""
 
     choices: list[ChatChoice]
-    usage: Any = None  # an invalid one does not invalidate a paid reply
+    usage: Any = None  # Any: an invalid usage must not invalidate a paid reply
     model: Text | None = None
     service_tier: Any = None
     system_fingerprint: Any = None
@@ -286,8 +286,8 @@ def completion_of(reply: ChatReply, usage: Usage, endpoint: Endpoint) -> Complet
             raise _unlike("chat completion", "choices.0.message", endpoint)
         if message.refusal:
             raise refusal(message.refusal, endpoint)
-        # Checked before the text, because a truncated reply may be blank.
-        reasons = [choice.finish_reason]  # some servers send None, as OpenAI did for months
+        # Before the text, because a truncated reply may be blank.
+        reasons = [choice.finish_reason]  # Some servers send None
         native = choice.native_finish_reason
         if isinstance(native, str) and ending(native) in ("truncated", "filtered", "refused"):
             reasons.append(scrubbed(native))
@@ -312,7 +312,7 @@ def completion_of(reply: ChatReply, usage: Usage, endpoint: Endpoint) -> Complet
 
 def read_models(body: bytes) -> list[Listed]:
     """The models of a listing."""
-    if body.lstrip().startswith(b"["):  # Together AI's
+    if body.lstrip().startswith(b"["):  # Together AI's form of a listing
         body = b'{"data":' + body + b"}"
     return _Listing.model_validate_json(body).data
 
@@ -325,11 +325,11 @@ _HELP = "check the address, which usually ends in /v1"
 def read_as(
     model: type[_Model], body: bytes, endpoint: Endpoint, what: str = "chat completion"
 ) -> _Model:
-    """Validate a body with status 200 as a `model`; `what` is its name in messages."""
+    """Validate a body with status 200 as a `model`; `what` names it in messages."""
     try:
         data = endpoint.hidden(json.loads(body))
     except (ValueError, RecursionError):
-        # Truncated again after keys are hidden, so that no partial key is left.
+        # Truncate again after hiding keys, so that no part of a key is left.
         excerpt = endpoint.quote(body[:2_000].decode(errors="replace"))[:120] or "it is empty"
         message = f"the reply of {endpoint.shown} is not complete JSON: {excerpt}"
         raise ModelError(message, kind="malformed", help=_HELP) from None
@@ -343,7 +343,7 @@ def read_as(
 
 
 def _unlike(what: str, place: str, endpoint: Endpoint) -> ModelError:
-    """The error for a body that does not validate at a place, or is not an object."""
+    """The error for a body that is not an object, or does not validate at a place."""
     wrong = f"its '{place}' is missing or of the wrong type" if place else "it is not a JSON object"
     message = f"the reply of {endpoint.shown} is not a {what}: {wrong}"
     return ModelError(message, kind="malformed", help=_HELP)
@@ -364,7 +364,7 @@ def truncated(usage: Usage, endpoint: Endpoint) -> ModelError:
 
 
 def _check_ending(reason: str, usage: Usage, endpoint: Endpoint) -> None:
-    """Check that a finish reason means a complete reply."""
+    """Raise an error unless a finish reason means a complete reply."""
     match ending(reason):
         case "whole":
             return
@@ -389,7 +389,7 @@ def _check_ending(reason: str, usage: Usage, endpoint: Endpoint) -> None:
 
 
 class BlankError(ModelError):
-    """The reply has no text in `content`, but perhaps `elsewhere`: in fields by their name."""
+    """The reply has no text in `content`, but perhaps in other fields: `elsewhere` by field."""
 
     def __init__(
         self, completion: Completion, elsewhere: Mapping[str, str], endpoint: Endpoint
@@ -407,7 +407,7 @@ class BlankError(ModelError):
 
 
 def within(completion: Completion, request: Request, endpoint: Endpoint) -> Completion:
-    """The completion, after its usage is checked against its request."""
+    """Check the usage of a completion against its request, and return it."""
     usage = plausible(completion.usage, request)
     cut = _cut_prompt(usage, request)
     if cut or usage is not completion.usage:
@@ -420,17 +420,17 @@ def within(completion: Completion, request: Request, endpoint: Endpoint) -> Comp
     return completion
 
 
-# A vocabulary has at least a token for each word, few merge frequent pairs of words; and no text but
-# long runs of one character has more characters a token.
+# A vocabulary has at least one token per word, and few tokenizers merge frequent word pairs; only
+# long runs of one character have more characters per token than this.
 TOKENS_A_WORD = 0.7
 CHARACTERS_A_TOKEN = 16
-LEAST_WORDS = 200  # of a prompt whose count is checked: templates of short ones differ
+LEAST_WORDS = 200  # Minimum words of a prompt whose count is checked: chat templates change the count of short ones
 
 
 def _cut_prompt(usage: Usage, request: Request) -> str:
-    """Why the server may have read only a part of the prompt, by its own count of tokens; "" if not."""
+    """Why the server may have read only a part of the prompt, judged by its token count; "" if it read all."""
     n_read = usage.n_input_tokens
-    if not n_read or usage.n_cached_tokens:  # not reported, or perhaps only what was not cached
+    if not n_read or usage.n_cached_tokens:  # Not reported, or perhaps without cached tokens
         return ""
     texts = [message.content for message in request.messages]
     n_words = sum(len(text.split()) for text in texts)
@@ -438,7 +438,7 @@ def _cut_prompt(usage: Usage, request: Request) -> str:
         return ""
     if n_read >= _least_tokens(
         [_RUN.sub(r"\1", text) for text in texts], n_words
-    ):  # slow, rarely met
+    ):  # Slow, but rarely needed
         return ""
     return (
         f"the server counts {n_read:,} tokens for a prompt of {n_words:,} words: it may have cut the "
@@ -455,7 +455,7 @@ _RUN = lazy_pattern(r"(.)\1{3,}", re.S)
 
 @contextmanager
 def billed(usage: Usage, said: str = "") -> Iterator[None]:
-    """Context that adds the usage and the text of a reply to its errors."""
+    """Add the usage and the text of a reply to errors raised in this context."""
     try:
         yield
     except ModelError as error:
@@ -466,7 +466,7 @@ def billed(usage: Usage, said: str = "") -> Iterator[None]:
 
 
 def sentence(completion: Completion, constraint: Constraint, endpoint: Endpoint) -> Completion:
-    """The completion with its JSON as a sentence of the language."""
+    """Convert the JSON of a completion to a sentence of the constraint's language."""
     split = without_reasoning(completion.text)
     with billed(completion.usage, completion.text):
         if split.is_unclosed:

@@ -25,12 +25,12 @@ KEEP_ALIVE_S = 4.0  # Less than uvicorn's 5 s
 MAX_HEADER_BYTES = 64 * 1024
 MAX_PIECE_BYTES = (
     64 * 1024
-)  # of a decompressed body: a bomb must not be in the memory before it is noticed
-MAX_UNREAD_BYTES = 256 * 1024  # of a reply that nobody reads as fast as it comes
-# Another address of a host is tried after this time, as RFC 8305 recommends: IPv6 may be broken
+)  # Of a decompressed body: a decompression bomb must be detected before it fills the memory
+MAX_UNREAD_BYTES = 256 * 1024  # Of a reply that arrives faster than it is read
+# Seconds until another address of a host is tried, as RFC 8305 recommends: IPv6 may be broken
 HAPPY_EYEBALLS_S = 0.25
 _PORTS = {"http": 80, "https": 443}
-_REFUSED = {str(errno.ECONNREFUSED), "1225"}  # of POSIX and of Windows
+_REFUSED = {str(errno.ECONNREFUSED), "1225"}  # Error numbers of POSIX and Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Origin:
 
     @classmethod
     def of(cls, url: SplitResult) -> Self:
-        """The origin of an address of HTTP; a `ValueError` for any other one."""
+        """The origin of an HTTP address; a `ValueError` for any other address."""
         if url.scheme not in _PORTS or not url.hostname:
             raise ValueError(f"'{url.geturl()}' is not an address of HTTP")
         host = url.hostname
@@ -60,17 +60,17 @@ class Origin:
 
     @property
     def authority(self) -> str:
-        """Host and port, as CONNECT has them."""
+        """Host and port, as in CONNECT requests."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def netloc(self) -> str:
-        """Host and, unless it is that of the scheme, the port."""
+        """Host, and the port unless it is the default of the scheme."""
         return self.authority.removesuffix(f":{_PORTS[self.scheme]}")
 
 
 def basic_auth(url: SplitResult) -> str:
-    """The header for the name and password of an address, "" for none."""
+    """The header for the name and password in an address; "" for none."""
     if url.username is None:
         return ""
     secret = f"{unquote(url.username)}:{unquote(url.password or '')}"
@@ -131,7 +131,7 @@ class _Connection(asyncio.Protocol):
     def send(
         self, method: str, target: str, headers: Mapping[str, str], data: bytes | None
     ) -> None:
-        """Write a whole request; the transport keeps what the server does not take at once."""
+        """Send a whole request; the transport buffers what the server does not accept at once."""
         length = {} if data is None else {"content-length": str(len(data))}
         fields = [(name.encode(), value.encode()) for name, value in {**headers, **length}.items()]
         parts = [self.http.send(h11.Request(method=method, target=target, headers=fields))]
@@ -141,7 +141,7 @@ class _Connection(asyncio.Protocol):
         self.transport.write(b"".join(part for part in parts if part))
 
     async def head(self) -> h11.Response:
-        """The head of the reply, after those that announce it."""
+        """The head of the reply; informational heads (1xx) are skipped."""
         while True:
             event = await self.event()
             if isinstance(event, h11.Response):
@@ -150,7 +150,7 @@ class _Connection(asyncio.Protocol):
                 raise h11.RemoteProtocolError("the server does not answer in HTTP/1.1")
 
     def is_usable(self, now_s: float) -> bool:
-        """Whether it can be reused: not with unread data, such as the end of the connection.
+        """Whether the connection can be reused: it has no unread data, such as its end.
 
         llama.cpp's server ends connections right after some replies, before the event loop notices
         (test_the_beginning_of_a_prompt_is_read_once fails without this).
@@ -175,7 +175,7 @@ class _Connection(asyncio.Protocol):
 
 
 class Response:
-    """A reply of which the head is read: its status and its headers by names in small letters."""
+    """A reply whose head has been read: status, and headers by lower-case name."""
 
     def __init__(
         self, connection: _Connection, head: h11.Response, timeout_s: float | None
@@ -189,7 +189,7 @@ class Response:
         self._timeout_s = timeout_s
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The decompressed body in pieces of at most `MAX_PIECE_BYTES`, or as they come."""
+        """The decompressed body, in pieces as they arrive, of at most `MAX_PIECE_BYTES`."""
         coding = self.headers.get("content-encoding", "").strip().lower()
         if coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
             raise h11.RemoteProtocolError(
@@ -220,9 +220,9 @@ class _Unpacker:
         self._inflater: zlib._Decompress | None = None
 
     def unpacked(self, data: bytes | bytearray) -> Iterator[bytes]:
-        """The text of the next part of a body; a `RemoteProtocolError` if it is damaged."""
+        """Decompress the next part of a body; a `RemoteProtocolError` if it is damaged."""
         if self._inflater is None:
-            # Some servers send `deflate` without the head of zlib, whose first byte ends with 8.
+            # Some servers send `deflate` without the zlib header, whose first byte ends with 8.
             is_raw = self._coding == "deflate" and data[:1] and data[0] & 0x0F != 8
             self._inflater = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else zlib.MAX_WBITS | 32)
         try:
@@ -234,7 +234,7 @@ class _Unpacker:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the body is complete; one without a byte is."""
+        """Whether the body is complete; an empty one is."""
         return self._inflater is None or self._inflater.eof
 
 
@@ -247,29 +247,29 @@ class Connections:
         self._via = None if self._proxy is None else Origin.of(self._proxy)
         self._connect_s = connect_s
         is_tls = origin.is_tls or (self._via is not None and self._via.is_tls)
-        self._context = _certificates() if is_tls else None  # reading certificates is slow
+        self._context = _certificates() if is_tls else None  # Reading certificates is slow
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
-        # A caller that uses `asyncio.run` once per question never calls `close`.
+        # A caller that runs `asyncio.run` for each question never calls `close`.
         weakref.finalize(self, _drop, self._open, asyncio.get_running_loop())
 
     async def close(self) -> None:
         """End all connections."""
         for connection in (*self._open,):
             self._end(connection)
-        await asyncio.sleep(0)  # asyncio closes the sockets in its next round
+        await asyncio.sleep(0)  # asyncio closes the sockets in the next iteration of the loop
 
     @asynccontextmanager
     async def sent(
         self,
         method: str,
-        target: str,  # path and query
+        target: str,  # Path and query
         headers: Mapping[str, str],
         data: bytes | None = None,
         timeout_s: float | None = None,
     ) -> AsyncIterator[Response]:
-        """Send a request; `timeout_s` limits the wait for each piece of its reply. Leaving before its end closes the connection."""
+        """Send a request; `timeout_s` limits the wait for each piece of the reply. Leaving the context before the end of the reply closes the connection."""
         headers = {"host": self.origin.netloc, **headers}
         if self._proxy is not None and not self.origin.is_tls:
             target = f"http://{self.origin.netloc}{target}"
@@ -286,7 +286,7 @@ class Connections:
                     self._end(connection)
                     is_slow = isinstance(error, TimeoutError)
                     is_lost = isinstance(error, OSError | h11.RemoteProtocolError) and not is_slow
-                    # A server may end a connection while it is being reused; a GET can be repeated.
+                    # The server may close a connection just as it is reused; a GET can be repeated.
                     if not (is_lost and connection.is_reused and method == "GET"):
                         raise
             try:
@@ -322,7 +322,7 @@ class Connections:
         self._open.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
-        connection.transport.abort()  # close() waits for the other side of TLS, which may outlive the loop
+        connection.transport.abort()  # close() waits for the other side of TLS, perhaps longer than the loop runs
 
     async def _connected(self) -> _Connection:
         """A new connection."""
@@ -360,7 +360,7 @@ class Connections:
                 raise
             raise ssl.SSLError(0, "the server ended the connection in the handshake") from error
         except OSError as error:
-            # Of several addresses, asyncio tells the errors as one text.
+            # For several addresses, asyncio joins the errors to one text.
             numbers = re.findall(r"\[(?:Errno|WinError) (\d+)\]", str(error))
             if error.errno is None and numbers and _REFUSED.issuperset(numbers):
                 raise ConnectionRefusedError(errno.ECONNREFUSED, "connection refused") from None
@@ -369,11 +369,11 @@ class Connections:
 
 
 def _drop(connections: set[_Connection], loop: asyncio.AbstractEventLoop) -> None:
-    """Close connections that their owner left open, in an event loop that may be closed."""
+    """Close connections that were left open, in an event loop that may be closed."""
     for connection in connections:
         if not loop.is_closed():
             connection.transport.abort()
-        # asyncio has no public way to close a socket without its loop, and would complain of it on stderr.
+        # asyncio has no public way to close a socket without its loop; it would warn on stderr.
         elif (lose := getattr(connection.transport, "_call_connection_lost", None)) is not None:
             lose(None)
 
@@ -385,4 +385,4 @@ def _certificates() -> ssl.SSLContext:
         import truststore
 
         return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return ssl.create_default_context()  # OpenSSL reads the variables
+    return ssl.create_default_context()  # OpenSSL reads the variables itself

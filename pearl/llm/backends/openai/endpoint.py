@@ -1,4 +1,4 @@
-"""Address, model and key of a server, and their form in messages."""
+"""Address, model and key of a server, and how messages show them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pearl.documents.digest import digest
 from pearl.errors import ModelError, UsageError
 from pearl.errors.escaping import LEFT_OUT, redacted
 
-# The variable of OpenAI's key, which other servers get only if the user names it
+# The variable of OpenAI's key; other servers get it only if the user names it
 KEY_VARIABLE = "OPENAI_API_KEY"
 ANY_KEY = "PEARL_API_KEY"  # The variable of a key for any server
 
 _LOCAL = tuple(
     map(ip_network, ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"))
 )  # fmt: skip
-"""Loopback and private addresses (RFC 1918, RFC 4193); `is_private` would take link-local ones, too."""
+"""Loopback and private addresses (RFC 1918, RFC 4193); `is_private` would include link-local ones."""
 
-MAX_QUOTED = 200  # Maximum characters of a server's message in ours
-# Minimum characters of a key that is hidden in replies, too: a shorter one may be a word (`EMPTY`)
+MAX_QUOTED = 200  # Maximum characters of a server's message that our messages quote
+# Minimum characters of a key that is also hidden in replies: a shorter one may be a word (`EMPTY`)
 LONG_SECRET = 16
-# Minimum characters of a hidden password or query value: shorter ones occur in every text
+# Minimum characters of a password or query value that is hidden: shorter ones occur in every text
 SECRET_LENGTH = 4
 
 
@@ -55,7 +55,7 @@ class Endpoint:
 
     @property
     def identity(self) -> str:
-        """Identity of the server without secrets: a query is replaced by its digest."""
+        """Identity of the server without secrets: the query of the address is replaced by its digest."""
         pairs = [part for pair in sorted(self.query.items()) for part in pair]
         return f"{self.shown}?{digest(pairs).hex()[:16]}" if pairs else self.shown
 
@@ -66,7 +66,7 @@ class Endpoint:
 
     @property
     def is_local(self) -> bool:
-        """Whether the address is that of this machine or a private network, without name resolution."""
+        """Whether the address belongs to this machine or a private network; names are not resolved."""
         host = urlsplit(self.shown).hostname or ""
         try:
             address = ip_address(host)
@@ -81,12 +81,12 @@ class Endpoint:
         return f"{self.model} at {self.shown}, {with_key}"
 
     def hidden(self, data: Any) -> Any:
-        """JSON data with `***` for each key and password in its texts."""
+        """JSON data with each key and password in its texts replaced by `***`."""
         secrets = [secret for secret in self._secrets if len(secret) >= LONG_SECRET]
         return _without(secrets, data) if secrets else data
 
     def quote(self, text: str) -> str:
-        r"""A server's message on one line, truncated, without keys."""
+        r"""A server's message on one line, truncated, with keys hidden."""
         text = redacted(text)
         for secret in self._secrets:
             text = text.replace(secret, "***")
@@ -118,12 +118,12 @@ def read_key(variable: str) -> str:
 
 
 def scrubbed(text: str) -> str:
-    """The text with U+FFFD for each lone surrogate, which no file, database or server accepts."""
+    """Replace each lone surrogate by U+FFFD: no file, database or server accepts them."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _without(secrets: list[str], data: Any) -> Any:
-    """JSON data with `***` for each of the secrets in its texts."""
+    """JSON data with each secret in its texts replaced by `***`."""
     match data:
         case str():
             for secret in secrets:
@@ -141,7 +141,7 @@ def _format_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
-    except ValueError:  # an invalid port or IPv6 address
+    except ValueError:  # An invalid port or IPv6 address
         host = ""
     if not host or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
         raise UsageError(

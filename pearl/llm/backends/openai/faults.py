@@ -36,11 +36,11 @@ _CODES: Mapping[str, ModelErrorKind] = {
     "content_filter": "filtered",
     "content_policy_violation": "filtered",
 }
-"""Error codes that override the status."""
+"""Error codes that take precedence over the status."""
 
 
 class StatusError(Exception):
-    """A response with a status other than 2xx; 200 for an error in the body of a reply."""
+    """A response with a status other than 2xx; status 200 stands for an error reported in the body of a reply."""
 
     def __init__(
         self, status: int, body: object, headers: Mapping[str, str] = {}, path: str = ""
@@ -56,7 +56,7 @@ class StatusError(Exception):
 
 
 def reported(error: object, endpoint: Endpoint) -> ModelError:
-    """The `ModelError` for an error in a body with status 200, as gateways send it."""
+    """The error for a body with status 200 that reports an error, as gateways do."""
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 200
     return refused(StatusError(status, error), endpoint)
@@ -74,7 +74,7 @@ def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
         detail = details.get("error_code") if isinstance(details, dict) else None
         for code in (body.get("code"), body.get("type"), detail):
             kind = _CODES.get(str(code), kind)
-    # Messages with 401 may contain parts of the key.
+    # Messages with status 401 may contain parts of the key.
     said = "" if status == 401 else endpoint.quote(_message(body))
     answered = f"answered {status}" if status != 200 else "sent an error instead of a reply"
     wait_s = retry_after_s(error.headers)
@@ -83,7 +83,8 @@ def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
         kind=kind,
         help=_advice(kind, status, said, wait_s, endpoint),
         retry_after_s=wait_s,
-        # Who refuses a request, or is overloaded (529), has not begun and bills nothing.
+        # A server that refuses a request, or is overloaded (529), has not begun it and bills
+        # nothing.
         usage=Usage() if 400 <= status < 500 or status == 529 else None,
         is_unwritten=status >= 500,
     )
@@ -116,7 +117,7 @@ def _advice(
 
 
 def _message(body: object) -> str:
-    """The message of an error; "" for a web page."""
+    """The message in the body of an error; "" for a web page."""
     if isinstance(body, dict):
         message = body.get("message") or body.get("detail") or body.get("error") or body
         body = message if isinstance(message, str) else json.dumps(message)
@@ -127,18 +128,18 @@ def _message(body: object) -> str:
 _OF_CONSTRAINTS = lazy_pattern(
     r"(?<![a-z])(?:grammar|schema|structured|[eg]bnf|lark|regex|tool|format|complex)", re.IGNORECASE
 )
-"""Words of errors that reject a constraint."""
+"""Words in errors that reject a constraint."""
 
 
 def refuses_constraint(error: StatusError) -> bool:
-    """Whether a constrained request was rejected because of its constraint."""
+    """Whether an error says that the constraint is why a request was rejected."""
     said = f"{error.param or ''} {_message(error.body)}"
     return may_refuse_constraint(error) and bool(_OF_CONSTRAINTS.search(said))
 
 
 def may_refuse_constraint(error: StatusError) -> bool:
-    """Whether its constraint may be the reason why a request was rejected, of which some servers say nothing."""
-    if error.status == 500:  # of llama.cpp builds that cannot parse a grammar
+    """Whether the constraint may be why a request was rejected; some servers do not say so."""
+    if error.status == 500:  # Builds of llama.cpp that cannot parse a grammar
         said = _message(error.body).lower()
         return "grammar" in said or "schema" in said
     is_other = str(error.code) in {*_CODES, "context_length_exceeded"}
@@ -146,7 +147,7 @@ def may_refuse_constraint(error: StatusError) -> bool:
 
 
 def may_be_unknown_model(error: StatusError, endpoint: Endpoint) -> bool:
-    """Whether the server may lack the model; its listing would show that."""
+    """Whether the model may be unknown to the server; a listing would show that."""
     is_named = error.code == "model_not_found" or endpoint.model in _message(error.body)
     return error.status == 404 or (error.status == 400 and is_named)
 
@@ -154,7 +155,7 @@ def may_be_unknown_model(error: StatusError, endpoint: Endpoint) -> bool:
 def unknown_model(
     error: StatusError, endpoint: Endpoint, names: Sequence[str], backend: str
 ) -> ModelError:
-    """The error for a model that is not among the `names` that the server lists."""
+    """The error for a model that is not in the server's listing `names`."""
     close = did_you_mean(endpoint.model, names)
     some = endpoint.quote(", ".join([*names[:5], *(["..."] if names[5:] else [])]))
     advice = f"did you mean '{backend}:{close}'?" if close else f"it has {some};"
@@ -196,7 +197,7 @@ def cut_off(error: Exception, endpoint: Endpoint) -> ModelError:
             advice = (
                 "use http:// for a server without TLS; SSL_CERT_FILE sets your own certificates"
             )
-            # Other errors of TLS than that of a certificate may come after the request.
+            # TLS errors other than certificate errors may occur after the request was sent.
             is_sent = not isinstance(cause, ssl.SSLCertVerificationError)
         else:
             continue
@@ -210,7 +211,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """An exception and its causes."""
     while error is not None:
         yield error
-        if isinstance(error, BaseExceptionGroup):  # of the official client: one for each address
+        if isinstance(error, BaseExceptionGroup):  # Official client: one for each address
             for part in error.exceptions:
                 yield from _causes(part)
         error = error.__cause__ or error.__context__
@@ -222,7 +223,7 @@ _DURATION = lazy_pattern(
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks to wait: `retry-after-ms`, `retry-after`, else the later `x-ratelimit-reset-...`; None for none."""
+    """Seconds that a server asks to wait: `retry-after-ms`, `retry-after`, or the latest `x-ratelimit-reset-...`; None if it names none."""
     milliseconds = _seconds(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000

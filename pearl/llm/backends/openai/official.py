@@ -1,4 +1,4 @@
-"""Clients of the `openai` package that a caller passes as a model: they connect and stay open, all else is as for addresses."""
+"""Clients of the `openai` package passed as a model: they make the connections and stay open; all else is as for addresses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pearl.llm.backends.openai.wire import Wire
 
 
 def create(client: AsyncOpenAI, name: str | None, settings: ModelSettings) -> OpenAIModel:
-    """Create the model of an official client: `name`, or the deployment of an Azure client."""
+    """Create the model `name` of an official client; for an Azure client, its deployment."""
     name = name or getattr(client, "_azure_deployment", None)
     if not name:
         raise UsageError(
@@ -35,7 +35,7 @@ def create(client: AsyncOpenAI, name: str | None, settings: ModelSettings) -> Op
     endpoint = Endpoint(str(client.base_url), name, key, "the official client")
     server = servers.load(settings.server) if settings.server else servers.by_address(endpoint)
     wire = OfficialWire(client, endpoint)
-    # The official client has no paths for tokenizers and windows.
+    # The official client has no paths for tokenizers and context windows.
     return OpenAIModel(
         endpoint,
         settings.timeout_s,
@@ -47,20 +47,20 @@ def create(client: AsyncOpenAI, name: str | None, settings: ModelSettings) -> Op
 
 
 class OfficialWire(Wire):
-    """`Wire` over an official client."""
+    """A `Wire` that uses an official client."""
 
     def __init__(self, client: AsyncOpenAI, endpoint: Endpoint) -> None:
         self._client = client.with_options(max_retries=0)
         self._endpoint = endpoint
 
     async def post(self, path: str, body: Mapping[str, Any] | bytes) -> bytes:
-        """Post JSON data; the body of the reply."""
+        """Post JSON data; return the body of the reply."""
         async with self._errors(path):
             reply = await self._client.post(path, body=body, cast_to=HttpxBinaryResponseContent)
         return reply.content
 
     async def get(self, path: str, query: Mapping[str, str | int] | None = None) -> bytes:
-        """Get the body of a path."""
+        """Return the body at a path."""
         async with self._errors(path):
             reply = await self._client.get(
                 path, cast_to=HttpxBinaryResponseContent, options={"params": query or {}}
@@ -68,7 +68,7 @@ class OfficialWire(Wire):
         return reply.content
 
     async def upload(self, path: str, name: str, data: bytes, fields: Mapping[str, str]) -> bytes:
-        """Post a form with a file of JSON lines; the body of the reply."""
+        """Post a form with a file of JSON lines; return the body of the reply."""
         async with self._errors(path):
             reply = await self._client.post(
                 path,
@@ -93,7 +93,7 @@ class OfficialWire(Wire):
             raise faults.cut_off(TimeoutError(), self._endpoint) from None
         except APIConnectionError as error:
             raise faults.cut_off(error, self._endpoint) from None
-        except (OpenAIError, TypeError, ValueError) as error:  # the client cannot build the request
+        except (OpenAIError, TypeError, ValueError) as error:  # The client cannot build the request
             raise ModelError(
                 f"{type(self._client).__name__}: {self._endpoint.quote(str(error))}",
                 kind="bad_request",

@@ -1,4 +1,4 @@
-"""Kinds of servers (`PLUGINS`, and modules with `SERVER`): how each is recognised, and how it differs from others of its API."""
+"""Kinds of servers (`PLUGINS`, and modules with `SERVER`): how each is recognised, and how it differs from others with the same API."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Server:
     fields: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     owner: str = ""
-    is_at: Callable[[Endpoint], bool] = lambda endpoint: False  # self-hosted
+    is_at: Callable[[Endpoint], bool] = lambda endpoint: False  # Self-hosted
     renderings: tuple[Form, ...] = ()
     with_grammar: Callable[[Body, str], Body] | None = None
     with_schema: Callable[[Body, Schema], Body] = chat.response_format
@@ -69,7 +69,7 @@ class Server:
     def body(
         self, request: Request, model: str, accepted: Accepted, form: Form | None = None
     ) -> Body:
-        """The body of a request, with its constraint in a form."""
+        """The body of a request, with its constraint in a given form."""
         body = {**self.api.body(request, model, accepted), **self.fields}
         constraint = request.constraint
         if form is None or constraint is None:
@@ -95,7 +95,7 @@ def _host(endpoint: Endpoint) -> str:
 
 
 def _with_vllm_grammar(body: Body, grammar: str) -> Body:
-    # vLLM detects the notation by a "::=" anywhere, even in a string.
+    # vLLM detects GBNF by a "::=" anywhere, even in a string.
     if not re.match(r"[\w-]+ ::=", grammar):
         grammar = grammar.replace("::=", r":\u003a=")
     return {**body, "structured_outputs": {"grammar": grammar}}
@@ -104,10 +104,11 @@ def _with_vllm_grammar(body: Body, grammar: str) -> Body:
 _BLANKS = {
     "x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 }
-"""Otherwise a model may write blanks up to the limit."""
+"""Without this, a model may write blanks up to the limit."""
 
 _LLAMACPP = Server(
-    # Without llguidance: grammars that begin with `%llguidance` crash such a build.
+    # The llguidance form is left out: builds without it crash on grammars that begin with
+    # `%llguidance`.
     title="llama.cpp",
     help="use a newer llama-server, or --constrain off",
     owner="llamacpp",
@@ -118,7 +119,7 @@ _LLAMACPP = Server(
     tells_props=True,
 )
 
-UNKNOWN = "generic"  # The kind of a server whose listing does not tell it
+UNKNOWN = "generic"  # The kind of a server that its listing does not reveal
 
 PLUGINS = {
     "anthropic": Server(
@@ -130,7 +131,7 @@ PLUGINS = {
         caching=anthropic.caching,
         batches="anthropic",
     ),
-    # Any other server. It may be one of the kinds below behind a proxy that does not tell.
+    # Any other server; it may be one of the kinds below behind a proxy that hides it.
     UNKNOWN: Server(
         title="a server of another kind",
         help="name the kind of the server (--server), or use --constrain off",
@@ -141,7 +142,7 @@ PLUGINS = {
             "ebnf": grammar,
         },
     ),
-    # A server on the Internet that does not say more, such as those of `providers.toml`.
+    # A server on the Internet without differences, such as those of `providers.toml`.
     "hosted": Server(
         title="a hosted server",
         help="use a model with structured outputs, or --constrain off",
@@ -153,24 +154,25 @@ PLUGINS = {
         batches="gemini",
     ),
     "llamacpp": _LLAMACPP,
-    # Cannot be detected; selected by the user only.
+    # Cannot be detected; only the user can select it.
     "llguidance": replace(
         _LLAMACPP,
         title="llama.cpp with llguidance",
         help="build llama.cpp with -DLLAMA_LLGUIDANCE=ON, or name its kind: --server llamacpp",
         owner="",
         renderings=("llguidance", "gbnf"),
-        # By `response_format` llama.cpp turns a schema into GBNF, which the schema of plans is too large for.
+        # llama.cpp turns a schema in `response_format` into GBNF, and the schema of plans is too
+        # large for that.
         with_schema=lambda body, schema: {
             **body,
             "grammar": f"%llguidance {{}}\nstart: %json {json.dumps({**_BLANKS, **schema})}",
         },
     ),
-    # JSON of a schema (0.5 and newer), no grammars; cloud models accept the schema and ignore it.
+    # JSON Schema (0.5 and newer), no grammars; cloud models accept the schema and ignore it.
     "ollama": Server(
         title="Ollama",
         help="run a local model in Ollama 0.5 or newer, or use --constrain off",
-        owner="library",  # models of the official registry; others have their publisher's name
+        owner="library",  # Models of the official registry; others have their publisher's name
     ),
     "openai": Server(
         title="OpenAI",
@@ -178,8 +180,8 @@ PLUGINS = {
         is_at=lambda endpoint: endpoint.is_openai,
         caching=chat.openai_caching,
     ),
-    # `ebnf` takes Lark with the llguidance backend, GBNF with its default, xgrammar. Lark goes
-    # first: llguidance reads GBNF as well, but mistakes some of its escapes.
+    # `ebnf` takes Lark with the llguidance backend, and GBNF with the default backend xgrammar.
+    # Lark is tried first: llguidance also reads GBNF, but misreads some of its escapes.
     "sglang": Server(
         title="SGLang",
         help="launch SGLang with --grammar-backend llguidance, or use --constrain off",
@@ -188,8 +190,8 @@ PLUGINS = {
         with_grammar=lambda body, grammar: {**body, "ebnf": grammar},
         tokenizes="prompt",
     ),
-    # 0.12 and newer; older ones ignore `structured_outputs`, which their first reply shows. Lark works
-    # with the guidance backend and newer xgrammar backends, GBNF with older ones.
+    # 0.12 and newer; older ones ignore `structured_outputs`, which their first reply reveals.
+    # Lark works with the guidance backend and newer xgrammar backends, GBNF with older ones.
     "vllm": Server(
         title="vLLM",
         help="start vLLM, 0.12 or newer, with --structured-outputs-config.backend guidance, "
@@ -210,18 +212,18 @@ def names() -> tuple[str, ...]:
 
 @cache
 def load(name: str) -> Server:
-    """The kind of a name."""
+    """The server kind with a name."""
     plugin: Server | ServerModule = plugins.load(__name__, name, "server")
     return plugin if isinstance(plugin, Server) else plugin.SERVER
 
 
 def by_address(endpoint: Endpoint) -> Server | None:
-    """The kind of a server by its address; None if unknown."""
+    """The server kind, judged by the address; None if unknown."""
     return next((server for server in map(load, names()) if server.is_at(endpoint)), None)
 
 
 def by_listing(listed: Sequence[Listed], model: str) -> Server | None:
-    """The kind of a server by the owner of its model, or of all its models; None if ambiguous."""
+    """The server kind, judged by the owner of the model, or of all listed models; None if ambiguous."""
     own = [each for each in listed if each.id == model]
     owners = {str(each.owned_by) for each in own or listed}
     kinds = [server for server in map(load, names()) if server.owner and server.owner in owners]

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 KEPT_S = 86_400.0
-"""Seconds for which it counts: a server may be started again with another model or window."""
+"""Lifetime of stored values in seconds: a server may be restarted with another model or window."""
 
 
 class ServerMemory:
-    """JSON values by name about one model of one server: of this process, and in a file of the user's cache, which is none in a private run and may be damaged."""
+    """JSON values by name about one model of one server, kept in this process and in a file of the user's cache. A private run has no such file; a damaged file is ignored."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._name = digest([endpoint.identity, endpoint.model]).hex()[:32]
@@ -67,19 +67,19 @@ class ServerMemory:
 
 Result = TypeVar("Result")
 
-# Time limit of a listing or a count in seconds: both take milliseconds.
+# Time limit in seconds of a listing or a token count, which usually take milliseconds.
 TIMEOUT_S = 5.0
 
 _LISTING = TypeAdapter(list[Listed])
 
 
 def aside(call: Coroutine[Any, Any, Result]) -> Future[Result]:
-    """Run a call in the background event loop, from any thread."""
+    """Run a coroutine in the background event loop; can be called from any thread."""
     return asyncio.run_coroutine_threadsafe(call, background_loop("aside"))
 
 
 NewWire = Callable[[Endpoint, float, KeyHeaders], "Wire"]
-"""Server, seconds of a call, headers of the key → connections in the running event loop."""
+"""Endpoint, seconds per call, function from key to headers → connections in the running event loop."""
 
 
 class HttpSession:
@@ -107,10 +107,10 @@ class HttpSession:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def connect(self) -> Wire:
-        """The connections of the running event loop."""
+        """The connections in the running event loop."""
         loop = asyncio.get_running_loop()
-        if self._wire is None or self._loop is not loop:  # connections are bound to an event loop
-            # Its imports, asyncio and ssl among them, are for those who ask a server.
+        if self._wire is None or self._loop is not loop:  # Connections are bound to an event loop
+            # Imported on use: asyncio, ssl and others are only needed to contact a server.
             from pearl.llm.backends.openai.wire import Wire
 
             new_wire = self._new_wire or Wire
@@ -137,7 +137,7 @@ class HttpSession:
         body: Mapping[str, Any],
         refuses_form: Callable[[StatusError], bool] = lambda error: False,
     ) -> bytes:
-        """Post a body, again without a parameter that the server rejects; returns that of the reply. An error is `unconstrained` if it `refuses_form`."""
+        """Post a body, and again without a parameter that the server rejects; return the body of the reply. An error is `unconstrained` if it `refuses_form`."""
         wire = self.connect()
         body = dict(body)
         while True:
@@ -155,7 +155,7 @@ class HttpSession:
                 raise refused from None
 
     async def refused(self, error: StatusError) -> ModelError:
-        """The error for a status other than 2xx; for an unknown model it names a similar one."""
+        """The error for a status other than 2xx; for an unknown model, it suggests a similar name."""
         if faults.may_be_unknown_model(error, self.endpoint):
             listed: list[str] = []
             with suppress(StatusError, ModelError, ValueError, TimeoutError):
@@ -166,12 +166,12 @@ class HttpSession:
 
     async def listed(self) -> list[Listed]:
         """The models that the server lists."""
-        wire = self.connect()  # its import must not count towards the timeout
+        wire = self.connect()  # The import must not count towards the timeout
         async with asyncio.timeout(TIMEOUT_S):
             return chat.read_models(await wire.get("/models", self._api.page))
 
     async def known_listing(self) -> list[Listed]:
-        """The models that the server lists, asked for once a process, or known of an earlier command; empty if it lists none."""
+        """The models that the server lists, requested once per process, or stored by an earlier command; empty if it lists none."""
         with suppress(ValidationError):
             if (kept := self.memory.read("listing")) is not None:
                 return _LISTING.validate_python(kept)
@@ -184,7 +184,7 @@ class HttpSession:
         except ValueError:
             listed = []
         own = [model for model in listed if model.id == self.endpoint.model] or listed
-        # A catalogue is not stored: the model may be added to it.
+        # A catalogue without the model is not stored: the model may be added to it.
         self.memory.keep("listing", _LISTING.dump_python(own), is_stored=len(own) <= 1)
         return own
 
@@ -200,9 +200,9 @@ LEAST, MOST = 256, 10**8  # Tokens that a window may have
 
 
 def listed_window(model: Listed) -> int | None:
-    """The window in tokens that a listing reports for a model, the smallest of several."""
+    """The window in tokens that a listing reports for a model; the smallest if it reports several."""
     fields = model.model_extra or {}
-    # llama.cpp reports its window as `n_ctx`; `n_ctx_train` is that of the training.
+    # llama.cpp reports its window as `n_ctx`; `n_ctx_train` is the window used in training.
     windows = [_window(fields.get("meta"), "n_ctx"), *(_window(fields, name) for name in _WINDOWS)]
     return min((window for window in windows if window is not None), default=None)
 
@@ -215,7 +215,7 @@ async def find_window(
     try:
         listed = await session.known_listing()
         entries = [model for model in listed if model.id == endpoint.model]
-        # A server of one model accepts any name for it.
+        # A server with one model accepts any name for it.
         for entry in entries or (listed if len(listed) == 1 else ()):
             if (window := listed_window(entry)) is not None:
                 return window
@@ -224,7 +224,7 @@ async def find_window(
             return None
         if (props := session.memory.read("props")) is None:
             async with asyncio.timeout(TIMEOUT_S):
-                # An older llama.cpp reports the window of one slot here.
+                # Older versions of llama.cpp report the window of one slot here.
                 props = json.loads(await session.connect().get("/../props"))
             session.memory.keep("props", props)
     except (StatusError, ModelError, ValueError, TimeoutError, RecursionError):
@@ -258,15 +258,15 @@ class ServerTokenizer:
         return aside(self._count(text)).result()
 
     def frame_tokens(self) -> int:
-        """Tokens of the chat template around one message; 0 if the server does not report them."""
+        """Tokens that the chat template adds to one message; 0 if the server does not report them."""
         return aside(self._count(_MESSAGE, is_framed=True)).result()
 
     async def aclose(self) -> None:
-        """End the connections; a later count opens new ones."""
+        """Close connections; a later count opens new ones."""
         await asyncio.wrap_future(aside(self._close()))
 
     async def _count(self, text: str, *, is_framed: bool = False) -> int:
-        """Tokens of a text, or those that the template adds to it."""
+        """Tokens of a text or, if it `is_framed`, those that the template adds."""
         try:
             session, server = await self._connected()
             async with asyncio.timeout(TIMEOUT_S):
@@ -275,7 +275,7 @@ class ServerTokenizer:
         except TimeoutError:
             raise TokenizerError(f"no answer within {TIMEOUT_S:g} s") from None
         except ModelError as error:
-            # An older server does not accept messages, or it cannot apply the template.
+            # An older server does not accept messages, or cannot apply the template.
             if is_framed and error.kind not in ("malformed", "deadline"):
                 return 0
             raise TokenizerError(error.message) from None
@@ -305,7 +305,7 @@ class _Tokens(BaseModel):
 
 
 async def _text_tokens(text: str, session: HttpSession, server: Server) -> int:
-    """The tokens of a text, in which a mark of the chat template is no token of its own."""
+    """The tokens of a text; special tokens in it are counted as ordinary text."""
     body = {"model": session.endpoint.model, server.tokenizes: scrubbed(text)}
     if server.tokenizes == "content":
         return await _tokens({**body, "add_special": False, "parse_special": False}, session)
@@ -313,7 +313,7 @@ async def _text_tokens(text: str, session: HttpSession, server: Server) -> int:
 
 
 async def _prompt_tokens(text: str, session: HttpSession, server: Server) -> int:
-    """The tokens of a message in the chat template of the model."""
+    """The tokens of a message within the chat template of the model."""
     messages = [{"role": "user", "content": text}]
     body: dict[str, Any] = {"model": session.endpoint.model, "messages": messages}
     if server.tokenizes == "content":

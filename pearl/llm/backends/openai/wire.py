@@ -1,4 +1,4 @@
-"""HTTP connections to a server: headers, proxy, certificates, limits of size; redirects within it only, as requests have texts and the key."""
+"""HTTP connections to a server: headers, proxy, certificates, size limits. Redirects are followed only within the server, because requests contain texts and the key."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.plugins.version import __version__
 
 CONNECT_TIMEOUT_S = 10.0
-# Maximum bytes of a decompressed reply, and `Wire.BYTES_A_TOKEN` for each requested token. Only the beginning
-# of the body of an error status is read.
+# Maximum bytes of a decompressed reply; `Wire.BYTES_A_TOKEN` is added for each requested token.
+# Of an error, only the beginning of the body is read.
 MAX_BYTES = 4 * 2**20
 MAX_ERROR_BYTES = 64 * 1024
 MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_WITH_BODY = frozenset({307, 308})  # Those that repeat the request; the others turn it into a GET
+_WITH_BODY = frozenset({307, 308})  # Repeat the request; others turn it into a GET
 
 _most: ContextVar[int] = ContextVar("most", default=MAX_BYTES)
 
@@ -73,18 +73,18 @@ class Wire:
         await self._connections.close()
 
     async def post(self, path: str, body: Mapping[str, Any] | bytes) -> bytes:
-        """Post JSON data; the body of the reply."""
+        """Post JSON data; return the body of the reply."""
         data = body if isinstance(body, bytes) else json_bytes(body)
         async with self._sent("POST", path, data) as pieces:
             return b"".join([piece async for piece in pieces])
 
     async def get(self, path: str, query: Mapping[str, str | int] | None = None) -> bytes:
-        """Get the body of a path."""
+        """Return the body at a path."""
         async with self._sent("GET", path, query=query) as pieces:
             return b"".join([piece async for piece in pieces])
 
     async def upload(self, path: str, name: str, data: bytes, fields: Mapping[str, str]) -> bytes:
-        """Post a form with a file of JSON lines; the body of the reply."""
+        """Post a form with a file of JSON lines; return the body of the reply."""
         border = secrets.token_hex(16)
         named = {f'name="{key}"': value.encode() for key, value in fields.items()}
         named[f'name="file"; filename="{quote(name)}"\r\ncontent-type: application/jsonl'] = data
@@ -100,7 +100,7 @@ class Wire:
     async def upload_resumably(
         self, path: str, file: Mapping[str, Any], data: bytes, kind: str
     ) -> bytes:
-        """Upload a file in Google's way: its address comes first. The body of the last reply."""
+        """Upload a file with Google's protocol: request an upload address, then send the data. Return the body of the last reply."""
         begin = {
             "x-goog-upload-protocol": "resumable",
             "x-goog-upload-command": "start",
@@ -128,7 +128,7 @@ class Wire:
         )
 
     def _url(self, path: str) -> str:
-        """The address of a path; `/../` stands for the server without `/v1`."""
+        """The address of a path; `/../` is the server's root, without `/v1`."""
         if path not in self._urls:
             base, name = self._base_path.rstrip("/"), path.removeprefix("/../")
             if name != path:
@@ -142,17 +142,17 @@ class Wire:
     async def _sent(
         self,
         method: str,
-        path: str,  # or the whole address
+        path: str,  # Or a whole address
         data: bytes | None = None,
         query: Mapping[str, str | int] | None = None,
         headers: Mapping[str, str] = {},
         told: dict[str, str] | None = None,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The body of the reply with a status of success, piece by piece; `told` gets its headers."""
+        """The body of a successful reply, piece by piece; its headers are stored in `told`."""
         url = path if "://" in path else self._url(path)
         if query:
             url += ("&" if "?" in url else "?") + urlencode(query)
-        # A caller limits the time of a whole reply; only a file may take longer.
+        # Callers limit the time of a whole reply; only a file may take longer.
         is_json = data is not None and not headers
         all_headers = {**self._headers, **headers}
         if data is None:
@@ -162,7 +162,7 @@ class Wire:
                 sent = self._connections.sent(
                     method, _target(url), all_headers, data, None if is_json else self._timeout_s
                 )
-                # Leaving before the end of a reply closes its connection.
+                # Leaving the context before the end of a reply closes the connection.
                 async with sent as response:
                     if response.status not in _REDIRECTS or "location" not in response.headers:
                         if not 200 <= response.status < 300:
@@ -216,7 +216,7 @@ class Wire:
     async def _pieces(
         self, response: Response, most: int, *, is_cut: bool = False
     ) -> AsyncIterator[bytes]:
-        """The decompressed body, of limited size."""
+        """The decompressed body, limited in size."""
         left = most
         async for piece in response.pieces():
             if len(piece) > left:
@@ -233,23 +233,23 @@ class Wire:
             yield piece
 
 
-# What stays as it is in a path: the marks of RFC 3986, and what is escaped already
+# Characters that are not escaped in a path: the marks of RFC 3986, and `%` of existing escapes
 _SAFE = "/%:@!$&'()*+,;=~"
 
 
 def _target(url: str) -> str:
-    """Path and query of an address."""
+    """The path and query of an address."""
     parts = urlsplit(url)
     path = quote(parts.path, safe=_SAFE) or "/"
     return f"{path}?{quote(parts.query, safe=f'{_SAFE}?')}" if parts.query else path
 
 
 def _headers(endpoint: Endpoint, key_headers: KeyHeaders) -> dict[str, str]:
-    """The headers of the official client, by names in small letters, except those about software (`x-stainless-...`)."""
+    """The headers of the official client, by lower-case name, except those about its software (`x-stainless-...`)."""
     auth = basic_auth(urlsplit(endpoint.base))
     keys = {"authorization": auth} if auth else key_headers(endpoint.key or "none")
     headers = {
-        **{name.lower(): value for name, value in keys.items()},  # servers without keys ignore it
+        **{name.lower(): value for name, value in keys.items()},  # Servers without keys ignore it
         "accept": "application/json",
         "content-type": "application/json",
         "user-agent": f"pearl/{__version__}",
@@ -270,7 +270,7 @@ def _headers(endpoint: Endpoint, key_headers: KeyHeaders) -> dict[str, str]:
 
 
 def proxy_of(url: str) -> str | None:
-    """The proxy for a server; None for none."""
+    """The proxy for a server; None if it is contacted directly."""
     parts = urlsplit(url)
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
@@ -289,5 +289,5 @@ def proxy_of(url: str) -> str | None:
 def _is_in(host: str, network: str) -> bool:
     try:
         return ip_address(host) in ip_network(network, strict=False)
-    except ValueError:  # one of them is a name
+    except ValueError:  # One of the two is a name
         return False
