@@ -199,7 +199,7 @@ _GENERIC = frozenset({
     "", "case", "client", "customer", "document", "entry", "item", "line", "nr", "no", "patient", "people", "person",
     "record", "report", "row", "user",
 })  # fmt: skip
-"""Names of columns that are also words for a row: in an instruction, they do not name the column."""
+"""Column names that are also words for a row; in an instruction such a word does not mean the column."""
 
 
 def shown_text(row: Row, instruction: str = "") -> str | None:

@@ -102,7 +102,7 @@ def _found(rows: Rows, names: tuple[str, ...], name: str, kind: Kind | None) -> 
         fitting = [each for each in names if f" {stem(each)}".endswith(f" {words}")]
         if len(fitting) > 1:
             raise ValueError(f"'{name}' may mean any of the fields {_listed(fitting)}")
-    if kind and not fitting and name != "count":  # these rows are no groups
+    if kind and not fitting and name != "count":  # a size, but the rows are not groups
         why = f"of {kind}s"
         fitting = [
             each for each in names if are_mostly(kind, [row.fields.get(each, "") for row in rows])

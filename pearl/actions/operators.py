@@ -34,7 +34,7 @@ ANSWER = Action(
 DIRECT = Action(
     "ANSWER", (Parameter(CTX, ValueType.CONTEXT), Parameter("QUESTION")), "Answer QUESTION from CTX"
 )
-"""The one step of the direct method."""
+"""The only step of the direct method."""
 
 EXTRACT = Action(
     "EXTRACT",

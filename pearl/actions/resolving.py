@@ -23,12 +23,12 @@ Pair = tuple[str, str]
 MAX_PARTNERS = 5  # Maximum pairs that a model is asked about one name
 MAX_PAIRS = 50_000  # Maximum pairs that a model is asked about
 MAX_OWNERS = 20
-"""Maximum names that a word proposes as pairs; a more frequent one tells little, and its pairs grow with the square."""
+"""Maximum names with a word for it to propose pairs; a frequent word shows little and gives too many pairs."""
 MAX_LETTERS = 200  # Maximum characters of a name; a longer value is a text
 MAX_TOLD = 10  # Maximum names, and maximum pairs, in a note
-_MAX_INITIALS = 8
-_REACH = 3  # names before and after one in the order of their letters
-_MIN_LIKENESS = 0.5  # minimum share of the shorter one's letters, three by three, in a neighbour
+_MAX_INITIALS = 8  # maximum letters of a name that may be an abbreviation: `IBM`
+_REACH = 3  # neighbours on either side in alphabetical order that are compared
+_MIN_LIKENESS = 0.5  # minimum share of the shorter name's trigrams that a neighbour has
 
 _QUOTED = ('""', "''", "“”", "‘’", "«»", "„“")
 

@@ -44,7 +44,7 @@ class Scalar:
     high: int | float | None = None
     exact: Quantity | None = None
     stated: Stated | None = None
-    """Of what it is, if it is a number of rows that a condition or a value selects, a share of them, or their value."""
+    """The counts behind it, if it is a number, a share or a value of rows that a condition or value selects."""
 
 
 Value = str | int | float | bool | list[str] | Rows | Scalar
@@ -54,7 +54,7 @@ class EmptyListError(ValueError):
     """The list to select from is empty."""
 
 
-_BULLET = lazy_pattern(
+_BULLET = lazy_pattern(  # "- ", "> 3. ", "(b) "
     r"\A\s*+(?:>\s*+)*+(?:[-*•–](?:\s++|\Z)|(?:\(?\d{1,4}[.)]|\(?[a-zA-Z]\))\s++)?"
 )
 

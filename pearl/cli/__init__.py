@@ -273,7 +273,7 @@ def main() -> None:
     """Entry point of the `pearl` command."""
     # pydantic would look for its plug-ins in every installed package, which takes 20 ms.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # Give output that was closed, as of a daemon, to nobody; else the next file that is opened takes its number
+    # Replace closed output, as of a daemon, by the null device; else the next opened file would take its number
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(number)

@@ -77,7 +77,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         n = sum(not row.is_decided for row in answer.row_evidence)
         undecided = f", {n:,} of them undecided" if n else ""
         head(f"Rows behind it: {counted(len(answer.row_evidence), 'row')}{undecided}")
-    # What decided the others stands above.
+    # Rows with a quote are printed above, as evidence.
     bare = [each for each, row in zip(numbered, answer.row_evidence, strict=True) if not row.quote]
     for each in bare[:MAX_SHOWN]:
         each.print(console, style="" if each.is_decided else "yellow")

@@ -354,7 +354,7 @@ class PlanSection:
                         part.end("done")
                 self.names = event.steps
                 self.current = Row(f"running the plan with {event.model}", since=monotonic())
-                # The rows of a screen: a line of text needs only the names of the steps.
+                # Rows exist on a screen only; a line of text needs just the names of the steps.
                 plan = read(event.plan).plan if self.reads_plan else None
                 for number, step in enumerate(plan.steps if plan else (), start=1):
                     inputs = tuple(each.name for each in step.references())
@@ -454,7 +454,7 @@ MAX_TAIL_LINES = 2  # Maximum lines of the reply that is being written
 
 _SPINNER, _ASCII_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-\\|/"
 
-FRAMES_A_S = 8
+FRAMES_A_S = 8  # frames of the spinner per second
 
 _LOOKS: dict[State, tuple[str, str, str, str]] = {
     "waiting": ("·", ".", "dim", ""),

@@ -305,7 +305,7 @@ def resume_command(id: str) -> str:
     if context.params.get("store") is not None:
         words += ["--store", context.params["store"]]
         if "fields" in context.params and context.params["out"]:
-            # An extraction: a table has no mark of a run: a person names the one that is replaced.
+            # Of an extraction: a table does not show which run wrote it, so a person names the file to replace.
             words += ["-o", context.params["out"]]
     url = str(context.params["base_url"])
     is_flag = context.get_parameter_source("base_url") is ParameterSource.COMMANDLINE

@@ -20,7 +20,7 @@ from pearl.settings import SETTINGS, schema
 
 NAME = "pearl.toml"
 
-MAX_BYTES = 1_000_000
+MAX_BYTES = 1_000_000  # maximum size of a settings file, which may be untrusted
 
 VARIABLES = frozenset(
     {

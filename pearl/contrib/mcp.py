@@ -226,7 +226,7 @@ class Tools:
             return {"passages": [to_entry(hit) for hit in result.hits], "notes": list(result.notes)}
 
     def _tasks(self, plan: str, documents: Sequence[str], parameters: Values) -> list[Task]:
-        bind(self.pearl.compile(plan), parameters or {})  # told once, not for each document
+        bind(self.pearl.compile(plan), parameters or {})  # reported once, not for each document
         return document_tasks(
             self._found(documents), together=False, plan=plan, parameters=parameters
         )

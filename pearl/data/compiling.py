@@ -57,7 +57,7 @@ _KNOWN = frozenset({
     "$comment", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema", "$title", "evaluation_config",
 })  # fmt: skip
 _EXPANSION = 3  # How deep a recursive type is expanded
-_WAYS = 1_000  # Alternatives of one value: a list of countries has some hundreds
+_WAYS = 1_000  # Maximum alternatives of one value; a list of countries has some hundreds
 _VISITS = 8 * MAX_FIELDS
 """Maximum parts of a schema to read: many references to one definition multiply the parts."""
 
@@ -216,7 +216,7 @@ class _Compiler:
             if all(ways is None for ways in each):
                 raise _EndlessError
             found = [way for ways in each for way in ways or ()]
-            if any(way.kind != "any" for way in found):  # else they only say what is required
+            if any(way.kind != "any" for way in found):  # else they only require members
                 ways = self.product(ways, found, path)
         extra = [raw.get("then"), raw.get("else"), *raw.get("dependentSchemas", {}).values()]
         for part in (each for each in extra if isinstance(each, Mapping)):
@@ -294,7 +294,7 @@ class _Compiler:
         if rules.get("format") not in _FORMATS:
             rules.pop("format", None)
         if "pattern" in rules and not _matcher(rules["pattern"]):
-            del rules["pattern"]  # the whole is checked by an engine that counts its steps
+            del rules["pattern"]  # checked later, by an engine that limits its steps
         return json.dumps(rules, ensure_ascii=False) if rules else ""
 
     def object(self, way: _Way, path: Place, level: int) -> Node:

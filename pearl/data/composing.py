@@ -408,7 +408,7 @@ def _validator(text: str, is_lenient: bool, has_formats: bool) -> Any:
     return jsonschema_rs.Draft202012Validator(
         _adapted(json.loads(text), is_lenient),
         validate_formats=has_formats,
-        # Steps back that a pattern may take: a usual one takes some hundreds.
+        # Maximum backtracking steps of a pattern; a usual one takes some hundreds.
         pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000),
         retriever=no_retriever,
     )
@@ -449,7 +449,7 @@ def _adapted(schema: Any, is_lenient: bool, is_map: bool = False) -> Any:
             ways = [
                 way for way in own.pop(key) if way not in ({"type": ["null"]}, {"enum": [None]})
             ]
-            # A single alternative names its keyword, several name only themselves.
+            # An error in a single alternative names its keyword; in `anyOf` it names only `anyOf`.
             both = [*own.get("allOf", ()), ways[0] if len(ways) == 1 else {"anyOf": ways}]
             own["allOf"] = both if ways else own.get("allOf", [{}])
     return own

@@ -49,8 +49,8 @@ space."""
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
-_ARRAY = lazy_pattern(r'\s*(?:\{[^][{}]*"data"\s*:\s*)?\[')
-_BETWEEN = lazy_pattern(r"\s*,?\s*")
+_ARRAY = lazy_pattern(r'\s*(?:\{[^][{}]*"data"\s*:\s*)?\[')  # [ or {"version": 1, "data": [
+_BETWEEN = lazy_pattern(r"\s*,?\s*")  # blanks and the comma between two objects
 OWN_FILES = {
     "pearl-eval-log": (
         "the log of an evaluation",
@@ -60,7 +60,7 @@ OWN_FILES = {
     "pearl-curation": ("the journal of a bank", "its folder is the bank: --examples FOLDER"),
 }
 """Kinds of files that PEARL writes, with a description and the command that reads them."""
-_SURROGATE = lazy_pattern(r"\\u[dD][89a-fA-F]")
+_SURROGATE = lazy_pattern(r"\\u[dD][89a-fA-F]")  # \ud83d
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 _SUFFIXES = (*ROW_SUFFIXES, ".dev", ".train", ".test")

@@ -32,7 +32,7 @@ class Scalar(Node):
     kinds: tuple[str, ...]
     values: Mapping[str, Any] = field(default_factory=dict)
     rules: str = ""
-    form: str = ""  # a format that is checked when it is composed
+    form: str = ""  # a format to check when the value is composed
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Object(Node):
 
     members: tuple[Member, ...]
     shape: Literal["object", "tuple", "bare"] = "object"
-    rest: Member | None = None  # its keys are further names of the object
+    rest: Member | None = None  # a map whose keys become further members of the object
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def members_of(node: Object | Choice) -> Iterable[Member]:
 _SHORT = 100
 """Maximum characters of an object's description that all its fields repeat; else only the first has it."""
 MAX_ABOUT = 1_000
-"""Characters of a description that reach the model: a page of them for each field would fill the window."""
+"""Maximum characters of a description for the model; a page per field would fill its context window."""
 
 
 def joined(words: Iterable[str]) -> str:

@@ -34,12 +34,12 @@ RETRY: Any = {
     "retry_timeout": timedelta(minutes=2),
     "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=15), "base": 2},
 }  # fmt: skip
-"""How long obstore repeats a request that was throttled, failed or got no answer."""
+"""How long obstore repeats a request that was throttled, failed or was not answered."""
 
 _BUFFER = 4 * 2**20  # Bytes of one request when a file is read from its beginning to its end
 
-_ADDRESS = lazy_pattern(r"(s3|gs|az|file)://([^/]*)/?(.*)", re.S)
-_MAGIC = lazy_pattern(r"[*?[]")
+_ADDRESS = lazy_pattern(r"(s3|gs|az|file)://([^/]*)/?(.*)", re.S)  # s3://BUCKET/a/b.csv
+_MAGIC = lazy_pattern(r"[*?[]")  # characters that make a name a pattern
 _COMPRESSED = (".gz", ".zst")
 _CAUSES = (
     (r"NoSuchBucket|ContainerNotFound|specified bucket", "the bucket does not exist", "check its name"),

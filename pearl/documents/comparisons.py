@@ -50,7 +50,7 @@ _NO_UNITS = frozenset((*SCALE_WORDS, *FOREIGN_SCALES, *STOP_WORDS))  # "about 5"
 _FOOTNOTE_MARK = lazy_pattern(rf"(?<=\d)[{RAISED}]+")  # 310²
 _RATE = lazy_pattern(r"/\s*[^\W\d_]|\bper\b", re.I)  # 5 km/h, 3 per day
 _BEGINS_WITH_DIGIT = lazy_pattern(r"\W*\d")  # $5, "9:15"
-_DIGITS = lazy_pattern(r"([0-9]+)")
+_DIGITS = lazy_pattern(r"([0-9]+)")  # a group, so that `split` keeps them
 _BROKEN_DIGITS = lazy_pattern(r"[0-9][.,'’ ][0-9]")  # 1.10, 1 250
 """Digits that may be those of one number, in a notation that is not clear."""
 
@@ -76,7 +76,7 @@ def spelling_of(item: str) -> str:
 
 
 _NAMES = frozenset({"na", "nil", "nm", "n/m", "none"})
-"""Words for no number that are names and labels as well: NA is Namibia, "none" a kind of allergy."""
+"""Words for a missing number that may also be names or labels: NA is Namibia, "none" a kind of allergy."""
 
 
 def is_no_key(value: str) -> bool:
@@ -243,7 +243,7 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
             notes += filter(None, [dates.note])
         else:
             keys.update(amounts)
-        # Among numbers and dates, `none` and `NA` are no names.
+        # In a column of numbers or dates, `none` and `NA` mean a missing value.
         keys.update({value: BLANK for value in different if is_blank(value)})
     unclear = [value for value in different if keys[value] is None]
     if unclear:

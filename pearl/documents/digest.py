@@ -31,7 +31,7 @@ def digest_after(parts: Iterable[str | bytes]) -> Callable[[bytes], bytes]:
     return of
 
 
-_SEAL = 32
+_SEAL = 32  # hexadecimal digits of a digest before sealed data
 
 
 def sealed(key: bytes, data: bytes) -> bytes:

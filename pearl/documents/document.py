@@ -88,7 +88,7 @@ AT_ONCE = 20_000
 
 _CONTROLS = bytes(set(range(0x20)) - set(b"\t\n"))
 _BLANKED = dict.fromkeys(_CONTROLS, " ")
-_PIECE = 1_000_000
+_PIECE = 1_000_000  # characters to clean at once
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,7 +109,7 @@ class Document(ShownInNotebooks):
     metadata: tuple[Mapping[str, str], ...] = field(default=(), repr=False, compare=False)
     """For a corpus: the metadata of its documents, in the order of `parts`."""
     kind: DocumentKind = field(default="document", repr=False, compare=False)
-    """What the planner writes plans for."""
+    """What the document is to the planner."""
     ocr: tuple[tuple[int, int, float], ...] = field(default=(), repr=False, compare=False)
     """For pages read by OCR: the start and the end of each in `text`, and the mean confidence of its words."""
     notes: tuple[str, ...] = field(default=(), repr=False, compare=False)

@@ -102,7 +102,7 @@ _OTHER_NUMBER = lazy_pattern(
     r"|[만억천백십千百十兆万萬億亿])"
     r"|[ _^]?[²³]|_\d|[eExX][-+]?\d|\s?+(?i:bps|basis points?)\b|\s?[%‰]?[?+]|[xX×](?![^\W\d_])|(?i:st|nd|rd|th)\b"
 )
-"""What changes the value of the digits before it or makes it ambiguous: 5k, 3 dozen, 5 bilhões, 2万5千, 10^5, 3x, 50 bps, 50+, 1st."""
+"""Text that changes the value of the digits before it, or makes it unclear: 5k, 3 dozen, 2万5千, 3x, 1st."""
 _IN_WORDS = lazy_pattern(  # five, drei, cinq, cinco
     rf"\b(?:{NUMBER_WORD}|"
     r"halb\w?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|deux|trois|quatre|cinq|huit|dix|"
@@ -115,7 +115,7 @@ _BOUND = lazy_pattern(  # < 5, more than 5, up to $5, 60 or more
     r"|\d\s(?:[^\W\d]++\s)?or\s(?:more|less|fewer)\b",
     re.I,
 )
-_NEGATIVE = lazy_pattern(r"\b(?:minus|negative)\s\Z", re.I)
+_NEGATIVE = lazy_pattern(r"\b(?:minus|negative)\s\Z", re.I)  # "minus " before 5
 _MAY_BE_NEGATIVE = lazy_pattern(  # `- ` or `(` or "moins" before 5
     r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I
 )
@@ -125,7 +125,7 @@ _NO_AMOUNT = lazy_pattern(rf"(?:[~≈≃±]\s?|#DIV/|[^\W\d_{UNSPACED}](?=\Z)|[0
 _NUMERAL = lazy_pattern(
     rf"[¼-¾⅐-↋①-⓿〇一二三四五六七八九十百千万萬億亿兆]|(?<![^\W\d_])[{RAISED}⁻₀-₉]"
 )
-"""What is numeric without being a digit: ½, ③, 三; a raised digit behind a letter belongs to it: `H₂O`, `m³`."""
+"""A numeral other than a digit: ½, ③, 三; but a raised digit after a letter belongs to it: `H₂O`, `m³`."""
 _MAY_BE_GROUPED = lazy_pattern(r"[1-9][0-9]{0,2}\.[0-9]{3}")  # 1.250 is 1250 in most of Europe
 _BLANK_GROUPS = lazy_pattern(
     r"(?<![\d.,])\d{1,3}(?:(?:[\u00a0\u2007\u2009\u202f'’]\d{3})++(?P<comma>(?=,(?:\d{1,2}|\d{4,})(?![\d.,])))?"
@@ -135,7 +135,7 @@ _BLANK_GROUPS = lazy_pattern(
 them begins decimals, unless three digits follow."""
 MAX_DIGITS = 40
 """Maximum digits: longer numbers are not quantities, and Python limits the length it parses."""
-_MAX_POWER = 300
+_MAX_POWER = 300  # larger numbers do not fit a float
 
 
 class UnclearNumberError(ValueError):
@@ -234,16 +234,16 @@ def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
 _SMALL = lazy_pattern(
     rf"\b(?:{'|'.join(sorted(SMALL_NUMBERS.keys() - {'one'}, key=len, reverse=True))})\b", re.I
 )
-"""Without "one", which is seldom a number."""
+"""Number words except "one", which is seldom a number."""
 _PER_CENT = lazy_pattern(r"\bp(?:er|our)\s+cent\b", re.I)
 _ORDINAL = lazy_pattern(r"(?:st|nd|rd|th)\b")
 _OF = lazy_pattern(r"\s(?:of\s|de\s|d['’]\s?)")
-"""What stands between a scale and its unit: `39 millions d'euros`."""
-_RUN = lazy_pattern(
+"""The word between a scale and its unit: `39 millions d'euros`."""
+_RUN = lazy_pattern(  # 65,5 or 18.888.383 or 26 151 997
     rf"{APART}(?<![0-9.,])(?:[0-9]{{1,3}}(?: [0-9]{{3}}(?![0-9]))+|[0-9]++)(?:[.,][0-9]++)*+"
 )
 _MORE = lazy_pattern(rf"[.,][0-9][0-9.,]*+|\s?[{_VULGAR}]")
-"""What makes digits a number of other marks, as in `1,5,3` and `1,200½`."""
+"""Marks after digits that make them another number, as in `1,5,3` and `1,200½`."""
 
 
 def _canonical(run: str) -> str:
@@ -270,7 +270,7 @@ def once(text: str) -> str:
     )
 
 
-_TWICE = lazy_pattern(
+_TWICE = lazy_pattern(  # thirty (30)
     rf"(?<![\w.,-])({'|'.join(sorted(SMALL_NUMBERS, key=len, reverse=True))}|[0-9]+) ?\(([0-9]+)\)",
     re.I,
 )
@@ -404,8 +404,8 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:59]}…")
 
 
-# Cells of a column, read together: a cell that cannot be read with certainty is None. Other cells resolve what is
-# ambiguous: two digits behind a point show that `1.250` has decimals, a number without brackets that `(15)` is negative.
+# Cells of a column, read together: a cell that cannot be read with certainty is None. Other cells resolve
+# ambiguous ones: two digits behind a point show that `1.250` has decimals, a number without brackets that `(15)` is negative.
 
 MAX_LENGTH = 60  # maximum characters of a numeric cell
 _CODE = lazy_pattern(r"\W*0[0-9]+\W*")  # 0048: a code or a telephone number, not a quantity

@@ -24,7 +24,7 @@ _MAX_PIECE = 4_000
 _LONG_SPEECH = 100  # quoted speech of at least this many characters is split into sentences
 _MIN_WIDTH = 30  # minimum characters of a wrapped line
 
-_LINE = lazy_pattern(r"[^\r\n]*(?:\r\n?|\n|\Z)")
+_LINE = lazy_pattern(r"[^\r\n]*(?:\r\n?|\n|\Z)")  # with its end, any of the three kinds
 ENDED = lazy_pattern(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")  # ... was paid.”
 _ITEM = lazy_pattern(  # - an item, > a quote, 1) or (2) a number, a. or (b) a letter, ## a heading
     r"\s*(?:[-*•‣▪–—>|+]\s|>|\(?\d{1,3}[.)]\s|\(?[a-zA-Z][.)]\s|#{1,6}\s)"
@@ -59,7 +59,7 @@ _LANGUAGES = {
     "HIRAGANA": "ja", "KATAKANA": "ja", "CJK": "zh", "HANGUL": "ko", "CYRILLIC": "ru", "ARABIC": "ar",
     "DEVANAGARI": "hi", "GREEK": "el", "HEBREW": "he", "THAI": "th",
 }  # fmt: skip
-"""Scripts, as the Unicode names of their letters begin, → language; kana before Han: Japanese has both."""
+"""First words of Unicode names of letters → language. Kana come before Han, because Japanese has both."""
 
 
 PARAGRAPH_BREAK = lazy_pattern(r"\n[^\S\n]*\n\s*")

@@ -17,10 +17,10 @@ from pearl.errors.patterns import lazy_pattern
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage, PdfTextPage
 
-MIN_PATHS = 4  # of a page with a ruled table
+MIN_PATHS = 4  # minimum paths of a page with a ruled table
 MAX_PATHS = 5_000  # more are a drawing
 _MAX_CELLS = 4_000  # of a page; the time of pdfplumber is quadratic in them
-_MAX_CELL = 500  # characters on average; longer ones are frames around prose
+_MAX_CELL = 500  # maximum mean characters; longer cells are frames around prose
 
 
 class Grid(NamedTuple):
@@ -71,7 +71,7 @@ def find_grids(data: bytes, numbers: Sequence[int]) -> Iterator[tuple[int, list[
 
 _WAYS = {"horizontal": ("top", "bottom", "x0", "x1"), "vertical": ("x0", "x1", "top", "bottom")}
 _TOUCH = 3.0  # points between rules that meet, as in pdfplumber
-_LEAST_ROW = 6.0  # points; rules that jut out farther have text between them
+_LEAST_ROW = 6.0  # minimum height of a row in points; a smaller gap is a rule that juts out
 
 
 def _missing(edges: Sequence[dict[str, Any]], way: str) -> Iterator[dict[str, Any]]:

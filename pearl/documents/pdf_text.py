@@ -63,7 +63,7 @@ _OVERLAP = 0.3  # of letters or digits of two words; kerning has less
 _LINE_STEP = 0.9  # between the lines of a text; a superscript is raised by 0.3 to 0.6
 _RAISED = 0.12  # of a smaller character; lines of a scan are uneven by less
 _RAISED_ALIKE = 0.25  # of a character as large as the others
-_SMALLER = 0.85
+_SMALLER = 0.85  # size of a smaller character, relative to the one before
 _NEAR = 0.35  # from a word to its superscript
 _STRAIGHT = (
     0.9  # cosine of the angle between the characters of a word; those of a round stamp turn slowly
@@ -466,20 +466,20 @@ def _filled(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> Ite
 
 
 # ---------------------------------------------------------------------------------------------
-# Hidden layers: what no reader shows unless its user turns the layer on
+# Hidden layers, which viewers show only if the user turns them on
 
 HIDDEN: ContextVar[frozenset[bytes]] = ContextVar("HIDDEN", default=frozenset())
 """The names of the hidden layers of the PDF that is read."""
 
 _PROPERTIES = lazy_pattern(rb"/OCProperties(?:<<| (\d+) 0 R)")  # a dictionary, or the number of one
-_DEFAULT = lazy_pattern(rb"/D(?:<<| (\d+) 0 R)")
+_DEFAULT = lazy_pattern(rb"/D(?:<<| (\d+) 0 R)")  # the same for the default state
 _OBJECT = lazy_pattern(rb"\s(\d+) 0 obj\s")  # 7 0 obj
 _LIST = r"/%s\[([^\]]*)\]"  # /OFF[6 0 R 7 0 R]
-_REFERENCE = lazy_pattern(rb"(\d+) 0 R")
+_REFERENCE = lazy_pattern(rb"(\d+) 0 R")  # 7 0 R
 _NAME = lazy_pattern(  # /Name(A \(draft\)) or /Name<FEFF00DC>
     rb"/Name(?:\(((?:\\.|[^\\)])*)\)|<([0-9A-Fa-f]*)>)", re.DOTALL
 )
-_ESCAPED = lazy_pattern(rb"\\(.)", re.DOTALL)
+_ESCAPED = lazy_pattern(rb"\\(.)", re.DOTALL)  # \( in a name
 
 
 def hidden_layers(document: PdfDocument, data: bytes) -> frozenset[bytes]:
@@ -556,7 +556,7 @@ def hidden_characters(layer: PdfTextPage) -> dict[int, bytes]:
 
 
 # ---------------------------------------------------------------------------------------------
-# Form fields and annotations: what is filled in, and what else is not part of the text
+# Form fields and annotations: filled values, and other content outside the text
 
 _NOT_SHOWN = (
     0b10_0010  # flags of an annotation that no reader shows: hidden, and not shown on the screen

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pearl.documents.evidence.collecting import Evidence
 
 FieldState = Literal["found", "not_stated", "undecided"]
-"""Whether a field has a value, the document does not state it, or no value is borne out."""
+"""Whether a field has a value, the document does not state it, or no value could be supported."""
 
 Basis = Literal["", "copied", "normalised", "checked", "judged", "person"]
 """What a value rests on: it stands in its quotes, or does in another notation, and a checker says that they say
@@ -35,15 +35,15 @@ class FieldResult:
     """The result of extracting one field."""
 
     state: FieldState
-    value: FieldScalar = None  # None unless it is found; of a list, None: see `entries`
+    value: FieldScalar = None  # None unless it is found; None for a list, which has `entries`
     why: str = ""  # Why it is undecided
-    basis: Basis = ""  # What the value rests on
-    evidence: tuple[Evidence, ...] = ()  # The passages that bear the value out
+    basis: Basis = ""  # What supports the value
+    evidence: tuple[Evidence, ...] = ()  # The passages that support the value
     candidates: tuple[Candidate, ...] = ()  # The values that are possible, if it is undecided
     entries: tuple[Mapping[str, FieldResult], ...] = ()
     """The entries of a list, each with its fields; a list of plain values has the one field `value`."""
     step: str = ""  # The step that extracts it; "" in an entry
-    checked_by: str = ""  # The model that says that the evidence says so, or does not
+    checked_by: str = ""  # The model that judged whether the evidence supports the value
     has_objects: bool = False  # Entries with the one field `value` are objects, no plain values
 
     @property

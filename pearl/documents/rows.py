@@ -80,13 +80,13 @@ class Rows(Sequence[Row]):
     is_answered: bool = False
     shows_possible: bool = False
     is_in_order: bool | None = False
-    """In the document's, so that the places of doubtful rows are known; None: undecided rows may change the others' order."""
+    """Whether rows, doubtful ones included, have the document's order; None if undecided rows may change it."""
     sorted_by: str = ""  # The field that gave the order
     n_unread: int = 0  # Rows that no model was asked about, because the plan needed no more
     columns: tuple[str, ...] = ()
     pages: tuple[tuple[str, int], ...] = ()
     totals: tuple[Row, ...] = ()
-    """Rows of the same table that sum up others; those that may be rows are also doubtful."""
+    """Rows of the same table that sum up others; rows that may or may not be totals are also doubtful."""
     stated: Stated | None = None  # Of rows that a condition selected, or of groups
 
     def __repr__(self) -> str:

@@ -51,7 +51,7 @@ def with_sources(document: Document | None, sources: Iterable[Source]) -> Docume
 def _renamed(document: Document, source: str) -> Document:
     """Prefix the document's name, and the names of its files, with the name of its source."""
     prefix = f"{source}: "
-    # The headings of files have their names, which tell a reader, too, what the source is.
+    # The headings of files show these names, so the models that read them also see the source.
     places = [start - len(heading(name)) + len("\n\n# ") for name, start in document.parts]
     cuts = [0, *places, len(document.text)]
     text = prefix.join(document.text[start:end] for start, end in pairwise(cuts))

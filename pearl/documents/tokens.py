@@ -43,7 +43,7 @@ Shorter ones are not sent to a tokenizer in another process either.
 _MOST_A_CHARACTER = (1.2, 4.8)
 """Maximum tokens per character, of ASCII and of any text. A token has at least one byte."""
 
-MAX_COUNTED = 10_000
+MAX_COUNTED = 10_000  # maximum stored counts of texts
 
 _counted: dict[tuple[object, int, int], int] = {}  # counter, length and hash of a text → its tokens
 
@@ -139,7 +139,7 @@ TOKENIZER_SLICE = 10_000
 
 _WORDS_A_TOKEN = 2  # maximum words per token on average; a few vocabularies have pairs of words
 
-_BYTES_A_CHARACTER = 4
+_BYTES_A_CHARACTER = 4  # maximum of UTF-8; a token has a byte or more
 
 
 class TokenizerError(Exception):
@@ -270,7 +270,7 @@ class Counter:
             n = self.count(text)
             return n, n
         least, most = map(sum, zip(self.bounds(part), self.bounds(rest), strict=True))
-        # Two seams with the part, and one more in the rest, which the part divides.
+        # The part has a seam at both ends, and its removal joins the rest at one more.
         return max(0, least - _SEAM), most + _SEAM
 
     def _count_by(self, own: Tokenizer, text: str) -> int:

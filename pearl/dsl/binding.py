@@ -85,7 +85,7 @@ def values_left(checked: CheckedPlan, values: Mapping[str, str]) -> Iterator[Dia
                 message = f"the value of the parameter '{name}' stands here"
                 advice = f'pass the parameter in its place, alone or beside a text: ["...", {name}]'
                 yield Diagnostic("parameter-value", message, span, help=advice)
-    # The steps would not do for another value.
+    # A plan that ignores a parameter would give the same answer for every value.
     yield from (
         replace(note, severity="error") for note in checked.notes if note.code == "unused-parameter"
     )

@@ -106,7 +106,7 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
             why = f"'{step.action}' counts only the first rows, not all rows"
             advice = "to count all rows, leave out LIMIT"
             yield Diagnostic(COUNTS_BEST, why, step.action_span, "note", help=advice)
-        # Rows that are missing in the input of such an action are missing in its output.
+        # Rows that the input of such an action lacks are missing in its output, too.
         gives_rows = action.reads_rows or (action.is_native and action.returns is ValueType.LIST)
         if action.searches or (is_of_best and gives_rows):
             best.add(step.output)
@@ -278,7 +278,7 @@ def argument_problems(
         wanted = (
             f"at least {action.min_arity}" if action.is_variadic else str(len(action.parameters))
         )
-        # Nothing but the document is left out where a text alone is given.
+        # A call with only a text lacks just the document.
         is_clear = (
             n + 1 == len(action.parameters) < 3 and not action.is_variadic
             and action.parameters[0].type is ValueType.CONTEXT and not any(step.references())
@@ -469,9 +469,9 @@ def _fits(argument: Argument, given: ValueType, parameter: Parameter) -> bool:
 MAX_STEPS = 40
 """Plans longer than this are refused; the longest published one has 15 steps."""
 MAX_EXTRACTIONS = 1_000
-"""Maximum steps of a plan that does nothing but extract: the fields of one schema, group by group."""
+"""Maximum steps of a plan that only extracts: the fields of one schema, group by group."""
 
-_MAX_MEND_ROUNDS = 10
+_MAX_MEND_ROUNDS = 10  # a fix may reveal the next error, but need not end
 
 _OWN_NAME = "give each step an output name of its own"
 

@@ -155,7 +155,9 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-_WORD = lazy_pattern(r"'(?P<quoted>(?:[^']|'')*+)'|(?P<bare>[^\s,:?|.()\[\]{}']++)")
+_WORD = lazy_pattern(  # 'it''s a name' or age
+    r"'(?P<quoted>(?:[^']|'')*+)'|(?P<bare>[^\s,:?|.()\[\]{}']++)"
+)
 _QUOTED_ABOUT = lazy_pattern(r"\(\s*+'((?:[^']|'')*+)'\s*+\)")
 _JSON = json.JSONDecoder()
 RULES = frozenset({

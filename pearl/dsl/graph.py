@@ -126,7 +126,7 @@ class PlanGraph(ShownInNotebooks):
             for i, argument in enumerate(step.arguments):
                 parameter = action.parameter(i)
                 is_figure = parameter.reads in ("figure", "number")
-                # What stands in a list of numbers is one number; only an output that is a list is several.
+                # An output inside a list of numbers is one number; an output in place of the list is several.
                 is_figure |= parameter.name == "NUMBERS" and isinstance(argument, ListLiteral)
                 taken = ValueType.NUMBER if is_figure else parameter.type
                 taken = ValueType.DATE if parameter.reads == "date" else taken

@@ -35,9 +35,9 @@ class String:
     value: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     has_parameter: bool = field(default=False, compare=False, repr=False)
-    """Whether it has the value of a parameter."""
+    """Whether it contains the value of a parameter."""
     written: str = field(default="", compare=False, repr=False)
-    """How the plan writes a text that has the value of a parameter."""
+    """The text as the plan writes it, if a parameter was replaced by its value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def common_steps(graph: PlanGraph) -> Rewritten:
 
     for step in (each.with_items(renamed) for each in graph.steps):
         # 1 and 1.0 are equal numbers but different text, so the text is compared as well.
-        # So is what a reply is read as: the reader of one may expect a number, of the other a text.
+        # So is the type that replies are parsed into: one may be read as a number, the other as a text.
         call = (
             step.action, step.arguments, repr(step.arguments), step.explanation, graph.gives[step.output],
         )  # fmt: skip
@@ -113,7 +113,7 @@ def _movable(graph: PlanGraph) -> tuple[Step, Step] | None:
         model = by_output.get(rows.name) if isinstance(rows, Reference) else None
         if model is None or model not in by_row:
             continue
-        # Among fewer rows, others rank first.
+        # With fewer rows, other rows would rank first.
         if "compares" in graph.checked.action(model).traits:
             continue
         rows = model.arguments[0]

@@ -25,14 +25,14 @@ HEAD = lazy_pattern(
     re.I,
 )
 """The optional number, bullet and marks before the name of a step or an action."""
-ASSIGNS = lazy_pattern(r"[\s`*]*+=(?!=)[\s`*]*+")
+ASSIGNS = lazy_pattern(r"[\s`*]*+=(?!=)[\s`*]*+")  # "` = **", but not "=="
 CONTROL = lazy_pattern(
     r"\s*+(?:\d++[.)]\s*+)?+(?:for\s++\w++\s++in\b|(?:el)?if\b.|while\b.|else\b|try\b).*:\s*+\Z"
 )
 """A loop or a condition of a programming language: "for x in items:", "if found:", "else:"."""
 OPENS = lazy_pattern(r"[\s`*]*+\(")
 _TYPE = lazy_pattern(r"\s*+->\s*+(\w++)\s*+(?=[:#]|\Z)")  # "-> int" before the definition
-_NUMBERISH = lazy_pattern(r"[-+]?\.?[0-9][\w.]*+")
+_NUMBERISH = lazy_pattern(r"[-+]?\.?[0-9][\w.]*+")  # -5, .5, 1e6, 10k
 _KEY = lazy_pattern(rf"({_NAMED})\s*+=(?!=)\s*+(?=[^\s,)])")  # "X=" before a value
 _PARAMETER_TYPE = lazy_pattern(
     r"\s*+:\s*+[A-Za-z][\w.\[\]|]*+(?=\s*+[,)])"
@@ -40,7 +40,7 @@ _PARAMETER_TYPE = lazy_pattern(
 _WORDS = lazy_pattern(rf"{_NAMED}(?:[ -]\w++)++(?=\s*+=)")  # "the key =", "the-key ="
 _QUOTED = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"')
 _JUNK = literals.UNTYPED.pattern[1:-1]
-_CLOSING_MARKS = lazy_pattern(r"[`*][`*\s]*+\Z")
+_CLOSING_MARKS = lazy_pattern(r"[`*][`*\s]*+\Z")  # "**" or "`" at the end of a line
 _SEPARATOR = lazy_pattern(
     # ":", "# ", "// ", "- ", "— ", as code, comments and lists have it; no arrow
     rf"[\s`*{_JUNK}]*+(?:[:#—–]|//|--?+(?!>))[\s`*:{_JUNK}]*+"
@@ -60,7 +60,7 @@ _QUOTING_HELP = 'write "..." around a text; an output is passed by its name alon
 _QUOTE_HELP = r"a quote inside a string reads \""
 _ESCAPES_HELP = r"escapes are \" \\ \n \t and \uXXXX"
 _NESTED_HELP = "move the inner call to its own step"
-_MAX_DEPTH = 20
+_MAX_DEPTH = 20  # calls in one another; deeper ones could exhaust the stack
 
 
 def _in_words(name: str) -> str:

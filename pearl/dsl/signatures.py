@@ -54,18 +54,18 @@ Trait = Literal[
     "groups",  # returns groups of rows
     "multiplies",  # returns pairs of rows
     "counts",  # returns how many rows there are
-    "sums_up",  # returns what is computed from all rows, such as a sum
+    "sums_up",  # returns a value computed from all rows, such as a sum
     "figures",  # adds a computed number to each row
     "condition",  # judges each row by a field
     "first",  # takes the first rows
-    "compares",  # judges rows beside each other
+    "compares",  # judges several rows together
     "reduces",  # returns a text of all rows, or of each group
     "splits",  # takes texts apart
     "declines",  # says that no source has the answer; for plans over sources only
     "claims",  # a model's reply is a claim about a passage
-    "tries",  # returns the first of its arguments that found something; needs later ones only if none did before
+    "tries",  # returns its first argument that found something; later ones run only if none did
 ]
-"""What an action does with rows: estimates, checks, passes and prompts ask for it."""
+"""What an action does with rows; estimates, checks, passes and prompts use it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Parameter:
     ] = ""  # fmt: skip
     choices: tuple[str, ...] = ()
     least: int | None = field(default=1, compare=False)
-    """The least of a number of rows; None for any number but 0."""
+    """The minimum of a number of rows; None allows any number but 0."""
 
     @classmethod
     def named(cls, name: str) -> Parameter:
@@ -102,7 +102,7 @@ class Action:
     is_native: bool = False
     traits: frozenset[Trait] = field(default=frozenset(), compare=False)
     labels: tuple[str, ...] = field(default=(), compare=False)
-    """The texts that it returns one of; () for any."""
+    """The texts, one of which it returns; () for any text."""
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
 
     @property

@@ -19,7 +19,7 @@ Role = Literal[
 
 _JUNK = UNTYPED.pattern[1:-1]
 
-QUESTION = lazy_pattern(
+QUESTION = lazy_pattern(  # "Question: " or "**question**: " before a text
     rf"(?:Question: (?=[^ \xa0{_JUNK}])|(?i:[\s`*#>]*+question[\s`*]*+:[\s`*{_JUNK}]*+(?=.)))"
 )
 HEADING = lazy_pattern(
@@ -28,7 +28,7 @@ HEADING = lazy_pattern(
 )
 
 _BLOCKS = ("Parameters:", "Sources:")
-"""The lines above the names that a plan declares; these are as strict as the rest of a head that only files have."""
+"""The headings of the names that a plan declares; only files have such blocks, which are read strictly."""
 
 _TURN = lazy_pattern(
     r"[\s`*#>_]*+(?:(?:user|human|assistant|q)[\s`*_]*+:|question(?:\s?#?\d{1,4}+)?[\s`*_]*+(?::|\Z))"
@@ -36,20 +36,20 @@ _TURN = lazy_pattern(
     re.I,
 )
 """The beginning of another turn of a conversation."""
-_FENCE = lazy_pattern(r"\s*+(?:`{3,}+|~{3,}+)[\s\w+.-]*+\Z")
+_FENCE = lazy_pattern(r"\s*+(?:`{3,}+|~{3,}+)[\s\w+.-]*+\Z")  # ```text
 _COMMENT = lazy_pattern(r"\s*+#(?!#+\s*+(?:new actions|question)\b)", re.I)
 """Two or more `#` are a heading of Markdown if a part of the plan follows them."""
 _NONE = lazy_pattern(r"[\s`*>•-]*+none(?:\s+needed)?[\s`*.]*+\Z", re.I)  # "None needed."
-_BULLET = lazy_pattern(r"[\s`*>]*+[-+*•–]\s")
-_CALL = lazy_pattern(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")
+_BULLET = lazy_pattern(r"[\s`*>]*+[-+*•–]\s")  # "- ", "> * "
+_CALL = lazy_pattern(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")  # FIND(
 _LIKE_STEP = lazy_pattern(
     # one word, maybe a type, a sign and a call: "ans := FIND(", "let ans: str = FIND(", "the\\_key <- FIND("
     r"""(?:(?:let|const|var)\s++)?+[^\s=:(,"'<>←→＝|]++(?:\s*+:\s*+\w++(?:\[[^\]]*+\])?)?"""
     r"""\s*+(?::?=>?|<-|-?>|[|＝←→])[\s`*]*+[\w.]++[(（]"""
     r"|return\s++[\w.]++\("  # "return FIND("
 )
-"""A step in another notation, which is an error and no prose."""
-_BRACKETS = lazy_pattern(
+"""A step in another notation, which is reported as an error, not dropped as prose."""
+_BRACKETS = lazy_pattern(  # strings are skipped, brackets counted, an open quote noticed
     r""""(?:[^"\\\n]|\\.)*+"|[“„][^“”"\n]*+[”“"]|(?<=[(\[,=\s])'[^'\n]*+'"""  # strings
     r"""|(?P<open>[(\[])|(?P<close>[)\]])|(?P<quote>["“”])"""
 )
@@ -357,8 +357,8 @@ def _check_layout(text: str, found: Sequence[Line]) -> None:
     above_steps = takewhile(lambda line: line.role != "step", found)
     has_action = any(line.role == "action" for line in above_steps)
     above: Role | None = None
-    blank: Line | None = None  # the first one since the last line of the plan
-    heading: Line | None = None  # the one that nothing has followed yet
+    blank: Line | None = None  # the first blank line since the last line of the plan
+    heading: Line | None = None  # a heading that no line has followed yet
     for line in found:
         if line.form == "blank":
             blank = blank or line

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from pearl.llm.embedders import TextEmbedder
 
 
-_LINE = lazy_pattern(
+_LINE = lazy_pattern(  # "- **Date of birth:** 2 May 1961"
     r"^[ \t>*•|-]*(?P<label>[^\n:|]{1,60}?)[ \t*]*[:|][ \t*]*(?P<value>[^\n|]*[^\s|])", re.M
 )
 
 _RUNS_ON = lazy_pattern(r"[.:;!?]\s|\s{3}|\t")
 """The end of a value within its line: a sentence or another label follows."""
-_MAX_WORDS = 8
+_MAX_WORDS = 8  # maximum words of a value; a longer text may say more than the value
 
 _UNREAD = "the embedded model reads only 'label: value' lines; name a language model with --model"
 
@@ -150,7 +150,7 @@ class ExtractiveModel:
                 text = choose_option(task, self._ranker)
             case MineTask() as task:
                 text = write_plan(task.question, task.library)
-            case RefineTask() as task:  # the rules of `pearl.mining` merge what is the same
+            case RefineTask() as task:  # the rules of `pearl.mining` merge equal drafts
                 kept = [
                     {"action": print_action(draft), "drafts": [i]}
                     for i, draft in enumerate(task.drafts, start=1)

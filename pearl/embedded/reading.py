@@ -45,7 +45,7 @@ _N_CENTRAL = 60  # Number of central terms of a document
 
 _NOTHING = f"{NOTHING[:-1]}: no passage of the document matches"
 _NOT_COMPUTED = f"{NOTHING} Several rows match alike, and the embedded model neither chooses among them nor computes: name a language model with --model"
-_MAX_SUBJECT_WORDS = 40
+_MAX_SUBJECT_WORDS = 40  # maximum words of the query in the reply if nothing matches
 
 QUOTED = lazy_pattern(r"^(?:\s*[-*]\s+)?\s*>\s?(.*)$", re.M)
 """A quoted line of an earlier result, possibly a list item."""
@@ -53,8 +53,8 @@ QUOTED = lazy_pattern(r"^(?:\s*[-*]\s+)?\s*>\s?(.*)$", re.M)
 _FROM_QUESTION = 0.3
 _FROM_INPUT = 0.25
 _FROM_FRAME = 0.25
-"""Weights of terms from elsewhere than the step's own arguments, and of `_FRAME`; the others weigh 1."""
-_MAX_INPUT_TERMS = 12
+"""Weights of terms of the question, of earlier results and of `_FRAME`; terms of the step itself weigh 1."""
+_MAX_INPUT_TERMS = 12  # rarest terms of an earlier result that join the query
 
 _MANY = frozenset(["ALL", "COLLECT", "COPY", "ENUMERATE", "EVENTS", "EVERY", "EXTRACT", "GATHER", "INSTANCES", "LIST", "ORDER", "TIMELINE"])  # fmt: skip
 _CLAIMING = frozenset(["CHECK", "CONSISTENCY", "EVIDENCE", "VERIFY"])
@@ -87,7 +87,7 @@ _FORMS: tuple[tuple[Kind, str], ...] = (
     ("person", r"(?:who|whom|whose)\b|(?:what|which) (?:person|man|woman|doctor|nurse|author|company)\b"),
 )  # fmt: skip
 _KINDS = [(kind, lazy_pattern(rf"\s*{_PREPOSITIONS}(?:{form})", re.I)) for kind, form in _FORMS]
-"""How questions begin that ask for a kind of answer; of another one, any sentence may be the answer."""
+"""Beginnings of questions that ask for a kind of answer; for other questions any sentence may answer."""
 
 
 async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
@@ -129,7 +129,7 @@ async def _quote(ranker: SentenceRanker, index: SentenceIndex, query: SentenceQu
         chosen.setdefault(index.texts[hit.number], hit.number)
     covered = [hit.coverage for hit in hits if hit.number in {*chosen.values()} & index.rows]
     if query.kind == "number" and not query.is_many and len({*covered}) < len(covered):
-        return _NOT_COMPUTED  # rows that match alike: of all of them, or of which?
+        return _NOT_COMPUTED  # the question does not say which of the equal matches it means
     return _block(sorted(chosen, key=lambda text: chosen[text]) if query.is_many else chosen)
 
 

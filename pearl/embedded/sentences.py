@@ -109,11 +109,11 @@ _ALIKE = 0.8
 """Minimum share of lines with equally many delimiters, for a passage of them to be rows."""
 _BATCH = 256  # Sentences that are embedded between two reports of progress
 
-_TURN = lazy_pattern(
+_TURN = lazy_pattern(  # "[doctor]" or "Dr. Ann Lee:" before what is said
     r"\[[^\]\n]{1,30}\]|[A-Z][\w.'’-]{0,24}(?:[ \t][A-Z][\w.'’-]{0,24}){0,3}:(?=\s)"
 )
-_LOWER_WORD = lazy_pattern(r"(?<![\w'’-])[a-z][\w'’-]*")
-_MARKS = lazy_pattern(r"(?:[>*•‣▪+-]\s+|>)+")
+_LOWER_WORD = lazy_pattern(r"(?<![\w'’-])[a-z][\w'’-]*")  # sold, wasn't
+_MARKS = lazy_pattern(r"(?:[>*•‣▪+-]\s+|>)+")  # "> - "
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ def render_diagnostics(diagnostics: Sequence[Diagnostic], text: str, name: str =
     return "\n".join(diagnostic.render(text, name) for diagnostic in diagnostics)
 
 
-_YEARS = lazy_pattern(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_YEARS = lazy_pattern(r"(?<!\d)(?:19|20)\d\d(?!\d)")  # sales 2015
 
 
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:

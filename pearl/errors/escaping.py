@@ -67,7 +67,7 @@ _COMPUTED = lazy_pattern(
     r"""|(?<=[;|\t\r\n])(?=[ "']*+[=+\-@＝＋－＠])(?![ ]*+[+-][\d.]++\s*+(?:[;|]|\Z))"""
 )
 """The position before a formula: at the start of a cell, or after a character that may separate cells."""
-_NUMBER = lazy_pattern(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = lazy_pattern(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")  # -5, .5, 1e6: no formulas
 
 
 def inert(cell: Any) -> Any:

@@ -37,7 +37,7 @@ Outcome = Literal["right", "wrong", "missing", "undecided", "invented", "not com
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 CONFIG = "evaluation_config"
-"""The keyword of a schema that says how the values of a field are compared, as ExtractBench has it."""
+"""The keyword of a schema with the rule for comparing a field's values, as in ExtractBench."""
 EXACT, SEMANTIC, SKIP = "string_exact", "string_semantic", "skip"
 SIMILAR, TOLERANCE = 0.8, 0.001
 """Defaults of ExtractBench: minimum similarity of fuzzy texts, maximum distance of numbers."""
@@ -183,7 +183,7 @@ class _Document:
         if {*shapes} == {list, str}:  # one value may stand for a list of it
             gold, said = (each if isinstance(each, list) else [each] for each in (gold, said))
             self._list(place, path, name, gold, said)
-        elif len({*shapes}) == 2:  # nothing of the one is comparable to the other
+        elif len({*shapes}) == 2:  # of different kinds: count each side alone
             self.value(place, path, name, gold, None)
             self.value(place, path, name, None, said)
         elif shapes[0] is dict:
@@ -383,7 +383,7 @@ class _Place:
         return node
 
 
-MAX_NODES = 100  # Most schemas of one place
+MAX_NODES = 100  # Maximum schemas of one place
 
 _TYPES: Mapping[str, Mapping[str, Any]] = {
     "int": {"type": "integer"}, "number": {"type": "number"}, "decimal": {"type": "number"},
@@ -539,7 +539,7 @@ def _shared(first: Sequence[Counter[Any]], second: Sequence[Counter[Any]]) -> ND
 # --- gold files -------------------------------------------------------------------------------
 
 _SUFFIX = ".gold.json"
-MAX_NESTED = 64  # Most objects and lists in one another
+MAX_NESTED = 64  # Maximum nesting of objects and lists
 _FORM = 'rows read {"document": "a.txt", "value": {...}}, files of a folder NAME.gold.json'
 
 
@@ -621,7 +621,7 @@ def _gold_of(row: Row, known: Container[str]) -> tuple[str, Any]:
 
 
 MAX_CHARACTERS = 20_000
-"""Of the texts of a request to a checker that has more than one pair of them."""
+"""Maximum characters of the texts in one request to a checker; a single pair may be longer."""
 
 
 def checker_of(pearl: Pearl) -> Judge | None:
@@ -638,7 +638,7 @@ def checker_of(pearl: Pearl) -> Judge | None:
         task = CheckTask("gold", tuple(batch))
         most = reply_limit(task, limits.window, limits.max_output_tokens)
         said: Mapping[int, str] = {}
-        with suppress(PearlError):  # what nobody judges is not compared
+        with suppress(PearlError):  # values without a verdict are not compared
             request = Request(check_messages(task), task, max_output_tokens=most)
             said, _ = read_verdicts((await model.complete(request)).text, len(batch))
         return [said[i] == "supported" if i in said else None for i in range(1, len(batch) + 1)]

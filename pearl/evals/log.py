@@ -59,7 +59,7 @@ class Call(Frozen):
     step: str = ""
     model: str  # As the server names it
     fingerprint: str = ""  # As the server reports it
-    temperature: float | None = None  # That was sent; None for none
+    temperature: float | None = None  # The temperature sent; None if none was
 
 
 class EvalRecord(Frozen, extra="ignore"):  # older logs have more fields
@@ -84,7 +84,6 @@ class EvalRecord(Frozen, extra="ignore"):  # older logs have more fields
     error: str | None = None
     plan: str | None = None
     shape: PlanShape | None = None
-    """Its question refers to earlier turns, could not be made clear by itself, and was asked as it stands."""
     coverage: float | None = None  # Smallest share of the document in a reading call
     calls: tuple[Call, ...] = ()
     n_calls: int = 0

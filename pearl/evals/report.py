@@ -98,7 +98,7 @@ class MethodComparison:
     bootstrap_p: float | None
     mcnemar: McNemar | None
     n_tests: int = 1
-    """Pairs compared on the subset; of several, the p values of Holm are those to report."""
+    """Pairs compared on the subset; if there are several, report Holm's p values."""
     bootstrap_p_holm: float | None = None
     mcnemar_p_holm: float | None = None
 
@@ -281,8 +281,7 @@ def errors(log: EvalLog) -> list[tuple[str, int]]:
 
 
 KINDS = ("right", "partly", "wrong", "unmapped", "undecided", "no plan", "failed")
-"""What becomes of a sample: the answer has the full score, a part of it, none; names no option; is undecided; no
-valid plan was written; something else failed."""
+"""Outcomes of a sample: full, partial or no score; no option named; undecided; no valid plan; another failure."""
 
 
 @dataclass(frozen=True, slots=True)

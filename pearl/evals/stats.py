@@ -25,8 +25,8 @@ MIN_CLUSTERS = 20
 tests."""
 
 CONFIDENCE = 0.95
-N_RESAMPLES = 10_000
-SEED = 0
+N_RESAMPLES = 10_000  # resamples of the bootstrap
+SEED = 0  # of the resampling: the same log gives the same intervals
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from pearl.trace import Trace
 DRAFTS_VERSION: Literal[1] = 1
 
 GENERAL = "seed"
-"""The library of actions for documents of any kind, whose actions not every domain has a use for."""
+"""The general library of actions; a domain may not need all of them."""
 
 MinedStatus = Literal["mined", "unreadable", "failed"]
 

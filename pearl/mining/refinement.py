@@ -136,7 +136,7 @@ def _noted(counts: Mapping[str, int]) -> str:
     return ", ".join(notes)
 
 
-_WIDTH = 100
+_WIDTH = 100  # maximum characters of a comment's line in a library
 
 
 def library_text(refinement: Refinement) -> str:

@@ -105,7 +105,7 @@ def plain(value: Decimal) -> str:
     return "0" if digits in ("-0", "") else digits
 
 
-Rows = Callable[[str], Sequence[Amount]]  # the numbers of the row of a table that has a name
+Rows = Callable[[str], Sequence[Amount]]  # maps the name of a table's row to its numbers
 
 
 def evaluate(

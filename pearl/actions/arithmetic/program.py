@@ -62,12 +62,12 @@ TABLE_OPERATIONS = ("table_max", "table_min", "table_sum", "table_average")
 
 MAX_TEXT = 4_000  # maximum characters of a program
 
-MAX_STEPS = 64
+MAX_STEPS = 64  # maximum steps of a program
 
 MAX_DIGITS = 40  # maximum digits of a number: longer ones are not quantities
 
 _WORD = lazy_pattern(r"(?<!\w)([A-Za-z_]\w*)\s*\(\Z|\A([A-Za-z_]\w*)\s*\(")
-_ARITY = 2
+_ARITY = 2  # operands of every operation, as in FinQA
 
 
 @dataclass(frozen=True, slots=True)

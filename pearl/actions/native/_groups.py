@@ -56,7 +56,7 @@ def share(part: Rows, whole: Rows) -> Value:
     n_read = len(whole) - n_open
     if not n_read:
         raise UnclearNumberError("no row is decided, so there is no share")
-    # Each doubtful row counts for the bound that it can change.
+    # A doubtful row changes only one bound.
     low = len(part) / (len(whole) + len(whole.doubtful))
     n_may = unsure.total() - n_open
     high = (len(part) + n_open + n_may) / (len(whole) + n_may)

@@ -122,7 +122,7 @@ def count(items: list[str]) -> Value:
     return len(items)
 
 
-_BESIDE_DIGITS = lazy_pattern(r"[^\d\s.,+-]")
+_BESIDE_DIGITS = lazy_pattern(r"[^\d\s.,+-]")  # $, %, a letter of a word
 
 
 def _alike(items: list[str]) -> list[Decimal]:

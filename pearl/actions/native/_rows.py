@@ -129,7 +129,7 @@ def _totals(
         )
         if verdict is not False
     ]
-    # A part of a name also means rows that are no totals.
+    # "contains" with a part of a name may mean other rows, so totals count only if no row matches.
     is_named = operator in ("is", "in") or (operator == "contains" and not any(verdicts[:n]))
     meant = tuple(row for row, cell in kept if is_named and cell and names_total(cell))
     return meant, tuple(row for row, _ in kept)

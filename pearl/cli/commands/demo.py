@@ -37,7 +37,7 @@ PARTS = (
         "extractive",
     ),
 )
-"""Titles, questions or plans, documents and models of the questions."""
+"""For each part: title, question or plan, document and model."""
 
 
 @click.command(cls=Command)

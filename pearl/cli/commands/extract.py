@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pearl.runs.executors import Task
 
 
-N_TOLD = 5  # Problems of a gold file that are told one by one
+N_TOLD = 5  # Maximum problems of a gold file that are reported one by one
 
 
 class Evaluation:
@@ -203,7 +203,7 @@ def command(
     schema = load_schema(fields) if options["run"] is None else stored_schema(fields)
     for note in schema.notes if options["run"] is None else ():
         notice(note)
-    # What a run keeps of the schema.
+    # The form in which a run stores the schema.
     click.get_current_context().params["fields"] = schema.text
     plan = str(new_pearl(options, is_asked=False).plan_extraction(schema.fields))
     if show_plan:
@@ -223,7 +223,7 @@ def command(
         code = run_tasks(tasks, {**options, "schema": schema})
     else:
         code = _run(schema, tasks, outs, options)
-    # What is undecided is counted, and no failure.
+    # An undecided field counts, but is no failure.
     return 0 if code == 1 and evaluation is not None and not evaluation.failed else code
 
 

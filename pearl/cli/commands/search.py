@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pearl.retrieval import Hit
     from pearl.retrieval.search import SearchResult
 
-DEFAULT_K = 10
+DEFAULT_K = 10  # passages to print
 
 
 @click.command(cls=Command)

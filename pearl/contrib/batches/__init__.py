@@ -54,7 +54,7 @@ class Submission(BaseModel):
     id: str = ""  # our own, new for each submission
     file_id: str = ""  # the server's id of the uploaded file; "" without one
     keys: frozenset[bytes]
-    constrained: frozenset[bytes] = frozenset()  # those whose replies are JSON of a schema
+    constrained: frozenset[bytes] = frozenset()  # keys of requests with a JSON reply by a schema
     created_at: float = 0.0  # seconds since 1970
 
 

@@ -33,7 +33,7 @@ from pearl.plugins.persistence import write_private
 
 FOLDER = "batches"
 KEPT_AT_ONCE = 1_000  # Replies that are stored together
-POLL_GROWTH = 1.5
+POLL_GROWTH = 1.5  # factor of the wait after each request for a batch's state
 # Iterations of the event loop that have to be quiet, too, because on a busy machine it lags.
 PASSES = 20
 
@@ -452,7 +452,7 @@ class Batched(Wrapper):
 
             async def create() -> Batch:
                 nonlocal is_doubtful
-                # An answer that got lost does not mean that nothing was created.
+                # The batch may exist although the answer was lost.
                 if is_doubtful and (found := await self._find(submission)):
                     return found
                 try:
@@ -577,7 +577,7 @@ class Batched(Wrapper):
             if found.is_sure:
                 record.batch_id = found.id
                 record.save()
-            else:  # when it is over, its results tell
+            else:  # its results will show it
                 await self._over(found.id, record, progress)
         progress.n_batches += 1
         self._report(progress)
@@ -671,7 +671,7 @@ class Batched(Wrapper):
         if constraint is not None and constraint.json_form is not None:
             # Vendors bill the schema as input.
             worst.n_input += self._budget.count(json.dumps(constraint.json_form.schema))
-            worst.request = None  # or a second count would leave it out
+            worst.request = None  # else a second count would leave the schema out
         call = self._budget.hold(worst, is_sent=is_sent)
         if call is not None:
             self._calls[key] = call

@@ -238,7 +238,7 @@ class PlanColumn:
 
     def _started(self) -> _Worker:
         with self._lock:
-            # The threads of a process are not in a fork of it.
+            # A forked process does not have the threads of its parent.
             if self._worker is None or self._worker.process != os.getpid():
                 self._worker = _Worker(self._equip)
                 weakref.finalize(self, self._worker.end)

@@ -31,13 +31,13 @@ from pearl.llm.middleware.retry import CircuitBreaker
 SETTLE_S = 10.0  # Maximum seconds to wait for the last messages of the workers at the end of a run
 
 Message = tuple[int, str, Any]
-"""Of a worker: the number of a request, its name or what becomes of it, and a value."""
+"""From a worker: the number of a request, its name or outcome, and a value."""
 
 _REPORTED_FIELDS = ("usage", "reply", "share", "is_told", "may_write")
-"""What a call is known to have come to, of the fields of `Call`."""
+"""The fields of `Call` with its result, which a worker reports."""
 
 Answer = tuple[int, Any]
-"""Of the driver: the number of a request, and its result or its error; number 0 ends the run."""
+"""From the driver: the number of a request, and its result or error; number 0 ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class _RemoteBudget(Budget):
         number = self._channel.open("spend", replace(call, request=None))
         if self.is_limited:  # else nothing can be refused
             self.stretch, left_s = await self._channel.answer(number)
-            if left_s is not None:  # and not the time of the end: clocks of machines differ
+            if left_s is not None:  # not the deadline, because clocks of machines differ
                 self._began = monotonic() + left_s - (self.max_time_s or 0.0)
         self._numbers[call] = number
         return call
@@ -282,7 +282,7 @@ class Ledger:
         call = await budget.reserve(request.value)
         how = {"is_sure": False, "is_usable": False}  # if the worker is lost
         try:
-            if budget.is_limited:  # else nobody waits for it
+            if budget.is_limited:  # else no call waits for it
                 request.answer((budget.stretch, budget.left_s))
             outcome, how = await request.result
             for name, value in zip(_REPORTED_FIELDS, outcome, strict=True):

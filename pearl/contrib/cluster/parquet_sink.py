@@ -29,7 +29,7 @@ MAX_S = 60.0
 """A part is written when it has so many rows or characters, or with the first row after so many seconds."""
 
 _KEY = np.dtype("S16")
-_READ_AT_ONCE = 16
+_READ_AT_ONCE = 16  # threads; a part is a request that waits for the network
 _MARK = b"pearl.work"  # The metadata of a part: the plan and the settings that its rows depend on
 
 DESCRIPTION = "Parquet files in a folder at an address"
@@ -77,7 +77,7 @@ class Parts:
         parts = [file for file, is_failed in zip(files, marks, strict=True) if not is_failed]
         failed = [file for file, is_failed in zip(files, marks, strict=True) if is_failed]
         with ThreadPoolExecutor(_READ_AT_ONCE) as threads:
-            for _ in threads.map(self._read, failed):  # so that nothing of others is deleted
+            for _ in threads.map(self._read, failed):  # refuses files of other runs
                 pass
             self._keys = np.sort(np.concatenate([self._keys, *threads.map(self._count, parts)]))
             for _ in threads.map(self._folder.delete, failed):

@@ -32,7 +32,7 @@ from pearl.plugins.files import find_data
 Kind = Literal["plan", "actions"]  # The content of a file: a plan, or the actions of a library
 
 _NAME = re.findall(r"^NAME: /(.*)/$", coarse_grammar(), re.M)[0]
-_STEP = lazy_pattern(
+_STEP = lazy_pattern(  # "2. findings = FIND(", perhaps unfinished
     rf"^[ \t]*(?:\d+[.)]?[ \t]*)?(?P<output>{_NAME})[ \t]*=(?!=)[ \t]*"
     rf"(?P<action>{_NAME})?(?P<opens>[ \t]*\()?",
     re.M,
@@ -41,7 +41,7 @@ _DECLARATION = {
     "plan": lazy_pattern(rf"^[ \t]*-[ \t]*(?P<name>{_NAME})\([^\n]*", re.M),
     "actions": lazy_pattern(rf"^[ \t]*(?P<name>{_NAME})\([^\n]*", re.M),
 }
-_ARGUMENT = lazy_pattern(
+_ARGUMENT = lazy_pattern(  # "a text", maybe not closed, or a name, or a mark
     rf'(?P<string>"(?:[^"\\\n]|\\.)*(?:"|\\?$))|(?P<name>{_NAME})|(?P<mark>[\[\](),])', re.M
 )
 

@@ -238,7 +238,7 @@ def _diagnostic(file: OpenFile, found: Diagnostic) -> lsp.Diagnostic:
 
 OPTIONS = ("library", "domain")  # The keys of `initializationOptions` that the server uses
 
-MAX_SUGGESTIONS = 200
+MAX_SUGGESTIONS = 200  # maximum completions of an answer; typing narrows them
 
 _FIX_ALL = lsp.CodeActionKind.SourceFixAll
 

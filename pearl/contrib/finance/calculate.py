@@ -41,7 +41,7 @@ _DENIES = lazy_pattern(
     re.I,
 )
 """Words of texts that state no value, even if they contain a number: `not given for 2008`."""
-_YEAR = lazy_pattern(r"\b(?:19|20)[0-9]{2}\b")
+_YEAR = lazy_pattern(r"\b(?:19|20)[0-9]{2}\b")  # 2008: names a period, states no amount
 _ADDITIVE = frozenset({"add", "subtract"})
 
 

@@ -42,8 +42,8 @@ _OPERAND = lazy_pattern(r"(?<![#_\w.])-?\d*\.?\d+%?")
 _NUMBER = lazy_pattern(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?|(?<![\w.,])\.\d+")
 _SENTENCE = lazy_pattern(r".+?(?:\s\.(?=\s|$)|[.;](?=\s+[A-Z(]|$)|$)", re.DOTALL)
 _SPLITS = ("train", "dev", "test")
-_KIND = lazy_pattern(r"(Single|Double)_(.+)")
-_COPY = lazy_pattern(r"-\d+$")
+_KIND = lazy_pattern(r"(Single|Double)_(.+)")  # Single_JKHY/2009/page_28.pdf-3
+_COPY = lazy_pattern(r"-\d+$")  # page_28.pdf-3
 _FEATURES = {
     "has_duplicate_columns": "duplicate columns",
     "has_non_numeric_values": "non-numeric values",

@@ -100,7 +100,7 @@ def _source(operand: Operand, cells: Sequence[str], n_places: int) -> str:
     return f"{operand.text}: not in the document"
 
 
-MIN_DIGITS = 3
+MIN_DIGITS = 3  # a shorter number may stand in a cell by chance
 
 MAX_PLACES = 100  # maximum places of a number in a text
 

@@ -45,7 +45,7 @@ MAX_DEPTH = 4  # Maximum nesting of arrays; real files have no nested ones
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}  # fmt: skip
 """Type of a value → how `struct` reads it."""
 
-_STRING, _ARRAY = 8, 9
+_STRING, _ARRAY = 8, 9  # types of values in GGUF
 
 HELP = "name a complete language model in the GGUF format; of a split model, its first file"
 # Maximum bytes searched for the chat template, which follows the vocabulary

@@ -27,7 +27,7 @@ from pearl.llm.backends.openai.sessions import TIMEOUT_S, HttpSession, ServerTok
 SCRIPT = Path(__file__).with_name("worker.py")
 MAX_LINES = 40  # Maximum stored lines of a worker's stderr
 MAX_QUOTED = 200  # Maximum characters of its error in a message
-END_TIMEOUT_S = 10.0
+END_TIMEOUT_S = 10.0  # seconds to wait for a killed process to end
 EXIT_TIMEOUT_S = 2.0  # Seconds to wait for a process to exit after its connections closed
 # Polling interval for a worker in seconds; asyncio's primitives would belong to one event loop.
 POLL_S = 0.01

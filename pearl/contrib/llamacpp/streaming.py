@@ -97,7 +97,7 @@ class _StreamedReply:
     def __init__(self, model: str) -> None:
         self.finish_reason: str | None = None
         self._requested_model = model
-        self._told: dict[str, Any] = {}  # the latest of each field beside the choices
+        self._told: dict[str, Any] = {}  # the latest value of each field except the choices
         self._texts: list[str] = []
         self._reasoning: list[str] = []
         self._tail = ""

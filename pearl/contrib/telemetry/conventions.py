@@ -48,7 +48,7 @@ _NAMES: Mapping[str, str] = {
     "server_address": "server.address",
     "server_port": "server.port",
 }
-"""Value → its attribute."""
+"""Attributes by the name of the value."""
 
 _PROVIDERS = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai"}
 """Backends whose provider has another name in the conventions."""

@@ -28,7 +28,7 @@ class Domain:
     library: str  # Name of the action library
     examples: str  # Name of the bank of examples
     formats: tuple[frozenset[str], ...] = ()
-    """Sets of fields that identify its rows, one per kind; another domain that is given such a row names this one in its error."""
+    """Sets of fields that identify its rows, one per kind; other domains reject such rows, naming this one."""
     is_dated: bool = False
 
 
@@ -42,7 +42,7 @@ class Source:
     """Field → column, for columns named differently; or several columns, as `a,b,c`, that form an array."""
     allow_outside: bool = False  # Rows may refer to documents outside the folder of the data
     position: Position | None = None
-    """Where the reading starts, and then where it is; a domain may ignore it."""
+    """Where to start reading; then updated as rows are read. A domain may ignore it."""
 
     def rows(self, position: Position | None = None) -> Iterator[Row | DataError]:
         """The rows of the source; `position` skips those already read of a JSON Lines file."""

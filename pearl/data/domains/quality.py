@@ -41,7 +41,7 @@ FIELDS = (
 )  # fmt: skip
 
 _MARKUP = lazy_pattern(r"</?(?:html|body|div|p|br|h[1-6])\b[^<>]*>", re.I)
-_N_OPTIONS = 4
+_N_OPTIONS = 4  # of every question
 _YES = ("true", "yes", "1", "1.0")
 _NO = ("false", "no", "0", "0.0")
 

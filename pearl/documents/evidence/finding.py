@@ -18,7 +18,7 @@ MIN_PASSAGE_WORDS = 4
 places."""
 CHARACTERS_PER_WORD = 2  # minimum characters in scripts without blanks between words
 
-_QUOTED_LINE = lazy_pattern(
+_QUOTED_LINE = lazy_pattern(  # "> He left." or "1. > He left."
     r"""[ \t]* (?:(?:[-*+•]|\d{1,3}[.)])[ \t]+)?  # may be an item of a list
     > (?:[ \t]*>)*+ (?!=|[-+−–±~≈<.,$€£¥₹]*\d(?!\d?[.)]\s))  # `>=` and `>5 mg` compare
     [ \t]* (?P<text>.*)""",

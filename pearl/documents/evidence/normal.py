@@ -153,6 +153,7 @@ _PLAIN = _FoldTable(lambda character: p if len(p := _plain(character)) == 1 else
 _KINDS = _FoldTable(lambda character: _kind(_plain(character)))
 
 _SIGN = "\u02d7"  # the minus of a number, distinct from other dashes: `was -5` is not `was - 5`
+# the dash of "was -5" or "(−.5", not that of "10-20" or "10 -20"
 _SIGNS = lazy_pattern(r"[-−–‐‑](?=[.·]?\d)(?<![\w–—-][-−–‐‑])(?<!\d[ \u00a0][-−–‐‑])")
 _LINE_END = lazy_pattern(r"\xad+|[-‐‑\xad]\s+|.*\n", re.DOTALL)
 """A hyphen that may come from line breaking: `exam-\\nple`, or `exam- ple` where lines were

@@ -12,9 +12,9 @@ from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 
 MIN_FIGURES = 3
-"""Figures of a whole number that is looked up: shorter ones stand in most texts for something else."""
-MIN_LETTERS = 4  # Letters and figures of a text that is looked up
-MAX_AROUND = 120  # Characters before and behind a value that are shown with it
+"""Minimum digits of a whole number to look up; most texts have shorter ones with other meanings."""
+MIN_LETTERS = 4  # Minimum letters and digits of a text to look up
+MAX_AROUND = 120  # Maximum characters shown on either side of a value
 
 _ENDS = ("\n", ". ", "! ", "? ", "; ", "。", "！", "？")
 

@@ -51,7 +51,7 @@ Stated = str | Decimal | bool  # A value in a reply, before it is read as the ty
 
 Reading = tuple[FieldScalar, Basis]
 
-MAX_DIGITS = 30
+MAX_DIGITS = 30  # maximum digits of a number, so that arithmetic is exact
 
 MAX_BESIDE = 40  # Characters around a passage that may change its numbers
 
@@ -105,7 +105,7 @@ def unstated_number(value: str, passages: Sequence[str], asked: str = "") -> str
         numbers.add(read.value.scaleb(scale))
     for passage in passages:
         words = {word.strip(".,;:!?()") for word in passage.casefold().split()}
-        if numbers == {1} and "one" in words:  # which `quantities` leaves out
+        if numbers == {1} and "one" in words:  # `quantities` leaves "one" out
             return ""
         for shown, number, unit in quantities(once(passage)):
             if isinstance(number, str) or (read.unit and unit and read.unit != unit):
@@ -252,13 +252,13 @@ def _check_figures(text: str, passage: str) -> None:
             raise DisagreementError(f"{quoted(amount.text)} is not in the quote")
     _check_days(text, passage)
     figures = {*_FIGURES.findall(passage)} if _DURATION.fullmatch(text) else set()
-    if figures and (missing := {*_FIGURES.findall(text)} - figures):  # a number may be a word
+    if figures and (missing := {*_FIGURES.findall(text)} - figures):  # it may be in words
         raise DisagreementError(f"{quoted(min(missing))} is not in the quote")
 
 
 _FIGURES = lazy_pattern(r"[0-9]+")
 _DURATION = lazy_pattern(r"P(?:[0-9.]+[YMWD])*(?:T(?:[0-9.]+[HMS])+)?")
-"""ISO 8601, which has no numbers with units: `P3D`, `PT1H30M`."""
+"""A duration in ISO 8601, in which numbers have no ordinary units: `P3D`, `PT1H30M`."""
 
 
 def _check_days(text: str, passage: str) -> None:
@@ -377,7 +377,7 @@ _SCALE = lazy_pattern(
 _NEXT = lazy_pattern(
     rf"[-−+?%‰²³]{{0,2}}(?:\s?(?:{MONEY}|[^\W\d_{UNSPACED}]+))?(?:[²³]|[23](?!\w))?"
 )
-"""The sign, power and unit behind a number, as far as the reader of numbers has to see it: `5-`, `5 %`, `5 m²`, `5 USD`."""
+"""Sign, power and unit after a number that `quantity` must see to read it: `5-`, `5 %`, `5 m²`, `5 USD`."""
 _JOINT = lazy_pattern(r"\s[^\W\d_]{1,3}(?:['’]|\s)")
 """What joins a scale and its unit: `64 millions d'euros`, `5 million of euros`."""
 _COMPOUND = (
@@ -387,7 +387,7 @@ _COMPOUND = (
 """Number words beside a number word: `three hundred and five`."""
 _LETTER = lazy_pattern(f"[{UNSPACED}]")
 _IN_CAPTION = lazy_pattern(r"\((?:in\s)?(?P<words>[^()\d]{1,30})\)[^\w()]{0,5}\Z")
-"""What may be the scale, currency or unit of a number behind it: `Revenue (in Mio. EUR): 500`, `Dose (in ml): 60`."""
+"""The scale, currency or unit of a number that follows: `Revenue (in Mio. EUR): 500`, `Dose (in ml): 60`."""
 _CAPTION_WORD = lazy_pattern(rf"{MONEY}|[^\W\d_]+")  # €, USD, thousands
 _NAMES_OF_UNITS = {
     **UNITS, **{unit: unit for dimension in DIMENSIONS for unit in dimension}, "pct": "%",
@@ -505,13 +505,13 @@ def _unit(match: re.Match[str] | None) -> str:
 
 
 _CALENDAR = frozenset({"year", "month", "day", "week", "hour", "minute", "second"})
-"""Names such as `start_year` are no durations."""
+"""Last words of names such as `start_year`, which is not a duration."""
 _LAST_UNIT = lazy_pattern(rf"\s{_UNIT}\Z")  # dose mg
 _IN_UNIT = lazy_pattern(  # in mg, as %, "weight, kg", in millions of EUR
     rf"(?:\b(?:in|as)|,)\s(?:(?:{'|'.join(SCALES)})s?\s(?:of\s)?)?{_UNIT}", re.I
 )
 _MAX_CAPTION = 40
-"""Characters before the line of a number in which a caption also concerns fields that name no scale."""
+"""Maximum characters from a caption to a number's line, for it to apply to fields without a scale."""
 
 
 def _format_unit(unit: str) -> str:

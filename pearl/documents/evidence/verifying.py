@@ -58,10 +58,9 @@ _ATTRIBUTION = lazy_pattern(
     | (?<=[.!?…"'”’»」』。！？]) \s* [(\[（【] [^()\[\]（）【】]{{1,{MAX_ATTRIBUTION_LENGTH}}} [)\]）】] [\s.]* $""",
     re.VERBOSE,
 )
-"""What follows a whole sentence on its line, or on the next one, is not of the document: what is before it is
-looked up alone."""
+"""An attribution after a whole sentence, on its line or the next; the quote is looked up without it."""
 _BETWEEN = lazy_pattern(r"""(?<=[^\W\d_])[\s.,;:'"“”„‘’«»()\[\]*]++(?=[^\W\d_]|(?<=\s)\d)""")
-"""What stands between two words, or a word and a number; not what may be a sign or a part of a number."""
+"""Marks between two words, or a word and a number, except marks that may be a sign or part of a number."""
 _PUNCTUATION = ".…,;:'\"“”„‘’«»()[]*_–—-"
 
 
@@ -118,7 +117,7 @@ class Verifier:
         first, last = needle.core
         exact = self._exactly(piece) if first < last else None
         is_long = is_passage(piece)
-        # Of a passage, the first place will do; a short quote has to stand once.
+        # A long quote may occur several times, and the first place counts; a short one must occur once.
         places = [] if exact and is_long else list(islice(self.places(piece), 2))
         if not (exact or places):
             return Quote(wording, (), "missing")
@@ -248,7 +247,7 @@ def _as_words(text: str) -> str:
     """A text of the same length, without the punctuation between its words."""
 
     def blank(between: re.Match[str]) -> str:
-        is_apart = any(map(str.isspace, between[0]))  # else a mark may be a part of the word
+        is_apart = any(map(str.isspace, between[0]))  # else it may be part of the word
         return " " * len(between[0]) if is_apart else between[0]
 
     return _BETWEEN.sub(blank, text)

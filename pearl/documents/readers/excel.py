@@ -196,7 +196,7 @@ def _fill(grid: Grid, top: int, bottom: int, left: int, right: int) -> None:
         row[left : left + n] = [text] * n
 
 
-_NUMERIC = lazy_pattern(r"[-$€£¥]*[0-9][0-9.,]*%?")
+_NUMERIC = lazy_pattern(r"[-$€£¥]*[0-9][0-9.,]*%?")  # -$1,200.50, 12%
 
 
 def _block(rows: Grid) -> Iterator[str]:
@@ -273,7 +273,7 @@ def _number(value: float, form: str) -> str:
     if "%" in form:
         number = number.scaleb(2)
     elif shape.before or shape.after:
-        # With "M" behind it, 5,000,000 is shown as 5: the words belong to the scaled number.
+        # A format with "M" shows 5,000,000 as 5: its words belong to the scaled number.
         number = number.scaleb(-3 * shape.n_thousands)
     digits = _plain(abs(number))
     if shape.places and digits.isdecimal():
@@ -329,7 +329,7 @@ class _Shape(NamedTuple):
         )
 
 
-_TOKEN = lazy_pattern(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]|General|E[+-]|.')
+_TOKEN = lazy_pattern(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]|General|E[+-]|.')  # [$€-407], "km", \-, 0
 _PLACES = frozenset(("0", "#", "?", ",", ".", "/", "E+", "E-", "General"))
 _NO_SIGNS = str.maketrans("", "", "-+()%")  # signs of the number are shown by the number itself
 

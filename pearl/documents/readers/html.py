@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".html", ".htm", ".xhtml")
 
-_BEGINNING = lazy_pattern(
+_BEGINNING = lazy_pattern(  # <?xml version="1.0"?> <!DOCTYPE html>
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html)\b", re.I
 )
 _DECLARED_ENCODING = lazy_pattern(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
@@ -61,7 +61,7 @@ def read(data: bytes, path: str) -> ReaderText:
     left_out = {}
     if tree is not None:
         left_out = {"struck text": _drop_struck(tree), "hidden text": _drop_hidden(tree)}
-        # Write the values of a form as text: what is entered, chosen and ticked
+        # Write the values of a form as text: entered, chosen and ticked ones
         for field in list(tree.iter("input", "select")):
             kind = field.get("type", "text").lower()
             if field.tag == "select":

@@ -19,7 +19,7 @@ _BEGINNINGS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"BM")
 _FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP")  # others start programs
 
 _SMALL = 2_000  # pixels of the longer side, below which letters are too small for OCR
-_MAX_PAGES = 5_000
+_MAX_PAGES = 5_000  # of a TIFF: each is read by OCR
 
 BEGINS = (*_BEGINNINGS, b"RIFF")
 

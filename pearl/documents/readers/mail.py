@@ -83,8 +83,7 @@ def _page(page: str, path: str) -> ReaderText:
 
 
 _MUCH_MORE = 2
-"""How many times as many words HTML has as the plain text beside it, if that is a stub; a page has menus
-and footers that its plain text lacks."""
+"""The plain text is a stub if the HTML has this many times its words; less may be menus and footers."""
 
 
 def _body(plain: ReaderText, page: ReaderText) -> ReaderText:

@@ -15,7 +15,7 @@ BEGINS = (b"PAR1",)
 
 IS_TABLE = True
 
-_BATCH = 4_096
+_BATCH = 4_096  # rows to read at once
 
 EXTRA = "data"
 

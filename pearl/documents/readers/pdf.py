@@ -40,18 +40,18 @@ BEGINS = (b"%PDF-",)
 
 HAS_PAGES = True
 
-MAX_IMAGE_BYTES = 150_000
+MAX_IMAGE_BYTES = 150_000  # of a page, because a result page contains all of its pictures
 MAX_PIXELS, MAX_SCALE = 1_800, 1.6
 """Maximum pixels of the longer side of an image, and per point of the page."""
 
-# The first is sharp, and small for text; the others are for photographs.
+# The first format is sharp, and small for text; the others are for photographs.
 _ENCODINGS: tuple[dict[str, int], ...] = (
     {"lossless": True, "quality": 50, "method": 2},
     {"quality": 75, "method": 2},
     {"quality": 50, "method": 2},
 )
 
-# Characters that texts hardly have: controls, private ones, the replacement of unknown ones.
+# Characters that are rare in texts: controls, private use, the replacement character.
 _STRANGE = lazy_pattern("[\0\1\3-\10\13\14\16-\37\ue000-\uf8ff\ufffd\U000f0000-\U0010fffd]")
 _FEW, _MOST, _SAMPLE = 0.03, 0.5, 200
 

@@ -32,11 +32,11 @@ _SUPERSETS = {
     "iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030",
     "euc_kr": "cp949", "shift_jis": "cp932",
 }  # fmt: skip
-"""Encodings that are declared → what texts are really in (WHATWG, Encoding, 4.2)."""
+"""Declared encodings → the encodings that texts really have (WHATWG, Encoding, 4.2)."""
 
 _OF_OLD_SYSTEMS = ("cp437", "mac_roman")
-"""Chosen only if they fit better than all candidates above, because any byte is a letter of theirs, and
-if a byte is in Windows' encodings neither a letter nor a quote or dash of everyday text."""
+"""Chosen only if they fit better than all candidates above, because every byte is a letter in them, and
+if a byte is neither a letter nor a common quote or dash in the encodings of Windows."""
 
 _EVERYDAY = bytes({0x80, 0x82, 0x84, 0x85, *range(0x91, 0x98), 0x99, *range(0xA0, 0x100)})
 

@@ -36,7 +36,7 @@ _MOVED = {"superscript": RAISE, "subscript": LOWER, "sup": RAISE, "sub": LOWER}
 _PAGE_NUMBERS = (["PAGE"], ["NUMPAGES"])  # fields, whose stored value is that of any page
 _NOT_SHOWN = {"vanish": "hidden text", "strike": "struck text", "dstrike": "struck text"}
 _OFF = frozenset({"0", "false", "off", "none"})
-_LEVEL = lazy_pattern("%([1-9])")
+_LEVEL = lazy_pattern("%([1-9])")  # %1.%2: numbers of two levels
 _MATHEMATICS = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 
 _NO_MEMORY = 2  # XML_ERR_NO_MEMORY of libxml2

@@ -120,7 +120,7 @@ def _joined_marks(rows: Sequence[Row]) -> Sequence[Row]:
     return joined
 
 
-_AGAIN = lazy_pattern(r" \([0-9]+\)\Z")
+_AGAIN = lazy_pattern(r" \([0-9]+\)\Z")  # Price (2)
 
 
 def base_name(name: str) -> str:

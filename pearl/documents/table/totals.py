@@ -22,18 +22,18 @@ TOTAL_WORD = (
 )
 """A word for the sum of other entries, in tables and in lists of replies."""
 
-_NAMES_TOTAL = lazy_pattern(rf"\b{TOTAL_WORD}\b", re.I)
-_IS_TOTAL = lazy_pattern(rf"[\W_]*{TOTAL_WORD}[\W_]*", re.I)
+_NAMES_TOTAL = lazy_pattern(rf"\b{TOTAL_WORD}\b", re.I)  # Total assets
+_IS_TOTAL = lazy_pattern(rf"[\W_]*{TOTAL_WORD}[\W_]*", re.I)  # "**Total:**" alone
 
 _BEGINS_WITH_DIGIT = lazy_pattern(r"\W*[0-9]")  # $5, (12)
 _SWAPPED = str.maketrans(",.", ".,")
 
-_SAMPLE = 30  # filled cells that show whether a column has figures or dates
+_SAMPLE = 30  # filled cells to look at, to decide whether a column has figures or dates
 _MAX_LABEL = 100  # characters; longer cells are prose
 _MAX_STARTS = 3  # most recent rows from which a block with the wanted sum may begin
 _MAX_NAMED = 3  # maximum rows in a note
 _MAX_ROUNDED = Decimal("0.01")
-"""Largest share of a total that rounding explains; more is a row that is hidden or cannot be read."""
+"""Maximum share of a total that rounding explains; a larger gap means a hidden or unreadable row."""
 
 
 class Totals(NamedTuple):
@@ -287,7 +287,7 @@ def _are_dates(cells: Sequence[str]) -> bool:
 
 
 MIN_GROUPS = 3
-"""Groups of equally many rows between blank lines are rows of one table; of fewer, the second may be another table."""
+"""Minimum groups of equal size between blank lines to be one table; the second of two may be another."""
 
 
 class Parted(NamedTuple):

@@ -32,9 +32,9 @@ from pearl.errors.patterns import lazy_pattern
 
 MAX_LENGTH = 40  # maximum characters of a name
 
-MAX_WORDS = 5
+MAX_WORDS = 5  # maximum words of a field's name; a longer text is a sentence
 
-_fits_name = lazy_pattern(r"[^\W\d_][^:|\t\n]*(?<!\s)").fullmatch
+_fits_name = lazy_pattern(r"[^\W\d_][^:|\t\n]*(?<!\s)").fullmatch  # Date of birth
 
 
 def _key(text: str) -> str:
@@ -71,7 +71,7 @@ def columns(header: Sequence[str]) -> tuple[str, ...]:
 
 # JSON objects: one after the other, each on its own line or not, or in an array.
 
-_MAX_VAIN = 4  # failed parses may scan the text this many times: time is linear
+_MAX_VAIN = 4  # failed parses may scan at most this many times the text, so time stays linear
 
 _CANDIDATE = lazy_pattern(r"^[ \t]*+(?:\[\s*+)?(?=\{)", re.M)  # {, or [{ at the beginning of a line
 _AFTER = lazy_pattern(  # behind an object: `, {`, `]`, or the end of its line
@@ -250,7 +250,7 @@ def find_pairs(text: str) -> list[Piece]:
 
 def _pairs_by(text: str, separator: str) -> list[Piece]:
     pieces: list[Piece] = []
-    going_on = 0  # end of the lines after the last record that may belong to it
+    going_on = 0  # end of the lines after the last record that may continue it
     for at, line in lines(text):
         if separator in line and (pairs := _pairs_in(line, separator)):
             if (
@@ -510,7 +510,7 @@ def _piece(text: str, row: _Row, names: tuple[str, ...], delimiter: str) -> Piec
 _FORMS = (find_json, find_markdown, find_pairs, find_blocks, find_cells)
 """More specific forms first."""
 
-_NEARLY_ALL = 0.9
+_NEARLY_ALL = 0.9  # share of a text or of its rows
 
 _MUCH_MORE = 1.25  # factor by which a later form must cover more text to replace an earlier one
 

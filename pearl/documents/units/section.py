@@ -19,7 +19,7 @@ _MAX_SHARE_OF_CAPITALS = 0.5
 _ITEM = 3  # level of `1. ...`: a heading or the item of a list
 _INNERMOST = 9  # level of lines that stand alone
 
-_MAX_ALONE = 60  # maximum characters of a heading that only its place shows
+_MAX_ALONE = 60  # maximum characters of a heading that is recognised only by its place
 
 _MARKDOWN = lazy_pattern(r"[ ]{0,3}(#{1,6})[ \t]++(?=\S)(.+)")  # ## Findings
 _RULE = lazy_pattern(r"[ ]{0,3}(={3,}|-{3,})[ \t]*")  # === or --- below a title
@@ -39,7 +39,7 @@ _PART = lazy_pattern(
     r"(?:[^,]|,(?=\s)|(?<=\d),(?=\d))+"
 )  # between such breaks; not at `a, b` or `1,250`
 _RUN_IN = lazy_pattern(r"([^.:\n]{2,60}?)[.:](?=\s|\Z)")  # Term. The term is five years.
-_SMALL = lazy_pattern(  # words that titles have in capitals, unlike "of"
+_SMALL = lazy_pattern(  # words that titles capitalise, unlike "of"
     r"(?!of\b|and\b|the\b|to\b|in\b|for\b|on\b|by\b|or\b|a\b|an\b|with\b)[a-z]\w*"
 )
 
@@ -131,7 +131,7 @@ def _plain(text: str, start: int = 0) -> list[_Heading]:
         if heading:
             found.append(heading)
         is_below = heading is not None
-    # The headings, without lettered ones of which neither the letter before nor the one after is there
+    # Drop a lettered heading unless the letter before or after it is a heading, too
     lettered = [each for each in found if _LETTER.match(each.title)]
     neighbours = ((a, b) for a, b in pairwise(lettered) if ord(b.title[0]) - ord(a.title[0]) == 1)
     dropped = {*lettered} - {each for pair in neighbours for each in pair}

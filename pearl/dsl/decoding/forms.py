@@ -51,7 +51,7 @@ _FORMED: Mapping[str, Sequence[Schema]] = {
     "rank": [_whole(1, _MOST), _whole(-_MOST, -1)],
     "date": [_matching(DAY)],
 }
-"""How arguments are written that the checker takes in one form only."""
+"""Schemas of arguments that the checker accepts in one form only."""
 
 _NUMBER: Schema = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}
 

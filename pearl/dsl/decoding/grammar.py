@@ -348,7 +348,7 @@ _FORMED: Mapping[str, Sequence[str]] = {
     "labels": ['"[" LABEL (", " LABEL)+ "]"'], "results": [], "number": ["WHOLE"], "rank": ["RANK"],
     "date": ["DAY"],
 }  # fmt: skip
-"""How arguments are written that the checker takes in one form only."""
+"""Grammar of arguments that the checker accepts in one form only."""
 
 _END = '") : " TEXT'
 

@@ -49,7 +49,7 @@ def _reading(arguments: Callable[[Effort], dict[str, Any]]) -> Predict:
 
 _direct = _reading(lambda effort: {"token_budget": effort.token_budget})
 
-# Under a budget only the best parts are read: as many as fit, the merging of their results included.
+# Under a budget only as many of the best parts are read as fit, with the call that merges their results.
 _map_reduce = _reading(
     lambda effort: {
         "context": "map-reduce",
