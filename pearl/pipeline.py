@@ -411,8 +411,8 @@ class Pearl:
         if self.fallback == "direct" and planner.is_small:
             if document.sources:
                 raise UsageError(
-                    f"{planner.name} is too small to write plans, which sources need",
-                    help="--planner-model names another model, --fallback none lets it",
+                    f"{planner.name} is too small to write plans, and sources need a plan",
+                    help="name another model with --planner-model, or let it try with --fallback none",
                 )
             trace.append(PlanFailed(n_attempts=0, fallback="direct"))
             answer = await self.answer(question, document, token_budget=token_budget, trace=trace)
@@ -459,7 +459,7 @@ class Pearl:
             trace: Records all events.
 
         Returns:
-            An answer with a `value`, an instance of the schema, or None for `reasons`; and with `fields`.
+            An answer whose `value` is an instance of the schema, or None if `reasons` says why; `fields` has the details.
 
         Raises:
             DataError: The schema cannot be used.

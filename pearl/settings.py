@@ -2,10 +2,10 @@
 
 Derived from this schema: click options and their `PEARL_...` variables, keys of TOML files, groups of
 `--help-all`, the settings kept with a run, the headers of logs, the fingerprint of results, and the
-keyword arguments of `pearl.Pearl`. A new setting takes a field here, and the code that reads it.
+keyword arguments of `pearl.Pearl`. To add a setting, add a field here and the code that reads it.
 
-Plain dataclasses: `pearl check` shows options without importing pydantic, which takes 0.1 s. A
-pydantic model that inherits from one has its fields and their checks.
+These are plain dataclasses, so that `pearl check` shows options without importing pydantic, which takes
+0.1 s. A pydantic model that inherits from one of them has its fields and checks.
 """
 
 from __future__ import annotations

@@ -88,11 +88,11 @@ class Answer(ShownInNotebooks, Generic[T]):
         unverified: Quotes that could not be verified, with their step and the reason.
         row_evidence: The rows that the answer is computed from, in the order of the document.
         steps: Every step with its value, in plan order.
-        outputs: The steps of the parts: those whose output no step uses but the last one, which composes
+        outputs: The steps whose results are the parts: no other step uses them, except one that composes
             the answer.
-        method: `plan`, or `direct` if the question itself was asked in one step: no plan was valid, or the model is too small.
+        method: `plan`, or `direct` if the question was asked in one step, because no plan was valid or the model is too small.
         record: The fields that the steps of the plan extract; None for other plans.
-        provenance: The steps and the text of documents that the answer derives from, as JSON data.
+        provenance: The steps and document texts from which the answer derives, as JSON data.
         schema: The schema of a typed answer.
         parameters: The values of the plan's parameters.
     """
@@ -139,8 +139,8 @@ class Answer(ShownInNotebooks, Generic[T]):
     def value(self) -> T | None:
         """The value of the only part, or the values of several by output; None for no value.
 
-        Of a typed answer, the instance of the model, or None if a required part has no value: `reasons` says why,
-        and `partial` has the others.
+        For a typed answer, the instance of the model, or None if a required part has no value: then `reasons` says
+        why, and `partial` has the values that were found.
         """
         if self.schema is not None or "value" in self.typed:
             value: T | None = self._built.value
@@ -170,9 +170,9 @@ class Answer(ShownInNotebooks, Generic[T]):
 
     @property
     def rows(self) -> list[dict[str, Cell]]:
-        """Flat rows, ready for a data frame: the fields of `record`, or the rows that the answer is computed from.
+        """Flat rows for a data frame: the fields of `record`, or the rows from which the answer is computed.
 
-        Fields are one row, and one for each entry of a list if there are lists, those in lists included. Each field
+        The fields form one row, or one for each entry of their lists (inner lists included). Each field
         has the columns `NAME`, `NAME_state` and `NAME_source`, the place of its evidence.
         """
         if self.record is None:
@@ -203,7 +203,7 @@ class Answer(ShownInNotebooks, Generic[T]):
         `undecided` if a step of the answer is undecided, if any step has no value, or if different
         answers of several plans are equally frequent. `nothing_found` if no step of the answer found
         anything. `degraded` if the answer may be incomplete or wrong: a reply was cut off, a quote is
-        not in the document, or a part found nothing. A typed answer without a value is `undecided`, one that lacks a part of it `degraded`.
+        not in the document, or a part found nothing. A typed answer without a value is `undecided`; if only a part is missing, it is `degraded`.
         """
         return self._judged[0]
 
@@ -293,11 +293,11 @@ class Answer(ShownInNotebooks, Generic[T]):
 
     @classmethod
     def from_json(cls, text: str, *, schema: Any = None) -> Answer[Any]:
-        """The answer in a text of `to_json`, or in a row of results; without its trace, and with the values of steps as shown.
+        """Read an answer from the text of `to_json` or a row of results. Its trace is missing, and its steps have the displayed values.
 
         Args:
             text: Untrusted.
-            schema: That of a typed answer, for an instance in place of a dictionary as its value.
+            schema: The schema of a typed answer, whose value is then an instance instead of a dictionary.
 
         Raises:
             DataError: The text is no answer.

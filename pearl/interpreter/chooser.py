@@ -139,7 +139,7 @@ def read_answer(answer: str, options: Sequence[str]) -> int | None:
     return index
 
 
-MAX_OPTIONS = 26
+MAX_OPTIONS = 26  # One letter each
 
 
 @dataclass(frozen=True, slots=True)

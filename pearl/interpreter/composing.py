@@ -44,14 +44,14 @@ ROW_TOKENS = 50
 
 MAX_PARTS = 12  # Maximum results; with more, each would get too little room
 
-MAX_QUOTES = 9
+MAX_QUOTES = 9  # Maximum quotes in a prompt, besides the passages of rows
 MAX_NAMED = 30  # Maximum rows named below the answer; beyond that, only their number is given
 
 MAX_FILES = 3  # Maximum files named after a sentence
 
-MAX_QUOTE_TOKENS = 60
-MAX_LABEL = 80
-MAX_QUESTION = 1_000
+MAX_QUOTE_TOKENS = 60  # Maximum tokens of a quote in a prompt; of longer ones, the beginning
+MAX_LABEL = 80  # Maximum characters of the label of a result
+MAX_QUESTION = 1_000  # Maximum characters of the question in a prompt
 
 _COMPOSER = """\
 You write the answer to a question from results that others found in a document. You do not see the \
@@ -505,6 +505,6 @@ def _clipped(text: str, max_tokens: int, counter: Counter) -> str:
     return f"{kept} ... ({left:,} more characters)" if left else kept
 
 
-_NOTE_TOKENS = 12
+_NOTE_TOKENS = 12  # Maximum tokens of such a note
 _NOTE = lazy_pattern(r" \.\.\. \([\d,]+ more characters\)|\n\([\d,]+ more are not named here\)\Z")
 """The notes on what is left out; their numbers are not results."""

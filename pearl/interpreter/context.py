@@ -32,7 +32,7 @@ DEFAULT_RETRIEVED_TOKENS = 16_384
 """Default maximum tokens of the passages that `retrieve` selects, less than a whole window to save cost."""
 
 GAP = "\n[...]\n"
-GAP_TOKENS = 4
+GAP_TOKENS = 4  # Maximum tokens of a gap
 
 FETCHED_TOKENS = 16
 """Usual minimum tokens of a passage; determines how many passages a search requests."""

@@ -1,7 +1,7 @@
 """Plan → lower and upper bounds of the calls and tokens of its steps, before a run.
 
-What is known before the first call is built and counted as in a run. What a model still has to write or to
-select has a `Bound`, and costs at most what the longest of it takes.
+Prompts that are known before the first call are built and counted as in a run. For values that a model will
+write or select, a `Bound` limits the tokens that they can add.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from pearl.trace import CallFailed, ModelCalled, Purpose, Trace, constraint_refu
 MIN_WORDS = 8
 """Minimum words of a reply that is compared with the instructions: shorter ones may be names in them."""
 MIN_SENTENCE = 4  # Minimum words of a sentence of the instructions that counts as repeated
-MIN_TIMES = 4
+MIN_TIMES = 4  # Minimum repetitions of the same words that make a reply a loop
 MIN_COPIED = 60  # Minimum words of a reply that counts as a copy of the beginning of the document
 UNQUOTED = "the reply quotes no passage"
 

@@ -67,7 +67,7 @@ MIN_WORDS = 4  # Minimum words of a passage that is recognised without quotation
 
 MAX_MARKS = 8  # Maximum evidence numbers after a text without quotes
 
-MAX_LABEL = 160
+MAX_LABEL = 160  # Maximum characters of a label, and of a part on the line of its label
 _CLOSING = "\"'”’»«」』"
 _OPENING = "\"'“‘„‚«»「『"
 
@@ -96,8 +96,8 @@ class AnswerPart:
         entries: The entries of a list, each with its own passages.
         reply: What the model replied, with its quotes.
         n_undecided: How many of its rows are undecided.
-        tally: Of a number of rows, of how many it is.
-        cells: The pieces of a table whose cells were decided by passages.
+        tally: For a number of rows, its base: the rows it was selected from.
+        cells: The pieces of a table with cells that passages decided.
     """
 
     output: str

@@ -73,7 +73,7 @@ class RequestBuilder:
         for name in {name for step in graph.steps for name in _contexts(step)} - self._views.keys():
             if name == CTX:
                 raise UsageError(
-                    "the plan reads CTX, and only sources are given", help="name a document, too"
+                    "the plan reads CTX, but only sources are given", help="name a document, too"
                 )
             raise UsageError(
                 f"the plan reads source '{name}', which is not given",

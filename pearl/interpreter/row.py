@@ -1,4 +1,4 @@
-"""One row of results: what answers and failed tasks write, and all readers read. The fields are declared here, once."""
+"""One row of results, as answers and failed tasks write it and all readers read it. This is the only declaration of its fields."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pearl.replies.step_replies import State
 from pearl.trace import AnswerStatus
 
 VERSION = 1
-"""The version of the form of rows. Rows of the releases before it say none, and have this form."""
+"""The version of the row format. Rows of the releases before it have no version, but the same format."""
 
 STATUSES: tuple[AnswerStatus, ...] = get_args(AnswerStatus)
 """The statuses of answers."""
@@ -50,12 +50,12 @@ IF_KNOWN = Field(exclude_if=lambda value: value is None)
 
 
 def says(text: str) -> Any:
-    """The description of a field in the JSON Schema."""
+    """Set the description of a field in the JSON Schema."""
     return Field(description=text)
 
 
 class _Data(BaseModel):
-    """An object of a row. Unknown fields are ignored and each field has a default, because a file may come from anyone."""
+    """An object in a row. Unknown fields are ignored and every field has a default, because files are untrusted."""
 
     model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
 
@@ -73,13 +73,13 @@ class Place(_Data):
 
     @property
     def span(self) -> Span | None:
-        """Its place, if it has one."""
+        """Its span; None if it has no position."""
         start, end = self.start, self.end
         return Span(start, end) if start is not None and end is not None and start <= end else None
 
     @staticmethod
     def at(span: Span | None) -> dict[str, Any]:
-        """The fields of a place."""
+        """The fields of a `Place` for a span; {} for None."""
         return {} if span is None else {"start": span.start, "end": span.end}
 
 
@@ -99,12 +99,12 @@ class SourceText(Place):
 
     source: Annotated[str, says("The name of the document.")] = ""
     page: Annotated[Ordinal | None, IF_KNOWN, says("The page that it begins on; absent if the source has no pages.")] = None  # fmt: skip
-    ocr: Annotated[Share | None, IF_KNOWN, says("If it was read by OCR: the mean confidence of the words of its page; the least of several.")] = None  # fmt: skip
+    ocr: Annotated[Share | None, IF_KNOWN, says("If it was read by OCR: the mean confidence of the words on its page; of several pages, the lowest.")] = None  # fmt: skip
     ranks: Annotated[dict[str, Ordinal], IF_ANY, says("Its rank in the search of each step that retrieved it.")] = {}  # fmt: skip
     steps: Annotated[list[str], says("The steps that quote it, or whose values are computed from it.")] = []  # fmt: skip
 
     def short_place(self, *, hides: str = "") -> str:
-        """Its place as pages show it; the source `hides` goes without saying."""
+        """Its position as pages show it; the name of the source is omitted if it is `hides`."""
         source = "" if self.source == hides else self.source
         return short_place(source, self.span, self.page, is_by_ocr=self.ocr is not None)
 
@@ -137,14 +137,14 @@ class Passage(SourceText):
 
     @property
     def gaps(self) -> tuple[Span, ...]:
-        """The places of what is omitted, in its text."""
+        """The spans of omitted text, in the text of the source."""
         if self.span is None:
             return ()
         spans = [each.span for each in self.omitted if each.span is not None]
         return tuple(span.moved(-self.span.start) for span in spans)
 
     def restored(self) -> Evidence:
-        """The passage. Where it stands in joined files is not in a row."""
+        """Convert the data to a passage; a row lacks its position in joined files."""
         span = _needed(self.span)
         return Evidence(
             self.text, span, tuple(self.steps), self.match, self.source, span, self.gaps,
@@ -164,9 +164,9 @@ class DocumentRow(SourceText):
     decided_by: Annotated[
         list[str],
         IF_ANY,
-        says("The escalation models that decided it in place of the model, and persons."),
+        says("The escalation models or persons that decided it instead of the main model."),
     ] = []  # fmt: skip
-    quote: Annotated[str, IF_ANY, says("The passages that decided its values, one a line; each is evidence of its own, too.")] = ""  # fmt: skip
+    quote: Annotated[str, IF_ANY, says("The passages that decided its values, one per line; each also has its own entry in evidence.")] = ""  # fmt: skip
 
     @classmethod
     def of(cls, row: RowEvidence) -> Self:
@@ -183,7 +183,7 @@ class DocumentRow(SourceText):
         )  # fmt: skip
 
     def restored(self) -> RowEvidence:
-        """The row."""
+        """Convert the data to a row."""
         cells = (CellEvidence(c.column, c.text, _needed(c.span), c.page) for c in self.cells)
         return RowEvidence(
             self.text, self.value, self.fields, tuple(self.steps), self.source, self.span,
@@ -195,7 +195,7 @@ class DocumentRow(SourceText):
 
 def _needed(span: Span | None) -> Span:
     if span is None:
-        raise ValueError("a passage has no place")
+        raise ValueError("a passage has no position")
     return span
 
 
@@ -220,10 +220,10 @@ class FieldCandidate(_Data):
 
 
 class FieldData(_Data):
-    """What became of one field of an extraction."""
+    """The result of one field of an extraction."""
 
     state: FieldState = "undecided"
-    value: Annotated[Scalar | None, says("null unless found; of a list, see entries.")] = None
+    value: Annotated[Scalar | None, says("null unless found; for a list, see entries.")] = None
     why: Annotated[str, IF_ANY, says("Why it is undecided.")] = ""
     basis: Annotated[
         Basis,
@@ -233,14 +233,16 @@ class FieldData(_Data):
             "did; a person gave it."
         ),
     ] = ""
-    checked_by: Annotated[str, IF_ANY, says("The model that says that the passages say so.")] = ""
-    decided_by: Annotated[str, IF_ANY, says("The person who decided it by pearl review.")] = ""
-    decided_at: Annotated[str, IF_ANY, says("When, in ISO 8601.")] = ""
+    checked_by: Annotated[
+        str, IF_ANY, says("The model that confirmed that the passages support it.")
+    ] = ""
+    decided_by: Annotated[str, IF_ANY, says("The person who decided it in pearl review.")] = ""
+    decided_at: Annotated[str, IF_ANY, says("Time of the decision, in ISO 8601.")] = ""
     evidence: Annotated[list[Passage], IF_ANY] = []
     candidates: Annotated[list[FieldCandidate], IF_ANY, says("The values that an undecided field may have.")] = []  # fmt: skip
     entries: Annotated[list[dict[str, FieldData]], IF_ANY, says("The entries of a list; plain values are in the field value.")] = []  # fmt: skip
-    step: Annotated[str, IF_ANY, says("The step that extracts it, whose provenance is that of the value.")] = ""  # fmt: skip
-    has_objects: Annotated[Flag, IF_ANY, says("Of a list whose entries have the one field value: they are objects, not plain values.")] = False  # fmt: skip
+    step: Annotated[str, IF_ANY, says("The step that extracts it; its provenance is that of the value.")] = ""  # fmt: skip
+    has_objects: Annotated[Flag, IF_ANY, says("For a list whose entries have a single field named value: they are objects, not plain values.")] = False  # fmt: skip
 
     @classmethod
     def of(cls, field: FieldResult) -> Self:
@@ -257,7 +259,7 @@ class FieldData(_Data):
         )  # fmt: skip
 
     def restored(self) -> FieldResult:
-        """The field."""
+        """Convert the data to a field."""
         return FieldResult(
             self.state, self.value, self.why, self.basis,
             evidence=tuple(each.restored() for each in self.evidence),
@@ -271,12 +273,12 @@ class FieldData(_Data):
 
 
 def fields_data(fields: Mapping[str, FieldResult]) -> dict[str, Any]:
-    """The data of fields by their names."""
+    """The data of fields, by name."""
     return {name: FieldData.of(field) for name, field in fields.items()}
 
 
 def restored_fields(fields: Mapping[str, FieldData]) -> dict[str, FieldResult]:
-    """Fields by their names."""
+    """Convert the data to fields, by name."""
     return {name: field.restored() for name, field in fields.items()}
 
 
@@ -288,7 +290,7 @@ class PartEntry(_Data):
 
 
 class PartData(_Data):
-    """A result that the answer consists of."""
+    """A result that is a part of the answer."""
 
     output: Annotated[str, says("The step.")] = ""
     label: Annotated[str, says("What the step does.")] = ""
@@ -296,7 +298,7 @@ class PartData(_Data):
     text: str = ""
     state: State = "found"
     why: Annotated[str, IF_ANY, says("Why it is undecided or refused.")] = ""
-    of: Annotated[Count | None, IF_KNOWN, says("Of a number of rows: the rows that state what is asked.")] = None  # fmt: skip
+    of: Annotated[Count | None, IF_KNOWN, says("For a number of rows: the rows that state what is asked.")] = None  # fmt: skip
     not_stated: Annotated[Count | None, IF_KNOWN, says("The rows that do not state it.")] = None
     undecided: Annotated[Count | None, IF_KNOWN, says("The rows that are undecided.")] = None
     evidence: Annotated[list[Ordinal], says("Numbers of its passages in evidence, from 1.")] = []
@@ -317,7 +319,7 @@ class PartData(_Data):
         )  # fmt: skip
 
     def restored(self) -> AnswerPart:
-        """The part; its tally has no words, which stand in its text."""
+        """Convert the data to a part; its tally has no texts, because these are in the text of the part."""
         n = self.value if isinstance(self.value, int) else 0  # of a share, it stands in the text
         n_undecided = self.undecided or 0
         tally = None
@@ -340,42 +342,42 @@ class SourceSpan(_Data):
 class SourceData(_Data):
     """A document that a value derives from."""
 
-    document: Annotated[str, says("Its name, or that of the corpus of which every document is whole.")] = ""  # fmt: skip
+    document: Annotated[str, says("Its name, or that of a corpus whose documents are all used whole.")] = ""  # fmt: skip
     documents: Annotated[Count, IF_ANY, says("How many documents the corpus has.")] = 0
     characters: Annotated[Count, says("Its length.")] = 0
     spans: Annotated[list[SourceSpan], says("In characters of the document; a whole document is one span.")] = []  # fmt: skip
 
 
 class ProvenanceData(_Data):
-    """What a value derives from, also through earlier steps. Rows of earlier versions have none."""
+    """The steps and documents from which a value derives, also through earlier steps. Rows of earlier versions have none."""
 
     steps: Annotated[list[str], says("In the order of the plan.")] = []
     sources: Annotated[list[SourceData], says("All text of documents that the value may contain.")] = []  # fmt: skip
     chosen_from: Annotated[
         list[SourceData],
         IF_ANY,
-        says("The documents whose other text may have decided which text that is; absent if there is no other text."),
+        says("The documents whose other text may have influenced the value; absent if there is none."),
     ] = []  # fmt: skip
 
 
 class LookData(_Data):
-    """A further search of a step that found nothing in the passages it was shown first."""
+    """A further search by a step that found nothing in the passages of its first search."""
 
     by: str = ""
-    queries: Annotated[list[str], says("None: those of the first search.")] = []
+    queries: Annotated[list[str], says("Empty: the queries of the first search.")] = []
     passages: Annotated[Count, says("Passages that were shown.")] = 0
     state: State = "nothing"
 
 
 class CheckedSentence(_Data):
-    """A sentence of a composed answer; contradicted and not stated ones are left out of the answer, copied ones stand in the document."""
+    """A sentence of a composed answer; contradicted and not stated sentences are left out of the answer, copied ones are sentences of the document."""
 
     text: str = ""
     verdict: str = ""
 
 
 class ChecksData(_Data):
-    """Whether the quotes of each sentence say what it says."""
+    """The verdicts on whether the quotes of each sentence support it."""
 
     by: Annotated[str, IF_ANY, says("The model that checked it; absent if none did.")] = ""
     why: Annotated[str, IF_ANY, says("Why it did not check all sentences.")] = ""
@@ -383,7 +385,7 @@ class ChecksData(_Data):
 
     @property
     def summary(self) -> str:
-        """How many sentences have which verdict, and whose it is."""
+        """The number of sentences by verdict, and the checker."""
         counts = Counter(each.verdict for each in self.sentences)
         by = f"checked by {self.by}" if self.by else "meaning was not checked"
         return f"{by}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
@@ -399,11 +401,11 @@ class StepData(_Data):
     why: Annotated[str, IF_ANY, says("Why it is undecided or refused.")] = ""
     truncated: Annotated[str, IF_ANY, says("Why its value may be incomplete.")] = ""
     looks: Annotated[list[LookData], IF_ANY] = []
-    verdicts: Annotated[dict[str, Count], IF_ANY, says("Of FILTER: rows by verdict (yes, no, not stated).")] = {}  # fmt: skip
+    verdicts: Annotated[dict[str, Count], IF_ANY, says("For FILTER: number of rows by verdict (yes, no, not stated).")] = {}  # fmt: skip
     checks: Annotated[ChecksData | None, IF_KNOWN] = None
     record: Annotated[dict[str, FieldData] | None, IF_KNOWN] = None
     provenance: Annotated[ProvenanceData | None, IF_KNOWN] = None
-    quotes: Annotated[list[str], says("What the reply copies from the document, looked up or not.")] = []  # fmt: skip
+    quotes: Annotated[list[str], says("Text that the reply copies from the document, verified or not.")] = []  # fmt: skip
     native: Annotated[Flag, says("Computed in Python, without a model.")] = False
     context: Annotated[str, says("How much of the document it was shown.")] = ""
     coverage: Share | None = None
@@ -428,7 +430,7 @@ class StepData(_Data):
         )  # fmt: skip
 
     def restored(self) -> StepResult:
-        """The step, with its value as it is shown."""
+        """Convert the data to a step result, whose value is the displayed text."""
         checks = Checks()
         if self.checks is not None:
             verdicts = tuple((each.text, each.verdict) for each in self.checks.sentences)
@@ -446,22 +448,22 @@ class StepData(_Data):
 
 
 class UsageData(_Data):
-    """Tokens of all calls; the last three are absent if there are none."""
+    """Tokens of all calls; the last three counts are absent if they are 0."""
 
     input_tokens: Count = 0
     output_tokens: Count = 0
     cached_tokens: Count = 0
-    implausible_calls: Annotated[Count, IF_ANY, says("Calls whose tokens the server reported as what cannot be.")] = 0  # fmt: skip
+    implausible_calls: Annotated[Count, IF_ANY, says("Calls for which the server reported impossible token counts.")] = 0  # fmt: skip
     written_tokens: Annotated[Count, IF_ANY, says("Input tokens that the server wrote to its cache.")] = 0  # fmt: skip
-    written_long_tokens: Annotated[Count, IF_ANY, says("Those of them that it keeps for an hour or longer.")] = 0  # fmt: skip
+    written_long_tokens: Annotated[Count, IF_ANY, says("Of these, tokens that it keeps for an hour or longer.")] = 0  # fmt: skip
 
     def restored(self) -> Usage:
-        """The usage."""
+        """Convert the data to a usage."""
         return Usage(**{f"n_{name}": n for name, n in self})
 
     @property
     def bounded(self) -> Usage | None:
-        """The usage of a row that may be of others; None if the tokens in or out are unknown."""
+        """The usage in an untrusted row, with impossible counts reduced; None if input or output tokens are unknown."""
         if not self.model_fields_set >= {"input_tokens", "output_tokens"}:
             return None
         return Usage.bounded(
@@ -471,7 +473,7 @@ class UsageData(_Data):
 
 
 class QuoteData(_Data):
-    """A quote that proves nothing."""
+    """A quote that is no evidence."""
 
     step: str = ""
     text: str = ""
@@ -487,7 +489,7 @@ class QuoteData(_Data):
 
     @property
     def why(self) -> str:
-        """Why it proves nothing."""
+        """Why it is no evidence."""
         return DOUBTS.get(self.reason, "could not be verified")
 
     @classmethod
@@ -496,7 +498,7 @@ class QuoteData(_Data):
         return cls(step=quote.step, text=quote.text, reason=quote.reason)
 
     def restored(self) -> Unverified:
-        """The quote."""
+        """Convert the data to a quote."""
         reason = self.reason
         if reason == "" or reason == "negation":  # of earlier versions
             reason = "missing"
@@ -509,7 +511,7 @@ class ErrorData(_Data):
     type: str = ""
     message: str = ""
     help: Annotated[str | None, says("What to do.")] = None
-    exit_code: Annotated[Count | None, IF_KNOWN, says("Of the command, if it has no other task.")] = None  # fmt: skip
+    exit_code: Annotated[Count | None, IF_KNOWN, says("Exit code of the command, if this is its only task.")] = None  # fmt: skip
 
 
 Id = str | Annotated[int, Field(strict=True)] | None
@@ -521,7 +523,7 @@ def _status(*names: str) -> Any:
 
 
 class TaskRow(_Data):
-    """The row of a task; fields of the input are passed on as they are."""
+    """The row of a task; fields of the input are passed on unchanged."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -552,7 +554,7 @@ def id_of(row: Mapping[str, Any]) -> str:
 
 
 class FailedRow(TaskRow):
-    """The row of a task that failed or is not finished; fields of the input are passed on as they are."""
+    """The row of a task that failed or is not finished; fields of the input are passed on unchanged."""
 
     status: Annotated[str, _status("failed", "unfinished")] = ""
     error: ErrorData = ErrorData()
@@ -560,7 +562,7 @@ class FailedRow(TaskRow):
 
 
 class ResultRow(TaskRow):
-    """The row of an answer, and what readers see of any row; fields of the input are passed on as they are."""
+    """The row of an answer; readers read all rows as this. Fields of the input are passed on unchanged."""
 
     status: Annotated[
         str,
@@ -572,8 +574,8 @@ class ResultRow(TaskRow):
     ] = ""
     document: Annotated[str, says("Name of the document that was read.")] = ""
     answer: str = ""
-    markdown: Annotated[str, says("The answer as Markdown; [^3] stands behind what the third entry of evidence bears out.")] = ""  # fmt: skip
-    parts: Annotated[list[PartData], says("The results that the answer consists of.")] = []
+    markdown: Annotated[str, says("The answer as Markdown; the footnote [^3] follows text that the third entry of evidence supports.")] = ""  # fmt: skip
+    parts: Annotated[list[PartData], says("The results that are the parts of the answer.")] = []
     record: Annotated[dict[str, FieldData] | None, IF_KNOWN, says("The fields that were extracted, by name; address.city is the city of an address.")] = None  # fmt: skip
     why: Annotated[str, IF_ANY, says("Why it is degraded, undecided or refused.")] = ""
     value: Annotated[
@@ -581,15 +583,15 @@ class ResultRow(TaskRow):
         Field(exclude_if=lambda _: False),
         says("A typed answer, and a row of an extraction: the record in the form of the user's schema; null if a required part has no value."),
     ] = None  # fmt: skip
-    partial: Annotated[Any, IF_KNOWN, says("Where value is null: what is found, in the same form, with null for what has no value.")] = None  # fmt: skip
-    undecided: Annotated[list[str] | None, IF_KNOWN, says("The places of what is undecided, in the names of the schema: drugs[0].dose; $ for the whole.")] = None  # fmt: skip
+    partial: Annotated[Any, IF_KNOWN, says("If value is null: the values found, in the same form, with null for missing values.")] = None  # fmt: skip
+    undecided: Annotated[list[str] | None, IF_KNOWN, says("The paths of undecided values, with the names of the schema: drugs[0].dose; $ for the whole.")] = None  # fmt: skip
     reasons: Annotated[list[str], IF_ANY, says("Why there is no value, or why a part of it is missing.")] = []  # fmt: skip
-    method: Annotated[str, says("plan, or direct: no valid plan could be had.")] = ""
+    method: Annotated[str, says("plan, or direct if there was no valid plan.")] = ""
     model: Annotated[str, says("backend:name; with the models of other roles in parentheses: openai:a (rows: openai:b)")] = ""  # fmt: skip
     plan: str = ""
     evidence: Annotated[list[EvidenceData], says("Passages of the document that steps quote, then the rows that the answer is computed from.")] = []  # fmt: skip
-    unverified_quotes: Annotated[list[QuoteData], says("Quotes that prove nothing.")] = []
-    notes: Annotated[list[str], IF_ANY, says("How the answer was computed from rows; absent where there is nothing to say.")] = []  # fmt: skip
+    unverified_quotes: Annotated[list[QuoteData], says("Quotes that are no evidence.")] = []
+    notes: Annotated[list[str], IF_ANY, says("Notes on how the answer was computed; absent if there are none.")] = []  # fmt: skip
     provenance: ProvenanceData = ProvenanceData()
     steps: list[StepData] = []
     coverage: Annotated[Share | None, says("The smallest fraction of the document that a reading step was shown; null if none was.")] = None  # fmt: skip
@@ -603,7 +605,7 @@ class ResultRow(TaskRow):
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """The row as JSON data, made once."""
+        """The row as JSON data, cached."""
         return self.to_dict()
 
     @property
@@ -626,7 +628,7 @@ MAX_ROUNDS = 50  # A mended row can have an error inside of what an earlier roun
 
 
 def check_version(data: Mapping[str, Any]) -> None:
-    """Refuse a row of another version; one without a version has the form of the first."""
+    """Raise an error for a row of another version; a row without a version has the format of the first."""
     if (version := data.get("v", VERSION)) != VERSION or isinstance(version, bool):
         raise DataError(
             f"a row of version {str(version)[:MAX_NAME]}; this pearl reads version {VERSION}",
@@ -643,7 +645,7 @@ def read_row(data: Mapping[str, Any], problems: list[str] | None = None, at: str
 def read_as(
     kind: type[Kind], data: Mapping[str, Any], problems: list[str] | None = None, at: str = ""
 ) -> Kind:
-    """Read untrusted data; values of a wrong type are left out and named in `problems`, behind `at`."""
+    """Read untrusted data; values of a wrong type are left out and named in `problems`, with the prefix `at`."""
     for _ in range(MAX_ROUNDS):
         try:
             return kind.model_validate(data)
@@ -657,7 +659,7 @@ def read_as(
 def _mended(
     data: Mapping[str, Any], error: ValidationError
 ) -> tuple[Mapping[str, Any], dict[str, str]]:
-    """Remove what an error names; return the rest, and the reason for each name. A wrong object of a list becomes an empty one, so that the others keep their numbers."""
+    """Remove the values that an error names; return the rest, and the reason by name. An invalid object in a list becomes an empty one, so that the others keep their positions."""
     mended: dict[str, Any] = dict(data)
     own = {id(mended)}  # the containers that are copies
     gone: set[tuple[int, Any]] = set()
@@ -698,7 +700,7 @@ def _mended(
 
 
 def restored_record(row: Mapping[str, Any]) -> Record | None:
-    """The record of a row as JSON data, if it has one; a `ValueError` if that cannot be read."""
+    """The record in a row given as JSON data; None if it has none, a `ValueError` if it cannot be read."""
     record = row.get("record")
     if not isinstance(record, Mapping):
         return None

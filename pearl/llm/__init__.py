@@ -145,10 +145,10 @@ WireForm = Literal["chat", "messages", "gemini"]
 def parameter(
     *, chat: str | None, messages: str | None, gemini: str | None, default: Any = None
 ) -> Any:
-    """Declare a parameter of requests, None if it is not set: its name in each wire form, None in a form without it.
+    """Declare an optional parameter of requests: its name in each wire form, or None if the form has no such parameter.
 
-    All that is done with a parameter follows from the declaration: cache keys, the bodies of requests and of
-    batches, traces and spans. A parameter that a wire form lacks is named in `Completion.left_out`.
+    Cache keys, the bodies of requests and batches, traces and spans all follow from the declaration. A
+    parameter that a wire form lacks is listed in `Completion.left_out`.
     """
     names = {"chat": chat, "messages": messages, "gemini": gemini}
     return field(default=None, metadata={"wire": names, "default": default})
@@ -342,7 +342,7 @@ class Completion:
         text: Not blank (`pearl.llm.flaws`), no lone surrogates.
         model: The model name that the server reports.
         finish_reason: `stop`, or None if the server reports none; a truncated reply is an error.
-        is_remembered: Whether it is a cache hit, whose usage is 0.
+        is_remembered: Whether the reply came from a cache; then its usage is 0.
         prefix: How the call used the server's prefix cache, if the warm-up middleware is active.
         reasoning: The reasoning before the reply, as far as the server sends it; for the trace.
         is_flex: Whether the server processed it in its cheaper service tier `flex`.
@@ -351,7 +351,7 @@ class Completion:
         temperature: The temperature that the server was sent; None for none.
         left_out: Parameters of the request that the server was not sent: its API has no name for them, or it
             rejects them.
-        prompt: Where the reply is kept to be looked up: the prompt, without the texts of documents.
+        prompt: For a reply that is stored with its prompt: the prompt without document texts; else "".
     """
 
     text: str
@@ -408,10 +408,10 @@ class Model(Protocol):
 
 
 class ModelBase:
-    """A `Model` with defaults: a class of your own has `complete`, and what differs.
+    """A `Model` with defaults: subclasses define `complete`, and override what differs.
 
-    By default it is called as its class, its replies are kept as those of this name, it has no known
-    window, takes no constraints, and replies to messages.
+    By default, the name of the class is its name and its cache identity; it has no known window, supports
+    no constraints, and reads the messages of requests.
     """
 
     window: int | None = None

@@ -35,6 +35,7 @@ NEEDLE = 24  # Characters at the end whose earlier occurrences are candidates fo
 MAX_QUOTED = 60  # Maximum characters of the repeated unit that a message quotes
 CHECKED_EVERY = 256  # Characters between two checks of a streamed text
 _WINDOW = MIN_TIMES * MAX_PERIOD
+# "1. ", "- ": the numbers differ between repetitions
 _NUMBERING = lazy_pattern(r"^[ \t]*(?:\d+[.):]|[-*•])[ \t]+", re.MULTILINE)
 
 

@@ -20,7 +20,9 @@ _TURNS = (
 )
 _BRACKETED = r"(?:g?MASK|INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|ARGS|THINK|BOS|EOS|\|\w++\|)\]"
 _MARKED = rf"{_GAP}[/／]?{_GAP}(?:(?:{_TAGS})\b|{_TURNS})"
+# The "<" of `</text>` or `<|im_end|>`, the "[" of `[/INST]`
 _MARK = lazy_pattern(rf"[<＜﹤](?={_MARKED})|\[(?=/?{_BRACKETED})", re.I)
+# The same after escaping: `&lt;/text>`
 _INERT = lazy_pattern(rf"&lt;(?={_MARKED})|&#91;(?=/?{_BRACKETED})", re.I)
 _BEGIN, _END, _FIRST_ITEM = "<text>\n", "\n</text>", "\n\n<item 1>\n"
 PLAN_ASKED = "Write the plan for this question."

@@ -31,7 +31,7 @@ _LEAF_TOKENS = 60  # Tokens of a value with its quote in a reply; covers names o
 _VALUE_TOKENS = 15  # Tokens of a value in a list entry, whose values share a quote
 _NAME = 40  # Characters of a field name that these tokens allow for
 _N_ENTRIES, _N_INNER = 8, 2  # Expected number of entries of a list, and of a list within an entry
-_N_NAMED = 6
+_N_NAMED = 6  # Maximum fields that the explanation of a step names
 
 
 def extraction_plan(fields: Sequence[Field], *, reply_tokens: int) -> CheckedPlan:

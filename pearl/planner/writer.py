@@ -84,8 +84,9 @@ _AGAINST = lazy_pattern(
     r"|\b(?:this|that|the|above) (?:plan )?is (?:wrong|bad|invalid|incorrect|unusable|not (?:valid|usable|correct))\b",
     re.I,
 )
+# "User: Why did she leave?"
 _ASKED = lazy_pattern(r"^[\s*#>]*+(?:user|human)[\s*]*+:(.+)", re.I | re.M)
-_OUTPUT = lazy_pattern(r"(\w{1,80})`?+\s*+=")
+_OUTPUT = lazy_pattern(r"(\w{1,80})`?+\s*+=")  # The output of a step: "answer = "
 
 
 def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnostic, ...]:

@@ -45,6 +45,7 @@ def extras() -> dict[str, tuple[str, ...]]:
     return {name: tuple(packages) for name, packages in sorted(missing.items())}
 
 
+# 'ray>=2; extra == "cluster"'
 _OF_EXTRA = lazy_pattern(r"""(?P<package>[\w.-]+).*\bextra\s*==\s*['"](?P<extra>[\w.-]+)""")
 
 

@@ -2,8 +2,8 @@
 
 The form is `{"name": "Ada", "age": 54, "age_quote": "aged 54", "drugs": [{"name": ..., "dose": ..., "quote": "..."}]}`: a
 value that is copied stands alone, as its place can be looked up, the others have their quotes behind them.
-`{"age": {"value": 54, "quote": "aged 54"}}` is read, too. null is for a field that the text does not state,
-an array for one of which the text says different things.
+`{"age": {"value": 54, "quote": "aged 54"}}` is read, too. null means that the text does not state the
+field; an array has the different values that the text states.
 """
 
 from __future__ import annotations
@@ -136,13 +136,13 @@ def _number(text: str) -> Stated:
 
 UNREAD = "."
 """Key of the placeholder for the unread rest of a list, with the reason; no field has this name."""
-MAX_NUMBER = 40
+MAX_NUMBER = 40  # Maximum characters and digits of a number
 MAX_BROKEN = 50  # Maximum texts that look like an object before the object of a reply
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_int=_number, parse_float=_number, parse_constant=str,
     strict=False,
 )  # fmt: skip
-_START = lazy_pattern(r'\{\s*["}]')
+_START = lazy_pattern(r'\{\s*["}]')  # The beginning of an object: `{"name"`, `{}`
 MAX_DEPTH = 8  # Maximum arrays around a value: a reply in a loop has hundreds
 NO_OBJECT = "there is no JSON object with the fields in it"
 BROKEN = "the reply breaks off"

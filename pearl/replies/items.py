@@ -1,7 +1,7 @@
 """Replies about numbered items: their form, its constraint, and the only reader of it.
 
-The form is one JSON object, `{"1":"yes","2":"no"}`. Where no constraint fixes the numbers, the first words of
-an item stand behind its number, as many as tell it from the others: `{"1 Buy":"yes","2 Hi Al":"no"}`. Lines
+The form is one JSON object, `{"1":"yes","2":"no"}`. If no constraint fixes the numbers, each number is
+followed by the first words of its item, as many as distinguish it from the others: `{"1 Buy":"yes","2 Hi Al":"no"}`. Lines
 `1: yes` or `1 | Buy: yes` are read as well.
 """
 
@@ -38,9 +38,10 @@ _MAX_FIGURES = 7  # Maximum digits of an item number
 MAX_ITEM_TOKENS = 64  # Maximum tokens of a free line about one item
 NOT_STATED = "not stated"  # Third verdict on a condition: the item does not say
 
-_OBJECT = lazy_pattern(r'\{\s*"')
+_OBJECT = lazy_pattern(r'\{\s*"')  # The beginning of an object: `{"1"`
 _START = lazy_pattern(r'^[ \t]*[0-9]{1,7}[ \t]*[:|]|\{\s*"', re.M)
 """The beginning of the first row of a reply (`1: yes`, `2 | no`, `{"1`); text before it is an introduction."""
+# A key with a number and perhaps words: `1`, `1 Buy`, `2 | Hi Al`
 _KEY = lazy_pattern(r"\s*([0-9]{1,7})(?:[\s|:.]+(.*))?", re.S)
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"  # Meaningless marks around a value
 MAX_WORDS = 12  # Maximum words of an item that a row of a reply repeats

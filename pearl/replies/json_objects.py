@@ -9,7 +9,7 @@ from typing import Any
 
 from pearl.errors.patterns import lazy_pattern
 
-_START = lazy_pattern(r'\{(?=\s*["}])')
+_START = lazy_pattern(r'\{(?=\s*["}])')  # The beginning of an object: `{"name"`, `{}`
 _TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.S)
 """A JSON string (which may be cut off), or a bracket, brace or comma."""
 

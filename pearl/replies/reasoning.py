@@ -39,7 +39,8 @@ _TOKEN = (
     r"(?:</?s>|<\|(?!tool)[\w▁-]{1,40}\|>|<｜(?!tool)[\w▁-]{1,40}｜>"  # </s>, <|im_end|>, <｜end▁of▁sentence｜>
     r"|<(?:end|start)_of_turn>|</?answer>|\[EOS\])"
 )
-_TOKENS_BEFORE = lazy_pattern(rf"\s*+(?:{_TOKEN}\s*+)++", re.I)
+_TOKENS_BEFORE = lazy_pattern(rf"\s*+(?:{_TOKEN}\s*+)++", re.I)  # "<s> The lamp failed."
+# "The lamp failed.<|im_end|>"
 _TOKENS_BEHIND = lazy_pattern(rf"(?<!\s)(?:\s*+{_TOKEN})++\s*+\Z", re.I)
 
 

@@ -8,12 +8,12 @@ A step asks for one JSON object, whose schema follows from the type of the resul
     date    {"value": "2 May 2021", "quote": "She left on 2 May 2021."}
     bool    {"quote": ["He turned back.", "She did not."], "verdict": "yes"}
 
-`null`, no entry and "not stated" say that the text does not state it. The plain form is read as well, in its
-smallest reading, because people script replies and some servers cannot be held to a schema: the value, and
-below it the quotes, each on a line that begins with "> ". Any other reply is asked again.
+`null`, no entry and "not stated" say that the text does not state it. The plain form is read as well,
+because people script replies and some servers do not support schemas: the value, and below it the quotes,
+each on a line that begins with "> ". After any other reply, the request is repeated.
 
-No pattern looks for refusals, offers and errors in a text: they are outside the forms of the other types, and a text
-without a quote, which they are, is never taken as certain (`pearl.interpreter.model_calls`).
+No pattern looks for refusals, offers and errors in a text: they do not have the form of another type, and as texts
+they have no quote, so that they are never taken as certain (`pearl.interpreter.model_calls`).
 """
 
 from __future__ import annotations
@@ -374,7 +374,7 @@ def _words(text: str) -> str:
     return f" {' '.join(_WORD.findall(text.casefold().translate(_QUOTATION_MARKS)))} "
 
 
-_WORD = lazy_pattern(r"\w+|[^\w\s]")
+_WORD = lazy_pattern(r"\w+|[^\w\s]")  # Words, and each punctuation mark
 _QUOTATION_MARKS = str.maketrans("‘’“”–—−", "''\"\"---")
 
 

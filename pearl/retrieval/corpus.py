@@ -122,7 +122,7 @@ Entry = Sequence[int] | New | DataError
 """Known documents, by their positions in the index; a new document; or the error of one that is left out."""
 
 
-_ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
+_ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)  # `https://`, `s3://`
 
 
 @dataclass(frozen=True, slots=True)

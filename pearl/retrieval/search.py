@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_SHOWN = 12  # Maximum field names in a message
 
+# "year>=2005", "title~wing", "unit=record"
 _CONDITION = lazy_pattern(
     r"\s*(?P<field>[^=!<>~]*[^=!<>~\s])\s*(?P<sign>!=|>=|<=|=|>|<|~)(?P<value>.*)", re.S
 )

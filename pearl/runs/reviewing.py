@@ -71,7 +71,7 @@ def field_at(fields: Mapping[str, Field], path: str) -> Field | None:
     return fields.get(path) or fields.get(_NUMBER.sub("[].", path))
 
 
-_NUMBER = lazy_pattern(r"\[\d+\]\.")
+_NUMBER = lazy_pattern(r"\[\d+\]\.")  # "[0]." in "orders[0].price"
 
 
 def by_path(fields: Iterable[Field], path: str = "") -> Iterator[tuple[str, Field]]:

@@ -408,7 +408,7 @@ class Session:
         is_retry: bool = False,
         into: RowStore | None = None,
     ) -> SessionRun:
-        """Run the tasks without a row.
+        """Run the tasks that have no row yet.
 
         Args:
             tasks: Or other units of work, read one by one. If rows are stored, they are iterated twice, and

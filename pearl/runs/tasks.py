@@ -423,7 +423,7 @@ def corpus_source(named: Sequence[str], without: Collection[Path]) -> str:
 MARGIN = 10_000
 """Upper bound of the tasks that executors hold; a position is not used until all tasks before it have rows."""
 
-_SHARE = 20
+_SHARE = 20  # A position is written after a twentieth more tasks, as its size grows with them
 _MAGIC = b"pearl position 2"
 
 

@@ -44,10 +44,10 @@ class Extraction(Generic[T]):
 
     @property
     def status(self) -> str:
-        """That of the answer, or `failed`.
+        """The status of the answer, or `failed`.
 
-        `answered` means that nothing is missing from the value: without a value it is `undecided`, with a part of it
-        `degraded` (or `nothing_found`, where nothing is stated).
+        `answered` means that the value is complete. Without a value the status is `undecided`, with an incomplete
+        value `degraded` (or `nothing_found`, if the document states nothing).
         """
         return "failed" if self.answer is None else self.answer.status
 
@@ -71,17 +71,17 @@ class Extraction(Generic[T]):
 
     @property
     def partial(self) -> Any:
-        """What is found, nested as the schema says, and None for what has no value."""
+        """The values found, nested as in the schema; None for each missing value."""
         return None if self.answer is None else self.answer.partial
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """The places of what is undecided, in the names of the schema: `drugs[0].dose`."""
+        """The paths of undecided values, with the names of the schema: `drugs[0].dose`."""
         return () if self.answer is None else self.answer.undecided
 
     @property
     def rows(self) -> list[dict[str, Cell]]:
-        """Flat rows, ready for a data frame: those of the answer, each with the document and the status."""
+        """Flat rows for a data frame: the rows of the answer, each with the document and the status."""
         rows = self.answer.rows if self.answer is not None else [{"error": str(self.error)}]
         own: dict[str, Cell] = {"document": self.document, "status": self.status}
         return [{**own, **{unused_name(n, own): cell for n, cell in row.items()}} for row in rows]
@@ -110,11 +110,11 @@ class Extraction(Generic[T]):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], *, schema: Any = None) -> Extraction[Any]:
-        """The extraction in data of `to_dict`; an error has its class, its message and its help.
+        """Read an extraction from the data of `to_dict`; an error keeps its class, message and help.
 
         Args:
             data: Untrusted.
-            schema: That of the extraction, for an instance in place of a dictionary as its value.
+            schema: The schema of the extraction, whose value is then an instance instead of a dictionary.
 
         Raises:
             DataError: The data is no extraction.

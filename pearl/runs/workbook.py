@@ -23,7 +23,7 @@ MAX_ROWS = 1_048_576
 MAX_CELL, MAX_NAME = 32_767, 31  # Maximum characters of a cell and of a sheet name
 MAX_NOTES, MAX_LINKS = 5_000, 20_000
 """Maximum comments and links per sheet, which are kept in memory until it is complete; Excel supports 65,530 links."""
-MAX_NOTE = 1_000
+MAX_NOTE = 1_000  # Maximum characters of a comment
 SAMPLE = 200  # Rows from which column widths are determined
 NARROW, WIDE = 9, 52  # Minimum and maximum column width in characters; longer texts are wrapped
 LINE, MAX_HEIGHT, MAX_LINED = 14, 400, 2_000
@@ -38,7 +38,7 @@ _ILLEGAL = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 class Marked(NamedTuple):
-    """A cell with a comment, shown in amber, or a link."""
+    """The value of a cell, with the comment of an amber cell or the target of a link."""
 
     value: Any
     note: str = ""

@@ -67,6 +67,7 @@ def word_form(folded: str) -> str:
 
 Kind = Literal["text", "number", "date"]
 
+# "(1,234)", "$(5)": negative numbers of accounts
 _IN_BRACKETS = lazy_pattern(rf"\s*+[{CURRENCIES}]?\s?\(")
 _BESIDE_NUMBERS = lazy_pattern(
     rf"|[(*†‡\[].*|[°%‰{CURRENCIES}]\S*|(?!.*\b(?:st|nd|rd|th|or|and|to|plus|up|max|min|more|less)\b)[^\W\d_].*",
@@ -218,7 +219,7 @@ def _behind(value: str) -> str | None:
 
 _MORE_DIGITS = lazy_pattern(rf"\A(?:[.,]\d+)*[{RAISED}]*(?:[-−]\Z)?")
 """Decimals in the other convention, a footnote mark, a trailing minus: `.50`, `¹`, `-`."""
-_MAX_BEHIND = 12
+_MAX_BEHIND = 12  # Maximum characters after a number: a unit, not a sentence
 
 
 def _is_code(value: str) -> bool:
@@ -351,7 +352,7 @@ def _steps(arithmetic: Arithmetic, names: dict[str, str]) -> list[Step]:
     return steps
 
 
-_MAX_COLUMNS = 1_000
+_MAX_COLUMNS = 1_000  # Of a table that can be queried
 
 
 class QueryTable:

@@ -212,9 +212,9 @@ _NEXT_QUESTION = lazy_pattern(r"\n[ \t]*Question:")
 _UNDECIDED = lazy_pattern(r"\s*undecided:(?P<why>.{1,500})", re.I | re.S)
 """A reply that gives a reason instead of a query."""
 _CELL = 60  # maximum characters of a cell in a prompt
-_MAX_NAME = 500
-_MAX_COLUMNS_SHOWN = 60
-_MAX_NOTES = 300
+_MAX_NAME = 500  # Maximum characters of a column name in a prompt
+_MAX_COLUMNS_SHOWN = 60  # Maximum columns in a prompt
+_MAX_NOTES = 300  # Maximum characters of the notes on a table in a prompt
 MAX_FLAW = 2_000  # Maximum characters of a reply's error
 
 Turn = tuple[Literal["user", "assistant"], str]

@@ -36,11 +36,11 @@ SIGNS: dict[Operation, str] = {"add": "+", "subtract": "-", "multiply": "*", "di
 
 MAX_CONDITIONS = 60  # maximum conditions of a query
 MAX_DEPTH = 8  # maximum levels of `all`, `any` and `not`
-MAX_LIMIT = 1_000_000_000
+MAX_LIMIT = 1_000_000_000  # Maximum `limit` of a query
 _MAX_TEXT = 500  # maximum characters of a name or a value
-_MAX_VALUES = 500
-_MAX_OPERANDS = 8
-_LARGEST = 1_000_000_000_000_000
+_MAX_VALUES = 500  # Maximum values of a condition, and selected columns
+_MAX_OPERANDS = 8  # Maximum operands of an operation
+_LARGEST = 1_000_000_000_000_000  # Largest absolute value of a number in a formula
 
 _SYMBOLS = {
     "=": "is", "==": "is", "!=": "is not", "<>": "is not", "<": "before", ">": "after",
@@ -346,7 +346,7 @@ def _flaw(error: ValidationError) -> str:
 
 
 _TEXT = r"[^\u0000-\u001f\u007f]{0,200}"
-_MAX_LISTED = 20
+_MAX_LISTED = 20  # Maximum entries of a list in the schema for decoders
 
 _HINT = (
     'A query of the table: "cannot" is null or a reason; "select" lists columns to show, "where" is a condition {"column", "op", '

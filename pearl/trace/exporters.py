@@ -1,4 +1,4 @@
-"""Exporters of traces: they listen to the events of tasks, and send them to where a user watches all programs.
+"""Exporters of traces: they listen to the events of tasks and send them to the user's monitoring system.
 
 A module has `create`, whose result Python callers may also give to a `Session`. `OTEL_TRACES_EXPORTER` names the one that
 `--telemetry` opens. No error of an exporter may affect the work: it calls `on_trouble` instead.

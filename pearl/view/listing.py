@@ -27,7 +27,7 @@ MAX_ITEMS = 50  # Maximum passages, quotes and steps in the details of a line
 MAX_OUTPUTS = 20  # Maximum outputs of a row with a column
 MOST = 1e15  # Upper bound of plausible counts, costs and times
 
-_MARKS = lazy_pattern(r"(?m)^(?:#{1,6}|>) |\*\*(\S(?:[^*\n]*\S)?)\*\*")
+_MARKS = lazy_pattern(r"(?m)^(?:#{1,6}|>) |\*\*(\S(?:[^*\n]*\S)?)\*\*")  # "## ", "> ", "**bold**"
 
 
 @dataclass

@@ -24,6 +24,7 @@ _OTHERWISE = re.compile(
     re.M,
 )
 """Text with characters that Markdown would drop: products, names with underscores, paths, signs and bounds of numbers."""
+# The number of a list entry: "2. It leaked"
 _NUMBERED = re.compile(r"^([ \t]*)(\d{1,9})[.)](?:\s|$)", re.M)
 
 

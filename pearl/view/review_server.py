@@ -41,7 +41,7 @@ from pearl.view.sources import ResultRecord, ResultSource, RunResults, with_docu
 MAX_BODY = 1_000_000  # Maximum bytes of a request with a decision
 MAX_QUOTE = 5_000  # Maximum characters of a passage that a person selects
 REFRESH_S = 5.0  # Seconds after which the rows of a running run are read again
-SOCKET_S = 60
+SOCKET_S = 60  # Seconds after which a silent connection is closed
 
 
 @dataclass

@@ -14,7 +14,7 @@ from pearl.llm.backends.openai.servers import load
 
 DESCRIPTION = "Ollama, here or at $OLLAMA_HOST: ollama:NAME, as in `ollama list`"
 ADDRESS_VARIABLE = "OLLAMA_HOST"
-PORT = 11434
+PORT = 11434  # Ollama's default
 WINDOW = 4_096  # Ollama's default window in tokens, with less than 24 GiB of video memory
 
 

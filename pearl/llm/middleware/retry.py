@@ -112,7 +112,7 @@ class CircuitBreaker:
             self._waiters.discard(waiter)
 
 
-DEADLINE_S = 3600.0
+DEADLINE_S = 3600.0  # Default maximum seconds of all attempts of a request
 # Factor on the attempts of a rate-limited call: with the default of four, it outlasts a limit of
 # a few calls per minute that is shared with others.
 PATIENCE = 3

@@ -53,7 +53,7 @@ LOCK_PATIENCE_S = 600.0  # Seconds to wait for another process that updates the 
 _MARK = b"PEARLIX3"
 _PREAMBLE = struct.Struct("<8s16sI")  # Magic number, digest of the rest, header length
 _DIGESTED = 24  # Offset at which the digested part begins
-_ALIGNED = 64
+_ALIGNED = 64  # Bytes to which arrays are aligned in the file: a cache line
 
 Stamp = tuple[int, ...]
 """Size, modification time and metadata-change time of a file, in nanoseconds."""

@@ -94,9 +94,9 @@ def first(ranking: Ranking, k: int) -> Ranking:
 
 RANK_CONSTANT = 60  # `k` of reciprocal rank fusion. Source: Cormack, Clarke and Büttcher 2009
 
-LEAST_DEPTH = 100
+LEAST_DEPTH = 100  # Minimum passages that each ranking contributes to a merge
 
-DEPTH_FACTOR = 5
+DEPTH_FACTOR = 5  # The same, as a multiple of `k`
 
 
 def depth_for(k: int) -> int:

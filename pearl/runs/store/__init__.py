@@ -1,7 +1,7 @@
 """The store: persistent cached replies and rows of runs.
 
 One folder with one SQLite file. When a method returns, its data is on the disk. Every process that
-works with the store has one thread that writes; processes take turns by a lock that dies with them.
+works with the store has one thread that writes; processes take turns by a lock that the system releases when they end.
 """
 
 from __future__ import annotations

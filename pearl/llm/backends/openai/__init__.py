@@ -1,14 +1,14 @@
 """Any server that speaks OpenAI's Chat Completions: OpenAI itself, vLLM, Ollama, llama.cpp, ...; and Anthropic's Messages.
 
-Every call returns a `Completion` or raises a `ModelError`, whatever the server sends. A request takes this way:
+Every call returns a `Completion` or raises a `ModelError`, whatever the server sends. A request passes through:
 
 - `servers.Server`: what the kind of the server adds to its API, `chat` or `anthropic`: request → body.
 - `sessions.HttpSession`: posts the body, again without a parameter that the server rejects (`api.Accepted`), by
   `wire` (h11: docs/decisions.md), or by `official` with a client of the caller.
 - `faults`: status other than 2xx, or a broken connection → `ModelError`; the API reads the other bodies.
 
-A constrained request is sent in the forms that the kind of server takes, the best first. A server that refuses all
-of them is not asked again; one that ignores them is found by its first reply (`OpenAIModel.judge`).
+A constrained request is sent in the forms that the kind of server takes, the best first. A server that rejects all
+forms is not asked again; one that ignores them is detected by its first reply (`OpenAIModel.judge`).
 """
 
 from __future__ import annotations

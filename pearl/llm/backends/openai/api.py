@@ -125,7 +125,7 @@ class Accepted:
         return None if end is None else scrubbed(request.messages[1].content[:end])
 
     def refuse(self, said: str, named: object = None, body: Body | None = None) -> str:
-        """Leave out a rejected parameter of the body from now on; return its name in requests, "" if the message names none."""
+        """Find the parameter named in a rejection, and omit it from later requests; return its name, "" if there is none."""
         for name in self._sent:
             own = self.names.get(name, name)
             is_named = named == own or re.search(rf"\b{re.escape(own)}\b", said)

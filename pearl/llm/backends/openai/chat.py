@@ -450,7 +450,7 @@ def _least_tokens(texts: Sequence[str], n_words: int) -> float:
     return max(TOKENS_A_WORD * n_words, sum(map(len, texts)) / CHARACTERS_A_TOKEN)
 
 
-_RUN = lazy_pattern(r"(.)\1{3,}", re.S)
+_RUN = lazy_pattern(r"(.)\1{3,}", re.S)  # A run of one character, such as "-----"
 
 
 @contextmanager

@@ -20,9 +20,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import h11
 
-MAX_CONNECTIONS = 1_000
+MAX_CONNECTIONS = 1_000  # At the same time, to one server
 KEEP_ALIVE_S = 4.0  # Less than uvicorn's 5 s
-MAX_HEADER_BYTES = 64 * 1024
+MAX_HEADER_BYTES = 64 * 1024  # Of the head of a reply
 MAX_PIECE_BYTES = (
     64 * 1024
 )  # Of a decompressed body: a decompression bomb must be detected before it fills the memory
@@ -45,7 +45,7 @@ class Origin:
     def of(cls, url: SplitResult) -> Self:
         """The origin of an HTTP address; a `ValueError` for any other address."""
         if url.scheme not in _PORTS or not url.hostname:
-            raise ValueError(f"'{url.geturl()}' is not an address of HTTP")
+            raise ValueError(f"'{url.geturl()}' is not an HTTP address")
         host = url.hostname
         return cls(
             url.scheme,

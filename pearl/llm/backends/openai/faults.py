@@ -90,7 +90,7 @@ def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
     )
 
 
-_IS_OF_WINDOW = lazy_pattern(r"context|prompt is too long")
+_IS_OF_WINDOW = lazy_pattern(r"context|prompt is too long")  # "maximum context length is 8192"
 
 
 def _advice(
@@ -217,6 +217,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+# "1m30s", "250ms", "1h"
 _DURATION = lazy_pattern(
     r"(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9}(?:\.\d+)?)s)?(?:(\d{1,9})ms)?", re.ASCII
 )

@@ -24,7 +24,7 @@ from pearl.llm.backends.openai.connections import Connections, Origin, Response,
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.plugins.version import __version__
 
-CONNECT_TIMEOUT_S = 10.0
+CONNECT_TIMEOUT_S = 10.0  # Less than for a reply: a dead server should be noticed soon
 # Maximum bytes of a decompressed reply; `Wire.BYTES_A_TOKEN` is added for each requested token.
 # Of an error, only the beginning of the body is read.
 MAX_BYTES = 4 * 2**20
