@@ -149,7 +149,7 @@ def stem(name: str) -> str:
 
 
 def wanted_by(x: Value, *, is_list: bool) -> Wanted:
-    """The texts to compare with, certain and possible, that an argument stands for."""
+    """The certain and possible texts of an argument, to compare values with."""
     if isinstance(x, Rows):
         possible = tuple(row.value for row in x.doubtful if row.value is not None)
         return Wanted(tuple(x.values), possible, any(row.value is None for row in x.every))

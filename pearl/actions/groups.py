@@ -218,7 +218,7 @@ def place(rows: Rows, name: str, k: int) -> Scalar:
 def first_of(
     ranked: Sequence[tuple[Row, bool]], n_unranked: int, k: int
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """Take the first `k` of ranked rows: those surely among them, and those that may be.
+    """Take the first `k` of ranked rows: the rows that are surely among them, and the rows that may be.
 
     Example:
         >>> a, b, c = map(Row, "abc")

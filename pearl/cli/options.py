@@ -205,7 +205,7 @@ def _completion(name: str, setting: Setting) -> Callable[..., list[str]] | None:
 
 
 def setting_options(*names: str, stages: Sequence[Stage] = ()) -> Callable[[F], F]:
-    """Options for the named settings and those of some stages; without arguments for all that answering uses."""
+    """Options for named settings and for the settings of stages; without arguments, for all settings of answering."""
     if not names and not stages:
         stages = tuple(stage for stage in get_args(Stage) if stage != "mapping")
     chosen = [name for name in SETTINGS if name in names or schema()[name][1].stage in stages]

@@ -135,7 +135,7 @@ def _tool_errors() -> Iterator[None]:
 
 
 def _shortened(value: Any) -> Any:
-    """Data with lists and texts cut to the limits; what is left out is counted at their end."""
+    """Data with lists and texts cut to the limits, and the count of omitted items or characters at their end."""
     match value:
         case dict():
             return {name: _shortened(each) for name, each in value.items()}

@@ -151,7 +151,7 @@ class _Bundle:
         else:
             pointer = self.places[resource] + unquote(fragment)
         if pointer is None:
-            refuse(self.name, path, f"nothing stands at '{short(ref)}'")
+            refuse(self.name, path, f"the schema has nothing at '{short(ref)}'")
         return quote(pointer, safe="#/$~:@!&()*+,;=")
 
     def loaded(self, ref: str, path: Place, file: str) -> str:

@@ -213,7 +213,7 @@ _WORD = lazy_pattern(r"\w+")
 
 
 def _words(text: str) -> str:
-    """The words of a text between blanks: `May 2021` stands in "in May, 2021"."""
+    """The words of a text, separated by blanks, so that `May 2021` is found in "in May, 2021"."""
     return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 

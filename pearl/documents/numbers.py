@@ -301,7 +301,7 @@ def quantity(text: str, *, decimal: str = "") -> Quantity:
     unit = currency or unit_of(line, end, end)
     is_share = unit in SHARES
     if (is_share and (scale or after.startswith("%%"))) or (currency and after.startswith("%")):
-        raise UnclearNumberError(f"a percentage that is something else, too, in {quoted(text)}")
+        raise UnclearNumberError(f"a percentage with a scale or a currency in {quoted(text)}")
     is_point = decimal == "." or is_share or scale
     if not is_point and _MAY_BE_GROUPED.fullmatch(figure["digits"] or ""):
         raise UnclearNumberError(

@@ -24,7 +24,7 @@ _DOCUMENT_TYPES = (b"<!DOCTYPE", "<!DOCTYP".encode("utf-16-le"))  # also in big-
 
 
 def has_part(data: bytes, name: str) -> bool:
-    """Whether the directory of an archive names a part; of a truncated archive, whether its bytes do."""
+    """Whether the directory of an archive names a part; for a truncated archive, its bytes are searched."""
     if not data.startswith(b"PK"):
         return False
     end = data.rfind(_END_OF_DIRECTORY)

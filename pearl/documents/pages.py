@@ -41,7 +41,7 @@ class PageImage:
 def boxes_of(
     source: str | Path | bytes, document: Document, spans: Sequence[Span]
 ) -> list[tuple[Box, ...]]:
-    """Return the boxes of spans of a document, one for each line of text. A span has none if the file is not a PDF or has another text."""
+    """Return the boxes of spans of a document, one for each line of text. A span has no box if the file is not a PDF or has another text."""
     pages = [(int(number), start) for number, start in document.pages]
     starts = [start for _, start in pages]
     ends = [*starts[1:], len(document.text)]

@@ -611,7 +611,7 @@ _ANNOTATIONS = {
 
 
 def left_out(page: PdfPage) -> Counter[str]:
-    """Count what a page has besides its text and filled fields, by its name in the singular."""
+    """Count the objects of a page other than text and filled fields, by a singular name: `comment`."""
     from pypdfium2 import raw
 
     names = {getattr(raw, f"FPDF_ANNOT_{kind}"): name for kind, name in _ANNOTATIONS.items()}

@@ -51,7 +51,9 @@ def with_names(question: str, values: Mapping[str, str]) -> str:
     for name in values:
         # Outputs of plans written under a grammar are called v1, n1 and so on.
         if not terminal("NAME").fullmatch(name) or name == CTX or re.fullmatch(r"[a-z]\d+", name):
-            raise UsageError(f"'{short(name)}' cannot name a parameter", help="use a word, as drug")
+            raise UsageError(
+                f"'{short(name)}' cannot name a parameter", help="use a word, such as drug"
+            )
     names = sorted(values, key=lambda name: -len(values[name]))
     any_value = _any_of(" ".join(values[name].split()) for name in names)
     said = any_value.sub(lambda found: f"{{{names[(found.lastindex or 1) - 1]}}}", question)

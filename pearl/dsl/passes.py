@@ -102,7 +102,7 @@ def pushdown(graph: PlanGraph) -> Rewritten:
 
 
 def _movable(graph: PlanGraph) -> tuple[Step, Step] | None:
-    """A model step and the WHERE that can be computed before it; None for none."""
+    """A model step and the WHERE that can be computed before it; None if there is no such pair."""
     by_output = {step.output: step for step in graph.steps}
     read = [reference.name for step in graph.steps for reference in step.references()]
     by_row = [step for step in graph.steps if graph.checked.action(step).reads_rows]

@@ -235,7 +235,7 @@ def choose_option(task: ChooseTask, ranker: SentenceRanker) -> str:
 
 
 def _own_weights(texts: Sequence[str]) -> list[dict[str, float]]:
-    """The weights of the terms of each text: 1 for terms of no other text, none for those of all."""
+    """The weights of the terms of each text: 1 for a term of this text alone; terms of all texts are left out."""
     different = [dict.fromkeys(terms(text, drop_stop_words=True)) for text in texts]
     n_with, n = Counter(chain.from_iterable(different)), max(len(texts), 2)
     weight = {term: math.log(n / n_own, n) for term, n_own in n_with.items() if n_own < n}

@@ -249,7 +249,7 @@ class SentenceIndex:
 
 
 def _rows(text: str, span: Span) -> list[Span]:
-    """The lines of a passage of delimited cells, which has no sentences; any other passage as it is."""
+    """Split a passage of delimited cells, which has no sentences, into lines; keep any other passage whole."""
     lines = text[span.start : span.end].split("\n")
     usual = (Counter(line.count(mark) for line in lines).most_common(1)[0] for mark in ",;\t|")
     are_rows = any(n_cells and n_same >= _ALIKE * len(lines) for n_cells, n_same in usual)

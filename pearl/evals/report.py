@@ -222,7 +222,7 @@ def comparisons(log: EvalLog, *, cluster: Cluster = "sample") -> list[MethodComp
 def across(
     first: EvalLog, second: EvalLog, *, cluster: Cluster = "sample"
 ) -> list[MethodComparison]:
-    """Pairs of methods of two logs: those with equal names, or all pairs if there are none."""
+    """Pair the methods of two logs by name; if they share no name, make all pairs."""
     common = [name for name in first.methods if name in second.methods]
     pairs = [(name, name) for name in common] or list(product(first.methods, second.methods))
     return _compared(first, second, pairs, cluster)

@@ -140,7 +140,7 @@ class _Run:
         return Result(last.value, last.unit, last.scale, formula_text)
 
     def operand(self, operand: Operand) -> tuple[Amount, str]:
-        """The number that an operand stands for, and its text in the formula."""
+        """The number of an operand, and its text in the formula."""
         match operand.kind:
             case "step":
                 found = self._done[operand.index]
@@ -287,5 +287,7 @@ def _quotient(a: Amount, b: Amount) -> tuple[str, int | None]:
 def _either(a: Amount, b: Amount) -> int | None:
     """The scale of a product: that of the factor that has one; an error if both have one."""
     if a.scale and b.scale:
-        raise UnfitUnitsError(f"multiply: both are scaled, by 10^{a.scale} and 10^{b.scale}")
+        raise UnfitUnitsError(
+            f"multiply: both operands have a scale, 10^{a.scale} and 10^{b.scale}"
+        )
     return a.scale or b.scale

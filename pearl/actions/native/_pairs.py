@@ -62,7 +62,7 @@ class _Pairs:
         return fields
 
     def rows(self, unread_a: Sequence[Row], unread_b: Sequence[Row], *notes: str) -> Rows:
-        """The result. An unread row may form a pair with any row of the other side: one doubtful row stands for these."""
+        """The result. An unread row may match any row of the other side, so one doubtful row represents all of its pairs."""
         unknown_a, unknown_b = dict.fromkeys(self._names_a), dict.fromkeys(self._names_b)
         open_rows = [
             *((row, self._fields(row.fields, unknown_b), self.b) for row in unread_a),

@@ -1,4 +1,4 @@
-"""`pearl review`: a person decides what a run left open, beside the documents."""
+"""`pearl review`: a person decides the fields that a run left open, beside the documents."""
 
 from __future__ import annotations
 

@@ -459,7 +459,7 @@ def _params_of(
     *,
     is_own: bool,
 ) -> tuple[dict[str, Any], set[str]]:
-    """Return the command's parameters, those of the request replaced by options given now, and the names of the latter."""
+    """Return the parameters of the command, and the names of the options given now, which replace those of the run."""
     from pearl.llm.backends import ModelSettings, address_of
 
     name = request.COMMAND

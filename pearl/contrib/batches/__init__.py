@@ -113,7 +113,7 @@ class Batches(ABC):
 
     @abstractmethod
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
-        """Read a page of the listing: the batches that may be those of a submission, and the query of the next page."""
+        """Read a page of the listing: the batches that may belong to a submission, and the query of the next page."""
 
     @abstractmethod
     async def _download(self, place: str) -> bytes | None:

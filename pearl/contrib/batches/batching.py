@@ -1,6 +1,6 @@
 """Collect calls and send them as batches; to a caller the collector is a slow model.
 
-A round is the requests that are collected until none arrives for a while.
+A round has all requests that arrive before a pause of some seconds.
 
 The order of the steps makes a kill harmless: upload the requests (free), write the record, create the
 batch (paid), store the replies, remove the record. After a restart, the record leads to the batch.
@@ -80,7 +80,7 @@ class PendingBatches:
                 raise StoreError(error.strerror or str(error), path=self._folder) from None
 
     def take(self, keys: Iterable[bytes]) -> list[PendingBatch]:
-        """Take the batches with these requests; each is returned once, unless it is put back."""
+        """Take the batches that contain these requests; a batch is returned only once, unless it is put back."""
         records = {id(record): record for key in keys if (record := self._by_key.get(key))}
         for record in records.values():
             for key in record.keys:

@@ -52,7 +52,7 @@ def answer_type(schema: Any = None) -> Any:
 
     - `value`: the text of the answer; with a schema, a struct of its fields, in which those that are undecided
       or not stated are null. Null without an answer, or if a pydantic model refuses the answer.
-    - `status`: that of the answer, `failed`, or `unfinished` (a limit, or an unreachable server).
+    - `status`: the answer's status, `failed`, or `unfinished` (a limit, or an unreachable server).
     - `reasons`: why the answer is undecided, degraded or refused, and why fields have no value.
     - `evidence`: passages, with their places in the `document`, the `steps` that use them, and the `fields` that
       they support; rows that form the answer (`match` is `row`), each `found` or `undecided`.

@@ -278,7 +278,7 @@ class NormalText:
         return fixed_here <= all_there and fixed_there <= all_here
 
     def _joins(self, start: int, end: int) -> tuple[frozenset[int], frozenset[int]]:
-        """The positions of removed hyphens in a range: all of them, and those not at the end of a line."""
+        """The positions of removed hyphens in a range: all, and only those inside a line."""
         if not self._hyphens:
             return frozenset(), frozenset()
         among = range(bisect_right(self._hyphens, start), bisect_left(self._hyphens, end))

@@ -243,7 +243,7 @@ class _WordFile:
         return mark
 
     def _number(self, paragraph: _Element) -> str:
-        """The automatic number of a paragraph with a blank behind it."""
+        """The automatic number of a paragraph, followed by a blank; "" without one."""
         properties = _child(paragraph, "pPr")
         style = self._styles.get(_attribute(_child(properties, "pStyle")))
         given, level = _child(properties, "numPr"), None

@@ -162,7 +162,7 @@ class _Finder:
         return Totals(self._certain, self._possible)
 
     def _read_down(self, named: set[int], blank: set[int]) -> None:
-        """Compare each candidate with the rows above: its block, those below a heading, or all."""
+        """Compare each candidate with rows above it: its block, the rows below a heading, or all."""
         begin = heading = 0
         for i in range(self._n):
             blocks = [(start, i) for start in dict.fromkeys((begin, heading, 0))]
@@ -259,7 +259,7 @@ class _Finder:
         return f"row {i + 1:,}" + (f" '{shortened(label, 60)}'" if label else " without a name")
 
     def _format_range(self, i: int, start: int, end: int) -> str:
-        """Describe a total: what it sums up, or its first figure that differs from the sum."""
+        """Describe a total: the rows that it sums up, or its first figure that differs from the sum."""
         n_rows = self._n_rows[end] - self._n_rows[start]
         rows = f"{n_rows:,} row{'s' * (n_rows != 1)}"
         filled = [sums for sums in self._sums if sums.numbers[i]]

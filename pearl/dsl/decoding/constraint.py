@@ -126,7 +126,7 @@ class JsonForm:
     """Whether a reply in a wrong form is returned unchanged, because the caller asks again with the reason."""
 
     def text_of(self, value: Any) -> str:
-        """The text that stands for a JSON value; `ValueError` says how the value violates the schema."""
+        """The reply text for a JSON value; `ValueError` says how the value violates the schema."""
         if self.write is not None:
             return self.write(value)
         require(value, self.schema)

@@ -413,7 +413,10 @@ def indexed_grammar(
     """Valid plans: every sentence passes the checker with this library."""
     for name in (*parameters, *contexts):
         if name[:1] in _LETTERS.values() and name[1:].isdigit():
-            raise LibraryError(f"outputs have names as '{name}' under a grammar", path=library.name)
+            raise LibraryError(
+                f"'{name}' cannot be declared under a grammar, which names outputs so",
+                path=library.name,
+            )
     rules = _Indexed(States(library.values(), max_steps), parameters, contexts)
     if not rules.lines:
         raise nothing_to_call(library)
