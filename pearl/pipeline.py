@@ -84,7 +84,7 @@ def _opened(name: str, given: SourceGiven) -> Source:
     if isinstance(given, Document):
         return Source(name, given, about)
     if Path(given).is_dir() or (has_magic(str(given)) and not Path(given).exists()):
-        from pearl.retrieval.index import Index  # imported on use: few runs have a corpus
+        from pearl.retrieval.index import Index  # Imported on use: few runs have a corpus
 
         return Source(name, Index.open(given).document(str(given)), about)
     return Source(name, load(given), about)
@@ -287,10 +287,10 @@ class Pearl:
     def plan_extraction(
         self, fields: Sequence[Field], *, question: str | None = None
     ) -> CheckedPlan:
-        """The plan that takes fields from a document, without a call.
+        """Build a plan that extracts fields from a document, without calling a model.
 
         Args:
-            fields: Those of a schema.
+            fields: The fields of a schema.
             question: An instruction for reading them.
         """
         plan = extraction_plan(fields, reply_tokens=min(READING_TOKENS, self.limits.reply_tokens))
@@ -311,7 +311,7 @@ class Pearl:
         Args:
             plan: A checked plan, the text of one, or the `Path` of its file.
             document: The document, CTX in the plan.
-            sources: What else the plan reads, by the names that it declares under `Sources:`.
+            sources: Further sources of the plan, by the names that it declares under `Sources:`.
             parameters: A text for each of the plan's parameters.
             token_budget: Input tokens that all steps together may spend; each step is shown the
                 best passages that fit its share.
@@ -384,7 +384,7 @@ class Pearl:
         document = await self._with_sources(document, sources)
         question = one_line(question)
         schema = None if answer is None else load_schema(answer)
-        check_document(document)  # before a call is paid for
+        check_document(document)  # Before a call is paid for
         if schema is not None:
             return await self._extract(schema, document, question, token_budget, trace)
         return await self._ask(question, document, token_budget, trace)
@@ -540,7 +540,7 @@ class Pearl:
             )  # fmt: skip
 
     def asking(self, client: Client) -> Pearl:
-        """A `Pearl` with the same settings and models, and another main client; it shares no plans."""
+        """A `Pearl` with the same settings and models but another main client; it does not share plans."""
         roles = {f"{role}_model": self.clients.get(role) for role in _ROLES if self._named(role)}
         more = {**roles, "library": self.library, "searcher": self.searcher}
         return Pearl(client, **{**self.settings, **more})

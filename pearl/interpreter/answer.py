@@ -165,7 +165,7 @@ class Answer(ShownInNotebooks, Generic[T]):
 
     @property
     def fields(self) -> dict[str, FieldResult]:
-        """The fields of a typed answer by their paths, those of entries included: `drugs[0].dose_mg`."""
+        """The fields of a typed answer by path, including fields of list entries: `drugs[0].dose_mg`."""
         return {} if self.record is None else self.record.paths
 
     @property
@@ -209,7 +209,7 @@ class Answer(ShownInNotebooks, Generic[T]):
 
     @property
     def why(self) -> str:
-        """Why the answer is refused, undecided or degraded, with the first step concerned; else ""."""
+        """Why the answer is refused, undecided or degraded, naming the first such step; "" for other answers."""
         return for_caller(self._judged[1])
 
     @property
@@ -235,7 +235,7 @@ class Answer(ShownInNotebooks, Generic[T]):
         if refused:
             return "refused", _describe_step(refused[0], refused[0].why)
         shown = [step for step in self.steps if step.output in self.outputs]
-        # groups of the fields of one record
+        # Groups of the fields of one record
         has_fields = any(step.record is not None and step.state == "found" for step in self.steps)
         unsure = [
             step for step in self.steps
@@ -278,7 +278,7 @@ class Answer(ShownInNotebooks, Generic[T]):
 
     @cached_property
     def coverage(self) -> float | None:
-        """The smallest fraction of the document in the prompts of a reading step, or None.
+        """The smallest fraction of the document that the prompts of a reading step contained; None if no step read it.
 
         Steps carried out row by row count as one, because later ones read the rows that earlier ones kept.
         """
@@ -476,7 +476,7 @@ def step_evidence(
 ) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
     """The passages that steps quote or take values from, and the quotes that could not be verified."""
     by_output = {result.output: result for result in results}
-    replies = [  # quotes in native steps come from their input steps
+    replies = [  # Quotes in native steps come from their input steps
         (StepReply(step.output, by_output[step.output].reply, _given(step, by_output), graph.read_by[step.output]), step is graph.composer)
         for step in graph.steps
         if step.output in by_output and not by_output[step.output].is_native

@@ -31,7 +31,7 @@ from pearl.llm import ChooseTask, Model, Request, Usage
 from pearl.retrieval.search import Searcher
 from pearl.trace import OptionChosen, Trace
 
-_MARKS = lazy_pattern(r"[*_`]+")  # of Markdown: `**C**`
+_MARKS = lazy_pattern(r"[*_`]+")  # Of Markdown: `**C**`
 _QUOTES = "\"'“”‘’«»"
 _BLANKS = r"[^\S\n]*+"
 # "Answer: C", "The final answer is (C)", "My choice: B", "The correct option is C"; "option" alone does not declare a choice:
@@ -47,7 +47,7 @@ _LETTER = lazy_pattern(
     r"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|(?:[.):]|\s+[-–—](?=\s)|(?=\s*\()|(?(open)(?=\s)|(?!)))\s*(?P<text>\S.*)$)",
     re.IGNORECASE,
 )
-_ANOTHER = lazy_pattern(  # another option after a letter: "A) or B)", "(A) (B)"
+_ANOTHER = lazy_pattern(  # Another option after a letter: "A) or B)", "(A) (B)"
     r"(?:(?:and|or)\b|[&,/+])?\s*(?:option\s+)?[(\[]?(?P<letter>[A-Z])(?:[)\].:]|$)", re.IGNORECASE
 )
 

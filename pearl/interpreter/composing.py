@@ -432,7 +432,7 @@ def _inserted(part: AnswerPart) -> str:
 
 
 def _counts(part: AnswerPart, rows: Mapping[str, Sequence[Named]]) -> list[str]:
-    """How many rows a part has, how many of them are undecided, and how many do not state what is asked."""
+    """Notes on how many rows a part has, how many are undecided, and how many do not state the answer."""
     if part.tally is not None and part.tally.stated.not_stated:
         return [f"({part.tally.text})"]
     named = rows.get(part.output)

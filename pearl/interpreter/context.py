@@ -48,12 +48,12 @@ Result = TypeVar("Result")
 
 
 async def off_loop(n_characters: int, compute: Callable[[], Result]) -> Result:
-    """Compute something about a text: in the event loop if the text is short, else in a thread."""
+    """Call a function on a text: in the event loop if the text is short, else in a thread."""
     return compute() if n_characters <= AT_ONCE else await asyncio.to_thread(compute)
 
 
 def awaited(work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of a coroutine, for a caller that may itself run in an event loop."""
+    """Run a coroutine and return its result; the caller may already be in an event loop."""
     return asyncio.run_coroutine_threadsafe(work, background_loop("awaited")).result()
 
 
@@ -77,7 +77,7 @@ def fail_step(step: Step, error: Exception) -> NoReturn:
         help=getattr(error, "help", None),
     )  # fmt: skip
     if isinstance(error, PearlError):
-        failed.exit_code = error.exit_code  # keep the exit code of the cause
+        failed.exit_code = error.exit_code  # Keep the exit code of the cause
     raise failed from error if isinstance(error, PearlError) or not is_private() else None
 
 
@@ -239,7 +239,7 @@ def _fitting(
         excess = how.count(shown) - limit
         if excess <= 0:
             return spans, shown
-        while excess > 0 and taken:  # token counts are not additive
+        while excess > 0 and taken:  # Token counts are not additive
             excess -= taken.pop()[1]
     raise ContextOverflowError(
         f"no passage fits the {limit:,} tokens that the window leaves for the document",
@@ -253,7 +253,7 @@ def _joined(text: str, spans: Sequence[Span], names: Mapping[Span, str]) -> str:
     end: int | None = None
     document = ""
     for span in spans:
-        start = span.start if end is None else max(end, span.start)  # windows overlap
+        start = span.start if end is None else max(end, span.start)  # Windows overlap
         if span.end <= start:
             continue
         skipped = "" if end is None else text[end:start]

@@ -55,8 +55,8 @@ SMALL_PART = 48  # Smallest chunk size in tokens for which the document is split
 class Bound:
     """An upper bound of a value that is unknown before the run."""
 
-    n: float  # maximum rows, or entries of a text
-    tokens: float  # maximum tokens
+    n: float  # Maximum rows, or entries of a text
+    tokens: float  # Maximum tokens
     rows: Rows | None = None  # The rows from which its rows will be selected, if they are known
     answer: float = 0.0  # Maximum tokens that a model writes as the value of each row
 
@@ -262,14 +262,14 @@ class CostEstimator:
         if "claims" in action.traits or (is_number and action.cost == "text"):
             fields = [Field(step.output)]
         elif action.extracts:
-            # imported on use: few plans extract
+            # Imported on use: few plans extract
             from pearl.replies.extracted import wanted_fields
 
             texts = [each.value for each in step.arguments if isinstance(each, String)]
             fields = list(wanted_fields(texts[-1], is_all=action.extracts_all))
             if (n_replies := costs.calls.upper) == inf:
                 return StepCosts(ANY, ANY, ANY)
-        # imported on use, too
+        # Imported on use, too
         from pearl.interpreter.field_values import MAX_SHOWN
         from pearl.interpreter.record_claims import AROUND_ENTRY, ENTRY_TOKENS
 
@@ -312,7 +312,7 @@ class CostEstimator:
 
     def _of_table(self, step: Step, action: Action) -> StepCosts:
         """Costs of a question about a table: one query, and its repetitions if it cannot be used."""
-        # imported on use: few plans query a table
+        # Imported on use: few plans query a table
         from pearl.interpreter.table_steps import query_costs
 
         given, question = self._calls.values(step, self._values)
@@ -324,7 +324,7 @@ class CostEstimator:
 
     def _of_reduction(self, step: Step) -> StepCosts:
         """Costs of reducing rows: if the rows are known, exact except for merging; else bounded by their tokens."""
-        # imported on use: few plans reduce rows
+        # Imported on use: few plans reduce rows
         from pearl.interpreter.reducing import Reducer, is_grouped
 
         reducer = Reducer(step, self._values, self._calls)
@@ -475,7 +475,7 @@ class CostEstimator:
 
     def _of_looks(self, step: Step, task: ActionTask, more: float, *, is_cut: bool) -> StepCosts:
         """Costs of further searches by a step that may find nothing: one prompt each, and one that asks for other queries."""
-        # imported on use: few plans read passages
+        # Imported on use: few plans read passages
         from pearl.interpreter.looking import NEAR_TOKENS
 
         n, search = self._calls.n_looks, self._calls.search_of(step, task.document or "")
@@ -517,7 +517,7 @@ class CostEstimator:
     def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
         """Costs of a call whose reply must have a form, including a possible repetition."""
         if task.action.extracts:
-            # imported on use: few plans extract
+            # Imported on use: few plans extract
             from pearl.interpreter.extracting import AGAIN_TOKENS as MORE_TOKENS
 
             # Each request about a part may be repeated, followed by one about values that break a

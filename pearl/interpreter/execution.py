@@ -95,7 +95,7 @@ class _Interpreter:
     async def run(self) -> tuple[StepResult, ...]:
         for step in self._graph.steps:
             check_numbers(step, self._graph.checked.action(step))
-        if len(self._graph.steps) == 1:  # no other step runs concurrently
+        if len(self._graph.steps) == 1:  # No other step runs concurrently
             return (await self._when_ready(0),)
         try:
             async with asyncio.TaskGroup() as self._group:
@@ -205,12 +205,12 @@ class _Interpreter:
         if action.searches:
             return await self._search(step, action, inputs)
         if action.extracts:
-            # imported on use: few plans extract
+            # Imported on use: few plans extract
             from pearl.interpreter.extracting import extract
 
             return await extract(step, inputs, self._row_calls, self._asker, self._row_asker)
         if "reduces" in action.traits:
-            # imported on use: few plans reduce rows
+            # Imported on use: few plans reduce rows
             from pearl.interpreter.reducing import Reducer
 
             return await Reducer(step, inputs, self._calls).run(self._asker)
@@ -219,7 +219,7 @@ class _Interpreter:
             row_step = await off_loop(100 * len(row_step.rows), row_step.over)
             return await RowReader(step, row_step, self._row_asker).run()
         if action.asks_table:
-            # imported on use: few plans query a table
+            # Imported on use: few plans query a table
             from pearl.interpreter.table_steps import read_table
 
             given, question = self._calls.values(step, inputs)
@@ -653,7 +653,7 @@ class _Same:
 
 
 def prepared(checked: CheckedPlan) -> tuple[PlanGraph, Rewritten]:
-    """The graphs of a plan as written and as run, built once for all documents."""
+    """The graph of a plan as written, and the rewritten one that runs; built once for all documents."""
     return _prepared(_Same(checked))
 
 

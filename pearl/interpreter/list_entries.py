@@ -361,7 +361,7 @@ class FieldReader:
         return sorted(spans for places in at_line.values() for spans in places)
 
     def _places_alone(self, fields: Sequence[Field], entry: _Entry) -> list[Place]:
-        """The places of an entry without quotes: those of its rarest value."""
+        """The places of an entry without quotes: the places of its rarest value."""
         rarest: list[Place] = []
         for field in fields:
             for claim in entry.claims[field.name].values:

@@ -342,7 +342,7 @@ def _read(text: str, task: ActionTask) -> Reply:
     """Read a reply to a step; its source is the input of the step, or the merged results."""
     given = "\n".join(value for _, value in task.arguments)
     source = ""
-    if task.gives is not ValueType.TEXT:  # because a document may be long
+    if task.gives is not ValueType.TEXT:  # Because a document may be long
         source = "\n".join((task.document or "", given) if task.parts is None else task.parts)
     return read_reply(
         text, task.gives, source=source, given=f"{given}\n{task.question}",

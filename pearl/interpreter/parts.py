@@ -45,7 +45,7 @@ class Tally:
         n, of, left, field = self.stated
         rows = f"{self.called} " * bool(self.called)
         it, do = f"their {field}" if field else "it", "does" if left == 1 else "do"
-        if self.is_share:  # of all decided rows
+        if self.is_share:  # Of all decided rows
             return f"{n:,} of {of + left:,} {self.called or 'rows'}; {left:,} of them {do} not state {it}"
         return f"of the {of:,} {rows}that state {it}; {left:,} {do} not"
 

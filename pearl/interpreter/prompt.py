@@ -120,7 +120,7 @@ instruction to you."""
 
 def _extraction_messages(task: ActionTask) -> tuple[Message, ...]:
     """Request the values of fields."""
-    # imported on use: few plans extract
+    # Imported on use: few plans extract
     from pearl.replies.extracted import form_of, wanted_fields
 
     (_, fields), *_ = task.arguments

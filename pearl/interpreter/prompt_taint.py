@@ -89,7 +89,7 @@ def _content(graph: PlanGraph, step: Step, by_output: Mapping[str, Content]) -> 
 
 
 def _computed(step: Step, action: Action, kind: Kind, by_output: Mapping[str, Content]) -> Content:
-    """The content of what is computed without a model."""
+    """The content of a step computed without a model."""
     if "tries" in action.traits:
         first, *others = (by_output[each.name] for each in step.references())
         return first if all(each == first for each in others) else Content(kind)

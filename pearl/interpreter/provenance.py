@@ -133,7 +133,7 @@ def _selected_from(
 
 
 Provenance = Mapping[str, Any]
-"""What a value derives from, as JSON data: `provenance` of docs/results.schema.json."""
+"""The steps and documents from which a value derives, as JSON data: `provenance` in docs/results.schema.json."""
 
 
 def provenance_of(

@@ -65,7 +65,7 @@ class _Data(BaseModel):
 
 
 class Place(_Data):
-    """A piece of a source, in characters of its text."""
+    """A span of a source, in characters of its text."""
 
     text: str = ""
     start: Annotated[Count | None, IF_KNOWN] = None
@@ -95,7 +95,7 @@ class CitedCell(Place):
 
 
 class SourceText(Place):
-    """A text of a document that a value derives from."""
+    """A text of a document from which a value derives."""
 
     source: Annotated[str, says("The name of the document.")] = ""
     page: Annotated[Ordinal | None, IF_KNOWN, says("The page that it begins on; absent if the source has no pages.")] = None  # fmt: skip
@@ -320,7 +320,7 @@ class PartData(_Data):
 
     def restored(self) -> AnswerPart:
         """Convert the data to a part; its tally has no texts, because these are in the text of the part."""
-        n = self.value if isinstance(self.value, int) else 0  # of a share, it stands in the text
+        n = self.value if isinstance(self.value, int) else 0  # A share has its number in the text
         n_undecided = self.undecided or 0
         tally = None
         if self.of is not None:
@@ -500,7 +500,7 @@ class QuoteData(_Data):
     def restored(self) -> Unverified:
         """Convert the data to a quote."""
         reason = self.reason
-        if reason == "" or reason == "negation":  # of earlier versions
+        if reason == "" or reason == "negation":  # Of earlier versions
             reason = "missing"
         return Unverified(self.step, self.text, reason)
 
@@ -518,7 +518,7 @@ Id = str | Annotated[int, Field(strict=True)] | None
 
 
 def _status(*names: str) -> Any:
-    # Any text: a reader shows what it does not know.
+    # Any text, because readers show unknown values, too.
     return WithJsonSchema({"type": "string", "enum": list(names)})
 
 
@@ -535,7 +535,7 @@ class TaskRow(_Data):
 
     @property
     def name(self) -> str:
-        """The id of its task; of a record of an evaluation, its sample, method and seed."""
+        """The id of the task; for an evaluation record: sample, method and seed."""
         return id_of({"id": self.id, "method": getattr(self, "method", ""), **(self.model_extra or {})})  # fmt: skip
 
     @property
@@ -545,7 +545,7 @@ class TaskRow(_Data):
 
 
 def id_of(row: Mapping[str, Any]) -> str:
-    """The id of the task of a row; of a record of an evaluation, its sample, method and seed."""
+    """The id of the task of a row; for an evaluation record: sample, method and seed."""
     id = row.get("id")
     if id is None:
         parts = (row.get(name) for name in ("sample", "method", "seed"))
@@ -624,7 +624,7 @@ class ResultRow(TaskRow):
 Kind = TypeVar("Kind", bound=BaseModel)
 
 MAX_NAME = 60  # Maximum characters of a name in a problem
-MAX_ROUNDS = 50  # A mended row can have an error inside of what an earlier round had no look at
+MAX_ROUNDS = 50  # Later rounds may find errors in values that earlier ones did not reach
 
 
 def check_version(data: Mapping[str, Any]) -> None:
@@ -661,7 +661,7 @@ def _mended(
 ) -> tuple[Mapping[str, Any], dict[str, str]]:
     """Remove the values that an error names; return the rest, and the reason by name. An invalid object in a list becomes an empty one, so that the others keep their positions."""
     mended: dict[str, Any] = dict(data)
-    own = {id(mended)}  # the containers that are copies
+    own = {id(mended)}  # The containers that are copies
     gone: set[tuple[int, Any]] = set()
     wrong: dict[str, str] = {}
     for each in error.errors(include_url=False, include_context=False):
@@ -669,12 +669,12 @@ def _mended(
         name = ""
         places: list[tuple[Any, Any, str]] = []
         for key in each["loc"]:
-            if (id(inside), key) in gone:  # an earlier error was about the same
+            if (id(inside), key) in gone:  # Removed for an earlier error
                 places.clear()
                 break
             is_there = isinstance(inside, dict) and key in inside
             is_there |= isinstance(inside, list) and isinstance(key, int) and key < len(inside)
-            if key in TAGS or not is_there:  # a member of a union, no key
+            if key in TAGS or not is_there:  # A member of a union, not a key
                 continue
             name += f" {key + 1}" if isinstance(key, int) else f"{': ' * bool(name)}{key[:MAX_NAME]}"  # fmt: skip
             places.append((inside, key, name))
@@ -687,7 +687,7 @@ def _mended(
         inside, key, name = places.pop()
         value = inside[key]
         if isinstance(inside, list) and each["type"] not in ("model_type", "dict_type"):
-            inside, key, name = places.pop()  # without one of its texts or numbers it is another
+            inside, key, name = places.pop()  # Without a text or number, it would be another
         if isinstance(inside, list):
             inside[key] = {}
         else:

@@ -18,7 +18,7 @@ def new_searcher(
     """Create the searcher of a run or a command."""
     embedder: Embedder | None = None
     if embeddings is not None:
-        from pearl.llm.embedders import embedder_beside  # imported on use: most runs have none
+        from pearl.llm.embedders import embedder_beside  # Imported on use: most runs have none
 
         embedder = embedder_beside(
             embeddings, embeddings_url, base_url=client.base_url, api_key_env=client.api_key_env,

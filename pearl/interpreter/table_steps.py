@@ -186,7 +186,7 @@ def _value(answer: Answer, table: lookup.FoundTable) -> Value:
 
 
 def _with_unit(cell: str, unit: str) -> str:
-    """A number with its unit and scale: `€30 in thousands`."""
+    """A number as text, with its unit and scale: `€30 in thousands`."""
     if unit[:1] in "$€£¥₪₹" and not unit[1:].startswith("/"):
         sign = "-" if cell.startswith("-") else ""
         return f"{sign}{unit[:1]}{cell.removeprefix('-')}{unit[1:]}"
@@ -249,7 +249,7 @@ def query_costs(
         if question is not None:
             try:
                 table = lookup.meant(question, tables)
-            except lookup.SeveralTablesError:  # no request is sent
+            except lookup.SeveralTablesError:  # No request is sent
                 return StepCosts(), 0
             asked = TableQuestion(output, action, question, table, limits)
             first, hint = Range(*counter.bounds_with(asked.prompt, "")), asked.hint_tokens

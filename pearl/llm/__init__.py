@@ -88,7 +88,7 @@ class LookupTask:
 
 @dataclass(frozen=True, slots=True)
 class ChooseTask:
-    """Choose the option that answers a question, by its letter (after reasons), based on a document or on an answer in words."""
+    """Choose the option that answers a question, based on a document or an answer in words. The reply is its letter, perhaps after reasons."""
 
     question: str
     options: tuple[str, ...]
@@ -108,7 +108,7 @@ class CheckTask:
 
 @dataclass(frozen=True, slots=True)
 class MineTask:
-    """Propose actions that a question needs and a library lacks."""
+    """Propose the actions that a question needs but the library lacks."""
 
     question: str
     library: ActionLibrary
@@ -116,7 +116,7 @@ class MineTask:
 
 @dataclass(frozen=True, slots=True)
 class RefineTask:
-    """Merge equivalent drafts of actions into at most `max_actions` more general ones."""
+    """Merge equivalent action drafts into at most `max_actions` more general ones."""
 
     drafts: tuple[Action, ...]
     max_actions: int
@@ -156,7 +156,7 @@ def parameter(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """The parameters of requests that settings of the same names can set.
+    """Sampling parameters of requests; settings with the same names set them.
 
     Attributes:
         temperature: None for 0, the most likely reply.
@@ -195,10 +195,10 @@ class Request(Sampling):
 
     Attributes:
         messages: The prompt; a document comes first.
-        task: The same as data.
+        task: The same request as data.
         max_output_tokens: None for the backend's own limit.
         constraint: Only for models that support it; the caller still validates the reply.
-        constrain_by: Its form; a JSON reply is converted to a sentence of the language.
+        constrain_by: The form of the constraint; a JSON reply is converted to a sentence of the language.
         n_later: Counts the later requests that are expected by now, with the same prefix
             (`pearl.llm.messages.prefix_end`).
         n_between: Requests that are expected to be sent before the next of them.

@@ -47,7 +47,7 @@ class Served:
     price: Price | None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON data; prices in US dollars per million tokens."""
+        """As JSON data; prices are in US dollars per million tokens."""
         price = None if self.price is None else self.price.model_dump()
         return {"id": self.id, "window": self.window, "is_told": self.is_told, "price": price}
 

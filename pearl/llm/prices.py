@@ -49,7 +49,7 @@ class LongPrice(Frozen):
 
 
 class Price(Frozen):
-    """US dollars per million tokens.
+    """Token prices of a model, in US dollars per million tokens.
 
     Example:
         >>> price = Price.read("input=2,cached=0.2,write=2.5,output=10,batch=0.5")

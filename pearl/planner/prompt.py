@@ -105,7 +105,7 @@ class Rejected:
 
 
 def material(heading: str, shown: Shown, rules: str) -> list[str]:
-    """The shared part of planning prompts: rules, actions under a heading, those on rows, examples."""
+    """The shared part of planning prompts: rules, actions under a heading, actions on rows, examples."""
     actions = shown.library.values()
     explained = [a for a in actions if shown.explained is None or a.name in shown.explained]
     on_rows = [action for action in explained if is_on_rows(action)]
@@ -151,7 +151,7 @@ def told_sources(sources: Sequence[Source]) -> str:
     return "\n\n".join([*rules, _SOURCES.format(names=names)])
 
 
-MAX_ABOUT = 300  # maximum characters of a description
+MAX_ABOUT = 300  # Maximum characters of a description
 
 
 @lru_cache(maxsize=32)

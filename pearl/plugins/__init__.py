@@ -38,7 +38,7 @@ def names(package: str) -> tuple[str, ...]:
 
 
 def exists(package: str, name: str) -> bool:
-    """Whether a package has a plug-in of that name; cheaper than `names` for a shipped one."""
+    """Whether a package has a plug-in with a name; faster than `names` for plug-ins of this distribution."""
     spelled = _spelled(name)
     return spelled in _own(package) or spelled in _registered(package)
 

@@ -1,7 +1,6 @@
 """Files, folders and rows → the documents that are searched, each with its metadata, and their passages.
 
-Reading is lazy, and documents that are already in an index are not created again: a document is
-created only if the digest of its material is not in the index.
+Reading is lazy: a document is created only if the digest of its material is not in the index.
 
 A file of rows (JSON Lines, JSON, CSV, TSV, Parquet) has a document in each row. Its name is the column `id` or `_id`, else
 the number of its line; its text is the column `text`, `contents` or `document`, below the `title` if there is one; other

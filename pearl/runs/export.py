@@ -62,7 +62,7 @@ LAST = {
     "output_tokens": _field("usage", "output_tokens", kind=int),
     "cached_tokens": _field("usage", "cached_tokens", kind=int),
 }
-"""The columns of every table, before and after those of the outputs; another one is a line here."""
+"""The columns of every table before (`FIRST`) and after (`LAST`) the outputs; to add a column, add a line."""
 
 
 def write_table(

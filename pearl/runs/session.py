@@ -441,7 +441,7 @@ class Session:
         rows: Collection[str] = (),
         watcher: Watcher | None = None,
     ) -> SessionRun:
-        """Ask only some rows of a run again: those with one of the statuses and, if `rows` is given, one of these ids.
+        """Repeat some rows of a run: those with one of the statuses and, if `rows` is given, with one of these ids.
 
         The new rows replace them. Otherwise this is `resume`; an id that the run does not have is an error.
         """
@@ -485,7 +485,7 @@ class Session:
         )
 
     def equipped(self) -> Pearl:
-        """Return the `Pearl` with the limits of the session and the replies of its open store, for work that is no task."""
+        """Return the `Pearl` with the session's limits and its open store's replies, for work other than tasks."""
         if isinstance(self._store, Path):
             raise UsageError("the store is not open", help="with Store.open(FOLDER) as store: ...")
         equipped, _ = self._equipped(self._store, Watcher(), is_fresh=False)

@@ -141,7 +141,7 @@ def over_files(
     parameters: Mapping[str, str] | None = None,
     is_named: bool = True,
 ) -> list[Task]:
-    """A question or a plan over files of documents: one task per file, with its path as id.
+    """Tasks that run a question or a plan over files: one task per file, with its path as id.
 
     Args:
         documents: Read when their tasks are run.

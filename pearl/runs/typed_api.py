@@ -1,4 +1,4 @@
-"""`pearl.extract`: many documents → instances of a model, each with its evidence."""
+"""`pearl.extract`: documents → instances of a schema, with evidence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extraction(Generic[T]):
-    """What one document says about the fields of a schema.
+    """The fields of a schema as stated by one document.
 
     Attributes:
         document: Its name.

@@ -15,9 +15,9 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.tables import specification
 from pearl.tables.columns import DATE_PART, QueryTable, TypedColumn, fold, number_in
 
-_SHOWN = 12  # maximum names of columns in a message
-_NEAREST = 3  # similar values in a message
-_VALUES_SHOWN = 6  # maximum values of a column in a message
+_SHOWN = 12  # Maximum names of columns in a message
+_NEAREST = 3  # Maximum similar values in a message
+_VALUES_SHOWN = 6  # Maximum values of a column in a message
 _ELSE = (
     "arithmetic of columns is {"
     + "|".join(f'"{name}"' for name in specification.SIGNS)

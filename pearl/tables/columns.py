@@ -109,7 +109,7 @@ class TypedColumn:
 
 
 def typed_columns(rows: Rows, scale: int = 0) -> tuple[TypedColumn, ...]:
-    """Every field of rows, in order; `scale` is that of the table's caption."""
+    """Every field of rows, in order; `scale` is the power of ten in the table's caption."""
     cells = ([row.fields.get(name, "") for row in rows.rows] for name in rows.names)
     columns = map(_column, rows.names, cells)
     return tuple(_scaled(column, scale_of(column.name) or scale) for column in columns)

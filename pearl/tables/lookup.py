@@ -54,7 +54,7 @@ SYNONYMS = Path(__file__).with_name("synonyms.txt")  # Synonyms of professions a
 
 _MAX_LENGTH = 60  # Maximum mean characters of a column's values; longer ones are prose, not terms
 _MIN_SHARE = 0.25  # Minimum share of a term's weight that occurs in the question
-_WORD_WEIGHT = 3.0  # weight of a word relative to a trigram
+_WORD_WEIGHT = 3.0  # Weight of a word relative to a trigram
 
 
 def synonyms_of(question: str) -> list[str]:
@@ -211,7 +211,7 @@ _NEXT_QUESTION = lazy_pattern(r"\n[ \t]*Question:")
 """A model that continues after its query invents another example."""
 _UNDECIDED = lazy_pattern(r"\s*undecided:(?P<why>.{1,500})", re.I | re.S)
 """A reply that gives a reason instead of a query."""
-_CELL = 60  # maximum characters of a cell in a prompt
+_CELL = 60  # Maximum characters of a cell in a prompt
 _MAX_NAME = 500  # Maximum characters of a column name in a prompt
 _MAX_COLUMNS_SHOWN = 60  # Maximum columns in a prompt
 _MAX_NOTES = 300  # Maximum characters of the notes on a table in a prompt
@@ -414,7 +414,7 @@ def _quoted(value: str, length: int) -> str:
     return json.dumps(shortened(value, length), ensure_ascii=False)
 
 
-_MAX_NAMED = 4  # maximum columns or tables named in a message
+_MAX_NAMED = 4  # Maximum columns or tables named in a message
 _MAX_KEPT = 2  # Documents whose tables are cached: typing the columns of 23,000 rows takes seconds
 
 

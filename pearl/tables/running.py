@@ -47,7 +47,7 @@ from pearl.tables.specification import (
 
 _MARKS = lazy_pattern(r"[^\w\s'.,;:/&-]")  # Characters that do not connect words
 _MAX_NAMED = (
-    5  # maximum conditions, or values of a column, named in a message about an empty answer
+    5  # Maximum conditions, or values of a column, named in a message about an empty answer
 )
 
 _T = TypeVar("_T")

@@ -34,10 +34,10 @@ Operation = Literal["add", "subtract", "multiply", "divide"]
 
 SIGNS: dict[Operation, str] = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 
-MAX_CONDITIONS = 60  # maximum conditions of a query
-MAX_DEPTH = 8  # maximum levels of `all`, `any` and `not`
+MAX_CONDITIONS = 60  # Maximum conditions of a query
+MAX_DEPTH = 8  # Maximum levels of `all`, `any` and `not`
 MAX_LIMIT = 1_000_000_000  # Maximum `limit` of a query
-_MAX_TEXT = 500  # maximum characters of a name or a value
+_MAX_TEXT = 500  # Maximum characters of a name or a value
 _MAX_VALUES = 500  # Maximum values of a condition, and selected columns
 _MAX_OPERANDS = 8  # Maximum operands of an operation
 _LARGEST = 1_000_000_000_000_000  # Largest absolute value of a number in a formula

@@ -500,7 +500,7 @@ def event_line(id: str, event: Event) -> str:
 
 
 def _purpose(task: Task) -> dict[str, Any]:
-    """The fields of an event that describe the purpose of a call."""
+    """The event fields that say why a call was made."""
     match task:
         case PlanTask():
             return {"purpose": "plan", "attempt": task.round + 1}

@@ -55,7 +55,7 @@ def answer_page(answer: Answer, document: Document) -> str:
 
 
 def result_page(record: ResultRecord) -> str:
-    """The page of a result, also of a failed one: its texts are escaped, its policy allows its own style and script by hash."""
+    """The page of a result, which may be a failure. Texts are escaped, and a policy allows only the page's own style and script, by hash."""
     result = read_result(record, max_rows=MAX_ROWS)
     problems = list(result.problems)
     marks = _marks(result, record.document, problems)

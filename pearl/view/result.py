@@ -72,7 +72,7 @@ class ShownStep:
 
     @property
     def why(self) -> str:
-        """Why its value may be incomplete, or is missing."""
+        """Why the value is missing or may be incomplete; "" if it is complete."""
         return self.data.truncated or self.data.why
 
 

@@ -27,7 +27,7 @@ from pearl.llm import Constrains, Model
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Settings of a backend: those of `pearl.llm.client.ClientSettings` of the same names."""
+    """Settings of a backend, with the meaning they have in `pearl.llm.client.ClientSettings`."""
 
     base_url: str | None = None
     timeout_s: float = 600.0
@@ -142,9 +142,9 @@ class Provider:
     """A server with a short name: the backend `openai` at its address.
 
     Attributes:
-        server: The kind of the server; `hosted` has nothing of its own.
-        fields: What each request contains besides.
-        names: Its own names of parameters of requests, by those of the API.
+        server: The kind of the server; `hosted` for one without special features.
+        fields: Additional fields of every request.
+        names: The server's names of request parameters, by their names in the API.
     """
 
     name: str

@@ -12,7 +12,7 @@ ABILITIES = Abilities("", embeddings=True)
 
 
 def create(name: str, settings: ModelSettings) -> Model:
-    """Create the model, with sentence vectors where embeddings are set."""
+    """Create the model; it uses sentence vectors if embeddings are set."""
     if name:
         raise UsageError(
             f"the backend extractive has no model '{name}'", help="write --model extractive"

@@ -170,7 +170,7 @@ class Unit(ABC):
     to the workers of a cluster.
 
     Attributes:
-        id: Names the row.
+        id: The id of its row.
         document: Loads the document; may raise `DataError`. Loaded late, so that memory stays flat.
             None for a unit without a document.
         source: Identity of the document, known without loading it; "" if unknown: such a unit is run
@@ -211,7 +211,7 @@ class Unit(ABC):
         return False
 
     def is_unsure(self, result: Any) -> bool:
-        """Whether the result of `perform` may be incomplete, or is undecided."""
+        """Whether the result of `perform` is undecided or may be incomplete."""
         return False
 
     @abstractmethod

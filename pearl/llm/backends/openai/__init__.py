@@ -165,7 +165,7 @@ class OpenAIModel:
 
     async def complete(self, request: Request) -> Completion:
         """Send one request, repeated without a parameter that the server rejects."""
-        wire = self.session.connect()  # the import must not count towards the timeout
+        wire = self.session.connect()  # The import must not count towards the timeout
         from pearl.llm.backends.openai.wire import at_most
 
         timeout_s = self.session.timeout_s

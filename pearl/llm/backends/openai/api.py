@@ -28,7 +28,7 @@ class Api:
     """An API.
 
     Attributes:
-        form: Its names of the parameters of requests.
+        form: The wire form, which determines the names of request parameters.
         path: Path of requests, from the base URL.
         body: Request and name of a model → body; `Accepted` knows what the model rejects.
         read: Body of a reply with status 200 → its completion; raises `ModelError` for an unusable one.

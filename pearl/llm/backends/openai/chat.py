@@ -188,9 +188,9 @@ class ChatMessage(BaseModel):
     content: Text | None = None
     refusal: Text | None = None
     tool_calls: Any = None
-    reasoning_content: Any = None  # of llama.cpp, DeepSeek, SGLang
-    reasoning: Any = None  # of vLLM, OpenRouter
-    thinking: Any = None  # of Ollama
+    reasoning_content: Any = None  # Of llama.cpp, DeepSeek, SGLang
+    reasoning: Any = None  # Of vLLM, OpenRouter
+    thinking: Any = None  # Of Ollama
 
     @model_validator(mode="before")
     @classmethod
@@ -241,7 +241,7 @@ class ChatChoice(BaseModel):
     message: ChatMessage | None = None
     finish_reason: Text | None = None
     native_finish_reason: Any = None  # Of the server behind a gateway
-    error: Any = None  # set by gateways
+    error: Any = None  # Set by gateways
 
 
 class ChatReply(BaseModel):

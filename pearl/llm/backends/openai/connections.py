@@ -309,7 +309,7 @@ class Connections:
         return None
 
     def _release(self, connection: _Connection) -> None:
-        """Keep a connection for the next request, or end it."""
+        """Keep a connection for the next request, or close it if it cannot be reused."""
         http = connection.http
         if http.our_state is h11.DONE and http.their_state is h11.DONE:
             http.start_next_cycle()
@@ -379,7 +379,7 @@ def _drop(connections: set[_Connection], loop: asyncio.AbstractEventLoop) -> Non
 
 
 def _certificates() -> ssl.SSLContext:
-    """The certificates of `SSL_CERT_FILE` or `SSL_CERT_DIR`, else those of the system."""
+    """The certificates of `SSL_CERT_FILE` or `SSL_CERT_DIR`, else the system's."""
     is_named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
     if sys.platform in ("darwin", "win32") and not is_named:
         import truststore

@@ -27,8 +27,8 @@ class Server:
         title: Name in messages.
         help: Advice if it rejects a constraint.
         api: The API of its requests and replies.
-        fields: What each request contains besides.
-        names: Its own names of parameters, by those of the API.
+        fields: Additional fields of every request.
+        names: The server's names of parameters, by their names in the API.
         owner: The `owned_by` of the models that it lists; "" if not specific.
         is_at: Whether an address is that of such a server.
         renderings: Supported forms of a grammar, the best first.
