@@ -148,7 +148,6 @@ class CostEstimator:
         return sum(bound.tokens + around for bound in self._unknown(*arguments))
 
     def _bound(self, argument: Argument, value: Value) -> Bound:
-        """The bound of an argument."""
         unknown = self._unknown(argument)
         if isinstance(argument, Reference) and unknown:
             return unknown[0]

@@ -430,7 +430,6 @@ class _Interpreter:
         return replace(result, state="undecided", why=why, value=f"undecided: {why}")
 
     async def _search(self, step: Step, action: Action, inputs: Mapping[str, Value]) -> StepResult:
-        """The result of an action that searches."""
         values = self._calls.values(step, inputs)
         if n_characters := self._calls.length(step):
             for view in self._calls.read_by(step):

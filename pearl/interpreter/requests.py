@@ -397,7 +397,6 @@ class RequestBuilder:
         return Context("map-reduce", best_parts, coverage)
 
     def _value(self, argument: Argument, earlier: Mapping[str, Value]) -> Value:
-        """The value of an argument."""
         match argument:
             case Reference(name=name):
                 return self._views[name].document.text if argument.is_context else earlier[name]

@@ -152,7 +152,6 @@ def _evidence(
 
 
 def _cell(row: Row, column: str, document: Document) -> CellEvidence:
-    """A cell of a row of the document."""
     span = cell_span(row, column) or row.spans[0]
     text = row.fields[column] or ""
     start = document.locate(row.spans[0].start)[1] + span.start - row.spans[0].start

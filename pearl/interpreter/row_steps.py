@@ -569,7 +569,6 @@ class RowReader:
         return True
 
     async def _batch(self, task: ItemsTask) -> dict[str, str | None]:
-        """The replies about the items of one batch."""
         by_text: dict[str, str | None] = dict.fromkeys(task.items)
         if self._cache is not None:
             by_text.update(self._without_quotes(self._cache.of_batch(task)))

@@ -204,7 +204,6 @@ def _figure(cell: str, unit: str, behind: Rows) -> Scalar:
 
 
 def _notes(answer: Answer, table: lookup.FoundTable) -> tuple[str, ...]:
-    """The notes on a query result."""
     notes = [*table.rows.notes, f"query of the table: {answer.query.words}"]
     if answer.n_lines > len(answer.lines):
         notes.append(f"{len(answer.lines):,} of {answer.n_lines:,} lines, as the query limits them")

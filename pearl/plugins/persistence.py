@@ -3,8 +3,8 @@
 Used by the store, the cache of embeddings, indexes and downloads. The user's own files may be damaged,
 which is reported in one line; they are not expected to be hostile.
 
-The locks use the system's directly: importing `filelock` takes 36 ms of processor time, and its lock
-takes 90 us per commit in place of 2.
+Locks are the operating system's own: importing `filelock` takes 36 ms of processor time, and its lock
+takes 90 us per commit instead of 2 us.
 """
 
 from __future__ import annotations

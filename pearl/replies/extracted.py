@@ -377,8 +377,6 @@ def _some(*one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Schemas:
-    """The schemas of replies."""
-
     def __init__(self, max_text: int | None, is_quoted: bool) -> None:
         self._is_quoted = is_quoted
         self._text: dict[str, Any] = {"type": "string"}

@@ -44,8 +44,6 @@ MAX_PREFIXES = 10_000  # Maximum documents whose state is kept, about 200 bytes 
 
 @dataclass(slots=True, eq=False)
 class _Prefix:
-    """State of one shared prefix."""
-
     used_at_s: float = 0.0
     is_primed: bool = False
     priming: asyncio.Event | None = None
