@@ -13,7 +13,7 @@ import weakref
 import zlib
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Self
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -252,7 +252,7 @@ class Connections:
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
         # A caller that runs `asyncio.run` for each question never calls `close`.
-        weakref.finalize(self, _drop, self._open, asyncio.get_running_loop())
+        weakref.finalize(self, _drop, self._open, asyncio.get_running_loop(), os.getpid())
 
     async def close(self) -> None:
         """End all connections."""
@@ -368,14 +368,20 @@ class Connections:
         return connection
 
 
-def _drop(connections: set[_Connection], loop: asyncio.AbstractEventLoop) -> None:
-    """Close connections that were left open, in an event loop that may be closed."""
-    for connection in connections:
-        if not loop.is_closed():
-            connection.transport.abort()
-        # asyncio has no public way to close a socket without its loop; it would warn on stderr.
-        elif (lose := getattr(connection.transport, "_call_connection_lost", None)) is not None:
-            lose(None)
+def _drop(connections: set[_Connection], loop: asyncio.AbstractEventLoop, process: int) -> None:
+    """Close connections that their owner left open: by their event loop, which may run in another thread."""
+    for connection in (*connections,):
+        # A forked process has no such loop, but the parent's selector, which abort() would change.
+        if process == os.getpid():
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(connection.transport.abort)
+                continue
+        # asyncio has no public way to close a socket without its loop, and would warn on stderr.
+        raw = getattr(getattr(connection.transport, "_ssl_protocol", None), "_transport", None)
+        lose = getattr(raw or connection.transport, "_call_connection_lost", None)
+        if lose is not None:
+            with suppress(RuntimeError):  # TLS tells its protocol by the loop
+                lose(None)
 
 
 def _certificates() -> ssl.SSLContext:

@@ -103,33 +103,33 @@ class HttpSession:
         self._api = kind.api
         self._backend = backend
         self._new_wire = new_wire
-        self._wire: Wire | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._bound: tuple[asyncio.AbstractEventLoop, Wire] | None = None
 
     def connect(self) -> Wire:
         """The connections in the running event loop."""
         loop = asyncio.get_running_loop()
-        if self._wire is None or self._loop is not loop:  # Connections are bound to an event loop
+        bound = self._bound  # Connections are bound to an event loop, and each thread may run one
+        if bound is None or bound[0] is not loop:
             # Imported on use: asyncio, ssl and others are only needed to contact a server.
             from pearl.llm.backends.openai.wire import Wire
 
             new_wire = self._new_wire or Wire
             try:
-                self._wire = new_wire(self.endpoint, self.timeout_s, self._api.key_headers)
+                wire = new_wire(self.endpoint, self.timeout_s, self._api.key_headers)
             except ValueError as error:
                 raise ModelError(
                     f"cannot connect to {self.endpoint.shown}: {self.endpoint.quote(str(error))}",
                     kind="bad_request",
                     help="check the variables HTTP_PROXY, HTTPS_PROXY and ALL_PROXY",
                 ) from None
-            self._loop = loop
-        return self._wire
+            self._bound = bound = loop, wire
+        return bound[1]
 
     async def aclose(self) -> None:
         """Close connections."""
-        wire, self._wire = self._wire, None
-        if wire and self._loop is asyncio.get_running_loop():
-            await wire.close()
+        bound, self._bound = self._bound, None
+        if bound and bound[0] is asyncio.get_running_loop():
+            await bound[1].close()
 
     async def post(
         self,

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import shutil
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
 from pearl.errors import ModelError
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.wire import Wire
+from pearl.llm.concurrency import background_loop
 from tests.conftest import PROXIES
 
+T = TypeVar("T")
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl here")
@@ -137,3 +142,26 @@ def test_a_proxy_carries_an_encrypted_connection_that_it_cannot_read(
     assert head.startswith(b"CONNECT localhost:")
     assert b"proxy-authorization: Basic bWU6cGFzcw==" in head
     assert b"/v1/models" not in b"".join(rest)
+
+
+def test_encrypted_connections_that_nobody_closes_end_with_their_loop(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+
+    def elsewhere(call: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(call, background_loop("server")).result(9)
+
+    async def main() -> None:
+        wire = Wire(Endpoint(f"https://localhost:{port}/v1", "m", "key"), 5.0)
+        wire.__dict__["cycle"] = wire
+        assert await wire.get("/models") == b"ok"
+
+    server = serving(answer, certificate)
+    port = elsewhere(server.__aenter__())
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        asyncio.run(main())
+        gc.collect()
+    elsewhere(server.__aexit__(None, None, None))
+    assert not [str(one.message) for one in warned]

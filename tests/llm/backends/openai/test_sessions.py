@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +15,9 @@ from pearl.documents.tokens import DEFAULT_WINDOW, Counter, estimate
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.openai import create, sessions
 from pearl.llm.backends.openai.chat import Listed
-from pearl.llm.backends.openai.sessions import listed_window
+from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.sessions import HttpSession, listed_window
+from pearl.llm.backends.openai.wire import Wire
 from tests.server import FAULTS, Canned, Seen, Server
 
 
@@ -200,3 +206,36 @@ def test_tokens_are_estimated_after_a_fault(
     assert counter.method.startswith("estimate (the tokenizer of test-model at ")
     assert "\n" not in counter.method
     assert len(counter.method) < 400
+
+
+def test_event_loops_that_connect_at_once_do_not_get_the_connections_of_each_other() -> None:
+    session = HttpSession(
+        Endpoint("http://localhost:1/v1", "m", ""), 5.0, new_wire=lambda *_: OfLoop()
+    )
+    wrong: list[object] = []
+
+    async def connect() -> None:
+        for _ in range(300):
+            wire: object = session.connect()
+            if not isinstance(wire, OfLoop) or wire.loop is not asyncio.get_running_loop():
+                wrong.append(wire)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=lambda: asyncio.run(connect())) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not wrong
+
+
+class OfLoop(Wire):
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+
+    def __del__(self) -> None:
+        time.sleep(0)  # closing connections lets other threads run

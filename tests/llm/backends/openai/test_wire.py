@@ -325,3 +325,38 @@ def test_a_caller_that_does_not_close_hears_nothing(
     asyncio.run(main())
     gc.collect()
     assert not caplog.records
+
+
+UNCLOSED = """
+import asyncio, gc, os, sys, threading
+from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.wire import Wire
+from pearl.llm.concurrency import background_loop
+
+async def asked(wire=None):
+    wire = wire or Wire(Endpoint(sys.argv[1], "m", ""), 5.0)
+    await wire.post("/chat/completions", {"messages": []})
+    return wire
+
+def in_background(call):
+    return asyncio.run_coroutine_threadsafe(call, background_loop("run")).result(9)
+
+in_background(asked())  # its connections end in this thread
+kept = in_background(asked())
+asyncio.run(asked())
+if hasattr(os, "fork"):
+    child = os.fork()
+    if not child:
+        sys.exit()
+    os.waitpid(child, 0)
+in_background(asked(kept))
+"""
+
+
+def test_connections_that_nobody_closes_end_with_their_loop_thread_or_process(
+    openai_server: Server,
+) -> None:
+    command = [sys.executable, "-X", "dev", "-c", UNCLOSED, openai_server.url]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert len(openai_server.requests) == 4
