@@ -68,6 +68,8 @@ def flow_is_planned(plan: CheckedPlan, trace: Trace, models: set[str]) -> bool:
 def call_of(request: Request) -> tuple[object, ...]:
     """What a request demands, apart from the text that it reads."""
     task = request.task
+    if isinstance(task, CheckTask):  # its claims are what was read
+        return request.messages[0], task.output
     assert isinstance(task, ActionTask | ItemsTask)
     fixed = tuple(each for each in task.arguments if each[0] not in task.inputs)
     labels = getattr(task, "labels", ())
