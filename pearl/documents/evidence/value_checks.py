@@ -174,13 +174,12 @@ def _copied(field: Field, value: Stated, passage: str, before: str, after: str) 
 
 
 def _begins_word(text: str, passage: str) -> bool:
-    """Whether a text without digits begins a longer, maybe inflected word: `Anna` in `Annas Haus`, `서울` in `서울에서`."""
+    """Whether a text without digits begins a longer, maybe inflected word: `Anna` in `Annas Haus`, `서울` in `서울에서`, `Ankara` in `Ankara'dan`."""
     name, folded = text.casefold(), passage.casefold()
     ends = (found.end() for found in re.finditer(rf"(?<!\w){re.escape(name)}", folded))
     is_name = len(name) > 1 and not any(map(str.isdigit, name))
-    return is_name and any(
-        folded[end : end + 1].isalpha() for end in ends
-    )  # no `Marchal-Hollister`
+    rests = (folded[end : end + 2].removeprefix("'").removeprefix("’") for end in ends)
+    return is_name and any(rest[:1].isalpha() for rest in rests)  # no `Marchal-Hollister`
 
 
 def _words(text: str) -> list[str]:
