@@ -20,6 +20,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import h11
 
+from pearl.llm.backends.openai.faults import ProxyError
+
 MAX_CONNECTIONS = 1_000  # At the same time, to one server
 KEEP_ALIVE_S = 4.0  # Less than uvicorn's 5 s
 MAX_HEADER_BYTES = 64 * 1024  # Of the head of a reply
@@ -115,7 +117,13 @@ class _Connection(asyncio.Protocol):
 
     async def event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         """The next event of the reply."""
-        while (event := self.http.next_event()) is h11.NEED_DATA:
+        while True:
+            is_before = self.http.their_state is h11.SEND_RESPONSE
+            if is_before and self.http.trailing_data == (b"", True):
+                raise ConnectionError("no reply came")
+            event = self.http.next_event()
+            if event is not h11.NEED_DATA:
+                return event
             if self._lost is not None:
                 raise self._lost
             if self._n_unread > MAX_UNREAD_BYTES:
@@ -126,7 +134,6 @@ class _Connection(asyncio.Protocol):
                 await self._waiter
             finally:
                 self._waiter = None
-        return event
 
     def send(
         self, method: str, target: str, headers: Mapping[str, str], data: bytes | None
@@ -328,7 +335,12 @@ class Connections:
         """A new connection."""
         first = self._via or self.origin
         async with asyncio.timeout(self._connect_s):
-            connection = await self._opened(first)
+            try:
+                connection = await self._opened(first)
+            except OSError as error:
+                if self._via is None:
+                    raise
+                raise ProxyError(f"the proxy {first.authority} cannot be reached") from error
             self._open.add(connection)
             if self._via is None or not self.origin.is_tls:
                 return connection
@@ -338,7 +350,7 @@ class Connections:
                 connection.send("CONNECT", authority, headers, None)
                 status = (await connection.head()).status_code
                 if not 200 <= status < 300:
-                    raise OSError(f"the proxy answered {status}")
+                    raise ProxyError(f"the proxy {first.authority} answered {status}")
                 assert self._context is not None
                 await connection.start_tls(self._context, self.origin.host)
             except BaseException:

@@ -55,6 +55,10 @@ class StatusError(Exception):
         self.param: object = fields.get("param")
 
 
+class ProxyError(OSError):
+    """A proxy that makes no connection to the server, so no request was sent."""
+
+
 def reported(error: object, endpoint: Endpoint) -> ModelError:
     """The error for a body with status 200 that reports an error, as gateways do."""
     code = error.get("code") if isinstance(error, dict) else None
@@ -183,6 +187,13 @@ def cut_off(error: Exception, endpoint: Endpoint) -> ModelError:
             f"no answer from {url}",
             kind="deadline",
             help="check the address and the network, or try again later",
+        )
+    if isinstance(error, ProxyError):
+        return ModelError(
+            f"no connection to {url}: {endpoint.quote(str(error))}",
+            kind="transport",
+            help="check the variables HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY",
+            is_sent=False,
         )
     causes = list(_causes(error))
     for cause in causes:

@@ -327,6 +327,31 @@ def test_a_caller_that_does_not_close_hears_nothing(
     assert not caplog.records
 
 
+@pytest.mark.usefixtures("no_proxy")
+def test_a_proxy_that_cannot_be_reached_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://me:secret@localhost:1")
+
+    async def main() -> None:
+        wire = Wire(Endpoint("http://a.example.org/v1", "m", ""), 5.0)
+        await wire.get("/models")
+
+    with pytest.raises(ModelError, match="the proxy localhost:1 cannot be reached") as raised:
+        asyncio.run(main())
+    assert "NO_PROXY" in str(raised.value)
+    assert "secret" not in str(raised.value)
+    assert not raised.value.is_sent
+
+
+def test_a_connection_that_ends_before_the_reply_is_told_in_words(openai_server: Server) -> None:
+    openai_server.next(Canned(manner="raw"))
+
+    async def main() -> None:
+        await Wire(Endpoint(openai_server.url, "m", ""), 5.0).post("/chat/completions", {})
+
+    with pytest.raises(ModelError, match="closed the connection: no reply came"):
+        asyncio.run(main())
+
+
 UNCLOSED = """
 import asyncio, gc, os, sys, threading
 from pearl.llm.backends.openai.endpoint import Endpoint
