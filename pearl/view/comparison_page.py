@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+from pearl.errors.escaping import counted
 from pearl.interpreter.row import id_of, read_row
 from pearl.llm.prices import read_prices
 from pearl.view.listing import COLUMNS, MAX_ITEMS, MAX_TEXT, Totals, cells_of, details_of, text_of
@@ -137,7 +138,8 @@ def comparison_page(first: ResultSource, second: ResultSource) -> str:
         totals=totals,
         facts=[(name, before, after) for (name, before), (_, after) in facts],
         kinds=[(kind, by_kind[kind]) for kind in KINDS if by_kind[kind]],
-        n_same=n_same,
+        same=counted(n_same, "row"),
+        changed=counted(n_changed, "row"),
         n_changed=n_changed,
         pairs=pairs,
         problems=[*first.problems[:20], *second.problems[:20]],

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pearl.errors.escaping import escaped, json_bytes
+from pearl.errors.escaping import counted, escaped, json_bytes
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.row import ResultRow, read_row
 from pearl.llm.prices import Prices, money, read_prices
@@ -65,7 +65,7 @@ class Totals:
         """The cost as text; "unknown" if no row has a known cost."""
         if 0 < self.n_unknown_cost == self.n:
             return "unknown"
-        unknown = f"; {self.n_unknown_cost:,} rows unknown" if self.n_unknown_cost else ""
+        unknown = f"; {counted(self.n_unknown_cost, 'row')} unknown" if self.n_unknown_cost else ""
         return f"{money(self.cost_usd)}{unknown}"
 
     def facts(self, statuses: Iterable[str]) -> list[tuple[str, str]]:

@@ -97,9 +97,12 @@ def test_what_changed_is_counted_and_marked(tmp_path: Path) -> None:
     first = kept(tmp_path / "a.jsonl", row("1"), row("2", "Nils sold it", steps=before), row("3"))
     second = kept(tmp_path / "b.jsonl", row("1"), row("2", "Ada sold it", steps=after))
     page = comparison_page(first, second)
-    assert "2 rows changed, 1 are the same" in page
+    assert "2 rows changed; the same in status, answer, plan, steps and evidence: 1 row." in page
     assert "<del>Nils</del><ins>Ada</ins> sold it" in page
     assert "only in one (1)" in page
+    assert "1 row changed;" in comparison_page(
+        first, kept(tmp_path / "c.jsonl", row("1"), row("2", "Nils sold it", steps=before))
+    )
     assert "a = FIND: changed" in page
     assert "Nils = IS: gone" in page
     assert "Ada = IS: new" in page
