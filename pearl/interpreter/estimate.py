@@ -275,9 +275,13 @@ class CostEstimator:
         lists = [field for field in fields if field.is_list]
         n = n_replies * (len(fields) - len(lists))
         n += n_replies * self._limits.reply_tokens // ENTRY_TOKENS if lists else 0
-        # All values are shown, every quote with all of its places, and the entries around an entry.
-        beside = 2 * checking.MAX_AROUND * (MAX_SHOWN + bool(lists)) + AROUND_ENTRY * bool(lists)
-        return self._of_claims(n, (1 + MAX_SHOWN) * n_replies * self._reply, beside)
+        # All values are shown, every quote with all of its places, and the entries around an entry. A place
+        # with what is around it is a part of the document, which may be shorter than a reply.
+        n_places, length = MAX_SHOWN + bool(lists), len(self._calls.document.text)
+        beside = n_places * min(2 * checking.MAX_AROUND, length) + AROUND_ENTRY * bool(lists)
+        whole = self._checker.counter.bounds(self._calls.document.text)[1]
+        quoted = MAX_SHOWN * min(n_replies * self._reply, n * whole)
+        return self._of_claims(n, n_replies * self._reply + quoted, beside)
 
     def _of_row_checks(self, row_step: RowStep, given: Bound, more: float) -> StepCosts:
         """Costs of checking that passages support the decisions about their rows."""

