@@ -31,6 +31,7 @@ MAX_PIECE_BYTES = (
 MAX_UNREAD_BYTES = 256 * 1024  # Of a reply that arrives faster than it is read
 # Seconds until another address of a host is tried, as RFC 8305 recommends: IPv6 may be broken
 HAPPY_EYEBALLS_S = 0.25
+_STATUS_LINE, _NO_HTTP = b"HTTP/", "the server does not answer in HTTP/1.1"
 _PORTS = {"http": 80, "https": 443}
 _REFUSED = {str(errno.ECONNREFUSED), "1225"}  # Error numbers of POSIX and Windows
 
@@ -118,9 +119,13 @@ class _Connection(asyncio.Protocol):
     async def event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         """The next event of the reply."""
         while True:
-            is_before = self.http.their_state is h11.SEND_RESPONSE
-            if is_before and self.http.trailing_data == (b"", True):
-                raise ConnectionError("no reply came")
+            if self.http.their_state is h11.SEND_RESPONSE:
+                begun, is_ended = self.http.trailing_data
+                if is_ended and not begun:
+                    raise ConnectionError("no reply came")
+                # h11 would wait for the end of a head that is none, such as the greeting of SSH
+                if not _STATUS_LINE.startswith(begun.lstrip(b"\r\n")[: len(_STATUS_LINE)]):
+                    raise h11.RemoteProtocolError(_NO_HTTP)
             event = self.http.next_event()
             if event is not h11.NEED_DATA:
                 return event
@@ -154,7 +159,7 @@ class _Connection(asyncio.Protocol):
             if isinstance(event, h11.Response):
                 return event
             if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:
-                raise h11.RemoteProtocolError("the server does not answer in HTTP/1.1")
+                raise h11.RemoteProtocolError(_NO_HTTP)
 
     def is_usable(self, now_s: float) -> bool:
         """Whether the connection can be reused: it has no unread data, such as its end.

@@ -25,7 +25,7 @@ _LOCAL = tuple(
 MAX_QUOTED = 200  # Maximum characters of a server's message that our messages quote
 # Minimum characters of a key that is also hidden in replies: a shorter one may be a word (`EMPTY`)
 LONG_SECRET = 16
-# Minimum characters of a password or query value that is hidden: shorter ones occur in every text
+# Minimum characters of a key, password or query value that is hidden: shorter ones occur in every text
 SECRET_LENGTH = 4
 
 
@@ -49,9 +49,9 @@ class Endpoint:
         object.__setattr__(self, "base", urlunsplit(parts._replace(query="", fragment="")))
         object.__setattr__(self, "query", query)
         password = parts.password or ""
-        known = {self.key, *(each for each in (password, unquote(password), *query.values())
-                             if len(each) >= SECRET_LENGTH)} - {""}  # fmt: skip
-        object.__setattr__(self, "_secrets", tuple(sorted(known, key=len, reverse=True)))
+        known = {self.key, password, unquote(password), *query.values()}
+        secrets = (each for each in known if len(each) >= SECRET_LENGTH)
+        object.__setattr__(self, "_secrets", tuple(sorted(secrets, key=len, reverse=True)))
 
     @property
     def identity(self) -> str:

@@ -165,3 +165,16 @@ def test_encrypted_connections_that_nobody_closes_end_with_their_loop(
         gc.collect()
     elsewhere(server.__aexit__(None, None, None))
     assert not [str(one.message) for one in warned]
+
+
+def test_a_server_that_greets_is_none_of_http() -> None:
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.7\r\n")
+        await reader.readuntil(b"never")
+
+    async def main() -> None:
+        async with serving(greet) as port:
+            await asked(f"http://localhost:{port}/v1")
+
+    with pytest.raises(ModelError, match=r"does not answer in HTTP/1\.1"):
+        asyncio.run(main())

@@ -53,3 +53,9 @@ def test_a_named_variable_replaces_the_default(monkeypatch: pytest.MonkeyPatch) 
     assert notice("") == "openai: m at http://here/v1, without a key"
     with pytest.raises(ModelError, match="NO_KEY is not set"):
         notice("NO_KEY")
+
+
+def test_a_message_shows_no_key_and_is_not_starred_by_a_letter() -> None:
+    said = "the reply is packed; the key abcd-1 is wrong"
+    assert Endpoint("http://h/v1?q=x", "m", "k").quote(said) == said
+    assert Endpoint("http://h/v1", "m", "abcd-1").quote(said).endswith("the key *** is wrong")
