@@ -28,7 +28,7 @@ def identity(row: Row) -> object:
 
 
 class _Pairs:
-    """Collects pairs of rows, each once, with the fields of both; the second's are `name (2)` where names clash."""
+    """Collects pairs of rows with the fields of both; the second's are `name (2)` where names clash."""
 
     def __init__(self, a: Rows, b: Rows, key: str = "") -> None:
         self.a, self.b = a, b
@@ -37,18 +37,14 @@ class _Pairs:
         self._key = key
         self._names_a, self._names_b = a.names, b.names
         self._shared = frozenset(self._names_a).intersection(self._names_b)
-        self._seen: set[tuple[object, object]] = set()
 
     def add(self, row: Row, other: Row, *, is_sure: bool) -> None:
         """Add a pair: the values on separate lines, and the fields of both."""
-        one, two = identity(row), identity(other)
-        if one != two and (two, one) not in self._seen:
-            self._seen.add((one, two))
-            is_read = row.value is not None and other.value is not None
-            text = f"A: {row.value}\nB: {other.value}" if is_read else None
-            fields = self._fields(row.fields, other.fields)
-            pair = Row(text, fields, text=text or "", members=(row, other))
-            (self.sure if is_sure else self.unsure).append(pair)
+        is_read = row.value is not None and other.value is not None
+        text = f"A: {row.value}\nB: {other.value}" if is_read else None
+        fields = self._fields(row.fields, other.fields)
+        pair = Row(text, fields, text=text or "", members=(row, other))
+        (self.sure if is_sure else self.unsure).append(pair)
 
     def _fields(
         self, a: Mapping[str, str | None], b: Mapping[str, str | None]
@@ -144,7 +140,10 @@ def _in_order(keys: Iterable[str]) -> list[str]:
     returns=ValueType.LIST, traits=["multiplies"],
 )  # fmt: skip
 def join(a: Rows, b: Rows, name: str) -> Value:
-    """Join on a field. Empty values and placeholders such as `n/a` match nothing, and no row matches itself."""
+    """Join on a field. Empty values and placeholders such as `n/a` match nothing, and no row matches itself.
+
+    Two rows that are in both collections are one pair, of which the first in the document is A's.
+    """
     left, right = read_column(a, name), read_column(b, name)
     keys, other_keys = _join_keys(left.values, right.values)
     partners: dict[object, list[tuple[Row, bool]]] = {}
@@ -158,9 +157,20 @@ def join(a: Rows, b: Rows, name: str) -> Value:
     ]
     check_n_pairs(sum(len(partners[key]) for _, key, _ in keyed))
     result = _Pairs(a, b, left.name if left.name == right.name else "")
+    in_a = {identity(row): is_sure for row, _, is_sure in keyed}
+    in_b = {identity(row): is_sure for rows in partners.values() for row, is_sure in rows}
+    place = {identity(row): row.spans[0].start if row.spans else i for i, row in enumerate(a.every)}
     for row, key, is_sure in keyed:
         for other, is_other_sure in partners[key]:
-            result.add(row, other, is_sure=is_sure and is_other_sure)
+            one, two = identity(row), identity(other)
+            is_pair_sure = is_sure and is_other_sure
+            if one in in_b and two in in_a and place[two] < place[one]:
+                # The pair the other way round goes before this one, wherever it exists.
+                if a is b or (in_a[two] and in_b[one]):
+                    continue
+                is_pair_sure = False
+            if one != two:
+                result.add(row, other, is_sure=is_pair_sure)
     unkeyed_a, unkeyed_b = (
         [row for row, value in zip(rows.every, column.values, strict=True) if value is None]
         for rows, column in ((a, left), (b, right))

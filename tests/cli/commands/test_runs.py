@@ -110,15 +110,16 @@ def test_export_as_tables(pearl: Terminal) -> None:
     id = fill({**ANSWERED, "steps": steps}, {**FAILED, "steps": "of the input"})
     for name in ("r.csv", "r.parquet", "r.xlsx"):
         pearl("runs", "export", id, "-o", name)
-    for first, second in as_tables(pearl.folder):
+    # A spreadsheet that separates by semicolons would evaluate the rest of a cell of CSV.
+    for (first, second), mark in zip(as_tables(pearl.folder), ("'", "", ""), strict=True):
         assert list(first)[:2] == ["id", "document"]
         assert str(first["age"]) == "51"
-        assert first["drugs"] == "aspirin; =1+1"
+        assert first["drugs"] == f"aspirin;{mark} =1+1"
         assert (first["status"], first["status_"]) == ("answered", "undecided")
         assert first["why_"] == "nothing found"
         assert second["age"] in (None, "")
         assert len(first["long"]) > 30_000
-        assert first["answer"] == ANSWERED["answer"]
+        assert first["answer"] == f"{mark}{ANSWERED['answer']}"
         assert json.loads(first["n"]) == [1, 2]
         assert first["gold"] == "B"
         assert (float(first["duration_s"]), float(first["coverage"])) == (0.25, 1)
