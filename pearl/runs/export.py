@@ -231,7 +231,9 @@ class _Outputs(BaseModel):
 
 def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
     """The columns of a table of results."""
-    fixed = {*FIRST, *LAST, "usage", "markdown", "parts", "v"}
+    # Others, such as `input_tokens`, are columns of a part of a row: a field of the input may have their name.
+    of_rows = ResultRow.model_fields.keys() & {*FIRST, *LAST}
+    fixed = {*of_rows, "usage", "markdown", "parts", "v"}
     outputs: dict[str, None] = {}
     fields: dict[str, None] = {}
     counts: dict[str, None] = {}

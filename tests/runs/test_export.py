@@ -50,8 +50,10 @@ def test_no_column_is_empty_in_every_row_of_a_run_with_all_there_is() -> None:
 def test_outputs_and_fields_of_the_input_keep_their_names_beside_fixed_columns() -> None:
     steps = [{"output": "status", "value": ["a", "b"]}, {"output": "n", "state": "nothing"}]
     (line,) = table(
-        {"id": 7, "status": "answered", "steps": steps, "name": "x", "copy": [1], "gold": "A", "usage": {"input_tokens": 2**70}}
+        {"id": 7, "status": "answered", "steps": steps, "name": "x", "copy": [1], "gold": "A", "usage": {"input_tokens": 2**70},
+         "output_tokens": "of the input"}
     )  # fmt: skip
     assert (line["status"], line["status_"], line["n"]) == ("answered", "a; b", "nothing found")
     assert (line["name"], line["copy"], line["gold"]) == ("x", "[1]", "A")
     assert (line["id"], line["input_tokens"], "v" in line) == ("7", "", False)
+    assert line["output_tokens_"] == "of the input"
