@@ -1,6 +1,6 @@
 """Which one-line changes no test notices: mutants of the code, each against the tests nearest to its file.
 
-    python experiments/mutation.py --changed [BASE]       # the files that differ from BASE: what the gate runs
+    python experiments/mutation.py --changed [BASE]       # the lines that differ from BASE: what the gate runs
     python experiments/mutation.py pearl/dsl [FILE_OR_FOLDER...] --n 300
 
 A line is drawn first and then one of its mutants, lest lines with many operators crowd out the rest. The nearest tests of a
@@ -25,10 +25,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import tokenize
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from io import StringIO
 from itertools import islice
 from pathlib import Path
 
@@ -113,11 +116,13 @@ def mutants_by_line(path: Path) -> dict[int, list[tuple[ast.AST, str, int | None
     return by_line
 
 
-def drawn(files: Sequence[Path], seed: int) -> Iterator[Mutant]:
-    """Mutants of the files in random order, one a line."""
+def drawn(lines_of: Mapping[Path, Container[int]], seed: int) -> Iterator[Mutant]:
+    """Mutants of some lines of files in random order, one a line."""
     draw = random.Random(seed)
-    trees = {path: mutants_by_line(path) for path in files}
-    lines = [(path, line) for path in files for line in sorted(trees[path]) if line]
+    trees = {path: mutants_by_line(path) for path in lines_of}
+    lines = [
+        (path, n) for path, among in lines_of.items() for n in sorted(trees[path]) if n in among
+    ]
     draw.shuffle(lines)
     for path, line in lines:
         tree = trees[path][0][0][0]
@@ -167,13 +172,34 @@ def git(*arguments: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def changed_files(base: str) -> list[Path]:
-    """The modules of pearl that differ from a commit."""
+def changed_lines(base: str) -> dict[Path, set[int]]:
+    """The lines of code in modules of pearl that differ from a commit; other comments make no other line."""
     base = base or git("merge-base", "HEAD", "origin/main")
     if base in {"", git("rev-parse", "HEAD")}:
         base = git("rev-parse", "HEAD~1")
     names = git("diff", "--name-only", "--diff-filter=d", base, "--", "pearl") if base else ""
-    return [ROOT / name for name in names.split("\n") if name.endswith(".py")]
+    changed: dict[Path, set[int]] = {}
+    for name in filter(lambda name: name.endswith(".py"), names.split("\n")):
+        before, now = git("show", f"{base}:{name}"), (ROOT / name).read_text(encoding="utf-8")
+        same = SequenceMatcher(None, code_lines(before), code_lines(now), autojunk=False)
+        lines = {
+            n + 1
+            for tag, _, _, start, end in same.get_opcodes()
+            for n in range(start, end if tag != "equal" else start)
+        }
+        if lines:
+            changed[ROOT / name] = lines
+    return changed
+
+
+def code_lines(text: str) -> list[str]:
+    """The lines of a module without their comments."""
+    lines = text.split("\n")
+    for token in tokenize.generate_tokens(StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    return [line.strip() for line in lines]
 
 
 def copied(folder: Path) -> Path:
@@ -286,19 +312,17 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=100.0)
     parser.add_argument("--at-least", type=float, default=0.85)
     options = parser.parse_args()
+    lines_of: dict[Path, Container[int]] = {}
     if options.changed is not None:
-        files = changed_files(options.changed)
+        lines_of |= changed_lines(options.changed)
     else:
-        found = (path.resolve() for path in options.paths or [ROOT / "pearl"])
-        files = [
-            file
-            for path in found
-            for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])
-        ]
+        for path in (path.resolve() for path in options.paths or [ROOT / "pearl"]):
+            files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+            lines_of |= dict.fromkeys(files, range(1, sys.maxsize))
     known = {(row["file"], row["diff"]): row["why"] for row in json.loads(EXPLAINED.read_text())}
-    mutants = list(islice(drawn(files, options.seed), options.n))
+    mutants = list(islice(drawn(lines_of, options.seed), options.n))
     if not mutants:
-        print("no module of pearl differs")
+        print("no line of code of pearl differs")
         return 0
     explained = [each for each in mutants if (each.file, each.diff) in known]
     # Rows of faults and attacks draw other seeds each time, so that they may fail without a mutant.
@@ -318,15 +342,15 @@ def main() -> int:
     n_killed, n = sum(map(bool, verdicts.values())), len(verdicts) + len(explained)
     share = (n_killed + len(explained)) / max(n, 1)
     print(
-        f"{n} of {len(mutants)} mutants of {len(files)} files: {n_killed} killed, {len(explained)} explained ({share:.0%})"
+        f"{n} of {len(mutants)} mutants of {len(lines_of)} files: {n_killed} killed, {len(explained)} explained ({share:.0%})"
     )
-    if len(files) > MOST_FILES:
+    if len(lines_of) > MOST_FILES:
         print(f"more than {MOST_FILES} files: the share is only told")
         return 0
     return int(highest_share(share, n) < options.at_least)
 
 
-# Forty mutants of a change of the whole house are mostly in lines that the change did not touch
+# Of a change of the whole house, a hundred seconds try too few mutants to say where tests are missing
 MOST_FILES = 100
 
 
