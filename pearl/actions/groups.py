@@ -105,7 +105,7 @@ def sizes(rows: Rows, name: str) -> list[tuple[int, int]] | None:
 
 
 def spelling_note(keys: Iterable[str], name: str, what: str) -> list[str]:
-    """A note on keys that differ only in case and were not merged; [] if there are none."""
+    """Note the keys that differ only in case and were not merged; [] without such keys."""
     spelled: dict[str, dict[str, None]] = {}
     for key in keys:
         spelled.setdefault(key.casefold(), {})[key] = None

@@ -287,7 +287,7 @@ class _Compiler:
         return Scalar(type, ("string",), rules=self.rules(rest, path), form=checked)
 
     def rules(self, schemas: Sequence[Mapping[str, Any]], path: Place) -> str:
-        """The rules for a value as JSON text; "" if there are none or several schemas."""
+        """The rules for a value as JSON text; "" without rules, or with several schemas."""
         if len(schemas) != 1:
             return ""
         rules = {k: v for k, v in schemas[0].items() if k in RULES}

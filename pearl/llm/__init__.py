@@ -221,13 +221,9 @@ class Request(Sampling):
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters that the request sets, by name."""
-        asked = {}
-        for name, each in declared(type(self)).items():
-            value = getattr(self, name)
-            value = each["default"] if value is None else value
-            if value is not None:
-                asked[name] = value
-        return asked
+        defaults = {name: each["default"] for name, each in declared(type(self)).items()}
+        asked = defaults | parameters_of(self)
+        return {name: value for name, value in asked.items() if value is not None}
 
     def named(self, form: WireForm) -> dict[str, Any]:
         """The parameters that the request sets, by their names in a wire form; those without a name there are left out."""

@@ -36,6 +36,7 @@ from pearl.runs.store import Store
 
 if TYPE_CHECKING:
     from pearl.data.schemas import Schema
+    from pearl.documents.record import Record
 
 _TABLE = "CREATE TABLE IF NOT EXISTS decisions (number INTEGER PRIMARY KEY, body BLOB NOT NULL)"
 
@@ -196,12 +197,7 @@ def seen(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def in_form(row: Mapping[str, Any], schema: Schema) -> Mapping[str, Any]:
     """Convert the record of a row to the form of a schema: `value`, `undecided`, `reasons`, `partial`."""
-    from pearl.interpreter.row import restored_record  # Imported on use: tables need no answers
-
-    try:
-        record = restored_record(row)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):  # Of another version
-        record = None
+    record = _record(row)
     if record is None:
         return row
     said = schema.read(record).to_dict()
@@ -209,6 +205,16 @@ def in_form(row: Mapping[str, Any], schema: Schema) -> Mapping[str, Any]:
         status = "undecided" if said["value"] is None else "degraded"
         said |= {"status": status, "why": said["reasons"][0]}
     return {**row, **said}
+
+
+def _record(row: Mapping[str, Any]) -> Record | None:
+    """The record of a row; None if it has none, or one that another program wrote."""
+    from pearl.interpreter.row import restored_record  # Imported on use: tables need no answers
+
+    try:
+        return restored_record(row)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return None
 
 
 def row_path(number: int, column: str) -> str:
@@ -256,14 +262,11 @@ def _answered(row: Mapping[str, Any], decisions: Sequence[Decision]) -> Mapping[
 
 def _told_again(row: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
     """Replace the record of a row; if the answer is the text of the old record, replace it by that of the new one."""
-    from pearl.interpreter.row import restored_record  # Imported on use: tables need no answers
-
     taken = {**row, "record": record}
-    try:
-        records = [restored_record(each) for each in (row, taken)]
-    except (KeyError, TypeError, ValueError, AttributeError):  # A file of another program
+    old, new = _record(row), _record(taken)
+    if old is None or new is None:
         return taken
-    was, now = ([line for line, _ in each.lines] if each else [] for each in records)
+    was, now = ([line for line, _ in each.lines] for each in (old, new))
     if row.get("answer") != "\n".join(was):
         return taken
     told = [f"- {line}" for line in now]

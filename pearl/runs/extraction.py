@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 from urllib.parse import quote
 
 from pearl.actions.operators import operators
@@ -23,9 +23,6 @@ from pearl.dsl.parser import parse
 from pearl.errors import PlanError
 from pearl.runs.export import SOURCES, source_row, write_excel, write_rows, write_sheet
 from pearl.runs.workbook import Marked, Table, amount, day
-
-if TYPE_CHECKING:
-    pass
 
 UNDECIDED, NOT_STATED, PERSON = "undecided", "not stated", "person"
 ANSWER = "answer"  # The path of the answer of a row without fields

@@ -67,6 +67,6 @@ def _compared(said: Quantity, right: Quantity) -> Rule | None:
 
 
 def _read(text: str) -> Quantity | None:
-    """Read the only number of an answer; None if there is none or several."""
+    """Read the number of an answer; None unless it has exactly one."""
     text = text.strip()
     return read_quantity(text, decimal=".") or find_quantity(text, decimal=".")

@@ -268,7 +268,7 @@ def _check_days(text: str, passage: str) -> None:
 
 
 def label_of(field: Field, value: str) -> str | None:
-    """The label that equals a text, in any case; None if there is none."""
+    """The label that equals a text in any case, or None."""
     key = _label_key(value)
     return next((label for label in field.labels if _label_key(label) == key), None)
 

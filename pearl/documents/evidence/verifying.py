@@ -129,7 +129,7 @@ class Verifier:
         return Quote(wording, (span,), "exact" if is_exact else "normalised")
 
     def places(self, quote: str) -> Iterator[Span]:
-        """Every place of a quote without omissions, however short; if there are none, the places of its words."""
+        """Every place of a quote without omissions, however short; without such a place, the places of its words."""
         begin = 0
         for wanted, is_loose in ((quote, False), (_as_words(quote), True)):
             needle = normal_text(wanted)

@@ -66,7 +66,7 @@ def _kind(element: _Element) -> str:
 
 
 def _child(element: _Element | None, *names: str) -> _Element | None:
-    """The element at the end of a path of local names; None if there is none."""
+    """The element at the end of a path of local names, or None."""
     for name in names:
         if element is None:
             return None
