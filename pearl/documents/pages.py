@@ -13,6 +13,7 @@ from typing import Any
 from pearl.documents.document import Document, read_as, read_bytes
 from pearl.documents.readers import pdf
 from pearl.errors import Span
+from pearl.plugins.extras import require_extra
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ def boxes_of(
 
 def page_images(source: str | Path | bytes, pages: Iterable[int]) -> dict[int, PageImage]:
     """Render pages of a PDF as pictures of at most 150 kB, by number from 1; pages that cannot be drawn are left out."""
+    require_extra("pictures", "a picture of a page", "PIL")
     made = _made("images", source, sorted(set(pages)))
     return {number: PageImage(base64.b64decode(image), *sizes) for number, image, *sizes in made}
 

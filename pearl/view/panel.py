@@ -13,7 +13,7 @@ from pearl.documents.document import Document, kind_by_name, part_spans
 from pearl.documents.pages import Box, PageImage, boxes_of, page_images
 from pearl.documents.rows import Row
 from pearl.documents.table import cell_span, table_rows
-from pearl.errors import DataError, Span
+from pearl.errors import DataError, Span, UsageError
 
 MAX_WHOLE = 5_500_000
 """Maximum characters of a text that is shown whole; a longer text is shown only around its marks."""
@@ -347,6 +347,9 @@ def sheets_of(
         except DataError as error:
             problems.append(f"Its pages cannot be shown: {error.message.splitlines()[0]}.")
             continue
+        except UsageError as error:  # an extra is missing
+            problems.append(f"Its cited pages are shown as text: {error.message}; {error.help}")
+            break
         n_left -= len(images)
         n_omitted += len(by_page) - len(chosen)
         first = {number: page for page in sorted(images, reverse=True) for number in by_page[page]}

@@ -103,7 +103,7 @@ def test_extras_contain_the_packages_they_are_required_for() -> None:
     assert len(calls) >= 10
     for extra, *packages in calls:
         brought = [
-            line.partition(">")[0].replace("-", "_")
+            line.partition(">")[0].replace("-", "_").replace("pillow", "PIL")
             for line in PROJECT["optional-dependencies"][extra]
         ]
         for package in packages:  # of a namespace, several bring a part each

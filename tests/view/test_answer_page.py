@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from pearl.documents.document import Document, join, load
 from pearl.errors import Span
 from pearl.interpreter.answer import Answer
 from pearl.llm.backends.scripted import Scripted
+from pearl.plugins.extras import install_hint
 from pearl.view.answer_page import answer_page, result_page
 from pearl.view.panel import AROUND, Gap, Piece, blocks, highlighted
 from pearl.view.review_page import picked
@@ -336,7 +338,9 @@ def test_marks_of_joined_files_and_of_cells_are_where_they_are(tmp_path: Path) -
     assert {f'href="#d{n}"' in text and f'id="d{n}"' in text for n in (1, 2)} == {True}
 
 
-def test_a_pdf_that_is_another_one_now_is_shown_as_text(tmp_path: Path) -> None:
+def test_a_pdf_that_is_another_one_now_is_shown_as_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from reportlab.pdfgen.canvas import Canvas
 
     def written(*lines: str) -> None:
@@ -354,6 +358,13 @@ def test_a_pdf_that_is_another_one_now_is_shown_as_text(tmp_path: Path) -> None:
     assert "; img-src data:;" in text
     assert f"{sold} <" in text
     assert "a.pdf, page 2" in text
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "PIL", None)
+        page = Page(answer_page(answer, document))
+    assert page.marked == [sold]
+    assert not page.all("src")
+    assert "a picture of a page needs PIL, which is not installed" in page.text
+    assert install_hint("pictures") in page.text
     written("Nils left.", "He kept it.", "Nobody asked.")
     changed = answer_page(answer, document)
     assert not Page(changed).all("src")

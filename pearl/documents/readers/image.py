@@ -32,14 +32,15 @@ def recognises(data: bytes) -> bool:
 
 def read(data: bytes, path: str) -> ReaderText:
     """The text of a picture, or of each picture of a TIFF."""
-    from PIL import Image, UnidentifiedImageError
-
-    from pearl.documents.ocr import read_pictures
+    from pearl.documents.ocr import check_ocr, read_pictures
 
     if OPTIONS.get().ocr == "off":
         raise DataError(
             "the file is a picture, and OCR is off", path=path, help="--ocr auto reads it"
         )
+    check_ocr(path)
+    from PIL import Image, UnidentifiedImageError
+
     try:
         with Image.open(BytesIO(data), formats=_FORMATS) as picture:
             pages = list(read_pictures(_frames(picture, path), path))
