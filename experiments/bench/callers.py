@@ -25,7 +25,7 @@ from typing import Any
 Messages = list[dict[str, str]]
 
 N_FIRST = 64
-"""Calls that are not measured."""
+"""Calls that are not measured, unless the JSON has another number as `first`."""
 
 
 async def gathered(
@@ -55,9 +55,11 @@ Asked = Callable[[Sequence[Messages]], Awaitable[None]]
 def rounds(said: dict[str, Any], ask: Asked) -> tuple[float, float]:
     """Some calls, then all others, in one event loop as a program has it."""
     prompts = [json.loads(line) for line in Path(said["prompts"]).read_text().splitlines()]
+    n_first = said.get("first", N_FIRST)
     loop = asyncio.new_event_loop()
-    loop.run_until_complete(ask(prompts[:N_FIRST]))
-    found = clocked(lambda: loop.run_until_complete(ask(prompts[N_FIRST:])))
+    if n_first:
+        loop.run_until_complete(ask(prompts[:n_first]))
+    found = clocked(lambda: loop.run_until_complete(ask(prompts[n_first:])))
     loop.close()
     return found
 
@@ -110,7 +112,7 @@ def aiohttp(said: dict[str, Any]) -> tuple[float, float]:
         if not session:
             session.append(aiohttp.ClientSession())
         await gathered(prompts, call, said["at_once"])
-        if len(prompts) > N_FIRST:
+        if len(prompts) != said.get("first", N_FIRST):
             await session[0].close()
 
     return rounds(said, ask)
@@ -142,8 +144,10 @@ def pearl_command(said: dict[str, Any]) -> tuple[float, float]:
         # The reply quotes nothing, so that no quote is looked up: its answers are degraded.
         assert (code, n_rows) == (1, len(chosen)), (code, n_rows)
 
-    execute(documents[:N_FIRST])
-    return clocked(lambda: execute(documents[N_FIRST:]))
+    n_first = said.get("first", N_FIRST)
+    if n_first:
+        execute(documents[:n_first])
+    return clocked(lambda: execute(documents[n_first:]))
 
 
 def pearl_library(said: dict[str, Any]) -> tuple[float, float]:
@@ -167,8 +171,10 @@ def pearl_library(said: dict[str, Any]) -> tuple[float, float]:
             async for outcome in run(made, tasks):
                 assert outcome.error is None, outcome.error
 
-    asyncio.run(execute(documents[:N_FIRST]))
-    return clocked(lambda: asyncio.run(execute(documents[N_FIRST:])))
+    n_first = said.get("first", N_FIRST)
+    if n_first:
+        asyncio.run(execute(documents[:n_first]))
+    return clocked(lambda: asyncio.run(execute(documents[n_first:])))
 
 
 CALLERS: dict[str, Callable[[dict[str, Any]], tuple[float, float]]] = {
