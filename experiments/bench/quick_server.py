@@ -9,8 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 
 CALL_S = 0.05
+TEXT = (
+    sys.argv[1]
+    if len(sys.argv) > 1
+    else "Ada sold the boat in the spring, because its hull was rotten and nobody in the village could "
+    "mend it before the storms. The buyer paid with a clock, and her brother kept both oars."
+)
 
 REPLY = json.dumps(
     {
@@ -23,9 +30,7 @@ REPLY = json.dumps(
                 "index": 0,
                 "message": {
                     "role": "assistant",
-                    "content": "Ada sold the boat in the spring, because its hull was rotten and nobody "
-                    "in the village could mend it before the storms. The buyer paid with a clock, "
-                    "and her brother kept both oars.",
+                    "content": TEXT,
                 },
                 "finish_reason": "stop",
             }

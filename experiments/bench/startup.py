@@ -1,11 +1,12 @@
-"""Processor time of commands as multiples of `python -c pass`. Prints one JSON line.
+"""What do whole commands cost, as multiples of `python -c pass`? Prints one JSON line.
 
     python experiments/bench/startup.py [N]
 
-Runs commands as child processes in turns, N rounds (20) after one that writes the byte code. `execute` is
-measured from its start to its first request, over a loopback server, and `ask_files` is the number of
-modules of pearl that `pearl ask` imports with that server. Of each command the least and the median
-milliseconds of processor time, and the ratio of the least to that of the interpreter.
+Commands run as child processes in turns, N rounds (5) after one that writes the byte code: `--version`,
+`--help`, `check` of a plan, `execute` of a plan of one call over a loopback server, `stored`: the same with its
+reply in the store, and `official`: a script that makes the call by the official client. Of each the least
+milliseconds of processor time, the million instructions where valgrind is installed, and both as multiples of those of the
+interpreter. `ask_files` is the number of modules of pearl that `pearl ask` imports.
 """
 
 from __future__ import annotations
@@ -13,103 +14,96 @@ from __future__ import annotations
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
+from instructions import VALGRIND, millions
+
 PEARL = ["-c", "from pearl.cli import main; main()"]  # as the installed script does
 PLAN = '1. a = FIND(CTX, "x") : f\n'
-TICK_MS = 1_000 / os.sysconf("SC_CLK_TCK")
-REPLY = {"role": "assistant", "content": "rain"}
-COMPLETION = {
-    "id": "a", "object": "chat.completion", "created": 1, "model": "m",
-    "choices": [{"index": 0, "finish_reason": "stop", "message": REPLY}],
-    "usage": {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6},
-}  # fmt: skip
+REPLY = '{"answer": "It leaked.", "quotes": ["The boat leaked."]}'
+OFFICIAL = """
+import sys
+from openai import OpenAI
+client = OpenAI(api_key="none", base_url=sys.argv[1], max_retries=0)
+messages = [{"role": "user", "content": "Find x: It rained."}]
+print(client.chat.completions.create(model="m", messages=messages).choices[0].message.content)
+"""
 
 
-class FirstRequest(BaseHTTPRequestHandler):
-    """Replies, and notes the processor time of the child at its first request."""
-
-    process: subprocess.Popen[bytes] | None = None
-    taken_ms: float | None = None
-
-    def do_GET(self) -> None:
-        """The server has no list of models."""
-        self.send_error(404)
-
-    def do_POST(self) -> None:
-        """A chat completion."""
-        self.rfile.read(int(self.headers["content-length"]))
-        if FirstRequest.taken_ms is None and FirstRequest.process is not None:
-            stat = Path(f"/proc/{FirstRequest.process.pid}/stat").read_text()
-            fields = stat.rpartition(")")[2].split()
-            FirstRequest.taken_ms = TICK_MS * (int(fields[11]) + int(fields[12]))
-        body = json.dumps(COMPLETION).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
+def processor_ms(words: list[str], env: dict[str, str]) -> float:
+    """Processor time of a process and its children."""
+    before = getrusage(RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *words], capture_output=True, check=True, env=env)
+    after = getrusage(RUSAGE_CHILDREN)
+    return 1_000 * (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
 
 
-def main() -> None:
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    server = ThreadingHTTPServer(("127.0.0.1", 0), FirstRequest)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_port}/v1"
-    with tempfile.TemporaryDirectory() as folder:
-        plan, text = Path(folder, "a.plan"), Path(folder, "a.txt")
-        plan.write_text(PLAN)
-        text.write_text("It rained. The boat leaked.\n")
-        asked = [str(text), "--model", "openai:m", "--base-url", url]
-        kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        env = {**kept, "OPENAI_API_KEY": "none", "PEARL_STORE": f"{folder}/store"}
-
-        def taken_ms(*words: str) -> float:
-            before = getrusage(RUSAGE_CHILDREN)
-            subprocess.run([sys.executable, *words], capture_output=True, check=True, env=env)
-            after = getrusage(RUSAGE_CHILDREN)
-            used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-            return 1_000 * used
-
-        def first_request_ms() -> float:
-            FirstRequest.taken_ms = FirstRequest.process = None
-            words = [sys.executable, *PEARL, "execute", str(plan), *asked, "--fresh"]
-            FirstRequest.process = subprocess.Popen(
-                words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env
-            )
-            FirstRequest.process.wait()
-            assert FirstRequest.taken_ms is not None, "the command sent no request"
-            return FirstRequest.taken_ms
-
-        commands = {
-            "python": lambda: taken_ms("-c", "pass"),
-            "version": lambda: taken_ms(*PEARL, "--version"),
-            "check": lambda: taken_ms(*PEARL, "check", str(plan)),
-            "execute": first_request_ms,
-        }
-        rounds = [{name: run() for name, run in commands.items()} for _ in range(n + 1)][1:]
-        words = [sys.executable, "-X", "importtime", *PEARL, "ask", "Why did it leak?", *asked]
-        done = subprocess.run(words, capture_output=True, text=True, env=env)
-    files = set(re.findall(r"\|\s*(pearl(?:\.\w+)*)$", done.stderr, re.M))
-    least = {name: min(each[name] for each in rounds) for name in commands}
-    found = {
+def measured(
+    commands: dict[str, Callable[[], list[str]]], env: dict[str, str], n: int
+) -> dict[str, dict[str, float]]:
+    """The figures of commands; each is made anew for each run."""
+    rounds = [
+        {name: processor_ms(command(), env) for name, command in commands.items()}
+        for _ in range(n + 1)
+    ]
+    figures = {"ms": {name: min(each[name] for each in rounds[1:]) for name in commands}}
+    if VALGRIND:
+        figures["M"] = {name: millions(command(), env) for name, command in commands.items()}
+    return {
         name: {
-            "min_ms": round(least[name], 1),
-            "median_ms": round(statistics.median(each[name] for each in rounds), 1),
-            "of_python": round(least[name] / least["python"], 1),
+            key: round(value, 1)
+            for unit, found in figures.items()
+            for key, value in ((unit, found[name]), (f"{unit}_ratio", found[name] / found["python"]))
         }
         for name in commands
     }
+
+
+def main() -> None:
+    n = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    program = [sys.executable, str(Path(__file__).with_name("quick_server.py")), REPLY]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as server,
+    ):
+        assert server.stdout is not None
+        url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+        plan, text = Path(folder, "a.plan"), Path(folder, "a.txt")
+        plan.write_text(PLAN)
+        text.write_text("It rained. The boat leaked.\n")
+        kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        env = {**kept, "OPENAI_API_KEY": "none"}
+        asked = [str(text), "--model", "openai:m", "--base-url", url]
+        n_stores = 0
+
+        def execute(*, is_stored: bool) -> list[str]:
+            nonlocal n_stores
+            n_stores += not is_stored
+            return [*PEARL, "execute", str(plan), *asked, "--store", f"{folder}/{n_stores}", "--json"]
+
+        try:
+            found = measured(
+                {
+                    "python": lambda: ["-c", "pass"],
+                    "version": lambda: [*PEARL, "--version"],
+                    "help": lambda: [*PEARL, "--help"],
+                    "check": lambda: [*PEARL, "check", str(plan)],
+                    "execute": lambda: execute(is_stored=False),
+                    "stored": lambda: execute(is_stored=True),
+                    "official": lambda: ["-c", OFFICIAL, url],
+                },
+                env, n,
+            )  # fmt: skip
+            words = ["-X", "importtime", *PEARL, "ask", "Why did it leak?", *asked]
+            done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=env)
+        finally:
+            server.terminate()
+    files = set(re.findall(r"\|\s*(pearl(?:\.\w+)*)$", done.stderr, re.M))
     print(json.dumps({"bench": "startup", "n": n, **found, "ask_files": len(files)}))
 
 

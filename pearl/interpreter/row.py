@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import (
@@ -43,9 +44,9 @@ Share = Annotated[float, Field(strict=True, ge=0, le=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Scalar = Flag | Annotated[int, Field(strict=True)] | Annotated[float, Field(strict=True)] | str
 
-IF_ANY = Field(exclude_if=lambda value: not value)
+IF_ANY = Field(exclude_if=operator.not_)
 """Marks a field that is left out of a row if it is empty or 0."""
-IF_KNOWN = Field(exclude_if=lambda value: value is None)
+IF_KNOWN = Field(exclude_if=partial(operator.is_, None))
 """Marks a field that is left out of a row if it is None."""
 
 
