@@ -8,12 +8,14 @@ import math
 import random
 import re
 import tomllib
+from array import array
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pearl.documents.document import Document
 from pearl.documents.numbers import scale_of
@@ -33,7 +35,6 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import install_hint
 from pearl.replies.json_objects import json_objects
 from pearl.retrieval.methods.bm25 import TermRanker
-from pearl.retrieval.postings import Postings
 from pearl.tables.columns import QueryTable, TypedColumn, fold, word_form
 from pearl.tables.running import Answer, run, unit_with_scale, why_empty
 from pearl.tables.specification import (
@@ -44,11 +45,6 @@ from pearl.tables.specification import (
     query_constraint,
     read_query,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 SYNONYMS = Path(__file__).with_name("synonyms.txt")  # Synonyms of professions and services
 
@@ -82,57 +78,51 @@ class Thesaurus:
 
     def nearest(self, question: str, n: int = 3) -> dict[str, list[str]]:
         """The `n` nearest terms in each column, best first; columns without one are omitted."""
-        import numpy as np
-
-        if not self._terms:
-            return {}
-        overlap = np.zeros(len(self._terms))
+        overlap: dict[int, float] = {}
         for phrase in (question, *synonyms_of(question)):
-            # A synonym counts only as a whole, because its single words are not in the question.
-            scores = self._overlaps(_grams(phrase))
-            if phrase is not question:
-                scores = np.where(scores >= 0.6 * self._weights, scores, 0.0)
-            overlap = np.maximum(overlap, scores)
-        share = overlap / self._weights
+            for place, weight in self._overlaps(_grams(phrase)).items():
+                # A synonym counts only as a whole, because its single words are not in the question.
+                if phrase is question or weight >= 0.6 * self._weights[place]:
+                    overlap[place] = max(weight, overlap.get(place, 0.0))
+        share = {place: weight / self._weights[place] for place, weight in overlap.items()}
+        near = [place for place, part in share.items() if part >= _MIN_SHARE]
         found: dict[str, list[str]] = {}
-        order = np.lexsort((-overlap, -np.round(share, 3)))
-        for place in order[: int((share >= _MIN_SHARE).sum())].tolist():
+        for place in sorted(near, key=lambda at: (-round(share[at], 3), -overlap[at], at)):
             column, text = self._terms[place]
             listed = found.setdefault(column, [])
             if len(listed) < n:
                 listed.append(text)
         return {column: found[column] for column in self._columns if column in found}
 
-    def _overlaps(self, grams: Iterable[str]) -> NDArray[np.float64]:
-        """For each term, the weight of its overlap with a phrase."""
-        import numpy as np
-
-        total = np.zeros(len(self._terms))
+    def _overlaps(self, grams: Iterable[str]) -> dict[int, float]:
+        """For each term that shares a gram with a phrase, the weight of what they share."""
+        total: dict[int, float] = {}
         for gram in grams:
-            if found := self._with_gram.get(gram):
-                places, weight = found
-                total[places] += weight
+            places, weight = self._with_gram.get(gram, ((), 0.0))
+            for place in places:
+                total[place] = total.get(place, 0.0) + weight
         return total
 
     @cached_property
-    def _with_gram(self) -> dict[str, tuple[NDArray[np.int32], float]]:
+    def _with_gram(self) -> dict[str, tuple[Sequence[int], float]]:
         """Gram → the terms that contain it, and its weight; rare grams weigh more."""
-        postings = Postings.of_terms([sorted(_grams(text)) for _, text in self._terms])
-        found = {}
-        for gram in map(bytes.decode, postings.names.every()):
-            places, _ = postings.postings(gram)
+        places_of: defaultdict[str, array[int]] = defaultdict(partial(array, "i"))
+        for place, (_, text) in enumerate(self._terms):
+            for gram in _grams(text):
+                places_of[gram].append(place)
+        found: dict[str, tuple[Sequence[int], float]] = {}
+        for gram, places in places_of.items():
             rarity = math.log(1 + len(self._terms) / len(places))
             found[gram] = places, rarity * (_WORD_WEIGHT if gram[0] == "=" else 1.0)
         return found
 
     @cached_property
-    def _weights(self) -> NDArray[np.float64]:
+    def _weights(self) -> list[float]:
         """The total weight of each term."""
-        import numpy as np
-
-        total = np.full(len(self._terms), 1e-9)
+        total = [0.0] * len(self._terms)
         for places, weight in self._with_gram.values():
-            total[places] += weight
+            for place in places:
+                total[place] += weight
         return total
 
 
