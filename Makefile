@@ -94,16 +94,9 @@ IN_BROWSER := $(VENV)-browser/bin/python -m pytest -n 2 --dist loadfile -m "slow
 test-browser: $(VENV)-browser/.installed
 	$(IN_BROWSER)
 
-# The quick form of those that need nothing else: about 80 s of one core.
+# What PEARL costs beside its peers, as one table: some minutes, most of them of valgrind where it is installed.
 bench: setup
-	$(BIN)/python experiments/bench/startup.py 5
-	$(BIN)/python experiments/bench/makespan.py --quick
-	$(BIN)/python experiments/bench/prefix.py --quick
-	$(BIN)/python experiments/bench/cache_control.py --quick
-	$(BIN)/python experiments/bench/overhead.py --quick
-	$(BIN)/python experiments/bench/extraction.py --quick
-	$(BIN)/python experiments/bench/million.py --quick
-	$(BIN)/python experiments/bench/pdf.py
+	$(BIN)/python experiments/bench/table.py
 
 # Bill of materials, known weaknesses, licences, and a wheel that is built twice: before a release.
 supply: $(VENV)-supply/.installed

@@ -58,7 +58,10 @@ def measured(
         name: {
             key: round(value, 1)
             for unit, found in figures.items()
-            for key, value in ((unit, found[name]), (f"{unit}_ratio", found[name] / found["python"]))
+            for key, value in (
+                (unit, found[name]),
+                (f"{unit}_ratio", found[name] / found["python"]),
+            )
         }
         for name in commands
     }
@@ -84,7 +87,15 @@ def main() -> None:
         def execute(*, is_stored: bool) -> list[str]:
             nonlocal n_stores
             n_stores += not is_stored
-            return [*PEARL, "execute", str(plan), *asked, "--store", f"{folder}/{n_stores}", "--json"]
+            return [
+                *PEARL,
+                "execute",
+                str(plan),
+                *asked,
+                "--store",
+                f"{folder}/{n_stores}",
+                "--json",
+            ]
 
         try:
             found = measured(

@@ -1,0 +1,130 @@
+"""Prints what PEARL costs beside its peers as one table, then as one JSON line.
+
+    python experiments/bench/table.py [BENCH...]
+
+Runs the benches that it names in their quick form, or those that are named, and takes the figures from their
+JSON. `asked` is the limit that the project sets itself. What is not installed, valgrind and peers, is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from instructions import VALGRIND
+
+HERE = Path(__file__).parent
+
+CALLS = "slope" if VALGRIND else "overhead"
+BENCHES = {
+    "startup": ["3"],
+    CALLS: [] if VALGRIND else ["--quick"],
+    "extraction": ["--quick"],
+    "extraction_peers": [],
+    "makespan": ["--quick"],
+    "prefix": ["--quick"],
+    "million": ["--quick"],
+}
+"""Benches with their arguments."""
+
+
+class Row(NamedTuple):
+    """A figure and a peer's, each by its bench and the names that lead to it there."""
+
+    figure: str
+    unit: str
+    pearl: str
+    peer: str = ""
+    who: str = ""
+    asked: str = ""
+
+
+def call(caller: str) -> str:
+    return f"slope/{caller}/a_call" if VALGRIND else f"overhead/{caller}/cpu_ms"
+
+
+COMMANDS = {
+    "`pearl --version`": ("version", "≤ 5"),
+    "`pearl --help`": ("help", "≤ 12"),
+    "`pearl check`": ("check", "≤ 12"),
+    "`pearl execute`, one call": ("execute", "≤ 30"),
+    "`pearl execute`, its reply stored": ("stored", "≤ 22"),
+    "the official client, one call": ("official", ""),
+}
+CALL_UNIT = "M" if VALGRIND else "ms"
+EXTRACTION = "extraction/processor ms per document, median"
+ROWS = [
+    *(
+        Row(figure, "ms", f"startup/{name}/ms", "startup/python/ms", "python -c pass", asked)
+        for figure, (name, asked) in COMMANDS.items()
+    ),
+    *(
+        Row(f"{figure}: instructions", "M", f"startup/{name}/M", "startup/python/M", "python -c pass")
+        for figure, (name, _) in COMMANDS.items()
+    ),
+    Row("a call of `pearl execute`", CALL_UNIT, call("pearl_command"), call("official"), "official client", "≤ 0.5"),
+    Row("a call of `pearl execute`, bare", CALL_UNIT, call("pearl_command"), call("aiohttp"), "aiohttp"),
+    Row("a call of `Pearl`, nothing kept", CALL_UNIT, call("pearl_library"), call("official"), "official client"),
+    Row("extraction, a document", "ms", EXTRACTION, "", "", "≤ 5 ms"),
+    Row("extraction, beside instructor", "ms", EXTRACTION, "extraction_peers/instructor", "instructor"),
+    Row("extraction, beside langextract", "ms", EXTRACTION, "extraction_peers/langextract", "langextract"),
+    Row("makespan of single plans", "s", "makespan/within/ours_s", "makespan/within/sequential_s", "calls in turn"),
+    Row("makespan of many plans", "s", "makespan/across/ours_s", "makespan/across/allowed_s", "places kept busy"),
+    Row("uncached tokens, one accelerator", "", "prefix/shared prefill/auto/uncached", "prefix/shared prefill/off/uncached", "no waiting"),
+    Row("a document of many", "ms", "million/cpu_ms_per_document", "", "", "≤ 1 ms"),
+]  # fmt: skip
+
+
+def figures_of(bench: str) -> dict[str, Any]:
+    """The JSON line of a bench."""
+    command = [sys.executable, str(HERE / f"{bench}.py"), *BENCHES[bench]]
+    print(f"running {bench}", file=sys.stderr)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def figure(found: Mapping[str, Any], path: str) -> float | None:
+    """A figure by its path; None where its bench did not measure it."""
+    at: Any = found
+    for name in path.split("/"):
+        if name not in at:
+            return None
+        at = at[name]
+    return float(at)
+
+
+def main() -> None:
+    benches = sys.argv[1:] or [*BENCHES]
+    found = {bench: figures_of(bench) for bench in benches}
+    lines = [("figure", "PEARL", "peer", "", "ratio", "asked")]
+    rows = []
+    for row in ROWS:
+        pearl, peer = figure(found, row.pearl), figure(found, row.peer) if row.peer else None
+        if pearl is None or (row.peer and peer is None):
+            continue
+        ratio = round(pearl / peer, 3) if peer else None
+        rows.append({"figure": row.figure, "pearl": pearl, "peer": peer, "ratio": ratio})
+        beside = f"{peer:,g} {row.unit}" if peer else ""
+        lines.append(
+            (
+                row.figure,
+                f"{pearl:,g} {row.unit}",
+                beside,
+                row.who,
+                "" if ratio is None else f"{ratio:.3g}",
+                row.asked,
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(map(str.ljust, line, widths)).rstrip())
+    print(json.dumps({"bench": "table", "rows": rows}, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()
