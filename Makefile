@@ -8,7 +8,7 @@ endif
 VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
 
-.PHONY: setup demo models fmt check test mutants faults attacks suites test-core test-contrib test-all test-wheel test-extras test-docs test-ray test-browser bench supply docs figures picture
+.PHONY: setup demo models fmt check test asked mutants faults attacks suites test-core test-contrib test-all test-wheel test-extras test-docs test-ray test-browser bench supply docs figures picture
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.installed
@@ -40,18 +40,25 @@ test: setup
 # The core runs without `pearl/contrib`: its fast tests, in a copy of the tracked files that lacks it.
 CORE := out/core
 
+# With RECORD=1 both halves note which tests execute the lines that `make asked` has drawn; Python 3.12 and later can tell.
+RECORDED := $(if $(RECORD),-p experiments.reached --reached $(CURDIR)/out/reached)
+
 test-core: setup
 	rm -rf $(CORE) && mkdir -p $(CORE)
 	git ls-files -z -- . ':!pearl/contrib' ':!tests/contrib' | xargs -0 cp --parents -t $(CORE)
-	cd $(CORE) && PYTHONPATH=$$PWD $(CURDIR)/$(BIN)/python -m pytest $(IN_PARALLEL) --ignore tests/docs
+	cd $(CORE) && PYTHONPATH=$$PWD $(CURDIR)/$(BIN)/python -m pytest $(IN_PARALLEL) $(RECORDED) --ignore tests/docs
 
 # The rest of the fast tests: `test-core` and these are those of `test`.
 test-contrib: setup
-	$(BIN)/pytest $(IN_PARALLEL) pearl/contrib tests/contrib tests/docs
+	$(BIN)/python -m pytest $(IN_PARALLEL) $(RECORDED) pearl/contrib tests/contrib tests/docs
 
-# One-line changes of the modules that a change touches, BASE=COMMIT or what is not in origin/main: of 40 drawn, tests notice 85 % as far as 40 can tell.
+# One-line changes of the lines that a change touches, BASE=COMMIT or what is not in origin/main: of 40 drawn, tests notice 85 % as far as 40 can tell.
+# They are chosen by what they execute after `make asked` and the fast tests with RECORD=1, of the same PYTHON; by names of files otherwise.
 mutants: setup
 	$(BIN)/python experiments/mutation.py --changed $(BASE)
+
+asked: setup
+	$(BIN)/python experiments/mutation.py --changed $(BASE) --ask
 
 # Rows of docs/reliability.md: SIZE is ci, nightly or release; ROWS=R15,R7 selects; SEED=N repeats a run;
 # FIGURES=docs/reliability.json keeps its figures for `make docs`.

@@ -27,6 +27,7 @@ NO_TESSERACT = "there is no Tesseract here; apt-get install tesseract-ocr"
 NO_ROOT = "only root mounts file systems"
 NO_STRACE = "there is no strace here; apt-get install strace"
 NO_CONTRIB = "pearl/contrib is not here; make test runs this"
+NO_MONITORING = "Python 3.12 and later can tell which lines a test executes"
 BOUND = "root cannot give up its rights over files here"
 
 ALLOWED = {reason for name, reason in list(globals().items()) if name.isupper()}
@@ -41,6 +42,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason=NO_ROOT)
 needs_strace = pytest.mark.skipif(which("strace") is None, reason=NO_STRACE)
 needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason=NO_FULL_DEVICE)
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason=NO_PIPES)
+needs_monitoring = pytest.mark.skipif(sys.version_info < (3, 12), reason=NO_MONITORING)
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason=NO_PROC)
 
 
