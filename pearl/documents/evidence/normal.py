@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import cached_property, lru_cache
@@ -161,12 +162,14 @@ joined."""
 
 _SPACED = frozenset("a0mx")
 _LETTERS = frozenset("acmnx")
+_SOLE = frozenset("ac")  # Letters that stand for themselves
 _POINTS = frozenset(".,:/·")
 
 # Every alternative begins with the same character set, which keeps the search fast.
 _EDITS = lazy_pattern(
     r"""[ z'x…-](?:
-      (?<=[x…]) [mn]*                                        # a ligature, an ellipsis
+      (?<=[^ z'-][ ]) (?:(?<![a0mx].)|(?![a0x])) (?![ z'-]|.?0) (?P<dropped>)  # a lone blank beside a mark
+    | (?<=[x…]) [mn]*                                        # a ligature, an ellipsis
     | (?<=') [ z']* '                                        # nested marks of quotation
     | (?<=[ z-]) (?:(?<![a0mx].)|(?![a0x])|(?<=[z-])) [ z-]* # not: one blank between two words
     )""",
@@ -174,6 +177,62 @@ _EDITS = lazy_pattern(
 )
 _EDITS_OR_CLUSTERS = lazy_pattern(rf"[^ zmn-][mn]+|{_EDITS.pattern}", re.VERBOSE)
 """Matches, in a string of kinds, every place where the normal form may differ in length."""
+
+
+_BLOCK = 4_096
+"""Minimum characters that are normalised at once; blocks of ASCII only, which are frequent if blocks are short, are fast."""
+
+_WITHIN_WORD = lazy_pattern(r"[^\W\d_](?=[^\W\d_])")
+
+
+def _block_end(text: str, begin: int) -> int:
+    """Where a block may end, so that no edit and no condition of one crosses the end: between two letters."""
+    for found in _WITHIN_WORD.finditer(text, begin + _BLOCK):
+        if _SOLE.issuperset(_beside(text, found.end())):
+            return found.end()
+    return len(text)
+
+
+def _beside(text: str, at: int) -> tuple[str, str]:
+    """The classes of the characters before and after an offset; "" for none."""
+    before, after = text[max(at - 1, 0) : at], text[at : at + 1]
+    return before.translate(_PLAIN).translate(_KINDS), after.translate(_PLAIN).translate(_KINDS)
+
+
+def is_inside(text: str, at: int) -> bool:
+    """Whether an offset is inside a word, a number or a character."""
+    before, after = _beside(text, at)
+    if after in {"m", "n"} or (before in _SPACED and after in _SPACED):
+        return True
+    return is_inside_token(text, at)
+
+
+def _edited(source: str, plain: str, kinds: str, start: int, end: int) -> str:
+    """The normal form of a range that an edit matches."""
+    edited = kinds[start:end]
+    if edited == _BLANK:
+        return _BLANK if _divides_numbers(source, kinds, start, end) else ""
+    if edited[0] in {"x", "…"}:
+        return unicodedata.normalize("NFC", _plain(plain[start]) + plain[start + 1 : end])
+    if edited[-1] in {"m", "n"}:
+        return unicodedata.normalize("NFC", plain[start:end])
+    if edited[0] == _MARK:
+        return _MARK
+    before, after = kinds[max(start - 1, 0) : start], kinds[end : end + 1]
+    if _DASH in edited:
+        # Between letters it may be a line-end hyphen; this is ambiguous.
+        return "" if before in _LETTERS and after in _LETTERS else _DASH
+    # Only a blank between words is significant.
+    is_counted = before in _SPACED and after in _SPACED
+    is_counted = is_counted or _divides_numbers(source, kinds, start, end)
+    return _BLANK if _BLANK in edited and is_counted else ""
+
+
+def _divides_numbers(source: str, kinds: str, start: int, end: int) -> bool:
+    """Whether blanks separate two numbers: `1, 250`, `of .5`, `. 5`."""
+    if kinds[end : end + 1] == "0":
+        return source[max(start - 1, 0) : start] in _POINTS
+    return source[end : end + 1] in _POINTS and kinds[end + 1 : end + 2] == "0"
 
 
 SHORT = 2_000  # Maximum characters of a text whose normal form is cached
@@ -184,54 +243,49 @@ class NormalText:
 
     def __init__(self, original: str) -> None:
         self._source = original
-        plain = _SIGNS.sub(_SIGN, original).translate(_PLAIN)
-        self.kinds = plain.translate(_KINDS)
+        # Pieces alternate: unchanged, edited, unchanged, ...; these are their start offsets.
+        self._originals = array("q", [0])
+        self._normals = array("q", [0])
+        self._hyphens = array("q")
+        self._may_break = bytearray()
+        begin = n_normal = 0
+        parts: list[str] = []
+        while begin < len(original):
+            end = _block_end(original, begin)
+            parts.append(self._normal_block(begin, end, n_normal))
+            n_normal += len(parts[-1])
+            begin = end
+        self.text = "".join(parts)
+
+    def _normal_block(self, first: int, last: int, n_normal: int) -> str:
+        """The normal form of a block of the text, whose edits are recorded; `n_normal` characters are before it."""
+        source = self._source[first:last]
+        plain = _SIGNS.sub(_SIGN, source).translate(_PLAIN)
+        kinds = plain.translate(_KINDS)
         is_composed = unicodedata.is_normalized("NFC", plain)
         pieces: list[str] = []
-        # Pieces alternate: unchanged, edited, unchanged, ...; these are their start offsets.
-        self._originals = [0]
-        self._normals = [0]
-        self._hyphens: list[int] = []
-        self._may_break: list[bool] = []
-        begin = n_normal = 0
-        for edit in (_EDITS if is_composed else _EDITS_OR_CLUSTERS).finditer(self.kinds):
+        originals, normals = list[int](), list[int]()
+        begin = 0
+        for edit in (_EDITS if is_composed else _EDITS_OR_CLUSTERS).finditer(kinds):
             start, end = edit.span()
-            piece = self._edit(plain[start:end], start, end)
-            pieces += (plain[begin:start], piece)
+            pieces.append(plain[begin:start])
             n_normal += start - begin
-            if not piece and _DASH in self.kinds[start:end]:
-                self._hyphens.append(n_normal)
-                self._may_break.append(_LINE_END.fullmatch(original[start:end]) is not None)
-            self._originals += (start, end)
-            self._normals += (n_normal, n_normal + len(piece))
-            n_normal += len(piece)
             begin = end
+            originals += (first + start, first + end)
+            if edit.lastindex:  # The most frequent edit by far
+                normals += (n_normal, n_normal)
+                continue
+            piece = _edited(source, plain, kinds, start, end)
+            if not piece and _DASH in kinds[start:end]:
+                self._hyphens.append(n_normal)
+                self._may_break.append(_LINE_END.fullmatch(source, start, end) is not None)
+            pieces.append(piece)
+            normals += (n_normal, n_normal + len(piece))
+            n_normal += len(piece)
         pieces.append(plain[begin:])
-        self.text = "".join(pieces)
-
-    def _edit(self, plain: str, start: int, end: int) -> str:
-        kinds = self.kinds[start:end]
-        if kinds == _BLANK:  # the most frequent edit by far
-            return _BLANK if self._divides_numbers(start, end) else ""
-        if kinds[0] in {"x", "…"}:
-            return unicodedata.normalize("NFC", _plain(plain[0]) + plain[1:])
-        if kinds[-1] in {"m", "n"}:
-            return unicodedata.normalize("NFC", plain)
-        if kinds[0] == _MARK:
-            return _MARK
-        before, after = self.kinds[max(start - 1, 0) : start], self.kinds[end : end + 1]
-        if _DASH in kinds:
-            # Between letters it may be a line-end hyphen; this is ambiguous.
-            return "" if before in _LETTERS and after in _LETTERS else _DASH
-        # Only a blank between words is significant.
-        is_counted = (before in _SPACED and after in _SPACED) or self._divides_numbers(start, end)
-        return _BLANK if _BLANK in kinds and is_counted else ""
-
-    def _divides_numbers(self, start: int, end: int) -> bool:
-        """Whether blanks separate two numbers: `1, 250`, `of .5`, `. 5`."""
-        if self.kinds[end : end + 1] == "0":
-            return self._source[max(start - 1, 0) : start] in _POINTS
-        return self._source[end : end + 1] in _POINTS and self.kinds[end + 1 : end + 2] == "0"
+        self._originals.extend(originals)
+        self._normals.extend(normals)
+        return "".join(pieces)
 
     @cached_property
     def core(self) -> tuple[int, int]:
@@ -295,13 +349,6 @@ class NormalText:
             return Span(begin, self._originals[last + 1])
         return Span(begin, self._originals[last] + end - self._normals[last])
 
-    def is_inside(self, at: int) -> bool:
-        """Whether an offset of the original is inside a word, a number or a character."""
-        before, after = self.kinds[max(at - 1, 0) : at], self.kinds[at : at + 1]
-        if after in {"m", "n"} or (before in _SPACED and after in _SPACED):
-            return True
-        return is_inside_token(self._source, at)
-
     def _is_whole(self, start: int, end: int) -> bool:
         """Whether a range of the normal form covers whole words of the original."""
         first, last = self._piece(start), self._piece(end - 1)
@@ -310,7 +357,7 @@ class NormalText:
         if last % 2 and end != self._normals[last + 1]:
             return False
         span = self.original(start, end)
-        return not (self.is_inside(span.start) or self.is_inside(span.end))
+        return not (is_inside(self._source, span.start) or is_inside(self._source, span.end))
 
     def _widen(self, at: int, quote: NormalText) -> Range:
         """Extend the match of a quote's core by the punctuation that agrees."""

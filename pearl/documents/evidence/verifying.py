@@ -15,7 +15,9 @@ from itertools import islice, pairwise
 from typing import Literal
 
 from pearl.documents.evidence.finding import TableRowFinder, is_passage, n_words
-from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range, normal_text
+from pearl.documents.evidence.normal import (
+    MAX_PLACES, NormalText, Range, is_inside, normal_text,
+)
 from pearl.documents.passages import sentences
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
@@ -169,7 +171,7 @@ class Verifier:
             at = self._text.find(quote, at + 1)
             if at < 0:
                 return None
-            if not (self._normal.is_inside(at) or self._normal.is_inside(at + len(quote))):
+            if not (is_inside(self._text, at) or is_inside(self._text, at + len(quote))):
                 return Span(at, at + len(quote))
         return None
 

@@ -7,9 +7,8 @@ from unittest.mock import patch
 import pytest
 
 from pearl.documents.document import Document
-from pearl.documents.evidence import Quote, StepReply, Verifier, collect
+from pearl.documents.evidence import Quote, StepReply, Verifier, collect, normal
 from pearl.documents.evidence.finding import TableRowFinder
-from pearl.documents.evidence.normal import NormalText
 from pearl.errors import Span
 from tests.documents.evidence.checking import check
 
@@ -241,9 +240,7 @@ def test_ten_megabytes_and_a_hundred_quotes() -> None:
 
 def test_a_text_that_is_one_word_is_not_searched_place_by_place() -> None:
     verifier = Verifier("ab" * 20_000 + ". She left at noon, and never came back.")
-    with patch.object(
-        NormalText, "is_inside", autospec=True, side_effect=NormalText.is_inside
-    ) as seen:
+    with patch.object(normal, "_beside", side_effect=normal._beside) as seen:
         assert verifier.verify("ab" * 1_000).result == "missing"
         assert seen.call_count < 30_000
     assert verifier.verify("She left at noon, and never came back.").is_verified
