@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import islice, pairwise, zip_longest
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +23,8 @@ _MAX_PIECE = 4_000
 
 _LONG_SPEECH = 100  # quoted speech of at least this many characters is split into sentences
 _MIN_WIDTH = 30  # minimum characters of a wrapped line
+
+_Range = tuple[int, int]  # start and end offsets
 
 _LINE = lazy_pattern(r"[^\r\n]*(?:\r\n?|\n|\Z)")  # with its end, any of the three kinds
 ENDED = lazy_pattern(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")  # ... was paid.”
@@ -38,16 +40,19 @@ _LEADS_ON = lazy_pattern(  # what no sentence ends with: a comma, "of", "which",
     r"|its|their|our|my|your|is|was|are|were|Mr|Mrs|Ms|Dr|St)\.?)\s*\Z",
     re.I,
 )
+# These patterns begin with characters that are rare, which keeps the search fast.
 LOST_BREAK = lazy_pattern(
-    r"(?<=[.:;?!)]),(?=[A-Z0-9])"
+    r",(?<=[.:;?!)],)(?=[A-Z0-9])"
 )  # a comma in place of a line break: `1. Tear.,2. Pain.`
 _CUT = lazy_pattern(
-    r"(?<=[.,;:?!)])\s+(?=[A-Z][A-Z /&-]{3,40}:)"  # a label in capitals: `IMPRESSION: ...`
+    r"[.,;:?!)](?:\s+(?=[A-Z][A-Z /&-]{3,40}:)"  # a label in capitals: `IMPRESSION: ...`
     r"|(?<=[a-z]{2}[.!?])\s+(?=[\"“][A-Z])"  # a quotation after a sentence: `He left. "Why?"`
     # Words that the splitter mistakes for abbreviations of states, months and titles.
-    r"|\b(?:art|etc|fed|id|ill|[Mm]ay|me|miss|mm|no)\.\s+(?=[\"“]?(?:[A-Z][a-z]|I\b|A\b))"
+    r"|(?:(?<=\b(?:art|etc|fed|ill|[Mm]ay)\.)|(?<=\b(?:id|me|mm|no)\.)|(?<=\bmiss\.))"
+    r"\s+(?=[\"“]?(?:[A-Z][a-z]|I\b|A\b)))"
 )
 _NUMBER = lazy_pattern(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")  # 3. or (b), without its item
+_MS = "Ms."
 _TITLE = lazy_pattern(r"\bMs\.\s*\Z")
 """Titles that the splitter does not know, unlike Mr., Mrs. and Dr."""
 _STOP = lazy_pattern(r"[.!?…][\"'”’»)\]]{0,4}\s|[。！？।]")  # `paid.” ` or 。
@@ -73,28 +78,33 @@ def paragraphs(text: str) -> tuple[Span, ...]:
 
 def sentences(text: str) -> tuple[Span, ...]:
     """The sentences of a text, in order, without blanks around them."""
+    return tuple(Span(start, end) for start, end in sentence_ranges(text))
+
+
+def sentence_ranges(text: str) -> Iterator[_Range]:
+    """The start and the end of each sentence of a text, for many sentences."""
     # Imported on use: `import pearl` stays light.
-    from sentencex import get_sentence_boundaries
+    from sentencex import segment
 
     language = _language(text)
-    spans: list[Span] = []
-    for block in _blocks(text):
-        for piece in _pieces(text, block):
-            source = text[piece.start : piece.end]
-            if not _STOP.search(source, 0, max(0, len(source.rstrip()) - 1)):
-                spans += stripped(text, piece)
+    for first, last in chain.from_iterable(_pieces(text, block) for block in _blocks(text)):
+        source = text[first:last]
+        if not _STOP.search(source, 0, max(0, len(source.rstrip()) - 1)):
+            yield from _without_blanks(text, first, last)
+            continue
+        start = end = first
+        for part in segment(language, source):
+            end += len(part)
+            if end < last and _NUMBER.fullmatch(text, start, end):
+                continue  # the number of an item belongs to it
+            if end < last and part.rstrip().endswith(_MS) and _TITLE.search(text, start, end):
                 continue
-            start = piece.start
-            for found in get_sentence_boundaries(language, source):
-                end = piece.start + found["end_index"]
-                if end < piece.end and _NUMBER.fullmatch(text, start, end):
-                    continue  # the number of an item belongs to it
-                if end < piece.end and _TITLE.search(text, start, end):
-                    continue
-                for span in stripped(text, Span(start, end)):
-                    spans += _speech(text, span, language)
-                start = end
-    return tuple(spans)
+            for found in _without_blanks(text, start, end):
+                if found[1] - found[0] < _LONG_SPEECH:
+                    yield found
+                else:
+                    yield from _speech(text, found, language)
+            start = end
 
 
 def _language(text: str) -> str:
@@ -128,21 +138,23 @@ def is_wrapped(text: str) -> bool:
     return width >= _MIN_WIDTH and 2 * sum(wraps) > len(wraps)
 
 
-def _blocks(text: str) -> Iterator[Span]:
+def _blocks(text: str) -> Iterator[_Range]:
     """Runs of lines that one sentence may span."""
-    lines = [match.span() for match in _LINE.finditer(text)]
-    lengths = sorted(end - start for start, end in lines if end - start > 20)
+    lengths = sorted(n for m in _LINE.finditer(text) if (n := m.end() - m.start()) > 20)
     width = lengths[len(lengths) * 9 // 10] if lengths else 0
     begin: int | None = None  # of the block
-    for (start, end), following in zip_longest(lines, lines[1:]):
-        line = text[start:end]
-        if not line or line.isspace():
-            continue
-        begin = start if begin is None else begin
-        after = text[slice(*following)] if following else ""
-        if not after or after.isspace() or _breaks(line, after, width):
-            yield Span(begin, end)
-            begin = None
+    start = end = 0
+    line = ""
+    for following in chain((m.span() for m in _LINE.finditer(text)), [(len(text), len(text))]):
+        after = text[slice(*following)]
+        if after.isspace():
+            after = ""
+        if line:
+            begin = start if begin is None else begin
+            if not after or _breaks(line, after, width):
+                yield begin, end
+                begin = None
+        (start, end), line = following, after
 
 
 def _breaks(line: str, following: str, width: int) -> bool:
@@ -159,12 +171,12 @@ def _breaks(line: str, following: str, width: int) -> bool:
     return bool(ENDED.search(line[-60:])) or not (is_full or _LEADS_ON.search(line[-60:]))
 
 
-def _pieces(text: str, block: Span) -> Iterator[Span]:
+def _pieces(text: str, block: _Range) -> Iterator[_Range]:
     """Split a block where line breaks were lost and where it is too long for the splitter."""
-    cuts = [m.start() for m in LOST_BREAK.finditer(text, block.start, block.end)]
-    cuts += [m.end() for m in _CUT.finditer(text, block.start, block.end)]
-    at = block.start
-    for cut in [*sorted(cuts), block.end]:
+    at, last = block
+    cuts = [m.start() for m in LOST_BREAK.finditer(text, at, last)]
+    cuts += [m.end() for m in _CUT.finditer(text, at, last)]
+    for cut in [*sorted(cuts), last]:
         while cut - at > _MAX_PIECE:
             # Text without full stops, such as a speech transcript, is split between words.
             for end in (_STOP, _GAP):
@@ -174,39 +186,47 @@ def _pieces(text: str, block: Span) -> Iterator[Span]:
             else:
                 later = _GAP.search(text, at + _MAX_PIECE, cut)
                 stop = later.end() if later else cut
-            yield Span(at, stop)
+            yield at, stop
             at = stop
         if at < cut:
-            yield Span(at, cut)
+            yield at, cut
         at = cut + 1 if text[cut : cut + 1] == "," else cut
 
 
-def _speech(text: str, span: Span, language: str) -> Iterator[Span]:
+def _speech(text: str, span: _Range, language: str) -> Iterator[_Range]:
     """The sentences inside a long quoted speech, which the splitter keeps whole."""
-    from sentencex import get_sentence_boundaries
+    from sentencex import segment
 
-    source = text[span.start : span.end]
+    at, last = end, _ = span
+    source = text[at:last]
     bare = source.translate(_QUOTES)
-    if len(source) < _LONG_SPEECH or bare == source:
+    if bare == source:
         yield span
         return
-    at = span.start
-    for found in get_sentence_boundaries(language, bare):
-        end = span.start + found["end_index"]
+    for part in segment(language, bare):
+        end += len(part)
         # The splitter attached the opening quote mark of the next sentence to this one.
-        if opening := _OPENING.search(text, at, end):
-            end = opening.start(1)
-        yield from stripped(text, Span(at, end))
-        at = end
-    yield from stripped(text, Span(at, span.end))
+        opening = _OPENING.search(text, at, end)
+        stop = opening.start(1) if opening else end
+        yield from _without_blanks(text, at, stop)
+        at = stop
+    yield from _without_blanks(text, at, last)
 
 
 def stripped(text: str, span: Span) -> Iterator[Span]:
     """The span without surrounding blanks; nothing for a blank one."""
-    source = text[span.start : span.end]
-    if inner := source.strip():
-        start = span.start + len(source) - len(source.lstrip())
-        yield Span(start, start + len(inner))
+    for start, end in _without_blanks(text, span.start, span.end):
+        yield Span(start, end)
+
+
+def _without_blanks(text: str, start: int, end: int) -> Sequence[_Range]:
+    source = text[start:end]
+    inner = source.strip()
+    if not inner:
+        return ()
+    if not source.startswith(inner):
+        start += len(source) - len(source.lstrip())
+    return ((start, start + len(inner)),)
 
 
 def chunks(text: str, max_tokens: int, count: Callable[[str], int]) -> tuple[Span, ...]:
@@ -286,6 +306,9 @@ _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200c\u200d\u2060\u0640"))
 _IS_UNSPACED = lazy_pattern(f"[{_UNSPACED}]")
 _CLITIC = lazy_pattern(r"(?:n['’]t|['’](?:s|d|ll|re|ve|m|t))\Z")  # didn't, Nora’s
 
+
+MAX_LENGTH = 40
+"""Maximum characters of a token whose terms are cached: in scripts without blanks, a paragraph is one token."""
 
 Stem = Literal["english", "porter", "none"]
 

@@ -102,7 +102,7 @@ async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
     index = ranker.index(task.document)
     query = by_action(task, index)
     if not task.arguments:
-        central = Counter(chain.from_iterable(index.words)).most_common(_N_CENTRAL)
+        central = Counter(chain.from_iterable(index.words())).most_common(_N_CENTRAL)
         query = replace(query, weights=dict(central))
     return await _quote(ranker, index, query)
 

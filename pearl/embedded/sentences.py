@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 from weakref import WeakKeyDictionary
 
 from pearl.documents.lexicon import MONTH, NUMBER_WORD, WEEKDAY, YEAR
-from pearl.documents.passages import read_synonyms, sentences, terms
-from pearl.errors import Span
+from pearl.documents.passages import MAX_LENGTH, read_synonyms, sentence_ranges, terms
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.progress import CallProgress, report
@@ -112,6 +112,7 @@ _BATCH = 256  # Sentences that are embedded between two reports of progress
 _TURN = lazy_pattern(  # "[doctor]" or "Dr. Ann Lee:" before what is said
     r"\[[^\]\n]{1,30}\]|[A-Z][\w.'’-]{0,24}(?:[ \t][A-Z][\w.'’-]{0,24}){0,3}:(?=\s)"
 )
+_MAY_BE_LABEL = lazy_pattern(r"[:\[]")
 _LOWER_WORD = lazy_pattern(r"(?<![\w'’-])[a-z][\w'’-]*")  # sold, wasn't
 _MARKS = lazy_pattern(r"(?:[>*•‣▪+-]\s+|>)+")  # "> - "
 
@@ -139,38 +140,120 @@ class SentenceHit:
     likeness: float | None = None
 
 
-class SentenceIndex:
-    """The sentences of a text, indexed for many queries."""
+class _Terms(dict[str, tuple[str, ...]]):
+    """Token → its terms without function words; each token is analysed once."""
+
+    def __missing__(self, token: str) -> tuple[str, ...]:
+        found = tuple(terms(token, drop_stop_words=True))
+        if len(token) <= MAX_LENGTH:
+            self[token] = found
+        return found
+
+
+class _Sentences(Sequence[str]):
+    """The sentences of a text, each on one line, made on access."""
 
     def __init__(self, text: str) -> None:
-        spans: list[Span] = []
+        self.text = text
+        self.starts, self.ends = array("q"), array("q")
+
+    def add(self, start: int, end: int) -> None:
+        """Add a sentence by its place in the text."""
+        self.starts.append(start)
+        self.ends.append(end)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        return _on_one_line(self.raw(index))
+
+    def raw(self, number: int) -> str:
+        """A sentence as it is in the text."""
+        return self.text[self.starts[number] : self.ends[number]]
+
+
+class SentenceIndex:
+    """The sentences of a text, indexed for many queries. Of a sentence, only its place and its terms' postings are kept."""
+
+    def __init__(self, text: str) -> None:
+        self.texts = _Sentences(text)
         self.rows: set[int] = set()
-        for span in sentences(text):
-            lines = _rows(text, span)
-            if len(lines) > 1 or text.startswith("|", span.start):
-                self.rows.update(range(len(spans), len(spans) + len(lines)))
-            spans += lines
-        self.texts = [_on_one_line(text[span.start : span.end]) for span in spans]
-        labels = [match[0] if (match := _TURN.match(text)) else "" for text in self.texts]
-        counts = Counter(labels)
-        # A rare label is a heading: `Founder: Ann Lee`.
-        labels = [label if counts[label] > 2 else "" for label in labels]
-        self.words = [
-            terms(sentence[len(label) :], drop_stop_words=True)
-            for sentence, label in zip(self.texts, labels, strict=True)
-        ]
-        self._postings: dict[str, list[int]] = {}
-        for number, words in enumerate(self.words):
-            for term in set(words):
-                self._postings.setdefault(term, []).append(number)
+        for start, end in sentence_ranges(text):
+            lines = _rows(text, start, end)
+            if len(lines) > 1 or text.startswith("|", start):
+                self.rows.update(range(len(self), len(self) + len(lines)))
+            for line in lines:
+                self.texts.add(*line)
+        self._labels = self._read_labels()
+        self._speakers = self._read_speakers()
+        self._postings: dict[str, array[int]] = {}
+        for number, found in enumerate(self.words()):
+            for term in set(found):
+                if term not in self._postings:
+                    self._postings[term] = array("l")
+                self._postings[term].append(number)
         self._vocabulary = sorted(self._postings)
-        self._speakers = _read_speakers(text, spans, labels)
-        self._lower_words = frozenset(
-            word for sentence in self.texts for word in _LOWER_WORD.findall(sentence)
-        )
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def words(self) -> Iterator[Iterable[str]]:
+        """The terms of each sentence, without its label and function words."""
+        known, labels = _Terms(), self._labels
+        for number in range(len(self)):
+            # No term contains a blank, so tokens are analysed separately.
+            raw = (
+                self.texts[number][len(labels[number]) :]
+                if number in labels
+                else self.texts.raw(number)
+            )
+            yield chain.from_iterable(map(known.__getitem__, raw.split()))
+
+    def _words_of(self, number: int) -> list[str]:
+        sentence = self.texts[number][len(self._labels.get(number, "")) :]
+        return terms(sentence, drop_stop_words=True)
+
+    def _read_labels(self) -> dict[int, str]:
+        """The labels at the beginning of sentences: `Ann Lee:`. A rare one is a heading: `Founder: Ann Lee`."""
+        text, labels = self.texts.text, dict[int, str]()
+        for number, (start, end) in enumerate(zip(self.texts.starts, self.texts.ends, strict=True)):
+            if text[start : start + 1].islower() or not _MAY_BE_LABEL.search(text, start, end):
+                continue
+            if match := _TURN.match(self.texts[number]):
+                labels[number] = match[0]
+        counts = Counter(labels.values())
+        return {number: label for number, label in labels.items() if counts[label] > 2}
+
+    def _read_speakers(self) -> Mapping[int, frozenset[str]]:
+        """The terms of the label of each sentence's speaker, whose turn ends at a blank line."""
+        speakers: dict[int, frozenset[str]] = {}
+        speaker: frozenset[str] = frozenset()
+        end = 0
+        if self._labels:
+            for number, start in enumerate(self.texts.starts):
+                if label := self._labels.get(number):
+                    speaker = frozenset(terms(label, drop_stop_words=True))
+                elif speaker and self.texts.text.count("\n", end, start) > 1:
+                    speaker = frozenset()
+                if speaker:
+                    speakers[number] = speaker
+                end = self.texts.ends[number]
+        return speakers
+
+    @cached_property
+    def _lower_words(self) -> frozenset[str]:
+        """The words that the text has in small letters."""
+        tokens: set[str] = set()
+        for number in range(len(self)):
+            tokens.update(self.texts.raw(number).split())
+        return frozenset(chain.from_iterable(map(_LOWER_WORD.findall, tokens)))
 
     def idf(self, term: str) -> float:
         """Inverse sentence frequency of a term, by Lucene's formula."""
@@ -230,15 +313,17 @@ class SentenceIndex:
         around = [(qualities.get(number + away, {}), share) for away, share in _NEARBY]
         if self._asks(number - 1):
             around.append((qualities.get(number - 1, {}), _ANSWERING))
+        speaker = self._speakers.get(number, ())
         total = 0.0
         for term, gain in gains.items():
             share = max(row.get(term, 0.0) * share for row, share in around)
-            total += gain * max(share, _SPEAKING * (term in self._speakers[number]))
+            total += gain * max(share, _SPEAKING * (term in speaker))
         return total
 
     def _score(self, number: int, cover: float, query: SentenceQuery, asked: Set[str]) -> float:
-        text, words = self.texts[number], set(self.words[number])
-        has = sign(query.kind, text, asked, self._lower_words)
+        text, words = self.texts[number], set(self._words_of(number))
+        common = self._lower_words if query.kind == "person" else frozenset[str]()
+        has = sign(query.kind, text, asked, common)
         score = cover + _KIND * has * min(1.0, 0.3 + cover)
         repeats = words <= asked and not query.is_claim
         is_scanty = len(words) < 3 and not has and not self._asks(number - 1)
@@ -248,28 +333,16 @@ class SentenceIndex:
         return number >= 0 and self.texts[number].rstrip("\"'”’» ").endswith(("?", "？"))
 
 
-def _rows(text: str, span: Span) -> list[Span]:
+def _rows(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
     """Split a passage of delimited cells, which has no sentences, into lines; keep any other passage whole."""
-    lines = text[span.start : span.end].split("\n")
+    if text.count("\n", start, end) < 2:
+        return ((start, end),)
+    lines = text[start:end].split("\n")
     usual = (Counter(line.count(mark) for line in lines).most_common(1)[0] for mark in ",;\t|")
-    are_rows = any(n_cells and n_same >= _ALIKE * len(lines) for n_cells, n_same in usual)
-    if len(lines) < 3 or not are_rows:
-        return [span]
-    starts = accumulate((len(line) + 1 for line in lines), initial=span.start)
-    return [Span(start, start + len(line)) for start, line in zip(starts, lines, strict=False)]
-
-
-def _read_speakers(text: str, spans: Sequence[Span], labels: Sequence[str]) -> list[frozenset[str]]:
-    """The terms of the label of each sentence's speaker, whose turn ends at a blank line."""
-    speakers: list[frozenset[str]] = []
-    speaker: frozenset[str] = frozenset()
-    end = 0
-    for span, label in zip(spans, labels, strict=True):
-        if label or text.count("\n", end, span.start) > 1:
-            speaker = frozenset(terms(label, drop_stop_words=True))
-        speakers.append(speaker)
-        end = span.end
-    return speakers
+    if not any(n_cells and n_same >= _ALIKE * len(lines) for n_cells, n_same in usual):
+        return ((start, end),)
+    starts = accumulate((len(line) + 1 for line in lines), initial=start)
+    return [(at, at + len(line)) for at, line in zip(starts, lines, strict=False)]
 
 
 def _on_one_line(sentence: str) -> str:

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
-from pearl.documents.passages import Stem, terms
+from pearl.documents.passages import MAX_LENGTH, Stem, terms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,9 +104,6 @@ def nested(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 BATCH = 1 << 21  # Occurrences of terms that are buffered in a list
 
 MAX_TOKENS = 1 << 20  # Maximum distinct tokens whose terms are cached
-
-MAX_LENGTH = 40
-"""Maximum characters of a cached token: in scripts without blanks, a paragraph is one token."""
 
 _PASSAGE_BITS = 32
 """An occurrence of a term is one number: the position of the term, followed by the passage in these bits."""

@@ -16,7 +16,11 @@ from typing import Literal
 
 from pearl.documents.evidence.finding import TableRowFinder, is_passage, n_words
 from pearl.documents.evidence.normal import (
-    MAX_PLACES, NormalText, Range, is_inside, normal_text,
+    MAX_PLACES,
+    NormalText,
+    Range,
+    is_inside,
+    normal_text,
 )
 from pearl.documents.passages import sentences
 from pearl.errors import Span
