@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import ModelError
+from pearl.interpreter.prompt import items_messages
 from pearl.llm import (
     ActionTask,
     Completion,
@@ -21,7 +23,6 @@ from pearl.llm import (
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.middleware.wrappers import ProgressListener
 from pearl.llm.progress import CallProgress, CallWait
-from pearl.replies.items import echoes
 from tests.dsl.sampling import grammar_of, sentence
 
 
@@ -147,8 +148,7 @@ def item_lines(request: Request, say: Callable[[str], str | None]) -> str:
     """A reply about items in the form that is asked for; items of which nothing is said are left out."""
     task = request.task
     assert isinstance(task, ItemsTask)
-    values = [say(item) for item in task.items]
-    return written(task.items, values, is_echoed=task.is_echoed, is_quoted=task.is_quoted)
+    return written(task, [say(item) for item in task.items])
 
 
 def verdicts(*said: str, first: int = 1) -> str:
@@ -156,19 +156,28 @@ def verdicts(*said: str, first: int = 1) -> str:
     return json.dumps({"verdicts": [{"id": i, "verdict": v} for i, v in enumerate(said, first)]})
 
 
-def written(
-    items: Sequence[str],
-    values: Sequence[str | int | None],
-    *,
-    is_echoed: bool,
-    is_quoted: bool = False,
-) -> str:
-    """A reply about items, without quotes where it may have some; those without a value are left out."""
-    words = echoes(tuple(items)).words if is_echoed else [""] * len(items)
-    said = zip(words, values, strict=True)
-    reply: dict[str, str | int | None] = {}
-    for i, (words, value) in enumerate(said, start=1):
-        if value is not None:
-            reply[f"{i} {words}".strip()] = value
-            reply |= {f"q{i}": None} if is_quoted else {}
-    return json.dumps(reply)
+_ITEM = re.compile(r"<item (\d+)>\n(.*?)\n</item \1>", re.DOTALL)
+_CHECKED = re.compile(
+    r"Behind the numbers ([\d, ]+) also stand the (first|last)(?: (\d+) words| word) of"
+)
+
+
+def item_keys(prompt: str) -> list[str]:
+    """How the reply to a prompt calls its items: by their numbers, and some by words as well."""
+    numbers, which, n_words = found.groups() if (found := _CHECKED.search(prompt)) else ("", "", 0)
+    n, checked, keys = int(n_words or 1), numbers.split(", "), []
+    for number, text in _ITEM.findall(prompt):
+        words = text.split()[:n] if which == "first" else text.split()[-n:]
+        keys.append(" ".join([number, *words]) if number in checked else number)
+    return keys
+
+
+def written(asked: ItemsTask | str, values: Sequence[str | int | None]) -> str:
+    """A reply about the items of a task or a prompt, in the form that is asked for; those without a value are left out."""
+    prompt = asked if isinstance(asked, str) else items_messages(asked)[1].content
+    keys = item_keys(prompt)
+    said = {key: value for key, value in zip(keys, values, strict=True) if value is not None}
+    if "one line for every item" in prompt:
+        return "\n".join(f"{key} {value}" for key, value in said.items()) or "{}"
+    is_quoted = "under q and the number" in prompt
+    return json.dumps(said | {f"q{key.split()[0]}": None for key in said if is_quoted})

@@ -88,7 +88,7 @@ def read(request: Request) -> str:
         (asked,) = (value for _, value in task.arguments)
         words = asked.split()
         said = ["yes" if all(word in item for word in words) else "no" for item in task.items]
-        return written(task.items, said, is_echoed=task.is_echoed)
+        return written(task, said)
     assert isinstance(task, ActionTask)
     asked = " ".join(value for _, value in task.arguments)
     if task.document is None:  # the composer

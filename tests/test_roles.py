@@ -34,8 +34,7 @@ def items(seen: Seen) -> list[str]:
 
 def lines(seen: Seen, say: Callable[[str], str | None]) -> str:
     """A reply about the items of a prompt that something is said of."""
-    is_echoed = "words, as many as" in seen.prompt
-    return written(items(seen), [say(text) for text in items(seen)], is_echoed=is_echoed)
+    return written(seen.prompt, [say(text) for text in items(seen)])
 
 
 class Models:

@@ -167,7 +167,7 @@ class RowRequests:
         task = ItemsTask(
             step.output, getattr(how, "ITEM", action), tuple(arguments), (), how.KIND, labels, n_picks,
             inputs=frozenset(inputs),
-            is_echoed=how.KIND != "pick" and not self._limits.is_constrained,
+            is_named=how.KIND != "pick" and not self._limits.is_constrained,
         )  # fmt: skip
         is_each = each_of(action, library) is not None
         rows = as_rows(first)
@@ -226,28 +226,18 @@ class RowRequests:
         batches: list[list[str]] = []
         long: list[str] = []
         used = 0
-        # Beginnings or ends by which the items of a batch are told apart
-        apart: list[tuple[int, set[str]]] = []
         for text in texts:
             n = 0 if available is None else self._limits.counter.count(text) + ITEM_TOKENS
             if available is not None and n > available:
                 long.append(text)
                 continue
             is_full = not batches or len(batches[-1]) == (size or self._limits.items_per_call)
-            keys = items.end_keys(text) if row_step.task.is_echoed else (text, text)
-            apart = [(i, seen) for i, seen in apart if keys[i] not in seen]
-            if is_full or not apart or (available is not None and used + n > available):
+            if is_full or (available is not None and used + n > available):
                 batches.append([])
-                used, apart = 0, [(0, set()), (1, set())]
-            for i, seen in apart:
-                seen.add(keys[i])
+                used = 0
             batches[-1].append(text)
             used += n
-        task = row_step.task  # A single item needs no words to tell it apart
-        return [
-            replace(task, items=tuple(batch), is_echoed=task.is_echoed and len(batch) > 1)
-            for batch in batches
-        ], long
+        return [replace(row_step.task, items=tuple(batch)) for batch in batches], long
 
     def request(self, task: ItemsTask) -> Request:
         """The request of a batch."""
@@ -268,7 +258,7 @@ class RowRequests:
 
     def frame_tokens(self, task: ItemsTask) -> int:
         """Tokens of a batch's prompt without its items, with a margin for one joint."""
-        prompt = self.request(replace(task, items=())).prompt
+        prompt = self.request(replace(task, items=("a", "b"))).prompt
         return self._limits.counter.count(prompt) + ITEM_TOKENS
 
 
@@ -602,8 +592,8 @@ class RowReader:
         fallback = self._asker.fallback
         max_text = fallback.max_text
         # Only this request may find out whether the server accepts a constraint.
-        held = replace(task, is_echoed=False)
-        unheld = replace(task, is_echoed=kind != "pick" and n > 1)
+        held = replace(task, is_named=False)
+        unheld = replace(task, is_named=kind != "pick")
         constraint = items.items_constraint(
             n, kind, labels, n_picks=task.n_picks, max_text=max_text, is_quoted=task.is_quoted
         )
@@ -633,7 +623,8 @@ class RowReader:
         is_held = fallback.level is not None and not is_free
         replies = items.read_items(
             text, n, kind, labels, task.n_picks, max_text if is_held else None, items=task.items,
-            is_echoed=unheld.is_echoed and not is_held, is_cut=completion is None,
+            names=items.item_names(task.items, task.kind, task.round) if unheld.is_named and not is_held else None,
+            is_cut=completion is None,
         )  # fmt: skip
         values = tuple("" if value == NOTHING else value for value in replies.values)
         quotes = replies.quotes if task.is_quoted else ()

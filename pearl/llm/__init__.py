@@ -71,9 +71,15 @@ class ItemsTask:
     n_picks: int = 0
     round: int = 0
     inputs: frozenset[str] = frozenset()
-    is_echoed: bool = False
+    is_named: bool = False
+    """Whether items have names of their own, which show that no row of a reply is shifted."""
     why: str = ""
     is_quoted: bool = False
+
+    @property
+    def is_in_lines(self) -> bool:
+        """Whether the reply has a line for each item, in place of a JSON object."""
+        return self.is_named and self.kind in ("yes_no", "label") and not self.is_quoted
 
 
 @dataclass(frozen=True, slots=True)

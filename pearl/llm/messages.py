@@ -24,7 +24,7 @@ _MARKED = rf"{_GAP}[/／]?{_GAP}(?:(?:{_TAGS})\b|{_TURNS})"
 _MARK = lazy_pattern(rf"[<＜﹤](?={_MARKED})|\[(?=/?{_BRACKETED})", re.I)
 # The same after escaping: `&lt;/text>`
 _INERT = lazy_pattern(rf"&lt;(?={_MARKED})|&#91;(?=/?{_BRACKETED})", re.I)
-_BEGIN, _END, _FIRST_ITEM = "<text>\n", "\n</text>", "\n\n<item 1>\n"
+_BEGIN, _END, _FIRST_ITEM = "<text>\n", "\n</text>", "\n\n<item "
 PLAN_ASKED = "Write the plan for this question."
 MINE_ASKED = "Sketch the plan for this question and declare its new actions."
 _SHARED_UNTIL = {ItemsTask: _FIRST_ITEM, PlanTask: PLAN_ASKED, MineTask: MINE_ASKED}

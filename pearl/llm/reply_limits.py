@@ -28,7 +28,7 @@ DRAFT_TOKENS = 96  # For an action with its definition and the numbers of its dr
 ID_TOKENS = 8  # For the number of an item, the marks around it and its value, and blanks
 PICKS_TOKENS = 12  # For the marks around the numbers of chosen items
 VERDICT_TOKENS = 24  # For the number of a claim, its verdict, and the marks around them
-ECHO_TOKENS = 24  # For the first words of an item
+NAME_TOKENS = 8  # For longer numbers, and the first words of some items
 QUOTE_TOKENS = 32  # For the words that decide about an item, and their key
 
 
@@ -75,7 +75,7 @@ def items_limit(task: ItemsTask, counter: Counter) -> int:
         case "line":
             values, most = (), MAX_ITEM_TOKENS
     most = max(map(counter.count, values), default=most)
-    more = ECHO_TOKENS * task.is_echoed + QUOTE_TOKENS * task.is_quoted
+    more = NAME_TOKENS * task.is_named + QUOTE_TOKENS * task.is_quoted
     return len(task.items) * (most + ID_TOKENS + more)
 
 

@@ -1,8 +1,8 @@
 """Replies about numbered items: their form, its constraint, and the only reader of it.
 
-The form is one JSON object, `{"1":"yes","2":"no"}`. If no constraint fixes the numbers, each number is
-followed by the first words of its item, as many as distinguish it from the others: `{"1 Buy":"yes","2 Hi Al":"no"}`. Lines
-`1: yes` or `1 | Buy: yes` are read as well.
+Under a constraint the form is one JSON object, `{"1":"yes","2":"no"}`. Without one, items have random numbers, which no
+model can count up to, a few of them are called by their first words, too, and a reply has a line for each, `482 yes`, `301 Buy no`,
+or the same as an object if values are free texts: `{"482":"red","301 Buy":"blue"}`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from random import Random
 from typing import Any, Literal, NamedTuple
 
 from pearl.dsl.decoding.constraint import (
@@ -41,11 +42,16 @@ NOT_STATED = "not stated"  # Third verdict on a condition: the item does not say
 _OBJECT = lazy_pattern(r'\{\s*"')  # The beginning of an object: `{"1"`
 _START = lazy_pattern(r'^[ \t]*[0-9]{1,7}[ \t]*[:|]|\{\s*"', re.M)
 """The beginning of the first row of a reply (`1: yes`, `2 | no`, `{"1`); text before it is an introduction."""
-# A key with a number and perhaps words: `1`, `1 Buy`, `2 | Hi Al`
-_KEY = lazy_pattern(r"\s*([0-9]{1,7})(?:[\s|:.]+(.*))?", re.S)
+_NAMED_START = lazy_pattern(r'^[ \t]*([0-9]{1,7})(?=[ \t]*[:|]|[ \t])|\{\s*"', re.M)
+# A key or a line with a number: `1`, `1 Buy`, `2: yes`, `2 | yes`, `2 yes`
+_ROW = lazy_pattern(r"\s*([0-9]{1,7})(?:[\s|:.]+(.*))?", re.S)
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"  # Meaningless marks around a value
-MAX_WORDS = 12  # Maximum words of an item that a row of a reply repeats
+MAX_WORDS = 4  # Maximum words of an item that a row of a reply repeats
 _MAX_WORD = 16  # Maximum average characters of a word: scripts without blanks have no short words
+_CHECK_EVERY: Mapping[ItemKind, int] = {"yes_no": 16, "label": 2, "line": 2}
+"""Items from one that is called by its words, too, to the next; a word costs as much as a verdict."""
+_CHECK_EVERY_AGAIN = 2  # The same after a reply that could not be read
+_N_PER_ITEM = 8  # Numbers per item to draw from, so that a wrong figure rarely makes the number of another item
 _ODD = "<>{}[]|…\ufffd"
 """Marks of placeholders, tags, errors and lost characters; allowed only if the item contains them."""
 _NO_VALUE = lazy_pattern(
@@ -75,7 +81,7 @@ class _Row(NamedTuple):
     """The contents of a reply for one number; `words` is None if it repeats no words."""
 
     id: int
-    words: str | None
+    words: str
     value: Any
 
 
@@ -88,48 +94,46 @@ def read_items(
     max_length: int | None = None,
     *,
     items: Sequence[str] = (),
-    is_echoed: bool = False,
+    names: ItemNames | None = None,
     is_cut: bool = False,
 ) -> ItemReplies:
-    r"""Parse the reply about `n` items; if `is_echoed`, the items' first words must confirm their numbers."""
+    """Parse the reply about `n` items, which are called by `names`, or else by the numbers 1 to `n`."""
     body = "\n".join(line for line in without_fences(text) if line.strip())
     try:
         if kind == "pick":
             return _picked(body, n, n_picks)
-        rows, said = _rows(body, n, kind, is_cut=is_cut, is_echoed=is_echoed)
-        owners = echoes(tuple(items))
-        ids = {row.id for row in rows}
-        # Without words, only a complete set of numbers shows that no row is shifted.
-        if not is_echoed and (wrong := sorted(ids - {*range(1, n + 1)})):
-            raise _OutOfFormError(f"there is no item {wrong[0]}")
-        if not is_echoed and not is_cut and (lost := sorted({*range(1, n + 1)} - ids)):
-            raise _OutOfFormError(f"item {lost[0]} is missing, so the others may be shifted")
+        allowed = tuple(labels) if kind == "label" else _allowed(n, kind, labels)
+        rows, said = _rows(body, n, kind, allowed, names, is_cut=is_cut)
+        numbers = names.numbers if names else tuple(range(1, n + 1))
+        why = ""
+        if names:
+            rows, why = _confirmed(rows, names, is_cut=is_cut)
+        else:
+            # Only a complete set of such numbers shows that no row is shifted.
+            ids = {row.id for row in rows}
+            if wrong := sorted(ids - {*numbers}):
+                raise _OutOfFormError(f"there is no item {wrong[0]}")
+            if not is_cut and (lost := sorted({*numbers} - ids)):
+                raise _OutOfFormError(f"item {lost[0]} is missing, so the others may be shifted")
     except _OutOfFormError as broken:
         return ItemReplies((None,) * n, str(broken))
-    allowed = tuple(labels) if kind == "label" else _allowed(n, kind, labels)
     found: dict[int, set[str | None]] = {}
-    why = ""
+    own = dict(zip(numbers, items, strict=True)) if items else {}
     for row in rows:
-        if not 1 <= row.id <= n:
-            why = why or f"there is no item {row.id}"
-            continue
-        value, flaw = None, ""
-        if row.words is not None or is_echoed:
-            flaw = owners.flaw(row.id - 1, row.words or "")
+        value = None
         # Cut by a constraint
-        is_cut_off = isinstance(row.value, str) and len(row.value) == max_length
-        if not flaw and not is_cut_off:
-            value = _read(row.value, kind, allowed, items[row.id - 1] if items else "")
+        if not (isinstance(row.value, str) and len(row.value) == max_length):
+            value = _read(row.value, kind, allowed, own.get(row.id, ""))
         if value is None:
-            why = why or f"item {row.id}: {flaw or 'its value is not of the form'}"
+            why = why or f"item {row.id}: its value is not of the form"
         found.setdefault(row.id, set()).add(value)
     values: list[str | None] = []
-    for i in range(1, n + 1):
+    for i in numbers:
         value, *others = found.get(i, {None})
         if others or i not in found:
             why = why or f"item {i} {'has several values' if others else 'is missing'}"
         values.append(None if others else value)
-    quotes = tuple(said.get(i, "") for i in range(1, n + 1)) if said else ()
+    quotes = tuple(said.get(i, "") for i in numbers) if said else ()
     return ItemReplies(tuple(values), why if None in values else "", quotes)
 
 
@@ -138,40 +142,85 @@ def read_items(
 
 
 def _rows(
-    body: str, n: int, kind: ItemKind, *, is_cut: bool, is_echoed: bool
+    body: str,
+    n: int,
+    kind: ItemKind,
+    allowed: Sequence[str],
+    names: ItemNames | None,
+    *,
+    is_cut: bool,
 ) -> tuple[list[_Row], dict[int, str]]:
     """The rows of a reply: the members of its object, with their quotes, or its lines; or a single value without a number if there is one item."""
-    start = _START.search(body)
+    starts = _START.finditer(body)
+    if names:  # A number in an introduction is hardly that of an item
+        known = {None, *map(str, names.numbers)}
+        starts = (each for each in _NAMED_START.finditer(body) if each[1] in known)
+    start = next(starts, None)
     if start is None and n == 1 and kind != "line":
-        return [_Row(1, None, body)], {}
+        return [_Row(1, "", body)], {}
     if start is None:
-        raise _OutOfFormError("there is no JSON object in it")
+        form = "line with the number of an item" if names else "JSON object"
+        raise _OutOfFormError(f"there is no {form} in it")
     body = body[start.start() :]
+    rows: list[_Row] = []
     if body.startswith("{"):
-        # Words confirm each row by itself, even if the reply is cut off.
-        members = _members(body, is_cut=is_cut or is_echoed)
         quotes: dict[int, str] = {}
-        rows: list[_Row] = []
-        for key, value in members:
+        for key, value in _members(body, is_cut=is_cut or names is not None):
             if key.startswith("q") and _is_number(key[1:]):
                 if isinstance(value, str) and value.strip():
                     quotes[int(key[1:])] = value
-            elif match := _KEY.fullmatch(key):
-                rows.append(_Row(int(match[1]), match[2] or None, value))
+            elif match := _ROW.fullmatch(key):
+                rows.append(_Row(int(match[1]), match[2] or "", value))
             else:
                 raise _OutOfFormError("it has a key without a number")
         return rows, quotes
-    rows = []
     for line in body.split("\n"):
-        head, colon, value = line.partition(":")
-        if "|" in head and colon:  # The words may contain a colon
-            head, _, value = line.rpartition(":")
-        number, bar, words = head.partition("|")
-        if not (colon and _is_number(number.strip(" \t"))):
+        match = _ROW.fullmatch(line)
+        if match is None or match[2] is None:
             raise _OutOfFormError("there is a line in it that is no row")
-        rows.append(_Row(int(number), words if bar else None, value.strip()))
-    is_short = len({row.id for row in rows}) < n and rows[-1].id < n
-    return rows[:-1] if is_cut or is_short else rows, {}  # The last line may be cut off
+        id, value = int(match[1]), match[2]
+        words = names.words_in(id, value) if names else ""
+        value = value[len(words) :].lstrip(" \t|:")
+        if kind == "line" and not any(mark in line.removesuffix(value) for mark in ":|"):
+            raise _OutOfFormError("there is a line in it without a colon")
+        rows.append(_Row(id, words, value.rstrip()))
+    *whole, last = rows
+    is_last = last.id == (names.numbers[-1] if names else n) or len({row.id for row in rows}) >= n
+    # The last line may be cut off: "no" may have become "not stated".
+    may_go_on = not allowed or any(
+        each != last.value and each.startswith(last.value) for each in allowed
+    )
+    return whole if is_cut or (may_go_on and not is_last) else rows, {}
+
+
+def _confirmed(rows: Sequence[_Row], names: ItemNames, *, is_cut: bool) -> tuple[list[_Row], str]:
+    """The rows up to the last one whose words confirm that no row is shifted, and what is wrong behind it."""
+    n_times = Counter(row.id for row in rows)
+    sure: list[_Row] = []
+    unsure: list[_Row] = []
+    places = {number: place for place, number in enumerate(names.numbers)}
+    last = -1
+    for row in rows:
+        place = places.get(row.id, -1)
+        if place < 0:
+            return sure, f"there is no item {row.id}"
+        if place <= last:
+            return sure, f"item {row.id} is not in its place"
+        if flaw := names.flaw(place, row.words):
+            return sure, f"item {row.id}: {flaw}"
+        last = place
+        if n_times[row.id] == 1:  # Else it may have two values
+            unsure.append(row)
+        if place in names.checked:
+            sure += unsure
+            unsure = []
+    n, left = len(names.numbers), [place for place in names.checked if place > last]
+    n_whole = last + 1 if is_cut else n  # Of names without words
+    is_sure = not left if names.checked else len(rows) == n_whole
+    if unsure and not is_sure:
+        lost = next(number for number in names.numbers if number not in {row.id for row in rows})
+        return sure, f"item {lost} is missing, so the others may be shifted"
+    return sure + unsure, ""
 
 
 def _members(body: str, *, is_cut: bool) -> list[tuple[str, Any]]:
@@ -215,65 +264,95 @@ def _picked(body: str, n: int, n_picks: int) -> ItemReplies:
 
 
 # ---------------------------------------------------------------------------------------------
-# First words
+# Names
+
+
+@dataclass(frozen=True, slots=True)
+class ItemNames:
+    """How the items of a request are called: by numbers, and those at the places `checked` by first or last words, too."""
+
+    items: tuple[str, ...]
+    numbers: tuple[int, ...]
+    checked: tuple[int, ...]
+    n_words: int
+    which: str
+
+    def flaw(self, place: int, words: str) -> str:
+        """Why words do not show that they belong to an item; "" if they do, or none were asked for."""
+        if place not in self.checked and not words:
+            return ""
+        if not words:
+            return "its words are missing"
+        return _words_flaw(self.items, place, words, self.which)
+
+    def words_in(self, number: int, line: str) -> str:
+        """The words at the beginning of a line about an item."""
+        place = self.numbers.index(number) if number in self.numbers else -1
+        if place not in self.checked:
+            return ""
+        n_words = len(
+            end_words(self.items[place], self.n_words, is_last=self.which == "last").split()
+        )
+        value = line.split(None, n_words)
+        return line[: -len(value[-1])] if len(value) > n_words else line
+
+
+@lru_cache(maxsize=16)
+def item_names(items: tuple[str, ...], kind: ItemKind, round: int = 0) -> ItemNames:
+    """Names that depend on the items alone; some items are called by their words, more from the second request on."""
+    n = len(items)
+    if n == 1:
+        return ItemNames(items, (1,), (), 0, "first")
+    low = 100
+    while 9 * low < _N_PER_ITEM * n:
+        low *= 10
+    numbers = Random(f"{round} {items}").sample(range(low, 10 * low), n)
+    every = _CHECK_EVERY_AGAIN if round else _CHECK_EVERY[kind]
+    best, most = ItemNames(items, tuple(numbers), (), 0, "first"), (False, 0)
+    for n_words in range(1, MAX_WORDS + 1):
+        for which in ("first", "last"):
+            checked = _checked(items, every, n_words, which)
+            reach = (checked[-2:] == (n - 2, n - 1), len(checked))
+            if reach > most:
+                best, most = ItemNames(items, tuple(numbers), checked, n_words, which), reach
+        if most[0] and 2 * most[1] * every > n:
+            break
+    return best
+
+
+def _checked(items: tuple[str, ...], every: int, n_words: int, which: str) -> tuple[int, ...]:
+    """Places of items that a few words tell from those beside them: two at the end, and one in every so many."""
+    places: list[int] = []
+    last = len(items)
+    for place in reversed(range(len(items))):
+        # If one is left out, all behind it are shifted; if the last is said twice instead, all but the last.
+        if len(places) < 2 or last - place >= every:
+            words = end_words(items[place], n_words, is_last=which == "last")
+            if not _words_flaw(items, place, words, which):
+                places.append(place)
+                last = place
+    return tuple(reversed(places))
 
 
 def end_words(item: str, n: int, *, is_last: bool = False) -> str:
-    r"""The first or last words of an item, as a row of a reply repeats them."""
+    """The first or last words of an item, as a row of a reply repeats them."""
     if is_last:
         return " ".join(item[-40 * n :].split()[-n:])[-_MAX_WORD * n :]
     return " ".join(item[: 40 * n].split()[:n])[: _MAX_WORD * n]
 
 
-def end_keys(item: str) -> tuple[str, str]:
-    """Keys of the first and last words; items with equal keys cannot be told apart by these words."""
-    return _key(end_words(item, MAX_WORDS)), _key(end_words(item, MAX_WORDS, is_last=True))
+def _words_flaw(items: Sequence[str], place: int, words: str, which: str) -> str:
+    """Why words do not tell an item from those beside it; "" if they do."""
+    step = -1 if which == "last" else 1
+    said = _key(words)[::step]
 
+    def has_them(item: str) -> bool:
+        return _key(item[:400] if step > 0 else item[-400:])[::step].startswith(said)
 
-class Echoes:
-    """The shortest first or last words that tell items apart; they show which item a value belongs to."""
-
-    def __init__(self, items: Sequence[str], *, is_last: bool) -> None:
-        self.which = "last" if is_last else "first"
-        self._step = -1 if is_last else 1  # Last words are compared from the end
-        self._keys = [
-            self._key(item[:400] if self._step > 0 else item[-400:])[:200] for item in items
-        ]
-        self._sorted = sorted(self._keys)
-        self.words: list[str] = []
-        self.n_alike = 0
-        for i, item in enumerate(items):
-            tries = (end_words(item, n, is_last=is_last) for n in range(1, MAX_WORDS + 1))
-            words = next((words for words in tries if not self.flaw(i, words)), None)
-            self.n_alike += words is None
-            self.words.append(words or end_words(item, MAX_WORDS, is_last=is_last))
-
-    def _key(self, text: str) -> str:
-        return _key(text)[:: self._step]
-
-    def flaw(self, i: int, words: str) -> str:
-        """Why words do not show that they belong to an item; "" if they do."""
-        if not self._keys:
-            return ""
-        key, own = self._key(words), self._keys[i]
-        if not own.startswith(key) or bool(own) != bool(key):
-            return f"the words are not its {self.which} ones" if words else "its words are missing"
-        # Words longer than the whole item may belong to another that begins like it.
-        after = key if own == key else key + chr(0x10FFFF)
-        n_owners = bisect_right(self._sorted, after) - bisect_left(self._sorted, key)
-        return "other items have its words, too" if n_owners > 1 else ""
-
-
-@lru_cache(maxsize=16)
-def echoes(items: tuple[str, ...]) -> Echoes:
-    """The words that identify items: the first ones, unless the last ones distinguish more items."""
-    first = Echoes(items, is_last=False)
-    n_first = sum(map(len, first.words))
-    if not first.n_alike and n_first <= _MAX_WORD * len(items):
-        return first
-    last = Echoes(items, is_last=True)
-    is_shorter = 2 * sum(map(len, last.words)) < n_first
-    return min(first, last, key=lambda each: (each.n_alike, is_shorter == (each is first)))
+    if not said or not has_them(items[place]):
+        return f"the words are not its {which} ones"
+    beside = (*items[max(0, place - 2) : place], *items[place + 1 : place + 3])
+    return "other items have its words, too" if any(map(has_them, beside)) else ""
 
 
 def _key(text: str) -> str:

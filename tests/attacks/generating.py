@@ -344,7 +344,7 @@ def obeyed(request: Request, order: str) -> str:
 
 
 def _item_lines(task: ItemsTask, say: Callable[[str], str]) -> str:
-    return written(task.items, [say(text) for text in task.items], is_echoed=task.is_echoed)
+    return written(task, [say(text) for text in task.items])
 
 
 NOTHING = "Nothing found."

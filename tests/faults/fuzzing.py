@@ -481,9 +481,8 @@ def replies_about_items(data: bytes) -> None:
     said = ("The dog barks.", "A cat, 3 kg", "12:30 the hen")
     for kind in get_args(items.ItemKind):
         n_picks = 2 * (kind == "pick")
-        items.read_items(
-            reply(data), 3, kind, ("yes", "dog"), n_picks, items=said, is_echoed=len(data) % 2 == 0
-        )
+        names = items.item_names(said, kind) if len(data) % 2 and not n_picks else None
+        items.read_items(reply(data), 3, kind, ("yes", "dog"), n_picks, items=said, names=names)
 
 
 @target(lambda: [*replies(), b"Answer: A", b"(B)", b"The mill is not it; a boat"], share=200)

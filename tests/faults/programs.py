@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.batch_server import BatchServer, serving_batches
+from tests.models import written
 from tests.root import ROOT
 from tests.server import Seen, quotable
 
@@ -233,14 +234,8 @@ def prepare(folder: Path, n_documents: int) -> Path:
 
 def reply(seen: Seen) -> str:
     """What a language model would reply: always the same to the same prompt."""
-    if "<item 1>" in seen.prompt:
-        items = re.findall(r"<item (\d+)>\n(Line (\d+) is)", seen.prompt)
-        is_echoed = "its first words" in seen.prompt
-        said = {
-            f"{n} {words}" if is_echoed else n: "good" if int(i) % 3 else "bad"
-            for n, words, i in items
-        }
-        return json.dumps(said)
+    if numbers := re.findall(r"<item \d+>\nLine (\d+) is", seen.prompt):
+        return written(seen.prompt, ["good" if int(i) % 3 else "bad" for i in numbers])
     if "Write the plan" in seen.prompt:
         return 'New actions:\n- None\n\n1. ans = FIND(CTX, "the boat") : Find it\n'
     if "Rewrite this question: " in seen.prompt:

@@ -18,7 +18,7 @@ from pearl import Document, Pearl
 from pearl.llm import ActionTask, PlanTask, Request
 from tests.clock import computed
 from tests.faults.programs import Lab, essence
-from tests.models import Acting, MemoryReplies
+from tests.models import Acting, MemoryReplies, written
 from tests.plugins.test_foreign import install
 from tests.suite import Trial
 
@@ -156,10 +156,9 @@ def test_order_of_replies(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None
             await asyncio.sleep(chance.random())
             if isinstance(request.task, ActionTask):
                 return f"It is {request.task.output} of {len(str(request.messages))}."
-            items = re.findall(r"<item (\d+)>\n(Line (\d+) is)", str(request.messages[-1].content))
-            return "\n".join(
-                f"{n} | {words}: {'good' if int(i) % 3 else 'bad'}" for n, words, i in items
-            )
+            prompt = str(request.messages[-1].content)
+            numbers = re.findall(r"<item \d+>\nLine (\d+) is", prompt)
+            return written(prompt, ["good" if int(i) % 3 else "bad" for i in numbers])
 
         replies = MemoryReplies()
 

@@ -28,9 +28,8 @@ from pearl.interpreter.results import StepResult
 from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
-from pearl.replies.items import end_words
 from tests.figures import FIGURES
-from tests.models import Reading
+from tests.models import Reading, item_keys
 from tests.root import ROOT
 from tests.suite import Trial
 
@@ -191,15 +190,10 @@ ROW_STEPS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def item_number(written: int, item: str) -> str:
-    """The number of an item, in the form that the prompt asks for."""
-    return f"{written} | {end_words(item, 3)}"
-
-
-def shaped(shape: str, values: tuple[str, ...]) -> str:
+def shaped(shape: str, values: tuple[str, ...], keys: list[str]) -> str:
     def mark(match: re.Match[str]) -> str:
-        written = int(match[1])
-        return item_number(written, ITEMS[int(match[2] or written) - 1])
+        # A model cannot count up to a random number: it copies that of the item that it looks at.
+        return keys[int(match[2] or match[1]) - 1]
 
     text = re.sub(r"\{v(\d)\}", lambda match: values[int(match[1]) - 1], shape)
     return re.sub(r"\{(\d)(?::(\d))?\}", mark, text)
@@ -211,12 +205,13 @@ def row_reading(shape: str, kind: str) -> tuple[list[str | None], int]:
     truth = dict(zip(ITEMS, values, strict=True))
 
     def reply(request: Request) -> str:
+        keys = item_keys(request.prompt)
         if len(model.requests) == 1:
-            return shaped(shape, values)
+            return shaped(shape, values, keys)
         task = request.task
         assert isinstance(task, ItemsTask)
         return "\n".join(
-            f"{item_number(i, item)}: {truth[item]}" for i, item in enumerate(task.items, 1)
+            f"{key}: {truth[item]}" for key, item in zip(keys, task.items, strict=True)
         )
 
     model = Scripted(reply)

@@ -18,7 +18,7 @@ from pearl.runs.executors import Task
 from pearl.runs.export import write_evidence
 from pearl.runs.forecast import forecast
 from pearl.view.answer_page import answer_page
-from tests.models import MemoryReplies, Reading, verdicts, written
+from tests.models import MemoryReplies, Reading, item_keys, verdicts, written
 
 MUCH = "Nothing of this paragraph matters to anyone who reads it. " * 5
 LAWS = {"a.txt": "the law of Bavaria", "b.txt": "the laws of Ohio", "c.txt": "the law of Peru"}
@@ -48,12 +48,14 @@ def model(
                 *[verdict if told in claim else "supported" for claim, _ in task.claims]
             )
         assert isinstance(task, ItemsTask)
-        said = json.loads(written(task.items, [value] * len(task.items), is_echoed=task.is_echoed))  # type: ignore[list-item]
-        for i, item in enumerate(task.items, start=1):
+        said = written(task, [value] * len(task.items))  # type: ignore[list-item]
+        if not task.is_quoted:
+            return said
+        quotes = {}
+        for key, item in zip(item_keys(request.prompt), task.items, strict=True):
             law = next(law for law in LAWS.values() if law in item)
-            if task.is_quoted:
-                said[f"q{i}"] = quote.format(law)
-        return json.dumps(said)
+            quotes[f"q{key.split()[0]}"] = quote.format(law)
+        return json.dumps(json.loads(said) | quotes)
 
     return Reading(reply)
 
@@ -99,19 +101,12 @@ def test_twenty_rows_with_their_passages_fit_a_composed_answer() -> None:
     def reply(request: Request) -> str:
         task = request.task
         if isinstance(task, ItemsTask):
-            said = {f"{i}": "yes" for i, _ in enumerate(task.items, start=1)}
+            said = json.loads(written(task, ["yes"] * len(task.items)))
             quotes = {
-                f"q{i}": re.search("governed by .* kingdom", item)[0]
-                for i, item in enumerate(task.items, start=1)
+                f"q{key.split()[0]}": re.search("governed by .* kingdom", item)[0]
+                for key, item in zip(item_keys(request.prompt), task.items, strict=True)
             }  # type: ignore[index]
-            return json.dumps(
-                {
-                    **json.loads(
-                        written(task.items, ["yes"] * len(said), is_echoed=task.is_echoed)
-                    ),
-                    **quotes,
-                }
-            )
+            return json.dumps(said | quotes)
         if isinstance(task, CheckTask):
             return verdicts(*["supported"] * len(task.claims))
         prompts.append(request.prompt)

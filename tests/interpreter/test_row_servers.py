@@ -42,8 +42,7 @@ def ask(
     def answer(seen: Seen) -> Canned:
         texts = items_of(seen)
         values = [right(text) for text in texts]
-        is_echoed = "words, as many as" in seen.prompt
-        said: str | Canned = written(texts, values, is_echoed=is_echoed)
+        said: str | Canned = written(seen.prompt, values)
         if (schema := schema_of(seen)) is not None:
             assert set(schema["properties"]) == {str(i) for i in range(1, len(texts) + 1)}
             said = held({str(i): value for i, value in enumerate(values, 1)})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-import json
 import re
 from collections.abc import Callable
 
@@ -18,10 +17,9 @@ from pearl.interpreter.answer import Answer
 from pearl.interpreter.row_steps import MAX_ROUNDS
 from pearl.llm import Completion, Constrains, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.replies.items import echoes
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index
-from tests.models import Reading, item_lines
+from tests.models import Reading, item_keys, item_lines
 
 LABELS = {"apple": "fruit", "beet": "root", "carrot": "root", "date": "fruit", "egg": "other"}
 
@@ -100,7 +98,8 @@ def test_of_a_reply_that_is_cut_off_the_whole_values_count() -> None:
     oracle = Oracle(kind)
 
     def why(text: str) -> ModelError | None:
-        return cut_off(text[: text.index('"30 ') + 6]) if '"32 ' in text else None
+        lines = text.splitlines(keepends=True)
+        return cut_off("".join(lines[:29]) + lines[29][:6]) if len(lines) == 32 else None
 
     answer = asyncio.run(Pearl(Failing(oracle, why)).execute(COUNTING, entries(40)))
     assert (answer.text, answer.status) == ("other", "answered")
@@ -113,7 +112,7 @@ def test_one_batch_without_a_usable_reply_is_undecided(error_kind: ModelErrorKin
     oracle = Oracle(kind)
 
     def why(text: str) -> ModelError | None:
-        return ModelError("no reply", kind=error_kind) if '"32 ' in text else None
+        return ModelError("no reply", kind=error_kind) if text.count("\n") == 31 else None
 
     answer = asyncio.run(Pearl(Failing(oracle, why)).execute(COUNTING, entries(40)))
     assert answer.status == "undecided"
@@ -130,7 +129,7 @@ def test_a_server_that_fails_is_no_undecided_row() -> None:
     oracle = Oracle(kind)
 
     def why(text: str) -> ModelError | None:
-        return ModelError("no such model", kind="bad_request") if '"32 ' in text else None
+        return ModelError("no such model", kind="bad_request") if text.count("\n") == 31 else None
 
     with pytest.raises(ExecutionError, match="no such model"):
         asyncio.run(Pearl(Failing(oracle, why)).execute(COUNTING, entries(40)))
@@ -165,10 +164,11 @@ def test_rows_that_do_not_state_it_are_a_group_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("form", "why"),
     [
-        ("{value}", "there is no JSON object in it"),
-        ("{n}: {value}", "item 1: its words are missing"),
-        ("{before} | {words}: {value}", "there is no item 0"),
-        ("{n} | {next_words}: {value}", "item 1: the words are not its "),
+        ("{value}", "there is no line with the number of an item in it"),
+        ("{number}: {value}", "item "),
+        ("{place}: {value}", "there is no "),
+        ("{key} {next_value} and", "item "),
+        ("{number} {next_words} {value}", "item "),
     ],
 )
 def test_a_reply_never_decides_another_item(form: str, why: str) -> None:
@@ -176,11 +176,14 @@ def test_a_reply_never_decides_another_item(form: str, why: str) -> None:
 
     def odd(request: Request) -> str:
         assert isinstance(request.task, ItemsTask)
-        items = request.task.items
-        words = echoes(items).words
+        items, keys = request.task.items, item_keys(request.prompt)
+        words = [key.partition(" ")[2] for key in keys]
         return "\n".join(
-            form.format(n=i + 1, before=i, value=kind(items[i]), words=words[i], next_words=words[i - 1])
-            for i in range(len(items))
+            form.format(
+                number=key.split()[0], key=key, place=i + 1, value=kind(items[i]), next_value=kind(items[i - 1]),
+                next_words=words[i - 1],
+            )
+            for i, key in enumerate(keys)
         )  # fmt: skip
 
     model = Scripted(odd)
@@ -257,14 +260,14 @@ class Unholdable(Reading):
 
 
 @pytest.mark.parametrize("refuses", [True, False])
-def test_first_words_are_asked_for_where_no_form_is_taken(refuses: bool) -> None:
+def test_names_are_asked_for_where_no_form_is_taken(refuses: bool) -> None:
     oracle = Oracle(kind)
     model = Unholdable(lambda request: f"Sure:\n{oracle(request)}")
     model.refuses = refuses
     answer = asyncio.run(Pearl(model).execute(COUNTING, entries(40)))
     assert (answer.text, answer.status) == ("other", "answered")
-    echoed = ["words, as many as" in request.prompt for request in model.requests]
-    assert echoed == ([True, True] if refuses else [False, False, True, True])
+    named = ["Behind the numbers" in request.prompt for request in model.requests]
+    assert named == ([True, True] if refuses else [False, False, True, True])
 
 
 def test_the_same_step_in_another_plan_takes_no_call() -> None:
@@ -455,18 +458,17 @@ def test_rows_are_asked_about_again_as_long_as_that_brings_replies() -> None:
     answer = run(FILTERING, entries(10), never)
     assert answer.text == "8 (2 undecided)"
     assert [len(asked) for asked in never.asked] == [10, 2, 2]
-    items = re.compile(r"<item \d+>\n(.*)\n")
     sizes = []
 
-    def first_only(request: Request) -> str:
-        shown = items.findall(request.prompt)
-        sizes.append(len(shown))
-        return json.dumps({f"1 {shown[0]}": "yes"})
+    def last_two(request: Request) -> str:
+        keys = item_keys(request.prompt)
+        sizes.append(len(keys))
+        return "\n".join(f"{key} yes" for key in keys[-2:])
 
-    model = Scripted(first_only)
+    model = Scripted(last_two)
     answer = asyncio.run(Pearl(model).execute(FILTERING, entries(20)))
-    assert sizes == list(range(20, 20 - MAX_ROUNDS, -1))
-    assert answer.text == f"{MAX_ROUNDS} ({20 - MAX_ROUNDS} undecided)"
+    assert sizes == list(range(20, 20 - 2 * MAX_ROUNDS, -2))
+    assert answer.text == f"{2 * MAX_ROUNDS} ({20 - 2 * MAX_ROUNDS} undecided)"
 
 
 def test_coverage_is_what_was_shown_of_the_document() -> None:

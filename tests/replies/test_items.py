@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 
 from pearl.replies.items import (
     ItemKind,
-    echoes,
-    end_keys,
+    end_words,
     form_flaw,
+    item_names,
     items_constraint,
     label_line,
     read_items,
 )
 from tests.dsl.sampling import admits_each, grammar_of, sentence
-from tests.models import written
 
 Values = tuple[str | None, ...]
 LABELS = ("spam", "ham", "human", "human being", "location", "no", "C", "C++")
@@ -137,56 +136,146 @@ def test_a_line_that_a_constraint_cut_off_is_no_value() -> None:
     assert read_items('{"1":"abcd","2":"abc"}', 2, "line", max_length=4).values == (None, "abc")
 
 
-ANIMALS = ("The dog barks.", "The dogs sleep", "A cat, 3 kg", "12:30 the hen is fed: twice")
+ANIMALS = (
+    "The dog barks.",
+    "The dogs sleep",
+    "A cat, 3 kg",
+    "12:30 the hen is fed: twice",
+    "Ox",
+    "An ox",
+)
+HERD = item_names(ANIMALS, "yes_no")
+A, B, C, D, E, F = HERD.numbers
+SIX = ("yes", "no", "yes", "no", "yes", "no")
+NO_SIX = (None,) * 6
+
+
+def test_the_last_two_items_are_called_by_words_too() -> None:
+    assert (HERD.checked, HERD.n_words, HERD.which) == ((4, 5), 1, "first")
+    assert len({A, B, C, D, E, F}) == 6
 
 
 @pytest.mark.parametrize(
-    ("text", "values"),
+    ("lines", "values", "why"),
     [
-        ('{"1 The dog barks":"yes","2 the dogs":"no","3 A":"yes","4 12:30":"no"}', ("yes", "no", "yes", "no")),
-        ('{"1 The dog barks.":"yes","2 The dogs sleep":"no","3 A cat, 3 kg":"yes"}', ("yes", "no", "yes", None)),
-        ('{"1 The dog":"yes","2 The":"no","3 A cat":"yes","4":"no"}', (None, None, "yes", None)),
-        ('{"1 A cat":"yes","2 The dogs":"no","3 The dog barks":"yes","4 A hen":"no"}', (None, "no", None, None)),
-        ('{"0 The dog barks":"yes","1 The dogs":"no","2 A cat":"yes"}', (None,) * 4),
-        ("1 | The dog barks: yes\n4 | 12:30 the hen is fed: no", ("yes", None, None, "no")),
-        ("1 | The dog barks: yes\n2 | The dogs: no", ("yes", None, None, None)),
-        ("1: yes\n2: no\n3: yes\n4: no", (None,) * 4),
+        ([f"{A} yes", f"{B} no", f"{C} yes", f"{D} no", f"{E} Ox yes", f"{F} An no"], SIX, ""),
+        ([f"{A}: Yes", f"{B} | no", f" {C} yes.", f"{D}  no", f"{E} ox: yes", f"{F} (An) | **no**"], SIX, ""),
+        (["Here they are, 6 lines:", "", f"{A} yes", f"{B} no", f"{C} yes", f"{D} no", f"{E} Ox yes", f"{F} An no"], SIX, ""),
+        ([f"{A} yes", f"{C} yes", f"{D} no", f"{E} Ox yes", f"{F} An no"], ("yes", None, "yes", "no", "yes", "no"), f"item {B} is missing"),
+        ([f"{A} yes", f"{B} maybe", f"{C} yes", f"{D} no", f"{E} Ox yes", f"{F} An no"], ("yes", None, *SIX[2:]), f"item {B}: its value"),
+        ([f"{A} yes", f"{B} no", f"{C} yes", f"{D} no", f"{E} yes", f"{F} no"], NO_SIX, f"item {E}: the words are not"),
+        ([f"{A} no", f"{B} yes", f"{C} no", f"{D} yes", f"{E} An no", f"{F} An no"], NO_SIX, f"item {E}: the words are not"),
+        ([f"{A} yes", f"{B} no", f"{C} yes", f"{D} no", f"{E} Ox yes"], (*SIX[:5], None), f"item {F} is missing"),
+        ([f"{A} yes", f"{B} no", f"{C} yes", f"{D} no"], NO_SIX, f"item {D} is missing"),
+        ([f"{B} yes", f"{A} no", f"{C} yes", f"{D} no", f"{E} Ox yes", f"{F} An no"], NO_SIX, f"item {A} is not in its place"),
+        ([f"{A} yes", f"{A} yes", f"{B} no", f"{C} yes", f"{D} no", f"{E} Ox yes", f"{F} An no"], NO_SIX, f"item {A} is not in its place"),
+        ([f"{A} yes", "1 no", f"{B} no", f"{C} yes", f"{D} no", f"{E} Ox yes", f"{F} An no"], NO_SIX, "there is no item 1"),
+        ([f"{A} yes", f"{B} no", f"{C} yes", f"{D} no", f"{E} Ox yes", f"{F} An no", "7 no"], SIX, ""),
+        ([f"{A} yes", "Now the second:", f"{B} no"], NO_SIX, "there is a line in it that is no row"),
+        (["1 yes", "2 no", "3 yes", "4 no", "5 Ox yes", "6 An no"], NO_SIX, "there is no line with the number of an item"),
     ],
 )  # fmt: skip
-def test_a_value_counts_with_words_that_only_its_item_begins_with(
-    text: str, values: Values
+def test_a_row_counts_up_to_words_that_show_that_none_is_shifted(
+    lines: list[str], values: Values, why: str
 ) -> None:
-    assert read_items(text, 4, "yes_no", items=ANIMALS, is_echoed=True).values == values
+    read = read_items("\n".join(lines), 6, "yes_no", items=ANIMALS, names=HERD)
+    assert read.values == values
+    assert read.why.startswith(why)
+    assert bool(read.why) == bool(why)
+
+
+def test_an_object_is_read_by_the_same_names() -> None:
+    said = {
+        str(A): "yes",
+        str(B): "no",
+        str(C): "yes",
+        str(D): "no",
+        f"{E} Ox": "yes",
+        f"{F} An": "no",
+    }
+    assert read_items(json.dumps(said), 6, "yes_no", items=ANIMALS, names=HERD).values == SIX
+    said = {f"{key} A cat" if key == str(A) else key: value for key, value in said.items()}
+    assert read_items(json.dumps(said), 6, "yes_no", items=ANIMALS, names=HERD).values == NO_SIX
+
+
+def test_of_lines_that_break_off_those_before_the_last_words_count() -> None:
+    names = item_names(ANIMALS, "label")
+    assert names.checked == (2, 4, 5)
+    whole = [f"{A} ham", f"{B} human", f"{C} A ham", f"{D} human", f"{E} Ox hu"]
+    numbers = dict(zip(HERD.numbers, names.numbers, strict=True))
+    text = "\n".join(f"{numbers[int(line.split()[0])]} {line.partition(' ')[2]}" for line in whole)
+    for is_cut in (True, False):
+        read = read_items(text, 6, "label", LABELS, items=ANIMALS, names=names, is_cut=is_cut)
+        assert read.values == ("ham", "human", "ham", None, None, None)
 
 
 WORDS = st.sampled_from(["the", "dog", "dogs", "a", "cat", "12", "3", "kg:", "Is it", "漢字", "?"])
-ITEMS = st.lists(st.lists(WORDS, min_size=1, max_size=6).map(" ".join), min_size=2, max_size=8)
+ITEMS = st.lists(
+    st.lists(WORDS, min_size=1, max_size=6).map(" ".join), min_size=2, max_size=40, unique=True
+)
 
 
-@given(data=st.data(), items=ITEMS, is_json=st.booleans())
+def rows_of(items: list[str], looked_at: list[int], numbered: list[int], kind: ItemKind) -> str:
+    """A reply whose writer gives row by row the number of one item, and the value and words of the one that it looks at."""
+    names = item_names(tuple(items), kind)
+    rows = []
+    for seen, told in zip(looked_at, numbered, strict=True):
+        is_last = names.which == "last"
+        words = end_words(items[seen], names.n_words, is_last=is_last) + " "
+        rows.append(f"{names.numbers[told]} {words * (told in names.checked)}v{seen}")
+    return "\n".join(rows)
+
+
+@given(data=st.data(), items=ITEMS, kind=st.sampled_from(["label", "yes_no"]))
 def test_no_item_takes_the_value_of_another(
-    data: st.DataObject, items: list[str], *, is_json: bool
+    data: st.DataObject, items: list[str], kind: ItemKind
 ) -> None:
-    """Of rows that are left out, repeated, exchanged, moved and renumbered, each is read rightly or not at all."""
-    items = list({end_keys(item)[0]: item for item in items}.values())
+    """Of rows that are left out, repeated, exchanged and moved, each is read rightly or not at all."""
     n = len(items)
-    truth = [f"v{i}" for i in range(n)]  # a label of its own: every exchange would show
-    told = echoes(tuple(items))
-    words, place = told.words, -1 if told.which == "last" else 0
-    ids = data.draw(st.lists(st.integers(0, n), max_size=n + 2))  # the number that a row bears
-    rows = data.draw(st.lists(st.integers(0, n - 1), min_size=len(ids), max_size=len(ids)))
-    is_one = data.draw(st.booleans())  # fewer words than are asked for
-    ones = [item.split()[place] for item in items]  # a whole item is words enough
-    said = [ones[i] if is_one and ones[i] not in items else words[i] for i in rows]
-    parts = [f'"{id} {w}":"{truth[i]}"' for id, i, w in zip(ids, rows, said, strict=True)]
-    if not is_json:
-        parts = [f"{id} | {w}: {truth[i]}" for id, i, w in zip(ids, rows, said, strict=True)]
-    text = f"{{{','.join(parts)}}}" if is_json else "\n".join(parts)
-    read = read_items(text, n, "label", truth, items=items, is_echoed=True)
-    for i, value in enumerate(read.values):
-        assert value in (None, truth[i]), text
-    whole = written(items, truth, is_echoed=True)
-    assert read_items(whole, n, "label", truth, items=items, is_echoed=True).values == (*truth,)
+    truth = [f"v{i}" for i in range(n)]  # A label of its own: every exchange would show
+    seen = data.draw(st.lists(st.integers(0, n - 1), max_size=n + 2))
+    names = item_names(tuple(items), kind)
+
+    def read(seen: list[int], numbered: list[int]) -> Values:
+        text = rows_of(items, seen, numbered, kind)
+        return read_items(text, n, "label", truth, items=items, names=names).values
+
+    for value, right in zip(read(seen, seen), truth, strict=True):
+        assert value in (None, right)
+    every = [*range(n)]
+    assert read(every, every) == (*truth,)
+
+
+@pytest.mark.parametrize("kind", ["label", "yes_no"])
+@given(n=st.integers(3, 40), at=st.integers(0, 39), is_split=st.booleans(), is_filled=st.booleans())
+def test_numbers_written_by_rote_beside_shifted_values_are_noticed(
+    kind: ItemKind, n: int, at: int, *, is_split: bool, is_filled: bool
+) -> None:
+    """The writer goes through the numbers in order, but leaves an item out, or takes it for two."""
+    items = [f"{('The', 'A', 'My')[i % 3]} thing {i} is here" for i in range(n)]
+    seen, at = [*range(n)], at % n
+    if is_split:
+        seen.insert(at, at)
+    else:
+        del seen[at]
+        seen += seen[-1:] * is_filled
+    seen = seen[:n]
+    text = rows_of(items, seen, [*range(len(seen))], kind)
+    truth = [f"v{i}" for i in range(n)]
+    names = item_names(tuple(items), kind)
+    read = read_items(text, n, "label", truth, items=items, names=names)
+    for value, right in zip(read.values, truth, strict=True):
+        assert value in (None, right)
+
+
+def test_a_reply_about_other_items_is_noticed() -> None:
+    items, others = ([f"{word} {i}" for i in range(32)] for word in ("row", "line"))
+    for kind in ("yes_no", "label"):
+        text = rows_of(others, [*range(32)], [*range(32)], kind)
+        names = item_names(tuple(items), kind)
+        labels = [f"v{i}" for i in range(32)]
+        read = read_items(text, 32, "label", labels, items=items, names=names)
+        assert read.values == (None,) * 32
 
 
 @given(data=st.data(), n=st.integers(2, 9))
@@ -207,7 +296,15 @@ def test_numbers_that_are_not_those_of_the_items_are_seen_without_words(
 def test_a_reply_of_blanks_takes_linear_time(kind: ItemKind, text: str) -> None:
     for blank in (" ", "\t", "*", ":"):
         said = text.format(blank * 200_000)
-        read_items(said, 2, kind, ("yes", "no"), 1, items=("a", "b"), is_echoed=True)
+        read_items(
+            said,
+            2,
+            kind,
+            ("yes", "no"),
+            1,
+            items=("a", "b"),
+            names=None if kind == "pick" else item_names(("a", "b"), kind),
+        )
 
 
 PICKED = ("", "", "2", "", "", "", "1", "")
@@ -299,16 +396,17 @@ def test_any_labels_make_a_form(labels: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("items", "words"),
+    ("items", "checked", "n_words", "which"),
     [
-        (("The dog barks.", "The dogs", "The", "A cat"), ["The dog barks.", "The dogs", "The", "A"]),
-        (("On 2 May I saw a dog", "On 2 May I saw a cat", "On 2 May I saw it"), ["dog", "cat", "it"]),
-        (("漢字の本を読む人", "漢字の本を書く人"), ["漢字の本を読む人", "漢字の本を書く人"]),
-        (("?", "!", "a"), ["?", "!", "a"]),
-        ((), []),
+        (("The dog barks.", "The dogs", "The", "A cat"), (0, 2, 3), 1, "last"),
+        (("On 2 May I saw a dog", "On 2 May I saw a cat", "On 2 May I saw it"), (1, 2), 1, "last"),
+        (("漢字の本を読む人", "漢字の本を書く人"), (0, 1), 1, "first"),
+        (("?", "!", "."), (), 0, "first"),
+        (("a b a", "a b a"), (), 0, "first"),
     ],
 )  # fmt: skip
-def test_items_are_told_apart_by_as_few_words_as_that_takes(
-    items: tuple[str, ...], words: list[str]
+def test_few_words_tell_items_from_those_beside_them(
+    items: tuple[str, ...], checked: tuple[int, ...], n_words: int, which: str
 ) -> None:
-    assert echoes(items).words == words
+    names = item_names(items, "label")
+    assert (names.checked, names.n_words, names.which) == (checked, n_words, which)

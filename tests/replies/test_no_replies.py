@@ -19,7 +19,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
 from pearl.replies.step_replies import read_reply
 from pearl.trace import ModelCalled, Trace
-from tests.models import Reading
+from tests.models import Reading, written
 from tests.root import ROOT
 from tests.server import Canned, Server, completion
 
@@ -140,18 +140,22 @@ THOUGHTS = "<think>\n- a dog\n- a cat, perhaps\n</think>\n\n"
         (ONE, "It leaked.\n> The hull leaked.", "It leaked."),
         ('1. all = LIST_ALL(CTX, "animals") : List\n2. n = COUNT(all) : Count', "- a dog", "1"),
         ('1. s = SPLIT(CTX, "sentence") : Split\n2. k = FILTER(s, "has a dog") : Keep\n3. n = COUNT(k) : Count',
-         "1 | Ada sold the: no\n2 | The hull leaked: no\n3 | Nils has a: yes", "1"),
+         "", "1"),
     ],
 )  # fmt: skip
 def test_reasoning_reaches_no_reader_and_the_trace(
     plan: str, reply: str, text: str, is_reading: bool
 ) -> None:
-    scripted, trace = Scripted(lambda request: THOUGHTS + reply), Trace()
+    def reason(request: Request) -> str:
+        return THOUGHTS + (reply or written(request.prompt, ["no", "no", "yes"]))
+
+    scripted, trace = Scripted(reason), Trace()
     scripted.reads_prompts = is_reading
     answer = run(plan, scripted, trace)
     assert (answer.text, answer.status) == (text, "answered")
     (called,) = (event for event in trace if isinstance(event, ModelCalled))
-    assert (called.reply, called.reasoning) == (reply, "- a dog\n- a cat, perhaps")
+    assert called.reasoning == "- a dog\n- a cat, perhaps"
+    assert THOUGHTS + called.reply == reason(scripted.requests[0])
 
 
 def test_reasoning_without_an_end_is_asked_again_with_more_room() -> None:
