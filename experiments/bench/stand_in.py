@@ -1,4 +1,4 @@
-"""The tests' server with places, prefill and a prefix cache: where the shared simulator is not.
+"""The tests' server with places, prefill and a prefix cache.
 
     python experiments/bench/stand_in.py [--slots N] [--call-s S] [--prefill-tps N] [--shared-prefill]
 

@@ -6,14 +6,13 @@ Commands run as child processes in turns, N rounds (5) after one that writes the
 `--help`, `check` of a plan, `execute` of a plan of one call over a loopback server, `stored`: the same with its
 reply in the store, and `official`: a script that makes the call by the official client. Of each the least
 milliseconds of processor time, the million instructions where valgrind is installed, and both as multiples of those of the
-interpreter. `ask_files` is the number of modules of pearl that `pearl ask` imports.
+interpreter.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -81,21 +80,13 @@ def main() -> None:
         text.write_text("It rained. The boat leaked.\n")
         kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         env = {**kept, "OPENAI_API_KEY": "none"}
-        asked = [str(text), "--model", "openai:m", "--base-url", url]
+        asked = [str(text), "--model", "openai:m", "--base-url", url, "--json"]
         n_stores = 0
 
         def execute(*, is_stored: bool) -> list[str]:
             nonlocal n_stores
             n_stores += not is_stored
-            return [
-                *PEARL,
-                "execute",
-                str(plan),
-                *asked,
-                "--store",
-                f"{folder}/{n_stores}",
-                "--json",
-            ]
+            return [*PEARL, "execute", str(plan), *asked, "--store", f"{folder}/{n_stores}"]
 
         try:
             found = measured(
@@ -110,12 +101,9 @@ def main() -> None:
                 },
                 env, n,
             )  # fmt: skip
-            words = ["-X", "importtime", *PEARL, "ask", "Why did it leak?", *asked]
-            done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=env)
         finally:
             server.terminate()
-    files = set(re.findall(r"\|\s*(pearl(?:\.\w+)*)$", done.stderr, re.M))
-    print(json.dumps({"bench": "startup", "n": n, **found, "ask_files": len(files)}))
+    print(json.dumps({"bench": "startup", "n": n, **found}))
 
 
 if __name__ == "__main__":

@@ -45,7 +45,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "planners.py": [[]],
     "ablation.py": [["mine.actions", "--data", "quality.jsonl", "--domain", "quality", "--out", "out", "--sizes", "1", *TRACES]],
     "oolong.py": [["--windows", "2", "--seed", "2", "--entries", "200", "--p", "1", "--pairs"]],
-    "bench/cache_control.py": [["--quick"]],
     "bench/index.py": [["--rows", "300"]],
     "bench/pdf.py": [["--rounds", "1"]],
     "bench/quotes.py": [["--quick"]],
