@@ -1,7 +1,8 @@
 """What the benchmarks of running have in common: a simulated server, plans, documents, a stack.
 
-The server is `stand_in.py`, the plans are the published ones and the documents the articles of QuALITY;
-where the shared folder is not beside the checkout, plans and documents are made up.
+The server is `sim_server.py` of the shared tools, the plans are the published ones and the
+documents the articles of QuALITY; where the shared folder is not beside the checkout, the server is
+`stand_in.py`, and plans and documents are made up.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def shared(name: str) -> Path | None:
 @contextmanager
 def serving(*options: str) -> Iterator[str]:
     """A simulated server; gives its address up to the `/v1`."""
-    program = Path(__file__).with_name("stand_in.py")
+    program = shared("tools/sim_server.py") or Path(__file__).with_name("stand_in.py")
     process = subprocess.Popen(
         [sys.executable, str(program), *options], stdout=subprocess.PIPE, text=True
     )

@@ -1,4 +1,4 @@
-"""The tests' server with places, prefill and a prefix cache.
+"""The tests' server with places, prefill and a prefix cache: where the shared simulator is not.
 
     python experiments/bench/stand_in.py [--slots N] [--call-s S] [--prefill-tps N] [--shared-prefill]
 
