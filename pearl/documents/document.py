@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import stat
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -50,7 +51,7 @@ def kind_by_name(name: str) -> DocumentKind:
 
 def is_table(text: str, path: str) -> bool:
     """Whether a file is a table: its suffix suggests it, and its first lines are records."""
-    suffix = PurePath(path).suffix.lower()
+    suffix = PurePath(path).suffix.lower() if "." in path else ""  # Names of rows have none
     if suffix not in _RECORDS:
         return False
     # imported on use: most documents are not tables
@@ -226,8 +227,9 @@ def _document(text: str, name: str, path: str, reader: str | None = None) -> Doc
     """Make a document of a reader's text; messages name the file by `path`."""
     confidences: Mapping[int, float] = getattr(text, "ocr", {})
     notes: tuple[str, ...] = getattr(text, "notes", ())
-    text = text.replace("\r\n", "\n").replace("\r\n", "\n")  # twice: some files have "\r\r\n"
-    feeds = list(accumulate(len(page) + 1 for page in text.split("\f")))[:-1]
+    if "\r" in text:  # twice: some files have "\r\r\n"
+        text = text.replace("\r\n", "\n").replace("\r\n", "\n")
+    feeds = [match.end() for match in re.finditer("\f", text)]
     has_pages = feeds or (reader is not None and _has(reader, "HAS_PAGES"))
     pages = tuple((str(n), start) for n, start in enumerate([0, *feeds], 1)) if has_pages else ()
     text = _clean(text, _label(path))

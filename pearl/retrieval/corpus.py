@@ -25,7 +25,7 @@ from pearl.data.rows import Row, parse_line, raw_lines, read_file
 from pearl.documents.digest import digest, digest_after
 from pearl.documents.document import from_bytes, from_text, read_bytes
 from pearl.documents.readers.image import SUFFIXES as PICTURES
-from pearl.documents.units import Piece, window
+from pearl.documents.units import Piece, trimmed, window
 from pearl.errors import DataError, UsageError
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
@@ -78,6 +78,9 @@ class Cutting:
 def cut(document: CorpusDocument, cutting: Cutting) -> Sequence[Piece]:
     """The passages of a document, in order; the whole text if it does not contain the unit."""
     unit = cutting.unit or ("document" if document.is_row else "paragraph")
+    if unit == "document":
+        whole = (0, len(document.text))
+        return trimmed(document.text, *whole) or [Piece(*whole, {})]
     try:
         if unit == "window":
             return window.split(document.text, (), cutting.size, cutting.overlap)
@@ -275,9 +278,11 @@ def _read_rows(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
             yield raw_row
             continue
         number, raw, parsed = raw_row
-        place = known.get(reader.digest(raw)[:DIGEST])
-        if place is None:
-            place = known.get(reader.digest_by_line(raw, number))
+        place = None
+        if known:
+            place = known.get(reader.digest(raw)[:DIGEST])
+            if place is None:
+                place = known.get(reader.digest_by_line(raw, number))
         if place is not None:
             yield (place,)
             continue

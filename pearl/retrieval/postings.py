@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pearl.documents.passages import MAX_LENGTH, Stem, terms
@@ -74,7 +74,7 @@ class TextsBuilder:
         """Return all strings."""
         import numpy as np
 
-        return Texts(np.frombuffer(bytes(self.data), np.uint8), np.array(self.starts, np.int64))
+        return Texts(np.frombuffer(self.data, np.uint8), np.frombuffer(self.starts, np.int64))
 
 
 def flat(value: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
@@ -101,27 +101,34 @@ def nested(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     return found
 
 
-BATCH = 1 << 21  # Occurrences of terms that are buffered in a list
+BATCH = 1 << 19  # Occurrences of terms that are buffered in a list, or merged at once
 
-MAX_TOKENS = 1 << 20  # Maximum distinct tokens whose terms are cached
+MAX_TOKENS = 1 << 20  # Maximum terms of the cached tokens
 
 _PASSAGE_BITS = 32
 """An occurrence of a term is one number: the position of the term, followed by the passage in these bits."""
 
 
-class _Columns(dict[str, tuple[int, ...]]):
-    """Token → the numbers of its terms; each token is analysed once."""
+class _Tokens(dict[str, int]):
+    """Token → its number; each token is analysed once. `columns[starts[n]:starts[n + 1]]` are the numbers of its terms."""
 
     def __init__(self, analyse: Callable[[str], Iterable[str]]) -> None:
         self._analyse = analyse
         self.terms: dict[str, int] = {}
+        self.columns, self.starts = array("q"), array("q", [0])
 
-    def __missing__(self, token: str) -> tuple[int, ...]:
-        terms = self.terms
-        columns = tuple(terms.setdefault(term, len(terms)) for term in self._analyse(token))
+    def __missing__(self, token: str) -> int:
+        terms, number = self.terms, len(self.starts) - 1
+        self.columns.extend(terms.setdefault(term, len(terms)) for term in self._analyse(token))
+        self.starts.append(len(self.columns))
         if len(token) <= MAX_LENGTH:
-            self[token] = columns
-        return columns
+            self[token] = number
+        return number
+
+    def forget(self) -> None:
+        """Forget the tokens, but not the terms."""
+        self.clear()
+        self.columns, self.starts = array("q"), array("q", [0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,65 +144,53 @@ class Postings:
     @classmethod
     def build(cls, texts: Iterable[str], stem: Stem = "english") -> Postings:
         """Index the texts of passages. No term contains a blank, so tokens are analysed separately."""
-        return cls._of_tokens((text.split() for text in texts), partial(terms, stem=stem))
+        builder = PostingsBuilder(stem)
+        for text in texts:
+            builder.add(text)
+        return builder.finish()
 
     @classmethod
     def of_terms(cls, passages: Iterable[Iterable[str]]) -> Postings:
         """Index passages given as terms."""
-        return cls._of_tokens(passages, lambda term: (term,))
-
-    @classmethod
-    def _of_tokens(
-        cls, passages: Iterable[Iterable[str]], analyse: Callable[[str], Iterable[str]]
-    ) -> Postings:
-        import numpy as np
-
-        columns, lengths = _Columns(analyse), array("i")
-        keys: list[NDArray[np.int64]] = []
-        batch: list[int] = []
-        first = 0
-
-        def add_batch() -> None:
-            passages = np.repeat(np.arange(first, len(lengths)), lengths[first:])
-            keys.append(np.array(batch, np.int64) << _PASSAGE_BITS | passages)
-
-        for tokens in passages:
-            before = len(batch)
-            batch += chain.from_iterable(map(columns.__getitem__, tokens))
-            lengths.append(len(batch) - before)
-            if len(batch) >= BATCH:
-                add_batch()
-                batch, first = [], len(lengths)
-                if len(columns) > MAX_TOKENS:
-                    columns.clear()
-        add_batch()
-        names = [encoded(term) for term in columns.terms]
-        return cls._of(names, keys, np.array(lengths, np.int32))
+        builder = PostingsBuilder(None)
+        for passage in passages:
+            builder.add_tokens(passage)
+        return builder.finish()
 
     @classmethod
     def _of(
-        cls, names: Sequence[bytes], keys: Sequence[NDArray[np.int64]], lengths: NDArray[np.int32]
+        cls, names: Sequence[bytes], keys: list[NDArray[np.int64]], lengths: NDArray[np.int32]
     ) -> Postings:
-        """Build the index from occurrences in any order: a key contains the position of a name, and a passage."""
+        """Build the index from occurrences in any order: a key contains the position of a name, and a passage. Empties `keys`."""
         import numpy as np
 
         by_name = sorted(range(len(names)), key=names.__getitem__)
         places = np.empty(len(names), np.int64)
         places[by_name] = np.arange(len(names))
         low = (1 << _PASSAGE_BITS) - 1
-        postings = np.concatenate([np.zeros(0, np.int64), *keys])
-        postings = places[postings >> _PASSAGE_BITS] << _PASSAGE_BITS | postings & low
+        n = sum(map(len, keys))
+        postings = np.empty(n, np.int64)
+        end = 0
+        while keys:  # One by one, because they take as much memory as the result
+            some = keys.pop()
+            end += len(some)
+            postings[end - len(some) : end] = (
+                places[some >> _PASSAGE_BITS] << _PASSAGE_BITS | some & low
+            )
         postings.sort()
-        first = np.flatnonzero(np.diff(postings, prepend=-1))
-        counts = np.diff(first, append=len(postings))
-        postings = postings[first]
-        frequencies = np.bincount(postings >> _PASSAGE_BITS, minlength=len(names))
-        used = np.flatnonzero(frequencies)  # A merge may have removed all passages of a term
+        is_first = np.ones(n, np.bool_)
+        np.not_equal(postings[1:], postings[:-1], out=is_first[1:])
+        first = np.flatnonzero(is_first).astype(np.min_scalar_type(n))
+        postings = postings[is_first]
+        counts = np.diff(first, append=first.dtype.type(n))
+        counts = counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
+        starts = np.searchsorted(postings, np.arange(len(names) + 1) << _PASSAGE_BITS)
+        used = np.flatnonzero(np.diff(starts))  # A merge may have removed all passages of a term
         return cls(
             Texts.of([names[by_name[place]] for place in used.tolist()]),
-            np.concatenate([[0], np.cumsum(frequencies[used])]),
-            (postings & low).astype(np.int32),
-            counts.astype(np.min_scalar_type(int(counts.max(initial=0)))),
+            np.append(starts[used], len(postings)),
+            postings.astype(np.int32),  # The low bits
+            counts,
             lengths,
         )
 
@@ -223,6 +218,57 @@ class Postings:
         return self.passages[within], self.counts[within]
 
 
+class PostingsBuilder:
+    """Collects the terms of passages; of passages given as terms without a `stem`."""
+
+    def __init__(self, stem: Stem | None) -> None:
+        self._tokens = _Tokens(
+            (lambda term: (term,)) if stem is None else partial(terms, stem=stem)
+        )
+        self._keys: list[NDArray[np.int64]] = []
+        self._lengths: list[NDArray[np.int32]] = []
+        self._n_stored = 0
+        self._batch: list[int] = []
+        self._ends = array("q", [0])  # of the passages within the batch
+
+    def add(self, text: str) -> None:
+        """Add a passage. No term contains a blank, so tokens are analysed separately."""
+        self.add_tokens(text.split())
+
+    def add_tokens(self, tokens: Iterable[str]) -> None:
+        """Add a passage, as its tokens."""
+        self._batch += map(self._tokens.__getitem__, tokens)
+        self._ends.append(len(self._batch))
+        if len(self._batch) >= BATCH or len(self._tokens.columns) >= MAX_TOKENS:
+            self._store()
+
+    def _store(self) -> None:
+        """Convert the buffered passages to keys: the number of a term, followed by that of the passage."""
+        import numpy as np
+
+        tokens, n = np.array(self._batch, np.int64), len(self._ends) - 1
+        starts, columns = np.array(self._tokens.starts), np.array(self._tokens.columns)
+        sizes = np.diff(starts)[tokens]
+        ends = np.cumsum(sizes)
+        places = np.repeat(starts[tokens] - (ends - sizes), sizes) + np.arange(sizes.sum())
+        passages = np.repeat(np.repeat(np.arange(n), np.diff(self._ends)), sizes)
+        self._lengths.append(np.bincount(passages, minlength=n).astype(np.int32))
+        self._keys.append(columns[places] << _PASSAGE_BITS | passages + self._n_stored)
+        self._batch, self._ends = [], array("q", [0])
+        self._n_stored += n
+        if len(columns) >= MAX_TOKENS:
+            self._tokens.forget()
+
+    def finish(self) -> Postings:
+        """Return the index; the builder cannot be used afterwards."""
+        import numpy as np
+
+        self._store()
+        names = [encoded(term) for term in self._tokens.terms]
+        self._tokens.forget()
+        return Postings._of(names, self._keys, np.concatenate(self._lengths))
+
+
 def encoded(term: str) -> bytes:
     """A term as bytes, as it is stored."""
     return term.encode("utf-8", "surrogatepass")
@@ -237,12 +283,14 @@ def merge(parts: Sequence[Postings], numbers: Sequence[NDArray[np.int64]]) -> Po
     keys: list[NDArray[np.int64]] = []
     for part, new in zip(parts, numbers, strict=True):
         names = (columns.setdefault(name, len(columns)) for name in part.names.every())
-        of_part = np.fromiter(names, np.int64, len(part.names))
-        passages = new[part.passages]
-        kept = passages >= 0
-        terms = np.repeat(of_part, part.frequencies)
-        every = terms[kept] << _PASSAGE_BITS | passages[kept]
-        keys.append(np.repeat(every, part.counts[kept]))
+        of_part = np.fromiter(names, np.int64, len(part.names)) << _PASSAGE_BITS
+        cuts = np.searchsorted(part.starts, np.arange(0, len(part.passages), BATCH)).tolist()
+        for begin, end in pairwise([*cuts, len(of_part)]):
+            within = slice(int(part.starts[begin]), int(part.starts[end]))
+            passages = new[part.passages[within]]
+            every = np.repeat(of_part[begin:end], part.frequencies[begin:end]) | passages
+            kept = passages >= 0
+            keys.append(np.repeat(every[kept], part.counts[within][kept]))
         is_kept = new >= 0
         lengths[new[is_kept]] = part.lengths[is_kept]
     return Postings._of(list(columns), keys, lengths)

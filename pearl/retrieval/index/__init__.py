@@ -64,10 +64,10 @@ class Index:
         from pearl.retrieval.corpus import DIGEST
         from pearl.retrieval.index.contents import ContentsBuilder
 
-        cutting, builder = cutting or Cutting(), ContentsBuilder()
+        cutting, builder = cutting or Cutting(), ContentsBuilder(stem)
         for document in documents:
             builder.add(document, cut(document, cutting), bytes(DIGEST))
-        return cls._of(builder.finish(stem), stem)
+        return cls._of(builder.finish(), stem)
 
     @classmethod
     def open(

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -19,7 +19,14 @@ from pearl.documents.units import Piece
 from pearl.errors import Span
 from pearl.retrieval import Passage
 from pearl.retrieval.corpus import DIGEST, CorpusDocument
-from pearl.retrieval.postings import Postings, Texts, TextsBuilder, merge, nested
+from pearl.retrieval.postings import (
+    Postings,
+    PostingsBuilder,
+    Texts,
+    TextsBuilder,
+    merge,
+    nested,
+)
 
 Arrays = dict[str, NDArray[Any]]
 Item = TypeVar("Item")
@@ -95,13 +102,13 @@ class Contents:
 class ContentsBuilder:
     """Collects documents and their passages."""
 
-    def __init__(self) -> None:
+    def __init__(self, stem: Stem) -> None:
         self._texts, self._names, self._metadata = TextsBuilder(), TextsBuilder(), TextsBuilder()
         self._fields = TextsBuilder()
         self._digests = bytearray()
         self._documents, self._spans, self._bytes = array("i"), array("i"), array("i")
         self._field_names: dict[str, None] = {}
-        self._passages: list[str] = []
+        self._terms = PostingsBuilder(stem)
 
     @property
     def n_documents(self) -> int:
@@ -117,17 +124,14 @@ class ContentsBuilder:
         """Add a document."""
         number, text = self.n_documents, document.text
         data = text.encode("utf-8", "replace")  # "replace": a `Document` has no lone surrogates
-        offsets = None if len(data) == len(text) else _byte_offsets(data)
+        offset = int if len(data) == len(text) else _byte_offsets(text)
         for start, end, fields in pieces:
             self._documents.append(number)
             self._spans.extend((start, end))
-            if offsets is None:
-                self._bytes.extend((start, end))
-            else:
-                self._bytes.extend((int(offsets[start]), int(offsets[end])))
+            self._bytes.extend((offset(start), offset(end)))
             self._fields.add(_json(fields) if fields else b"")
             self._field_names.update(dict.fromkeys(fields))
-            self._passages.append(text[start:end])
+            self._terms.add(text[start:end])
         self._field_names.update(dict.fromkeys(document.metadata))
         about: dict[str, Any] = {"metadata": dict(document.metadata), "pages": document.pages}
         about |= {"ocr": document.ocr, "notes": document.notes}
@@ -137,32 +141,40 @@ class ContentsBuilder:
         self._metadata.add(_json(about) if about else b"")
         self._digests += digest
 
-    def finish(self, stem: Stem) -> Contents:
+    def finish(self) -> Contents:
         """Return the contents; the builder cannot be used afterwards."""
-        terms = Postings.build(self._passages, stem)
-        self._passages = []
         return Contents(
             self._texts.finish(),
             self._names.finish(),
             self._metadata.finish(),
-            np.frombuffer(bytes(self._digests), np.uint8).reshape(-1, DIGEST),
+            np.frombuffer(self._digests, np.uint8).reshape(-1, DIGEST),
             np.array(self._documents, np.int32),
             np.array(self._spans, np.int32).reshape(-1, 2),
             np.array(self._bytes, np.int32).reshape(-1, 2),
             self._fields.finish() if self._fields.data else None,
-            terms,
+            self._terms.finish(),
             tuple(self._field_names),
         )
+
+
+_BLOCK = 1_024  # Characters of a block whose byte offset is kept
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _byte_offsets(data: bytes) -> NDArray[np.int64]:
-    """The byte offset of each character, and of the end; shape (characters + 1,)."""
-    first = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
-    return np.append(np.flatnonzero(first), len(data))
+def _byte_offsets(text: str) -> Callable[[int], int]:
+    """Return the function that maps the offset of a character to that of its first byte."""
+    blocks = (text[at : at + _BLOCK] for at in range(0, len(text), _BLOCK))
+    sizes = (len(block.encode("utf-8", "replace")) for block in blocks)
+    starts = array("q", accumulate(sizes, initial=0))
+
+    def offset(at: int) -> int:
+        number = at // _BLOCK
+        return starts[number] + len(text[number * _BLOCK : at].encode("utf-8", "replace"))
+
+    return offset
 
 
 def arranged(parts: Sequence[Contents], documents: NDArray[np.int64]) -> Contents:

@@ -157,7 +157,7 @@ class Record:
 class State:
     """An index at one time. The documents are in the order of the records of their files."""
 
-    contents: Contents = field(default_factory=lambda: ContentsBuilder().finish("none"))
+    contents: Contents = field(default_factory=lambda: ContentsBuilder("none").finish())
     records: tuple[Record, ...] = ()
 
 
@@ -443,7 +443,7 @@ class _Update:
         self._known = dict(zip(digests, range(len(digests)), strict=True))
         self._n = len(digests)
         self._parts: list[Contents] = [state.contents]
-        self._builder = ContentsBuilder()
+        self._builder = ContentsBuilder(self._stem)
         # Document numbers so far; they count through the old index, then the new documents.
         self.documents = array("q")
         self.records: list[Record] = []
@@ -459,7 +459,7 @@ class _Update:
             report()
             self._add_file(file, report)
         if self._builder.n_documents:
-            self._parts.append(self._builder.finish(self._stem))
+            self._parts.append(self._builder.finish())
         before, records = self._state, tuple(self.records)
         documents = np.array(self.documents, np.int64)
         if not len(documents) and (n := sum(record.n_left_out for record in records)):
@@ -473,7 +473,10 @@ class _Update:
             return self._folder.write(replace(before, records=records)), Changes()
         changes = _changes(self._parts, documents, records)
         # Vectors of unchanged passages come from the embedder's cache, by content.
-        return self._folder.write(State(arranged(self._parts, documents), records)), changes
+        first, *new = self._parts
+        is_first_part = not first.n_documents and len(new) == 1
+        contents = new[0] if is_first_part else arranged(self._parts, documents)
+        return self._folder.write(State(contents, records)), changes
 
     def _add_file(self, file: SourceFile, report: Callable[[], None]) -> None:
         """Take the documents of an unchanged file from the index; read any other file."""
@@ -509,8 +512,8 @@ class _Update:
         self._builder.add(new.document, cut(new.document, self._cutting), new.digest)
         self._n += 1
         if self._builder.n_bytes >= MAX_BYTES:
-            self._parts.append(self._folder.spilled(self._builder.finish(self._stem)))
-            self._builder = ContentsBuilder()
+            self._parts.append(self._folder.spilled(self._builder.finish()))
+            self._builder = ContentsBuilder(self._stem)
         return self._n - 1
 
 
