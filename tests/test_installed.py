@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
+from html import unescape
 from io import BytesIO
 from pathlib import Path
 
@@ -63,6 +64,25 @@ def test_it_reads_documents(pearl: Command, tmp_path: Path, kind: str) -> None:
     path.write_bytes(DOCUMENTS[kind]())
     row = json.loads(pearl("ask", "Why did the captain turn back?", path.name, "--json").stdout)
     assert FACT in [quote["text"] for quote in row["evidence"]]
+
+
+def test_a_page_without_the_extra_for_pictures_shows_a_pdf_as_text(
+    pearl: Command, environment: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "story.pdf").write_bytes(make_pdf([[FACT]]))
+    asked = ["ask", "Why did the captain turn back?", "story.pdf", "--page", "story.html"]
+    pearl(*asked)
+    page = unescape((tmp_path / "story.html").read_text())
+    assert FACT in page
+    assert "a picture of a page needs PIL, which is not installed" in page
+    assert f'{environment}/bin/python -m pip install "pearl-plans[pictures] @ file://' in page
+
+
+def test_it_brings_few_packages(environment: Path) -> None:
+    (packages,) = environment.glob("lib/python*/site-packages")
+    brought = {path.name.partition("-")[0] for path in packages.glob("*.dist-info")}
+    assert "pillow" not in brought
+    assert len(brought - {"pip", "setuptools"}) <= 40
 
 
 def test_it_reads_rows_without_datasets(pearl: Command, tmp_path: Path) -> None:
