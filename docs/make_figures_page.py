@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -82,6 +83,8 @@ def lacking(run: Run, data: Path) -> str:
         return f"by hand: {run['by_hand']}"
     if "module" in run and importlib.util.find_spec(run["module"]) is None:
         return f"needs the package {run['module']}"
+    if "program" in run and shutil.which(run["program"]) is None:
+        return f"needs the program {run['program']}"
     if "variable" in run and run["variable"] not in os.environ:
         return f"needs ${run['variable']}"
     missing = [name for name in run.get("data", ()) if not (data / name).exists()]

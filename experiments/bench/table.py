@@ -44,7 +44,8 @@ class Row(NamedTuple):
 
 
 def call(caller: str) -> str:
-    return f"slope/{caller}/a_call" if VALGRIND else f"overhead/{caller}/cpu_ms"
+    cold = "_cold" * caller.startswith("pearl")
+    return f"slope/{caller}/a_call" if VALGRIND else f"overhead/{caller}{cold}/cpu_ms"
 
 
 COMMANDS = {

@@ -87,7 +87,8 @@ def test_a_run_renews_values_dates_and_the_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", ['data = ["quality"]', 'module = "no_such"', 'variable = "NO_SUCH"']
+    "more",
+    ['data = ["quality"]', 'module = "no_such"', 'program = "no_such"', 'variable = "NO_SUCH"'],
 )
 def test_what_the_machine_lacks_is_not_run(tmp_path: Path, more: str) -> None:
     done = made(tmp_path, "--check", "--data", str(tmp_path), value=99, more=more)
