@@ -63,7 +63,7 @@ def test_data_of_a_domain_with_columns(pearl: Terminal) -> None:
     columns = ["--column", "question=text", "--column", "document=story"]
     out = pearl("plan", "--data", "q.csv", "--domain", "quality", *columns, code=1)
     planned, failed = rows_in(out)
-    assert planned["question"] == QUESTION
+    assert (planned["question"], planned["attempts"], failed["id"]) == (QUESTION, 1, None)
     assert "q.csv:3" in failed["error"]["message"]
 
 

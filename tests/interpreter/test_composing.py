@@ -125,6 +125,8 @@ def test_citations_and_numbers_of_the_model_are_checked(reply: str, text: str, n
     if text and not {"2", "two"} & {*text.split()}:  # a computed number is never lost
         text += f"\n\n{COUNTED}"
     assert answer.text == (text or PARTS)
+    assert not text.endswith(COUNTED) or answer.markdown.endswith(f"{COUNTED}[^2][^3]")
+    assert not answer.steps[-1].is_native
     assert note in " ".join(answer.notes)
     assert bool(answer.notes) == bool(note)
     # the labelled parts may leave some of the question open

@@ -91,6 +91,7 @@ class Plans:
             (f"INTERSECT({one}, {two})", "rows"),
             (f"DIFFERENCE({one}, {two})", "rows"),
             (f"SUMMARIZE({one})", "other"),
+            (f'REDUCE({one}, "what they say")', "other"),
             (f'FIND({one}, "what is said of it")', "other"),
             (f"EACH_SUMMARIZE({one})", "rows"),
             (f"PAIRS({one}, {two})", "pairs"),
@@ -223,15 +224,52 @@ def test_calls_are_exact_where_the_model_is_held_to_a_form(
 1. rows = SPLIT(CTX, "entry") : Rows
 2. label = CLASSIFY(rows, ["fruit", "root", "something else"], "its kind") : Labels
 3. fruits = WHERE(label, "label", "is", "fruit") : Those
-4. n = COUNT(fruits) : How many"""
+4. n = COUNT(fruits) : How many
+5. early = WHERE(rows, "Date", "before", "2023-04-01") : Early ones
+6. kept = FILTER(early, "it is large") : The large ones"""
     model = Held(oracle(1, 0.0)._reply)
     this = Pearl(model)
     found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
-    n = len(set(entries(random.Random(1), 100).splitlines()))
-    assert found.total.calls.to_dict() == {"least": -(-n // 32), "most": -(-n // 32)}
+    lines = {*entries(random.Random(1), 100).splitlines()}
+    early = [line for line in lines if line[6:16] < "2023-04-01"]
+    n_calls = -(-len(lines) // 32) + -(-len(early) // 32)
+    assert found.total.calls.to_dict() == {"least": n_calls, "most": n_calls}
     asyncio.run(this.execute(plan, document))
-    assert len(model.requests) == -(-n // 32)
+    assert len(model.requests) == n_calls
     within(found, model, is_whole=True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "window", "n_times"),
+    [
+        ('SORT(kept, "User", "ascending")', 2_048, 25),
+        ('SORT(kept, "User", "ascending")', None, 1),
+        ('GROUP(kept, "User")', 2_048, 12),
+    ],
+)
+def test_rows_that_a_step_chooses_are_reduced_within_the_forecast(
+    rows: str, window: int | None, n_times: int
+) -> None:
+    document = Document(entries(random.Random(1), 300))
+    plan = f"""1. rows = SPLIT(CTX, "entry") : Rows
+2. kept = FILTER(rows, "it is a fruit") : Those
+3. these = {rows} : Rows or groups
+4. main = REDUCE(these, "what they say") : Reduced"""
+    oracles = oracle(1, 0.0)._reply
+    model = Held(
+        lambda request: (
+            item_lines(request, lambda item: "yes")
+            if isinstance(request.task, ItemsTask)
+            else oracles(request)
+        )
+    )
+    this = Pearl(model, window=window, max_output_tokens=256)
+    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
+    asyncio.run(this.execute(plan, document))
+    within(found, model, is_whole=True)
+    said = next(step for step in found.steps if step.name.startswith("main"))
+    assert said.calls.most is not None
+    assert said.calls.most <= n_times * sent(model)["main"][0]
 
 
 @pytest.mark.parametrize(("n", "k", "size"), [(100, 3, 10), (37, 5, 8), (8, 5, 8), (41, 10, 10)])

@@ -108,6 +108,8 @@ def sizes() -> Iterator[Case]:
     yield Case("no gzip", (FAULTS["not gzip"],), ("malformed", "transport"))
     half = replace(packed(OK), body=gzip.compress(OK)[:99])
     yield Case("half gzip", (half,), ("malformed", "transport"))
+    unended = replace(packed(OK), body=gzip.compress(OK)[:-4])
+    yield Case("gzip without its end", (unended,), ("malformed", "transport"))
     yield Case("gzip unsaid", (Canned(gzip.compress(OK)),), "malformed")
     for status, outcome in ((200, "malformed"), (500, "transport")):
         sent = Canned(b" " * 2**16, status, manner="endless")
