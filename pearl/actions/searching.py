@@ -130,9 +130,8 @@ def index_of(texts: Sequence[str]) -> Index:
 
 async def order(searcher: Searcher, query: str | Sequence[str], texts: Sequence[str]) -> list[int]:
     """Return the indices of texts: the best matches first, then texts without a match in their own order."""
-    result = await searcher.search(index_of(texts), query, len(texts))
-    first = [int(hit.passage.document) for hit in result.hits]
-    return list(dict.fromkeys([*first, *range(len(texts))]))
+    found = await searcher.rank(index_of(texts), query, len(texts), [])
+    return list(dict.fromkeys([*found.passages.tolist(), *range(len(texts))]))
 
 
 async def best_passages(

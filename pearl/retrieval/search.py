@@ -249,20 +249,31 @@ class Searcher:
         filters: Iterable[Filter | str] = (),
     ) -> SearchResult:
         """The `k` best matching passages, or fewer."""
+        notes: list[str] = []
+        best = await self.rank(index, query, k, notes, filters=filters)
+        pairs = zip(best.passages.tolist(), best.scores.tolist(), strict=True)
+        hits = (Hit(index.passages[at], rank, score) for rank, (at, score) in enumerate(pairs, 1))
+        return SearchResult(tuple(hits), tuple(notes))
+
+    async def rank(
+        self,
+        index: Index,
+        query: str | Sequence[str],
+        k: int,
+        notes: list[str],
+        *,
+        filters: Iterable[Filter | str] = (),
+    ) -> Ranking:
+        """The numbers of the `k` best matching passages, or fewer; their texts are not read. Adds to `notes`."""
         queries = _queries(query)
         parsed = [parse_filter(each) if isinstance(each, str) else each for each in filters]
-        notes: list[str] = []
         mask: NDArray[np.bool_] | None = None
         if parsed:
             mask, left_out = await _work(index, lambda: select(index, parsed))
             notes += left_out
         if k <= 0 or not queries or not len(index.passages):
-            return SearchResult((), tuple(notes))
-        ranking = await self._ranked(index, queries, k, mask, notes)
-        best = first(ranking, k)
-        pairs = zip(best.passages.tolist(), best.scores.tolist(), strict=True)
-        hits = (Hit(index.passages[at], rank, score) for rank, (at, score) in enumerate(pairs, 1))
-        return SearchResult(tuple(hits), tuple(notes))
+            return rank_fusion([], 0)
+        return first(await self._ranked(index, queries, k, mask, notes), k)
 
     async def _ranked(
         self,
