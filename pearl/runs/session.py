@@ -707,6 +707,8 @@ def _has_row(
     is_retry: bool = False,
 ) -> Callable[[bytes], bool]:
     """Return a function that takes a row's key and returns whether the run has this row and need not repeat it."""
+    if not is_retry and not store.has_rows(run_id):
+        return lambda key: False
 
     def has(key: bytes) -> bool:
         is_kept = is_retry or store.is_done(run_id, key)

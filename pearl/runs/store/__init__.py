@@ -282,6 +282,10 @@ class Store:
         is_plain = b'"failed"' not in data and b'"unfinished"' not in data
         return is_plain or database.is_done(database.unpacked(data) or {"status": "failed"})
 
+    def has_rows(self, run_id: str) -> bool:
+        """Whether a run has any row."""
+        return bool(self.all("SELECT 1 FROM results WHERE run_id = ? LIMIT 1", (run_id,)))
+
     def _recorded(self, run_id: str, key: bytes) -> object:
         # As for replies, a damaged index may lead to other rows.
         found = self.all(
