@@ -34,12 +34,16 @@ class Example:
 
 def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ...]:
     """The examples in a folder that are valid under a library, sorted by file name."""
-    read = read_bank(bank)
-    if not read:
+    return callable_with(some_of_bank(bank), library)
+
+
+def some_of_bank(bank: str | Path) -> tuple[Example, ...]:
+    """All examples in a folder, of which there must be one."""
+    if not (read := read_bank(bank)):
         raise DataError(
             f"the bank '{bank}' contains no plan", help="pass a folder with .plan files"
         )
-    return callable_with(read, library)
+    return read
 
 
 def callable_with(examples: Iterable[Example], library: ActionLibrary) -> tuple[Example, ...]:

@@ -19,10 +19,9 @@ from pearl.planner.examples import (
     Example,
     by_words,
     callable_with,
-    load_examples,
-    read_bank,
     renamed,
     select,
+    some_of_bank,
 )
 
 QUESTION = "Which values does the document state for"
@@ -154,8 +153,8 @@ class PlannerMaterial:
     @cached_property
     def _bank(self) -> tuple[Example, ...]:
         """All examples; actions that the library lacks are replaced by actions with the same meaning."""
-        usable, bank = load_examples(self.bank, self.actions), read_bank(self.bank)
-        if len(usable) == len(bank):
+        bank = some_of_bank(self.bank)
+        if len(callable_with(bank, self.actions)) == len(bank):
             return bank
         from pearl.actions.library import meaning  # Most libraries have every action
 
@@ -167,8 +166,7 @@ class PlannerMaterial:
     @cached_property
     def lacks(self) -> str:
         """A notice of actions that the examples need and the library lacks; "" for none."""
-        usable = callable_with(self._bank, self.actions)
-        plans = [each.plan for each in self._bank if each not in usable]
+        plans = [each.plan for each in self._bank if each not in self.examples]
         missing = Counter(
             name
             for plan in plans
