@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import ceil, inf
 from typing import Literal, NamedTuple, get_args
 
 from pearl.documents.document import Document
@@ -21,9 +22,10 @@ from pearl.dsl.decoding.constraint import (
 from pearl.dsl.nodes import Step
 from pearl.errors import UNUSABLE_KINDS, ModelError, Span
 from pearl.interpreter.context import ContextLimits
+from pearl.interpreter.cost_ranges import Range, StepCosts
 from pearl.interpreter.model_calls import Asker
 from pearl.interpreter.prompt import check_messages
-from pearl.interpreter.requests import PROMPT_MARGIN
+from pearl.interpreter.requests import AGAIN_TOKENS, HELD_TOKENS, PROMPT_MARGIN
 from pearl.interpreter.results import Checks, StepResult
 from pearl.llm import CheckTask, Request
 from pearl.llm.concurrency import gather
@@ -216,11 +218,28 @@ def length_of(claims: Iterable[Claim]) -> int:
     return sum(len(claim.text) + len(claim.passage) + MARKS for claim in claims)
 
 
-def frame_costs(limits: ContextLimits) -> tuple[int, int]:
-    """Maximum tokens of a request without claims and passages, and of its reply."""
+def costs(
+    n: float, shown: float, beside: int, document: Document, limits: ContextLimits
+) -> StepCosts:
+    """Costs of checking `n` claims of `shown` tokens in all, each with `beside` characters of surrounding document."""
     task = CheckTask("", ((" ", " "),) * MAX_CLAIMS)
     frame = sum(limits.counter.count(message.content) for message in check_messages(task))
-    return frame, reply_limit(task, limits.window, limits.max_output_tokens)
+    widest = "x" if document.text.isascii() else "é"
+    each = limits.counter.at_most(widest * beside) + CLAIM_TOKENS
+    # For a list, a sample is checked before the rest.
+    n_requests = inf if n == inf else ceil(n / MAX_CLAIMS) + (n > MAX_CLAIMS)
+    return request_costs(
+        task, n_requests, shown + n * each + n_requests * frame if n else 0, limits
+    )
+
+
+def request_costs(task: CheckTask, n: float, tokens: float, limits: ContextLimits) -> StepCosts:
+    """Costs of `n` requests of `tokens` in all, each of which may be repeated once."""
+    reply = reply_limit(task, limits.window, limits.max_output_tokens)
+    most = 2 * (tokens + n * reply) + n * (AGAIN_TOKENS + HELD_TOKENS)
+    if limits.prompt_tokens is not None:
+        most = min(most, 2 * n * limits.prompt_tokens)
+    return StepCosts(Range(0, 2 * n), Range(0, most), Range(0, 2 * n * reply))
 
 
 def with_checks(result: StepResult, checked: Checked, note: str = "") -> StepResult:

@@ -322,6 +322,14 @@ class ContextLimits:
         left = self.window - self.reply_tokens
         return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
 
+    @property
+    def most_retrieved(self) -> float:
+        """Maximum tokens of the passages in a prompt."""
+        # Each passage has at least one token, and `GAP_TOKENS` for the gap before it.
+        n_gaps = self.max_retrieved // (1 + GAP_TOKENS) + 1
+        gap = self.counter.bounds(GAP)[1] + 2 * self.counter.most(0)
+        return self.counter.most(self.max_retrieved) + gap * n_gaps
+
     def known_tokens(self, document: str) -> int | None:
         """Tokens of a document; None if it is so short that it fits in any case."""
         most = self.prompt_tokens

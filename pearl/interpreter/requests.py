@@ -44,6 +44,9 @@ MARK_TOKENS = 16  # Tokens reserved for the tags around a part that is merged
 
 PROMPT_MARGIN = 64  # Safety margin of a prompt in tokens: token counts are not additive
 
+HELD_TOKENS, AGAIN_TOKENS = 64, 288
+"""Maximum tokens added to a prompt to ask for JSON, and to repeat a request for the form."""
+
 MERGING_TOKENS = 1_000
 """Maximum tokens by which the frame of a merging prompt exceeds that of a reading prompt."""
 

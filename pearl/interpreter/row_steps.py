@@ -735,3 +735,15 @@ class RowReader:
                 self.quotes |= reader.quotes
                 return best
         return None
+
+
+def tournament(n: int, k: int, size: int) -> tuple[int, int]:
+    """Maximum calls and rounds of a tournament in groups of at least `size` rows, whose best `k` advance."""
+    if size <= k:  # At least one row of every group but the last drops out
+        return (2 * n + 1, n) if n else (0, 0)
+    calls = n_levels = 0
+    while n:
+        groups = ceil(n / size)
+        calls, n_levels = calls + groups, n_levels + 1
+        n = (groups - 1) * k + min(k, n - (groups - 1) * size) if groups > 1 else 0
+    return calls, n_levels

@@ -395,7 +395,7 @@ class Session:
             numbered = self._numbered(enumerate(tasks))
             for _, task, _ in unrecorded(self.pearl, numbered, has, known.append):
                 forecaster.add(task)
-        return replace(forecaster.result(), n_known=len(known))
+        return forecaster.result(n_known=len(known))
 
     def run(
         self,
