@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -19,11 +19,6 @@ def places(value: Any) -> Iterator[Path]:
     for found, kind in _places(value, (), ""):
         first.setdefault(kind, found)
     yield from first.values()
-
-
-def named(path: Path) -> str:
-    """A place for people."""
-    return ".".join(map(str, path))
 
 
 def with_text(value: Any, path: Path, text: str) -> Any:
@@ -50,13 +45,6 @@ def with_text(value: Any, path: Path, text: str) -> Any:
             return make(inner if at == first else each for at, each in enumerate(value))
         case _:
             return dataclasses.replace(value, **{str(first): inner})
-
-
-def with_texts(value: Any, text: str, paths: Iterable[Path]) -> Any:
-    """The data with this text in all these places."""
-    for path in paths:
-        value = with_text(value, path, text)
-    return value
 
 
 def _places(value: Any, path: Path, kind: str) -> Iterator[tuple[Path, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import pickle
 import socket
 import subprocess
@@ -35,12 +36,13 @@ PLAN = '1. hero = FIND(CTX, "the hero") : Who\n2. why = FIND(CTX, hero) : Why'
 
 
 @pytest.fixture(scope="module")
-def clustered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What became of 200 documents on three nodes; in a process of its own, as Ray changes its."""
-    folder = tmp_path_factory.mktemp("cluster")
+def clustered(cluster: tuple[str, int], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What became of 80 documents on three nodes; in a process of its own, as Ray changes its."""
+    folder = tmp_path_factory.mktemp("documents")
+    address, process = cluster
     done = subprocess.run(
-        [sys.executable, "-m", "tests.contrib.cluster.clustered", "all", str(folder), "200", "3"],
-        capture_output=True, text=True, cwd=ROOT,
+        [sys.executable, "-m", "tests.contrib.cluster.clustered", "all", str(folder), "80", str(process)],
+        capture_output=True, text=True, cwd=ROOT, env={**os.environ, "RAY_ADDRESS": address},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2_000:]
     found: dict[str, Any] = json.loads(done.stdout)
@@ -49,7 +51,7 @@ def clustered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @needs_ray
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ray", "worker_killed", "node_killed", "driver_killed"])
+@pytest.mark.parametrize("name", ["worker_killed", "node_killed", "driver_killed"])
 def test_every_outcome_is_that_of_local(clustered: dict[str, Any], name: str) -> None:
     found = clustered[name]
     assert (found["lost"], found["twice"], found["failed"]) == (0, 0, 0)
@@ -59,9 +61,9 @@ def test_every_outcome_is_that_of_local(clustered: dict[str, Any], name: str) ->
 @needs_ray
 @pytest.mark.slow
 def test_new_driver_runs_only_missing_tasks(clustered: dict[str, Any]) -> None:
-    first, second, third = clustered["driver_killed"]["said"]
-    assert (first, second) == (50, 1)
-    assert third <= 200 - first - second
+    first, second = clustered["driver_killed"]["said"]
+    assert first == 20
+    assert second <= 80 - first
 
 
 @needs_ray
