@@ -87,8 +87,7 @@ test-wheel: setup
 
 test-extras: test-docs test-ray
 
-# Tests that need these packages, and no others: those are run without. Workers of Ray are nice: they would wait for what runs beside them.
-test-ray: export RAY_worker_niceness := 0
+# Tests that need these packages, and no others: those are run without.
 test-ray: $(VENV)-ray/.installed
 	$(VENV)-ray/bin/python -m pytest -m "slow or not slow" -k ray tests/contracts/test_executors.py tests/cli/test_working_folder.py
 	$(VENV)-ray/bin/python -m pytest -m "slow or not slow" tests/contrib/cluster
@@ -102,9 +101,9 @@ IN_BROWSER := $(VENV)-browser/bin/python -m pytest -n 2 --dist loadfile -m "slow
 test-browser: $(VENV)-browser/.installed
 	$(IN_BROWSER)
 
-# What PEARL costs beside its peers, as one table: some minutes, most of them of valgrind where it is installed. BENCHES="million prefix" selects.
+# What PEARL costs beside its peers, as one table: some minutes, most of them of valgrind where it is installed.
 bench: setup
-	$(BIN)/python experiments/bench/table.py $(BENCHES)
+	$(BIN)/python experiments/bench/table.py
 
 # Bill of materials, known weaknesses, licences, and a wheel that is built twice: before a release.
 supply: $(VENV)-supply/.installed
@@ -113,6 +112,7 @@ supply: $(VENV)-supply/.installed
 # The pages that are made from the program, then the site: nothing is fetched, a warning is an error.
 docs: $(VENV)-docs/.installed
 	$(BIN)/python docs/make_cli_page.py
+	$(BIN)/python docs/make_grammar_tables.py
 	$(BIN)/python docs/make_plan_page.py
 	$(BIN)/python docs/make_results_schema.py
 	$(BIN)/python docs/make_reliability_page.py

@@ -469,14 +469,14 @@ def main() -> int:
             files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
             lines_of |= dict.fromkeys(files, range(1, sys.maxsize))
     drawn = list(islice(mutants_of(lines_of, options.seed), options.n))
+    if not drawn:
+        print("no line of code of pearl differs")
+        return 0
     uses = uses_of_words()
     executed = {each: executed_lines(ROOT / each, uses) for each in {each.file for each in drawn}}
     places = {each: executed[each.file].get(each.line, {(each.file, each.line)}) for each in drawn}
     if options.ask:
         ask(options.reached, set().union(*places.values()))
-        return 0
-    if not drawn:
-        print("no line of code of pearl differs")
         return 0
     known = {(row["file"], row["diff"]) for row in json.loads(EXPLAINED.read_text())}
     others = {each: places[each] for each in drawn if (each.file, each.diff) not in known}

@@ -36,11 +36,13 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
+from msgspec.structs import replace
 from traces import Planned, published, records, strings, trace_files
 
 from pearl import Pearl, PearlError, load_library
@@ -307,7 +309,10 @@ def main(
     first = next(iter(found.values()))
     figures = {name: summary(ratings, first) for name, ratings in found.items()}
     if as_json:
-        plans = {name: [asdict(rating) for rating in ratings] for name, ratings in found.items()}
+        plans = {
+            name: [msgspec.to_builtins(rating) for rating in ratings]
+            for name, ratings in found.items()
+        }
         click.echo(json.dumps({"figures": figures, "plans": plans}, ensure_ascii=False, indent=2))
         return
     click.echo(f"{len(items)} of {len(everything)} questions; models: {', '.join(models)}")

@@ -26,12 +26,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from math import isclose
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from convfinqa_retrieval import (
     Dialogue,
     RowTopics,
@@ -94,9 +95,9 @@ class Report:
         return {
             "turns": shown.pop("turns"),
             "executed_equal": shown.pop("executed_equal"),
-            **asdict(shown.pop("with_units")),
+            **msgspec.to_builtins(shown.pop("with_units")),
             **shown,
-            "without_units": asdict(self.without_units),
+            "without_units": msgspec.to_builtins(self.without_units),
             "retrieval": {name: one.to_dict() for name, one in self.retrieval.items()},
         }
 

@@ -29,12 +29,13 @@ import json
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from traces import AnswerRow, PlanRow, Record, records, trace_files, typed
 
 from pearl import Document, Pearl, PearlError, load_library
@@ -381,7 +382,9 @@ def print_report(report: Report) -> None:
     for code, n in report.invalid_by_code.most_common():
         click.echo(f"invalid: {code:>15} {n:,}")
     if report.figures:
-        shown = ", ".join(f"{name} {value}" for name, value in asdict(report.figures).items())
+        shown = ", ".join(
+            f"{name} {value}" for name, value in msgspec.to_builtins(report.figures).items()
+        )
         click.echo(f"valid plans: {shown}")
     if report.replayed:
         click.echo(
@@ -410,10 +413,10 @@ def main(traces: tuple[Path, ...], actions: str | None, table: bool, as_json: bo
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)
     if as_json:
-        figures = {"figures": report and report.figures and asdict(report.figures)}
+        figures = {"figures": report and report.figures and msgspec.to_builtins(report.figures)}
         parts = {
             **({**vars(report), **figures} if report else {}),
-            **(asdict(counted) if counted else {}),
+            **(msgspec.to_builtins(counted) if counted else {}),
         }
         click.echo(json.dumps(parts, ensure_ascii=False, indent=2))
         return

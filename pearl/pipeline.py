@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from datetime import date
 from functools import partial
 from glob import has_magic
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+
+from msgspec.structs import replace
 
 from pearl.actions.library import load_library
 from pearl.arguments import AnyModel, SettingArguments, check_arguments
@@ -63,7 +65,7 @@ SourceGiven = Document | str | Path | tuple[Document | str | Path, str]
 FieldsGiven = str | Path | Mapping[str, Any] | Sequence[Field]
 """A schema without a class: its values are dictionaries."""
 
-CLIENT_SETTINGS = {field.name for field in fields(ClientSettings)} - {"model"}
+CLIENT_SETTINGS = set(ClientSettings.__struct_fields__) - {"model"}
 _OF_CLIENT = {"model", *CLIENT_SETTINGS} - {"embeddings"}
 _ROLES: tuple[Role, ...] = ("planner", "rows", "escalate", "checker", "mapper")
 
@@ -181,7 +183,7 @@ class Pearl:
         self.actions = self.material.actions
         if chosen.as_of is None and self.domain.is_dated:
             # One date for all questions; a resumed run keeps the date of its first start.
-            chosen = replace(chosen, as_of=date.today())
+            chosen = dataclasses.replace(chosen, as_of=date.today())
         self.settings: dict[str, Any] = {
             **{name: getattr(chosen, name) for name in SETTINGS if name not in _OF_CLIENT},
             **{f"{role}_model": self._named(role) for role in _ROLES},
@@ -420,7 +422,7 @@ class Pearl:
                 f"{planner.name} is too small to write plans: --planner-model names another, "
                 "--fallback none lets it"
             )
-            return replace(answer, document_notes=(note, *answer.document_notes))
+            return dataclasses.replace(answer, document_notes=(note, *answer.document_notes))
         try:
             plan = await self.planner.write_shared(
                 question, self.calls(trace, "planner"), trace, kind=document.kind,
@@ -473,7 +475,7 @@ class Pearl:
     ) -> Answer:  # fmt: skip
         plan = self.plan_extraction(schema.fields, question=question)
         answer = await self.execute(plan, document, token_budget=token_budget, trace=trace)
-        return replace(answer, schema=schema)
+        return dataclasses.replace(answer, schema=schema)
 
     async def answer(
         self,

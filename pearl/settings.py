@@ -308,12 +308,9 @@ def schema() -> Mapping[str, tuple[Any, Setting]]:
 
 
 def values_for(kind: type[Any], settings: Settings) -> dict[str, Any]:
-    """The values of those settings that are also fields of a dataclass."""
-    return {
-        field.name: getattr(settings, field.name)
-        for field in fields(kind)
-        if field.name in SETTINGS
-    }
+    """The values of those settings that are also fields of a class."""
+    # Dataclasses and Structs both name their fields so.
+    return {name: getattr(settings, name) for name in kind.__match_args__ if name in SETTINGS}
 
 
 def resumed(values: Mapping[str, Any]) -> dict[str, Any]:

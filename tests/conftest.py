@@ -119,16 +119,14 @@ def _nobodys_settings(for_all: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nobodys_state(for_all: pytest.MonkeyPatch, home: Path) -> None:
+def _nobodys_state(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     """Nor does their state, which stays as it is."""
-    if os.environ.get("HOME") == str(home):
-        return
-    for_all.setenv("HOME", str(home))
+    monkeypatch.setenv("HOME", str(home))
     for name, folder in (
         ("XDG_CONFIG_HOME", "config"), ("XDG_DATA_HOME", "data"), ("XDG_STATE_HOME", "state"),
         ("XDG_CACHE_HOME", "cache"), ("HF_HOME", "cache"), ("TIKTOKEN_CACHE_DIR", "cache"),
     ):  # fmt: skip
-        for_all.setenv(name, str(home / folder))
+        monkeypatch.setenv(name, str(home / folder))
 
 
 @pytest.fixture(scope="session")

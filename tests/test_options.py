@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -118,7 +117,7 @@ ASKING_FOR_NO_REPLY = {"mcp", "doctor"}
 OF_DATA = {"check", "checker_model", "looks", "passes", "row_quotes"}
 """`tests/interpreter/test_checking.py`, `test_asked_again.py`, `test_looking.py`, `test_row_quotes.py` show what they do."""
 
-OF_READERS = {field.name for field in fields(ReaderOptions)}
+OF_READERS = set(ReaderOptions.__struct_fields__)
 """`tests/cli/test_pictures.py`, `test_left_out.py` and `tests/documents/readers/test_pdf_tables.py` show what they do."""
 
 

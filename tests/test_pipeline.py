@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
-from dataclasses import replace
 from pathlib import Path
 from traceback import format_exception
 from unittest.mock import Mock
 
 import pytest
+from msgspec.structs import replace
 
 import pearl
 from pearl import Answer, Document, Pearl, Trace, load
@@ -63,8 +64,8 @@ def test_coverage_of_an_answer_is_its_lowest_step() -> None:
     assert [step.coverage for step in answer.steps] == [1.0, 1.0, None]
     shown = (0.75, 0.25, None)
     steps = tuple(replace(s, coverage=c) for s, c in zip(answer.steps, shown, strict=True))
-    assert replace(answer, steps=steps).coverage == 0.25
-    assert replace(answer, steps=steps[2:]).coverage is None
+    assert dataclasses.replace(answer, steps=steps).coverage == 0.25
+    assert dataclasses.replace(answer, steps=steps[2:]).coverage is None
 
 
 def test_answers_are_json_and_shown_in_notebooks_as_on_a_terminal() -> None:

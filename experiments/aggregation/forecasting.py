@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from functools import partial
 from math import ceil, inf
 from typing import get_args
@@ -12,6 +11,7 @@ from aggregation.bars import Bar
 from aggregation.oracle import Fault, Oracle
 from aggregation.running import OracleModel, document_of
 from aggregation.windows import Window, draw_window
+from msgspec.structs import replace
 
 from pearl import Pearl
 from pearl.documents.tokens import Counter

@@ -9,9 +9,11 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from operator import gt, lt
 from typing import Any
+
+import msgspec
 
 from pearl.errors import DataError
 from pearl.evals import stats
@@ -54,7 +56,7 @@ class RetrievalScores:
         """Means with intervals, and what was left out."""
         return {
             "method": self.method,
-            "measures": {name: asdict(self.mean(name)) for name in self.values},
+            "measures": {name: msgspec.to_builtins(self.mean(name)) for name in self.values},
             "notes": dict(self.notes),
         }
 

@@ -10,10 +10,12 @@ turns the replies into rows. It may have `Over`, made of the rows and the other 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec.structs import replace
 
 from pearl import plugins
 from pearl.actions.columns import stem
@@ -76,7 +78,9 @@ def reading(action: Action, library: ActionLibrary) -> Action:
     if action.name == module.ACTION.name:
         return module.READING
     first = Parameter(CTX, ValueType.CONTEXT)
-    return replace(action, parameters=(first, *action.parameters[1:]), returns=ValueType.TEXT)
+    return dataclasses.replace(
+        action, parameters=(first, *action.parameters[1:]), returns=ValueType.TEXT
+    )
 
 
 def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:

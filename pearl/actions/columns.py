@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import takewhile
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.actions.values import Scalar, Value, as_text, coerce
 from pearl.documents.comparisons import (
@@ -34,8 +36,7 @@ MAX_SHOWN = 12  # maximum names of fields in a message
 _PART = lazy_pattern(rf"(?P<name>.+) by (?P<part>{'|'.join(DATE_PARTS)})s?", re.I | re.S)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of rows: the values of all rows and then of the doubtful ones."""
 
     name: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from math import log, sqrt
+
+from msgspec.structs import replace
 
 from pearl.actions.columns import read_column
 from pearl.actions.values import MAY_CHANGE

@@ -6,9 +6,10 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import islice
+
+from msgspec.structs import replace
 
 from pearl.actions.groups import first_of
 from pearl.actions.values import Fetched, FetchedPassage, FoundRows, among_best

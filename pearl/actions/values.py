@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.comparisons import key_of
 from pearl.documents.numbers import Quantity, UnclearNumberError, quoted, read_number
@@ -33,8 +35,7 @@ def among_best(k: int, queries: Sequence[str] = ()) -> str:
 FLOAT_DIGITS = 15  # significant digits that a float keeps, and that its text has
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(Struct, frozen=True):
     """A text, a number or a truth value that is computed from rows."""
 
     value: str | int | float | bool
@@ -216,8 +217,7 @@ class FetchedPassage(NamedTuple):
     fields: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """The result of a search of the document."""
 
     queries: tuple[str, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import glob
 import os
 import re
@@ -9,13 +10,13 @@ import shlex
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import click
+from msgspec.structs import replace
 
 from pearl import plugins
 from pearl.cli.options import AT_LEAST_1, PATH, grouped, opened_folder, option
@@ -338,7 +339,7 @@ def source_adder(named: tuple[NamedSource, ...]) -> Callable[[Task], Task]:
         is_known = task.source or task.document is None
         source = digest((task.source, identity)).hex() if is_known else ""
         load = partial(_with_sources, task.document, named, identity)
-        return replace(task, document=load, source=source, has_sources=True)
+        return dataclasses.replace(task, document=load, source=source, has_sources=True)
 
     return change
 
@@ -462,7 +463,7 @@ def document_tasks(
     task = Task(id if is_named else "", None, question, plan, parameters=parameters or {})
     if named:
         load, source = partial(corpus_document, tuple(named)), corpus_identity(named)
-        task = replace(task, document=load, source=source, kind="corpus")
+        task = dataclasses.replace(task, document=load, source=source, kind="corpus")
     return [change(_read_once(task) if "-" in named else task)]
 
 
@@ -476,7 +477,7 @@ def _files_of(named: Sequence[str]) -> list[str]:
 def _read_once(task: Task) -> Task:
     """The task with a cached document: standard input can be read only once, but is needed again."""
     assert task.document is not None, "a task over files has one"
-    return replace(task, document=cache(task.document))
+    return dataclasses.replace(task, document=cache(task.document))
 
 
 def _throttled_notice() -> Callable[[str], None]:

@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import fields
 from datetime import date, datetime
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
@@ -104,7 +103,7 @@ def _read_with(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
 
 _CALLBACKS: Mapping[str, Callable[..., Any]] = {
     "api_key_env": _key,
-    **{field.name: _read_with for field in fields(ReaderOptions)},
+    **dict.fromkeys(ReaderOptions.__struct_fields__, _read_with),
 }
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from pearl.cli.terminal import MARK_STYLE, new_console, new_table
 from pearl.documents.evidence import normalise
@@ -154,8 +155,7 @@ def print_steps(steps: Sequence[StepResult], file: IO[str]) -> None:
         console.print()
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbered:
+class _Numbered(Struct, frozen=True):
     """A passage or a row behind an answer."""
 
     number: int

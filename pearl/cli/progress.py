@@ -6,9 +6,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, Self
+
+from msgspec import Struct, field
 
 from pearl.cli.terminal import escaped_streams, new_console, notice
 from pearl.errors.escaping import counted, escaped
@@ -214,8 +215,7 @@ PARTS = {
 """Purpose of a call outside of steps → its description."""
 
 
-@dataclass(slots=True)
-class Row:
+class Row(Struct):
     """One line of the screen: a step, or the work before and after the steps."""
 
     title: str
@@ -296,15 +296,14 @@ class Row:
         return self.state == "running" and bool(self._wait_why or is_silent)
 
 
-@dataclass(slots=True)
-class PlanSection:
+class PlanSection(Struct):
     """The display of one plan: writing it, its steps, the work after them, and the cost."""
 
     reads_plan: bool = False
     price: Price | None = None
     began: float = field(default_factory=lambda: monotonic())
-    parts: dict[str, Row] = field(default_factory=dict)
-    steps: dict[str, Row] = field(default_factory=dict)
+    parts: dict[str, Row] = {}
+    steps: dict[str, Row] = {}
     names: tuple[str, ...] = ()
     current: Row = field(default_factory=lambda: Row("starting", since=monotonic()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import shlex
 import signal
@@ -10,7 +11,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack, aclosing, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,8 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import click
 from click.core import ParameterSource
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl import plugins
 from pearl.cli.options import (
@@ -239,7 +241,7 @@ def _typed(outcome: Outcome[Task] | None, schema: Schema | None) -> Any:
     """The outcome, with its answer as an instance of the schema if there is one."""
     if schema is None or outcome is None or outcome.result is None:
         return outcome
-    return replace(outcome, result=replace(outcome.result, schema=schema))
+    return replace(outcome, result=dataclasses.replace(outcome.result, schema=schema))
 
 
 def _link(page: str) -> None:
@@ -420,8 +422,7 @@ U = TypeVar("U", bound="Unit")
 V = TypeVar("V", bound="Unit")
 
 
-@dataclass(frozen=True, slots=True)
-class Work(Generic[U]):
+class Work(Struct, Generic[U], frozen=True):
     """The work of a command."""
 
     units: Iterable[U]
@@ -430,8 +431,7 @@ class Work(Generic[U]):
     header: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Finished(Generic[U]):
+class Finished(Struct, Generic[U], frozen=True):
     """The state of the work."""
 
     work: Work[U]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
+from msgspec import Struct
 
 from pearl.cli.options import FOUND, variable_of
 from pearl.documents.digest import digest
@@ -33,8 +33,7 @@ VARIABLES = frozenset(
 """Every environment variable that is read."""
 
 
-@dataclass(frozen=True)
-class SettingsFile:
+class SettingsFile(Struct, frozen=True):
     """One settings file."""
 
     path: Path

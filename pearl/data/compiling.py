@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import unquote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.data.json_schema import Place, check, refuse
 from pearl.data.schema_tree import (
@@ -97,8 +100,7 @@ def tree_of_schema(root: Mapping[str, Any], name: str) -> tuple[Node, tuple[str,
     return node, tuple(notes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
+class _Way(Struct, frozen=True):
     """One alternative of a schema: its keywords after references are resolved, and the references that led to it."""
 
     schema: dict[str, Any]
@@ -145,7 +147,7 @@ class _Compiler:
             return Constant(None, is_nullable=True)
         if is_nullable and isinstance(node, Constant):
             node = _asked(node)
-        return replace(node, is_nullable=is_nullable, about=about)
+        return dataclasses.replace(node, is_nullable=is_nullable, about=about)
 
     def alternatives(self, ways: Sequence[_Way], path: Place, name: str, level: int) -> Node:
         """One node for the alternatives of a value."""
@@ -156,7 +158,7 @@ class _Compiler:
             node = self.attempt(False, build, way, path, level)
             if node is not None and node not in nodes:
                 about = joined(self.words(way.schema, name)) if len(ways) > 1 else ""
-                nodes.append(replace(node, about=about))
+                nodes.append(dataclasses.replace(node, about=about))
         if not nodes:
             raise _EndlessError
         lists = [node for node in nodes if isinstance(node, List)]
@@ -169,7 +171,7 @@ class _Compiler:
             return nodes[0]
         match nodes:
             case [Scalar() as one, List(item=Scalar() as item) as several] if one == item:
-                return replace(several, may_be_single=True)
+                return dataclasses.replace(several, may_be_single=True)
         return _choice(nodes)
 
     def attempt(self, is_needed: bool, build: Callable[..., T], *args: Any) -> T | None:
@@ -412,7 +414,7 @@ def _choice(nodes: Sequence[Node]) -> Choice:
         taken[name] = member.node
         is_shared = member.is_required and all(_member(each, member.key) == member.node for each in nodes)  # fmt: skip
         about = joined(("" if is_shared else words, member.node.about))
-        return replace(member, name=name, node=replace(member.node, about=about))
+        return replace(member, name=name, node=dataclasses.replace(member.node, about=about))
 
     def kinds_of(member: Member) -> str:
         owners = [each for each in objects if _member(each, member.key) == member.node]
@@ -429,7 +431,7 @@ def _choice(nodes: Sequence[Node]) -> Choice:
                 for m in node.members
             ]  # fmt: skip
             rest = node.rest and named(node.rest)
-            variants.append(replace(node, members=tuple(members), rest=rest, about=""))
+            variants.append(dataclasses.replace(node, members=tuple(members), rest=rest, about=""))
         else:
             inner = _asked(node) if isinstance(node, Constant) and node.value not in ({}, []) else node  # fmt: skip
             variants.append(Object((named(Member("", _bare_name(node), inner)),), "bare"))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, time
 from functools import lru_cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from pearl.data.json_schema import DATA, MAPS, no_retriever
 from pearl.data.schema_tree import (
@@ -34,8 +35,7 @@ MISSING: Final = object()  # No value
 _ABSENT = FieldResult("undecided", why="not in the record")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """A record in the form of a schema: its value (None if a required part is missing), and all `data` found."""
 
     value: Any

@@ -20,11 +20,13 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from dataclasses import field as dataclass_field
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Self, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl import plugins
 from pearl.data.storage import StoredFile, address_of, files, is_address
@@ -67,16 +69,14 @@ _SUFFIXES = (*ROW_SUFFIXES, ".dev", ".train", ".test")
 """Suffixes of file names; such a name is never looked up on a hub."""
 
 
-@dataclass(slots=True)
-class Offset:
+class Offset(Struct):
     """How far a JSON Lines file has been read: the byte after the last line that was read, and the number of that line."""
 
     offset: int = 0
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row."""
 
     fields: Mapping[str, Any]
@@ -642,11 +642,10 @@ class Names:
         return names
 
 
-@dataclass(slots=True)
 class Position(Offset):
     """How far a JSON Lines file has been read, and the names of its rows so far."""
 
-    names: Names = dataclass_field(default_factory=Names)
+    names: Names = msgspec.field(default_factory=Names)
 
     def write(self, file: IO[bytes]) -> None:
         """Write the position to a file, for `read`."""

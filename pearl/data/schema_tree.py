@@ -7,9 +7,13 @@ fields 1, 2, ..., and a choice of objects has the fields of all of them. A const
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.dsl.fields import ENTRY, Field, FieldType
 
@@ -42,8 +46,7 @@ class Constant(Node):
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A part of an object, with its names in the schema and in the record."""
 
     key: Key
@@ -101,7 +104,7 @@ def fields_of(node: Node, name: str = "", is_optional: bool = False, about: str 
             )  # fmt: skip
         case List():
             about = about or node.item.about
-            item = replace(node.item, is_nullable=False, about="")
+            item = dataclasses.replace(node.item, is_nullable=False, about="")
             inner = tuple(fields_of(item, ENTRY))
             if isinstance(item, List | Map):  # an entry has no description of its own
                 about = about or inner[0].description
@@ -187,7 +190,7 @@ def _node_of_field(about: Field) -> Node:
     elif about.fields:
         item = tree_of_fields(about.fields)
     else:
-        item = replace(item, is_nullable=False, about="")
+        item = dataclasses.replace(item, is_nullable=False, about="")
     return List(item, is_nullable=about.is_optional, about=about.description)
 
 

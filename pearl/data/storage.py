@@ -15,12 +15,13 @@ import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
+
+from msgspec import Struct
 
 from pearl.documents.document import Document, check_size, from_bytes, limit_bytes
 from pearl.errors import DataError, PearlError, UsageError
@@ -67,8 +68,7 @@ def address_of(name: str) -> str:
     return f"file://{Path(name).absolute()}"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFile:
+class StoredFile(Struct, frozen=True):
     """A file at an address; `home` is `s3://BUCKET`, size -1 unknown. A `version` (ETag) is the only one read."""
 
     home: str

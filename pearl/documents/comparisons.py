@@ -10,9 +10,10 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from pearl.documents.dates import Period, read_dates, read_period
 from pearl.documents.lexicon import FOREIGN_SCALES, SCALE_WORDS, SHARES, singular
@@ -55,8 +56,7 @@ _BROKEN_DIGITS = lazy_pattern(r"[0-9][.,'’ ][0-9]")  # 1.10, 1 250
 """Digits that may be those of one number, in a notation that is not clear."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """The texts that a value is compared with."""
 
     sure: tuple[str, ...]

@@ -20,11 +20,13 @@ import sys
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Timer
 from typing import IO, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from pearl import plugins
 from pearl.documents.readers import OPTIONS, ReaderOptions, ReaderText
@@ -53,8 +55,7 @@ _PROGRAM = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderLimits:
+class ReaderLimits(Struct, frozen=True):
     """Resource limits for reading one document."""
 
     seconds: int

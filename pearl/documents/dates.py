@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 from unicodedata import normalize
+
+from msgspec import Struct
 
 from pearl.documents.lexicon import APART, MONTH, ORDINALS, UNSPACED, WEEKDAYS, month_number
 from pearl.errors.patterns import lazy_pattern
@@ -98,8 +99,7 @@ class Period(NamedTuple):
     last: date
 
 
-@dataclass(frozen=True, slots=True)
-class FoundDate:
+class FoundDate(Struct, frozen=True):
     """A date in a text; `period` is None if day and month may be swapped, or if the calendar has no such day."""
 
     start: int
@@ -107,8 +107,7 @@ class FoundDate:
     period: Period | None
 
 
-@dataclass(frozen=True, slots=True)
-class Dates:
+class Dates(Struct, frozen=True):
     """A column of dates."""
 
     periods: tuple[Period | None, ...]
@@ -117,8 +116,7 @@ class Dates:
     is_certain: bool = False  # some dates have this order of day and month, and none the other
 
 
-@dataclass(slots=True)
-class _Orders:
+class _Orders(Struct):
     """Evidence from the numeric dates of a column for the order of day and month."""
 
     n_day_first: int = 0

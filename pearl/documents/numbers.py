@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
+
+from msgspec import Struct
 
 from pearl.documents.dates import read_dates
 from pearl.documents.lexicon import (
@@ -142,8 +143,7 @@ class UnclearNumberError(ValueError):
     """A text has no number, several, or one that can be read in two ways."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(Struct, frozen=True):
     """A number as written, with its unit and scale."""
 
     value: Decimal

@@ -6,9 +6,10 @@ import base64
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from pearl.documents.document import Document, read_as, read_bytes
 from pearl.documents.readers import pdf
@@ -16,8 +17,7 @@ from pearl.errors import Span
 from pearl.plugins.extras import require_extra
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """A rectangle around a line of text, in points from the top left corner of the page as it is shown."""
 
     page: int
@@ -27,8 +27,7 @@ class Box:
     y1: float
 
 
-@dataclass(frozen=True, slots=True)
-class PageImage:
+class PageImage(Struct, frozen=True):
     """A page as a picture: its file, its size in pixels, and the size of the page in points, the unit of boxes."""
 
     data: bytes

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from pearl.documents.evidence.collecting import Evidence
 
@@ -22,16 +23,14 @@ MAX_NAMED = 6  # Maximum undecided fields that a reason names
 FieldScalar = str | int | float | bool | None  # A value of a field; a date is a text, YYYY-MM-DD
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A value that a field may have."""
 
     value: FieldScalar
     evidence: tuple[Evidence, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FieldResult:
+class FieldResult(Struct, frozen=True):
     """The result of extracting one field."""
 
     state: FieldState
@@ -91,11 +90,10 @@ def told_entry(entry: Mapping[str, FieldResult], is_plain: bool = True) -> str:
     return ", ".join(f"{name}: {text}" for name, text in told)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """The fields of one document, or of a part of it, in the order of the schema."""
 
-    fields: Mapping[str, FieldResult] = field(default_factory=dict)
+    fields: Mapping[str, FieldResult] = {}
 
     @property
     def lines(self) -> list[tuple[str, tuple[Evidence, ...]]]:

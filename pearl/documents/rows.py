@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, count, repeat
 from typing import NamedTuple, overload
+
+from msgspec import Struct, StructMeta
+from msgspec.structs import replace
 
 from pearl.documents.document import Document, part_spans
 from pearl.errors import Span
@@ -69,8 +72,11 @@ class Stated(NamedTuple):
     field: str = ""  # The field that states it; "" if a model was asked
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Rows(Sequence[Row]):
+class _SequenceMeta(StructMeta, ABCMeta):
+    """The class of a Struct that is a sequence."""
+
+
+class Rows(Struct, Sequence[Row], frozen=True, metaclass=_SequenceMeta):
     """A collection of rows."""
 
     rows: tuple[Row, ...]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.literals import quote, short, terminal

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.dsl.fields import BAD_FIELDS, parse_fields
 from pearl.dsl.literals import quote, short
@@ -476,8 +479,7 @@ _MAX_MEND_ROUNDS = 10  # a fix may reveal the next error, but need not end
 _OWN_NAME = "give each step an output name of its own"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedPlan(ShownInNotebooks):
+class CheckedPlan(ShownInNotebooks, Struct, frozen=True):
     """A plan that passed every check. Created by `check` and `compile_plan` only.
 
     Attributes:
@@ -492,7 +494,7 @@ class CheckedPlan(ShownInNotebooks):
     actions: ActionLibrary
     outputs: tuple[str, ...]
     notes: tuple[Diagnostic, ...] = ()
-    given: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = {}
 
     @property
     def question(self) -> str:
@@ -548,8 +550,10 @@ def callable_actions(plan: Plan, library: ActionLibrary) -> ActionLibrary:
         base = known.get(name.removeprefix(EACH)) if name.startswith(EACH) else None
         if base is not None and base.parameters and base.parameters[0].type is ValueType.CONTEXT:
             parameters = (Parameter.named(ROWS), *base.parameters[1:])
-            own = replace(base, name=name, parameters=parameters, returns=ValueType.LIST)
-            each.append(replace(own, traits=frozenset()))
+            own = dataclasses.replace(
+                base, name=name, parameters=parameters, returns=ValueType.LIST
+            )
+            each.append(dataclasses.replace(own, traits=frozenset()))
     return known.extended(each) if each else known
 
 

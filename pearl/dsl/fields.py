@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Literal, NoReturn, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.dsl.literals import UNTYPED, short
 from pearl.errors import Diagnostic, Fix, PlanError, Span, did_you_mean
@@ -74,8 +76,7 @@ MAX_DEPTH = 16
 ENTRY = ""  # The name of the one field of a list of lists: the entry itself
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One field of a record.
 
     Attributes:

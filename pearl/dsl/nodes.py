@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from pearl.dsl.literals import UNTYPED, quote
 from pearl.dsl.signatures import CTX, Action, ValueType
 from pearl.errors import Span
@@ -109,8 +112,7 @@ class Declared:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan(ShownInNotebooks):
+class Plan(ShownInNotebooks, Struct, frozen=True):
     """A whole plan. `question` is the first line of a plan file; it may be absent."""
 
     steps: tuple[Step, ...]
@@ -130,7 +132,7 @@ class Plan(ShownInNotebooks):
 
         if names:
             steps = tuple(step.with_items(marked) for step in self.steps)
-            object.__setattr__(self, "steps", steps)
+            force_setattr(self, "steps", steps)
 
     @property
     def read_names(self) -> frozenset[str]:

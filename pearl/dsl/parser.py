@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from functools import cache
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.dsl import nodes
 from pearl.dsl.literals import GLUED, MAX_NAME, canonical_name, terminal, unescape
@@ -182,18 +187,54 @@ def coarse_grammar() -> str:
     return re.sub(r"(?m)^NAME: /.*/$", lambda _: f"NAME: /{_COARSE_NAME}/", grammar)
 
 
-@cache
-def _parser() -> Lark:
-    """The parser. Its tables take 30 ms; lark would cache them as a pickle, which may contain any program."""
+TABLES = "plan.tables.json"
+"""The tables of the parser: building them takes six times the instructions of `python -c pass`, reading them one."""
+
+
+def parser_tables() -> dict[str, Any]:
+    """Build the tables of the parser from the grammar, as JSON data, with what they depend on."""
+    import lark
+    from lark.grammar import Rule
+    from lark.lexer import TerminalDef
+
+    data, memo = _built().memo_serialize([TerminalDef, Rule])
+    kept = {name: data[name] for name in ("parser", "rules", "options")}
+    return {"grammar": _grammar_id(), "lark": lark.__version__, "data": kept, "memo": memo}
+
+
+def _grammar_id() -> str:
+    return sha256(coarse_grammar().encode()).hexdigest()
+
+
+def _built(**options: Any) -> Lark:
     from lark import Lark
 
-    return Lark(
-        coarse_grammar(),
-        parser="lalr",
-        start=list(get_args(Start)),
-        maybe_placeholders=False,
-        transformer=_Builder(),
-    )
+    starts = list(get_args(Start))
+    return Lark(coarse_grammar(), parser="lalr", start=starts, maybe_placeholders=False, **options)
+
+
+@cache
+def _parser() -> Lark:
+    """The parser, from its tables; from the grammar if they are of another one, of another lark, or damaged."""
+    import lark
+
+    # lark would cache the tables as a pickle, which may contain any program.
+    with suppress(Exception):  # Whatever lark or the file system say of the tables
+        kept = json.loads(read_data("grammars", TABLES))
+        if (kept["grammar"], kept["lark"]) == (_grammar_id(), lark.__version__):
+            data, memo = _numbered(kept["data"]), _numbered(kept["memo"])
+            load: Callable[..., Lark] = (
+                lark.Lark._load_from_dict
+            )  # As parsers call it that lark writes
+            return load(data, memo, transformer=_Builder())
+    return _built(transformer=_Builder())
+
+
+def _numbered(data: Any) -> Any:
+    """The data with numbers as keys, which JSON writes as texts."""
+    if isinstance(data, dict):
+        return {int(k) if k.isdigit() else k: _numbered(v) for k, v in data.items()}
+    return [*map(_numbered, data)] if isinstance(data, list) else data
 
 
 def _node(text: str, start: Start, span: Span) -> Any:
@@ -239,8 +280,7 @@ def parse_action(text: str, span: Span | None = None) -> Action | Diagnostic:
     return next(iter(scan_action(text, span, in_library=True).found), node)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """The result of `read`."""
 
     text: str

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Item, Reference, Step, String, items_of
@@ -18,13 +21,12 @@ class Rewrite(NamedTuple):
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(Struct, frozen=True):
     """A graph after one pass or all, unchanged if nothing applied; `stands_for` maps removed outputs to equal ones."""
 
     graph: PlanGraph
     rewrites: tuple[Rewrite, ...] = ()
-    stands_for: Mapping[str, str] = field(default_factory=dict)
+    stands_for: Mapping[str, str] = {}
 
 
 def rewrite_plan(graph: PlanGraph) -> Rewritten:
@@ -53,7 +55,7 @@ def common_steps(graph: PlanGraph) -> Rewritten:
 
     def renamed(item: Item) -> Item:
         if isinstance(item, Reference) and item.name in stands_for:
-            return replace(item, name=stands_for[item.name])
+            return dataclasses.replace(item, name=stands_for[item.name])
         return item
 
     for step in (each.with_items(renamed) for each in graph.steps):
@@ -90,8 +92,8 @@ def pushdown(graph: PlanGraph) -> Rewritten:
         taken = {step.output for step in graph.steps}
         names = (f"{model.output}_rows{'' if i == 1 else i}" for i in count(1))
         name = next(name for name in names if name not in taken)
-        select = replace(where, output=name, arguments=(first, *where.arguments[1:]))
-        narrowed = replace(model, arguments=(Reference(name), *others))
+        select = dataclasses.replace(where, output=name, arguments=(first, *where.arguments[1:]))
+        narrowed = dataclasses.replace(model, arguments=(Reference(name), *others))
         steps: list[Step] = []
         for step in graph.steps:
             steps += [select, narrowed] if step is model else [step]

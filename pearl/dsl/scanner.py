@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from itertools import count
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.dsl import literals
 from pearl.dsl.literals import MAX_NAME, short
@@ -67,8 +69,7 @@ def _in_words(name: str) -> str:
     return name.replace("_", " ").strip().capitalize() or name
 
 
-@dataclass(frozen=True, slots=True)
-class NamedCall:
+class NamedCall(Struct, frozen=True):
     """A call with named arguments; only a library knows their order."""
 
     action: str
@@ -77,13 +78,12 @@ class NamedCall:
     error: Span
 
 
-@dataclass(slots=True)
-class Scan:
+class Scan(Struct):
     """The errors of a line, and the names it defines."""
 
-    found: list[Diagnostic] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    calls: list[NamedCall] = field(default_factory=list)
+    found: list[Diagnostic] = []
+    names: list[str] = []
+    calls: list[NamedCall] = []
 
 
 def should_read(text: str, span: Span, wanted: str, why: str) -> Diagnostic:

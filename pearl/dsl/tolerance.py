@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.dsl import scanner
 from pearl.dsl.literals import GLUED, UNTYPED, terminal
@@ -56,8 +58,7 @@ _BRACKETS = lazy_pattern(  # strings are skipped, brackets counted, an open quot
 _MAX_LINES = 20  # Maximum lines of a call
 
 
-@dataclass(slots=True)
-class Line:
+class Line(Struct):
     """A line: its form, the role derived from its neighbours, and its errors."""
 
     span: Span
@@ -69,9 +70,9 @@ class Line:
     is_like_step: bool = False
     role: Role = "surplus"
     is_misplaced: bool = False
-    found: list[Diagnostic] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    calls: list[scanner.NamedCall] = field(default_factory=list)
+    found: list[Diagnostic] = []
+    names: list[str] = []
+    calls: list[scanner.NamedCall] = []
     is_readable: bool = True
 
     @property

@@ -14,8 +14,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import chain
+
+from msgspec.structs import replace
 
 from pearl.data.samples import letter
 from pearl.documents.passages import terms

@@ -14,12 +14,14 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.lexicon import MONTH, NUMBER_WORD, WEEKDAY, YEAR
 from pearl.documents.passages import MAX_LENGTH, read_synonyms, sentence_ranges, terms
@@ -117,8 +119,7 @@ _LOWER_WORD = lazy_pattern(r"(?<![\w'’-])[a-z][\w'’-]*")  # sold, wasn't
 _MARKS = lazy_pattern(r"(?:[>*•‣▪+-]\s+|>)+")  # "> - "
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceQuery:
+class SentenceQuery(Struct, frozen=True):
     """A query (`subject` is its text for messages): weights of terms, the kind of the answer, and whether all answers are requested."""
 
     weights: Mapping[str, float]
@@ -129,8 +130,7 @@ class SentenceQuery:
     subject: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceHit:
+class SentenceHit(Struct, frozen=True):
     """A sentence with its score; `coverage` is the share of the query that its own words cover."""
 
     number: int

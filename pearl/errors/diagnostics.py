@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import Literal
+
+from msgspec import Struct
 
 from pearl.errors.callers import ShownInNotebooks
 from pearl.errors.patterns import lazy_pattern
@@ -16,8 +17,7 @@ MAX_SUGGESTED_LENGTH = 80
 """Longer names get no suggestion: edit distance is quadratic in the length of a name."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class Span(Struct, frozen=True, order=True):
     """A half-open range of characters: `text[start:end]`, offsets from 0."""
 
     start: int
@@ -39,8 +39,7 @@ def _line_starts(text: str) -> list[int]:
     return list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(Struct, frozen=True):
     """A machine-applicable fix: replace `span` of the text by `replacement`."""
 
     span: Span
@@ -69,8 +68,7 @@ def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
 Severity = Literal["error", "note"]
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic(ShownInNotebooks):
+class Diagnostic(ShownInNotebooks, Struct, frozen=True):
     """One finding about one place of a text."""
 
     code: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from pearl.errors.patterns import lazy_pattern
@@ -53,11 +54,11 @@ def json_bytes(data: Any) -> bytes:
 
     A lone surrogate becomes its escape, because UTF-8 cannot encode it.
     """
-    import pydantic_core  # late: `pearl --version`
+    import msgspec  # late: `pearl --version`
 
     try:
-        return pydantic_core.to_json(data)
-    except pydantic_core.PydanticSerializationError:
+        return msgspec.json.encode(data, enc_hook=_dumped)
+    except UnicodeEncodeError:
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=_dumped)
         return text.encode("utf-8", "backslashreplace")
 
@@ -79,11 +80,15 @@ def inert(cell: Any) -> Any:
     return _COMPUTED.sub("'", cell) if is_text else cell
 
 
-def _dumped(model: Any) -> Any:
-    """The data of a pydantic model."""
-    if not hasattr(model, "model_dump"):
-        raise TypeError(f"Object of type {type(model).__name__} is not JSON serializable")
-    return model.model_dump()
+def _dumped(value: Any) -> Any:
+    """The data of a pydantic model, a Struct or another mapping."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump()
+    if isinstance(value, Mapping):
+        return dict(value)
+    import msgspec
+
+    return msgspec.to_builtins(value)
 
 
 LEFT_OUT = "***"

@@ -12,12 +12,13 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from msgspec import Struct, field
 
 from pearl.data.rows import Row, read_file
 from pearl.documents.dates import find_dates
@@ -52,8 +53,7 @@ MAX_WORDS = 20  # First words of a text, which decide between entries with equal
 EQUAL = 1_000  # Weight of an equal value in a match; a common word has weight 1
 
 
-@dataclass(slots=True)
-class FieldScore:
+class FieldScore(Struct):
     """The outcomes of the values of a field; `rule` is the rule of the schema."""
 
     rule: str = ""
@@ -166,8 +166,7 @@ class Comparison:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Document:
+class _Document(Struct, frozen=True):
     """The comparison of one document."""
 
     scores: Comparison
@@ -283,8 +282,7 @@ def _takes(node: Mapping[str, Any], value: Any) -> bool:
     return value is None or "type" not in node or _is_one(node, *fitting)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """The schemas that apply to a place; a keyword is taken from the first that has it."""
 
     root: Mapping[str, Any]
@@ -543,8 +541,7 @@ MAX_NESTED = 64  # Maximum nesting of objects and lists
 _FORM = 'rows read {"document": "a.txt", "value": {...}}, files of a folder NAME.gold.json'
 
 
-@dataclass(frozen=True, slots=True)
-class GoldFile:
+class GoldFile(Struct, frozen=True):
     """The gold values of documents, and what could not be read."""
 
     values: dict[str, Any]

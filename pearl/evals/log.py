@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from msgspec import Struct
 from pydantic import Field
 
 from pearl.data.log_files import Frozen, read_journal
@@ -113,8 +113,7 @@ class EvalRecord(Frozen, extra="ignore"):  # older logs have more fields
         return self.status != "failed" and bool(self.options) and self.choice is None
 
 
-@dataclass(frozen=True)
-class EvalLog:
+class EvalLog(Struct, frozen=True):
     """A header and its records, at most one for each sample, method and seed."""
 
     header: Header

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
 from itertools import combinations, groupby, product
 from statistics import fmean, quantiles
 from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.dsl.parser import read
 from pearl.errors import PlanningError, UsageError
@@ -47,8 +50,7 @@ def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
 Cluster = Literal["sample", "document"]
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """The score of a method on a subset of the samples."""
 
     method: str
@@ -81,11 +83,10 @@ class Score:
 
     def to_dict(self) -> dict[str, Any]:
         """The score as JSON data, with fractions also in percent to one decimal."""
-        return {**asdict(self), "accuracy_pct": round(100 * self.accuracy.estimate, 1)}
+        return {**msgspec.to_builtins(self), "accuracy_pct": round(100 * self.accuracy.estimate, 1)}
 
 
-@dataclass(frozen=True, slots=True)
-class MethodComparison:
+class MethodComparison(Struct, frozen=True):
     """A paired comparison of two methods on their common samples."""
 
     first: str
@@ -284,8 +285,7 @@ KINDS = ("right", "partly", "wrong", "unmapped", "undecided", "no plan", "failed
 """Outcomes of a sample: full, partial or no score; no option named; undecided; no valid plan; another failure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcomes:
+class Outcomes(Struct, frozen=True):
     """The number of records of a method of each of `KINDS`."""
 
     method: str
@@ -293,8 +293,7 @@ class Outcomes:
     n_of: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class PlanFigures:
+class PlanFigures(Struct, frozen=True):
     """Figures of the plans of a method."""
 
     method: str

@@ -7,11 +7,13 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from math import inf
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from pearl.data.samples import Sample
 from pearl.documents.digest import digest, file_sha256
@@ -169,8 +171,7 @@ def _content(document: Document | Path) -> str:
         return document.name
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True):
     """The methods, seeds and settings to run over every sample."""
 
     methods: tuple[str, ...]

@@ -7,8 +7,9 @@ A scorer has `DESCRIPTION` (one line) and `score(answer, reference) -> float`. A
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from pearl import plugins
 from pearl.errors import UsageError
@@ -43,8 +44,7 @@ def load_scorer(name: str) -> Scorer:
     return scorer
 
 
-@dataclass(frozen=True, slots=True)
-class _ShippedScorer:
+class _ShippedScorer(Struct, frozen=True):
     DESCRIPTION: str
     score: Callable[[str, str], float]
     require: Callable[[], None] | None = None

@@ -8,8 +8,9 @@ Needs scipy, of the extra `eval`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from pearl.errors import UsageError
 from pearl.plugins.extras import require_extra
@@ -29,8 +30,7 @@ N_RESAMPLES = 10_000  # resamples of the bootstrap
 SEED = 0  # of the resampling: the same log gives the same intervals
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """An estimate and its 95 % interval."""
 
     estimate: float
@@ -38,8 +38,7 @@ class Interval:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class McNemar:
+class McNemar(Struct, frozen=True):
     """How many samples each of two methods got right, and the exact test of their difference."""
 
     n_both: int

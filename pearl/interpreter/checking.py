@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil, inf
 from typing import Literal, NamedTuple, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, normalise
@@ -22,10 +23,9 @@ from pearl.dsl.decoding.constraint import (
 from pearl.dsl.nodes import Step
 from pearl.errors import UNUSABLE_KINDS, ModelError, Span
 from pearl.interpreter.context import ContextLimits
-from pearl.interpreter.cost_ranges import Range, StepCosts
 from pearl.interpreter.model_calls import Asker
 from pearl.interpreter.prompt import check_messages
-from pearl.interpreter.requests import AGAIN_TOKENS, HELD_TOKENS, PROMPT_MARGIN
+from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.interpreter.results import Checks, StepResult
 from pearl.llm import CheckTask, Request
 from pearl.llm.concurrency import gather
@@ -61,8 +61,7 @@ class Claim(NamedTuple):
     passage: str
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """The verdicts on claims, in order, and the name of the checker; `why` is the reason for each *not checked*."""
 
     verdicts: list[Verdict]
@@ -218,28 +217,11 @@ def length_of(claims: Iterable[Claim]) -> int:
     return sum(len(claim.text) + len(claim.passage) + MARKS for claim in claims)
 
 
-def costs(
-    n: float, shown: float, beside: int, document: Document, limits: ContextLimits
-) -> StepCosts:
-    """Costs of checking `n` claims of `shown` tokens in all, each with `beside` characters of surrounding document."""
+def frame_costs(limits: ContextLimits) -> tuple[int, int]:
+    """Maximum tokens of a request without claims and passages, and of its reply."""
     task = CheckTask("", ((" ", " "),) * MAX_CLAIMS)
     frame = sum(limits.counter.count(message.content) for message in check_messages(task))
-    widest = "x" if document.text.isascii() else "é"
-    each = limits.counter.at_most(widest * beside) + CLAIM_TOKENS
-    # For a list, a sample is checked before the rest.
-    n_requests = inf if n == inf else ceil(n / MAX_CLAIMS) + (n > MAX_CLAIMS)
-    return request_costs(
-        task, n_requests, shown + n * each + n_requests * frame if n else 0, limits
-    )
-
-
-def request_costs(task: CheckTask, n: float, tokens: float, limits: ContextLimits) -> StepCosts:
-    """Costs of `n` requests of `tokens` in all, each of which may be repeated once."""
-    reply = reply_limit(task, limits.window, limits.max_output_tokens)
-    most = 2 * (tokens + n * reply) + n * (AGAIN_TOKENS + HELD_TOKENS)
-    if limits.prompt_tokens is not None:
-        most = min(most, 2 * n * limits.prompt_tokens)
-    return StepCosts(Range(0, 2 * n), Range(0, most), Range(0, 2 * n * reply))
+    return frame, reply_limit(task, limits.window, limits.max_output_tokens)
 
 
 def with_checks(result: StepResult, checked: Checked, note: str = "") -> StepResult:

@@ -7,9 +7,11 @@ import time
 import unicodedata
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pearl.actions.searching import SearchedDocument
 from pearl.documents.document import Document
@@ -142,8 +144,7 @@ def read_answer(answer: str, options: Sequence[str]) -> int | None:
 MAX_OPTIONS = 26  # One letter each
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The result of a choice."""
 
     index: int | None

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections import Counter as Counts
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import PurePath
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.evidence import Evidence, normalise
 from pearl.documents.evidence.normal import has_name
 from pearl.documents.numbers import quantities
 from pearl.documents.rows import shortened
 from pearl.documents.tokens import Counter
-from pearl.dsl.nodes import Step, String, is_data
+from pearl.dsl.nodes import Step, is_data
 from pearl.dsl.signatures import Action
 from pearl.errors import UNUSABLE_KINDS, ModelError
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter import checking
 from pearl.interpreter.context import ContextLimits
-from pearl.interpreter.cost_ranges import StepCosts
 from pearl.interpreter.model_calls import Asker
 from pearl.interpreter.naming import MAX_NAME, Named
 from pearl.interpreter.parts import AnswerPart, labelled_text
@@ -28,6 +29,7 @@ from pearl.interpreter.prompt import check_messages
 from pearl.interpreter.results import COPIED, DROPPED, Checks, StepResult
 from pearl.llm import ActionTask, CheckTask, Message, Request
 from pearl.llm.messages import block
+from pearl.llm.reply_limits import reply_limit
 from pearl.replies.composed import (
     MAX_SENTENCES,
     Composed,
@@ -67,8 +69,7 @@ Write no number, no name and no fact that the results do not have. Where results
 other, say what each of them says. Of a result that was not found, say so if the question needs it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(Struct, frozen=True):
     """What a citation in a composed answer refers to: a quote or a `computed` result. A sentence that cites it may have the numbers in `support`."""
 
     output: str
@@ -255,12 +256,13 @@ CHECK_TOKENS = 3_000
 """Maximum tokens of the sentences of an answer and their passages in the request that checks them."""
 
 
-def check_costs(step: Step, limits: ContextLimits) -> StepCosts:
-    """Costs of checking the composed answer."""
-    task = CheckTask("", ((" ", " "),) * MAX_SENTENCES, _question(step))
+def check_costs(question: str, limits: ContextLimits) -> tuple[int, int]:
+    """Maximum tokens of the prompt that checks the answer to a question, and of its reply."""
+    task = CheckTask("", ((" ", " "),) * MAX_SENTENCES, question)
     frame = "\n\n".join(each.content for each in check_messages(task))
     most = limits.counter.most(CHECK_TOKENS + MAX_SENTENCES * _NOTE_TOKENS)
-    return checking.request_costs(task, 1, limits.counter.count(frame) + most, limits)
+    reply = reply_limit(task, limits.window, limits.max_output_tokens)
+    return limits.counter.count(frame) + most, reply
 
 
 async def _check(
@@ -338,18 +340,11 @@ def _messages(
     return Message("system", _COMPOSER), Message("user", "\n\n".join([asked, *blocks, _FORM]))
 
 
-def max_prompt_tokens(step: Step, counter: Counter) -> int:
-    """Maximum tokens of the prompt that composes an answer."""
-    messages = _messages(_question(step), [], is_data=True)
-    frame = sum(counter.count(message.content) for message in messages)
+def max_prompt_tokens(question: str, counter: Counter) -> int:
+    """Maximum tokens of the prompt that composes an answer to a question."""
+    frame = sum(counter.count(message.content) for message in _messages(question, [], is_data=True))
     marks = "\n".join(block("input", "[99] this result") for _ in range(MAX_PARTS + MAX_QUOTES))
     return frame + counter.most(counter.count(marks) + MAX_TOKENS + ROW_TOKENS * MAX_NAMED)
-
-
-def _question(step: Step) -> str:
-    """The question that a composed answer replies to; "" if an earlier step writes it."""
-    question = step.arguments[0]
-    return question.value if isinstance(question, String) else ""
 
 
 def _shown(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, zip_longest
 from math import ceil
 from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.actions.searching import SearchedDocument, order, with_tables
 from pearl.actions.values import Fetched, FetchedPassage
@@ -81,8 +83,7 @@ def fail_step(step: Step, error: Exception) -> NoReturn:
     raise failed from error if isinstance(error, PearlError) or not is_private() else None
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """The texts for the prompts of a step."""
 
     strategy: Literal["full", "map-reduce", "retrieve"]
@@ -93,8 +94,7 @@ class Context:
     """The spans of the text that are shown; None for all of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """How to select passages of a text for a prompt."""
 
     limits: ContextLimits
@@ -276,8 +276,7 @@ def _n_covered(spans: Sequence[Span]) -> int:
     return n
 
 
-@dataclass(frozen=True, slots=True)
-class ContextLimits:
+class ContextLimits(Struct, frozen=True):
     """Token limits of a call."""
 
     counter: Counter
@@ -321,14 +320,6 @@ class ContextLimits:
             return self.max_prompt_tokens
         left = self.window - self.reply_tokens
         return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
-
-    @property
-    def most_retrieved(self) -> float:
-        """Maximum tokens of the passages in a prompt."""
-        # Each passage has at least one token, and `GAP_TOKENS` for the gap before it.
-        n_gaps = self.max_retrieved // (1 + GAP_TOKENS) + 1
-        gap = self.counter.bounds(GAP)[1] + 2 * self.counter.most(0)
-        return self.counter.most(self.max_retrieved) + gap * n_gaps
 
     def known_tokens(self, document: str) -> int | None:
         """Tokens of a document; None if it is so short that it fits in any case."""

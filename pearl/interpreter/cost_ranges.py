@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Range:
+
+class Range(Struct, frozen=True):
     """A lower and an upper bound; `upper` is infinity if there is no upper bound."""
 
     least: float
@@ -38,8 +38,7 @@ class Range:
 NONE, ONE, ANY = Range(0, 0), Range(1, 1), Range(0, inf)
 
 
-@dataclass(slots=True)
-class StepCosts:
+class StepCosts(Struct):
     """The cost of one step."""
 
     calls: Range = NONE

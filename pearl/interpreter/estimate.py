@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
 from heapq import nlargest
 from math import ceil, inf, prod
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.actions import by_search, native
 from pearl.actions.by_row import shown_text
@@ -24,26 +26,13 @@ from pearl.dsl.fields import Field
 from pearl.dsl.nodes import Argument, Reference, Step, String, items_of
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
-from pearl.interpreter import checking, composing, extracting, row_steps
+from pearl.interpreter import checking, context, row_steps
 from pearl.interpreter.context import ContextLimits, ContextOverflowError, awaited, fail_step
 from pearl.interpreter.cost_ranges import ANY, NONE, ONE, Range, StepCosts
-from pearl.interpreter.field_values import MAX_SHOWN
-from pearl.interpreter.looking import NEAR_TOKENS
-from pearl.interpreter.record_claims import AROUND_ENTRY, ENTRY_TOKENS
-from pearl.interpreter.reducing import Reducer, is_grouped
-from pearl.interpreter.requests import (
-    AGAIN_TOKENS,
-    HELD_TOKENS,
-    MARK_TOKENS,
-    PROMPT_MARGIN,
-    RequestBuilder,
-    chunk_size,
-)  # fmt: skip
+from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
 from pearl.interpreter.row_steps import ITEM_TOKENS, RowRequests, RowStep, check_numbers
-from pearl.interpreter.table_steps import query_costs
 from pearl.llm import ActionTask, ItemsTask
 from pearl.llm.reply_limits import items_limit
-from pearl.replies.extracted import wanted_fields
 
 UNKNOWN = "x"  # Placeholder in prompts for text that a model will write; its tokens are added
 
@@ -53,7 +42,9 @@ AROUND_TOKENS, NUMBER_TOKENS, UNDECIDED_TOKENS = 8, 400, 128
 
 UNKNOWN_TOKENS = 32  # Maximum tokens of all placeholders for unknown values in a prompt
 
-BATCH_AGAIN_TOKENS = 64  # Maximum tokens added to a prompt to repeat a batch
+# Maximum tokens added to a prompt to ask for JSON, to repeat a request for the form, and to
+# repeat a batch
+HELD_TOKENS, AGAIN_TOKENS, BATCH_AGAIN_TOKENS = 64, 288, 64
 
 BULLET_TOKENS = 3  # Maximum tokens that the mark of a list entry takes
 
@@ -62,8 +53,7 @@ MAX_RATIO = 4  # Maximum ratio of two models' token counts of one text
 SMALL_PART = 48  # Smallest chunk size in tokens for which the document is split to count the parts
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """An upper bound of a value that is unknown before the run."""
 
     n: float  # Maximum rows, or entries of a text
@@ -254,7 +244,9 @@ class CostEstimator:
         """Costs of composing the answer: at most one call, none if fewer than two results are decided."""
         if self._limits.compose == "off" or len({each.name for each in step.references()}) < 2:
             return StepCosts()
-        most = composing.max_prompt_tokens(step, self._counter)
+        from pearl.interpreter.composing import max_prompt_tokens
+
+        most = max_prompt_tokens(_question(step), self._counter)
         return self._costs(Range(0, 1), Range(0, most).up_to(self._limits.prompt_tokens))
 
     def _of_checks(self, step: Step, action: Action, costs: StepCosts) -> StepCosts:
@@ -262,16 +254,25 @@ class CostEstimator:
         if self._checker.check == "off" or not costs.calls.upper:
             return StepCosts()
         if action.composes:
-            return composing.check_costs(step, self._checker)
+            from pearl.interpreter import composing
+
+            return self._of_requests(1, *composing.check_costs(_question(step), self._checker))
         fields, n_replies = list[Field](), 1.0
         is_number = self._calls.graph.gives[step.output] is ValueType.NUMBER
         if "claims" in action.traits or (is_number and action.cost == "text"):
             fields = [Field(step.output)]
         elif action.extracts:
+            # Imported on use: few plans extract
+            from pearl.replies.extracted import wanted_fields
+
             texts = [each.value for each in step.arguments if isinstance(each, String)]
             fields = list(wanted_fields(texts[-1], is_all=action.extracts_all))
             if (n_replies := costs.calls.upper) == inf:
                 return StepCosts(ANY, ANY, ANY)
+        # Imported on use, too
+        from pearl.interpreter.field_values import MAX_SHOWN
+        from pearl.interpreter.record_claims import AROUND_ENTRY, ENTRY_TOKENS
+
         lists = [field for field in fields if field.is_list]
         n = n_replies * (len(fields) - len(lists))
         n += n_replies * self._limits.reply_tokens // ENTRY_TOKENS if lists else 0
@@ -281,8 +282,7 @@ class CostEstimator:
         beside = n_places * min(2 * checking.MAX_AROUND, length) + AROUND_ENTRY * bool(lists)
         whole = self._checker.counter.bounds(self._calls.document.text)[1]
         quoted = MAX_SHOWN * min(n_replies * self._reply, n * whole)
-        shown = n_replies * self._reply + quoted
-        return checking.costs(n, shown, beside, self._calls.document, self._checker)
+        return self._of_claims(n, n_replies * self._reply + quoted, beside)
 
     def _of_row_checks(self, row_step: RowStep, given: Bound, more: float) -> StepCosts:
         """Costs of checking that passages support the decisions about their rows."""
@@ -292,14 +292,33 @@ class CostEstimator:
             return StepCosts()
         asked = sum(self._counter.bounds(value)[1] for _, value in task.arguments) + more
         shown = MAX_RATIO * (given.tokens + given.n * asked)
-        beside, document = row_steps.MAX_BESIDE, self._calls.document
-        return checking.costs(given.n, shown, beside, document, self._checker)
+        return self._of_claims(given.n, shown, row_steps.MAX_BESIDE)
+
+    def _of_claims(self, n: float, shown: float, beside: int) -> StepCosts:
+        """Costs of checking `n` claims of `shown` tokens in all, each with `beside` characters of surrounding document."""
+        frame, reply = checking.frame_costs(self._checker)
+        widest = "x" if self._calls.document.text.isascii() else "é"
+        each = self._checker.counter.at_most(widest * beside) + checking.CLAIM_TOKENS
+        # For a list, a sample is checked before the rest.
+        n_requests = inf if n == inf else ceil(n / checking.MAX_CLAIMS) + (n > checking.MAX_CLAIMS)
+        tokens = shown + n * each + n_requests * frame if n else 0
+        return self._of_requests(n_requests, tokens, reply)
+
+    def _of_requests(self, n: float, tokens: float, reply: int) -> StepCosts:
+        """Costs of requests to the checker, each of which may be repeated once."""
+        most = 2 * (tokens + n * reply) + n * (AGAIN_TOKENS + HELD_TOKENS)
+        if self._checker.prompt_tokens is not None:
+            most = min(most, 2 * n * self._checker.prompt_tokens)
+        return StepCosts(Range(0, 2 * n), Range(0, most), Range(0, 2 * n * reply))
 
     # -----------------------------------------------------------------------------------------
     # Tables, and rows that are reduced
 
     def _of_table(self, step: Step, action: Action) -> StepCosts:
         """Costs of a question about a table: one query, and its repetitions if it cannot be used."""
+        # Imported on use: few plans query a table
+        from pearl.interpreter.table_steps import query_costs
+
         given, question = self._calls.values(step, self._values)
         literal = None if self._unknown(step.arguments[1]) else as_text(question)
         n_rows = int(sum(bound.n for bound in self._unknown(step.arguments[0])))
@@ -309,12 +328,18 @@ class CostEstimator:
 
     def _of_reduction(self, step: Step) -> StepCosts:
         """Costs of reducing rows: if the rows are known, exact except for merging; else bounded by their tokens."""
+        # Imported on use: few plans reduce rows
+        from pearl.interpreter.reducing import Reducer, is_grouped
+
         reducer = Reducer(step, self._values, self._calls)
         given, task = self._bound(step.arguments[0], reducer.rows), reducer.task
         actions = map(self._calls.graph.checked.action, self._calls.graph.steps)
         is_known, cap = not self._unknown(*step.arguments), self._limits.prompt_tokens
-        may_group = any("groups" in each.traits for each in actions)
-        are_groups = is_grouped(reducer.rows) if is_known else may_group
+        are_groups = (
+            is_grouped(reducer.rows)
+            if is_known
+            else any("groups" in each.traits for each in actions)
+        )
         n_groups = given.n if are_groups else min(1, given.n)
         written = n_groups * (self._reply + AROUND_TOKENS) + (given.tokens if are_groups else 0)
         self._hold(step.output, Bound(n_groups if are_groups else self._reply, written))
@@ -396,7 +421,7 @@ class CostEstimator:
         least, prompts, long = 0, 0, list[str]()
         if task.kind == "pick":
             per_call, n_rounds = max(per_call, task.n_picks + 1), row_steps.MAX_IDLE
-            calls, n_levels = row_steps.tournament(int(n), task.n_picks, int(min(n_fit, per_call)))
+            calls, n_levels = _tournament(int(n), task.n_picks, int(min(n_fit, per_call)))
             least = calls if n_fit >= per_call else 0
             most = calls * frame + n_levels * (tokens + around)
             replies = calls * self._items_limit(task, per_call)
@@ -454,14 +479,13 @@ class CostEstimator:
 
     def _of_looks(self, step: Step, task: ActionTask, more: float, *, is_cut: bool) -> StepCosts:
         """Costs of further searches by a step that may find nothing: one prompt each, and one that asks for other queries."""
+        # Imported on use: few plans read passages
+        from pearl.interpreter.looking import NEAR_TOKENS
+
         n, search = self._calls.n_looks, self._calls.search_of(step, task.document or "")
         if not n or search is None or not (search[1] or is_cut):
             return StepCosts()
-        most = (
-            self._prompt(replace(task, document=""), more).upper
-            + NEAR_TOKENS
-            + self._limits.most_retrieved
-        )
+        most = self._prompt(replace(task, document=""), more).upper + NEAR_TOKENS + self._retrieved
         look = self._costs(ONE, Range(0, most).up_to(self._limits.prompt_tokens))
         # The reply with other queries is a list, whose request may be repeated.
         looks = [self._formed(task, look)] * n + [self._repeated(look)]
@@ -497,11 +521,14 @@ class CostEstimator:
     def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
         """Costs of a call whose reply must have a form, including a possible repetition."""
         if task.action.extracts:
+            # Imported on use: few plans extract
+            from pearl.interpreter.extracting import AGAIN_TOKENS as MORE_TOKENS
+
             # Each request about a part may be repeated, followed by one about values that break a
             # rule or have no certain place, and by one for missing values in each further pass.
             n_more = 1 + (0 if self._limits.max_prompt_tokens is not None else self._limits.passes)
             n, tokens = costs.calls, costs.input_tokens
-            added = self._reply + n_more * (extracting.AGAIN_TOKENS + AGAIN_TOKENS + HELD_TOKENS)
+            added = self._reply + n_more * (MORE_TOKENS + AGAIN_TOKENS + HELD_TOKENS)
             most = (1 + n_more) * tokens.upper + n.upper * (added + HELD_TOKENS)
             return self._costs(Range(n.least, (1 + n_more) * n.upper), Range(tokens.least, most))
         if self._calls.asks_words(task):
@@ -535,7 +562,7 @@ class CostEstimator:
         if strategy == "full" or (fits and strategy != "retrieve"):
             return self._costs(ONE, whole.up_to(cap)), False
         if strategy == "retrieve" or (is_corpus and not is_split):
-            most = frame.upper + self._limits.most_retrieved
+            most = frame.upper + self._retrieved
             if strategy == "auto":  # The whole document may also fit
                 most = max(most, whole.upper)
             return self._costs(ONE, Range(frame.least, most).up_to(cap)), True
@@ -564,6 +591,14 @@ class CostEstimator:
         n = max(len(self._calls.cut(document, size)) for size in sizes)
         return Range(min(n, max(1, length.least // cap)), n)
 
+    @property
+    def _retrieved(self) -> float:
+        """Maximum tokens of the passages in a prompt."""
+        limit, gap = self._limits.max_retrieved, self._counter.bounds(context.GAP)[1]
+        # Each passage has at least one token, and `context.GAP_TOKENS` for the gap before it.
+        n_gaps = limit // (1 + context.GAP_TOKENS) + 1
+        return self._counter.most(limit) + (gap + 2 * self._seam) * n_gaps
+
     def _merging(self, task: ActionTask, parts: Range, more: float) -> StepCosts:
         """Costs of merging the results of parts; each call merges at least two results into one."""
         n, cap = parts.upper, self._limits.prompt_tokens or inf
@@ -580,3 +615,21 @@ class CostEstimator:
 def _together(bounds: Sequence[Bound]) -> Bound:
     """The bound of several values taken together."""
     return Bound(sum(each.n for each in bounds), sum(each.tokens for each in bounds))
+
+
+def _tournament(n: int, k: int, size: int) -> tuple[int, int]:
+    """Maximum calls and rounds of a tournament in groups of at least `size` rows, whose best `k` advance."""
+    if size <= k:  # At least one row of every group but the last drops out
+        return (2 * n + 1, n) if n else (0, 0)
+    calls = n_levels = 0
+    while n:
+        groups = ceil(n / size)
+        calls, n_levels = calls + groups, n_levels + 1
+        n = (groups - 1) * k + min(k, n - (groups - 1) * size) if groups > 1 else 0
+    return calls, n_levels
+
+
+def _question(step: Step) -> str:
+    """The question that a composed answer replies to; "" if an earlier step writes it."""
+    question = step.arguments[0]
+    return question.value if isinstance(question, String) else ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Literal
+
+from msgspec.structs import replace
 
 from pearl import errors
 from pearl.actions import by_search, native

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, Quote, Unverified, Verifier
@@ -43,8 +45,7 @@ MAX_PLACES = 20  # Maximum places of a quote that occurs several times
 Place = tuple[Span, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """The result of comparing a claim with its quotes: a value with its passages, or none; `why` is the reason for doubt."""
 
     value: FieldScalar = None

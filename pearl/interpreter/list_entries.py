@@ -5,8 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter as Counts
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.evidence import Quote
 from pearl.documents.evidence.collecting import passage_at
@@ -29,8 +31,7 @@ from pearl.interpreter.field_values import (
 from pearl.replies.extracted import Claim, Claims
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     """A list entry of a reply, the part in which its quotes are looked up, and their places."""
 
     part: Span | None

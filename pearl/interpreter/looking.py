@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pearl.documents.dates import years_in
 from pearl.documents.lexicon import SCALES

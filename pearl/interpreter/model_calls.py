@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.dates import find_dates, readings, why_unstated
 from pearl.documents.evidence.finding import find_quotes, is_passage
@@ -113,8 +115,7 @@ CUT_SHORT = frozenset({"truncated", "repetition"})
 """Kinds of `ModelError` whose reply is the beginning of a usable one."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextReply:
+class TextReply(Struct, frozen=True):
     """The reply to a request and its repetitions, as read and as `said`; `truncated` says why it may be wrong."""
 
     reply: Reply
@@ -151,8 +152,7 @@ def kept_text(text: str) -> str:
     return "\n".join(part for part in (lines, whole) if part.strip()).rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(Struct, frozen=True):
     """A model for some calls of a run, with the limits of its prompts and its cached replies."""
 
     model: Model

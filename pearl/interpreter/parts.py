@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
+
+from msgspec import Struct
 
 from pearl.actions.values import Scalar, as_text, marks, rows_text
 from pearl.documents.document import Document
@@ -29,8 +30,7 @@ PartValue = (
 """A value as plain data: texts, numbers, truth values, and lists and dictionaries of these."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Struct, frozen=True):
     """The base of a count or share: rows that state the answer, rows that do not, undecided rows. `called` names the rows; `said` is the text of another result."""
 
     stated: Stated
@@ -72,16 +72,14 @@ _CLOSING = "\"'”’»«」』"
 _OPENING = "\"'“‘„‚«»「『"
 
 
-@dataclass(frozen=True, slots=True)
-class ListEntry:
+class ListEntry(Struct, frozen=True):
     """An entry of a list, and the numbers of its evidence."""
 
     text: str
     evidence: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerPart:
+class AnswerPart(Struct, frozen=True):
     """A result that the answer consists of.
 
     Attributes:
@@ -108,10 +106,10 @@ class AnswerPart:
     why: str = ""
     evidence: tuple[int, ...] = ()
     entries: tuple[ListEntry, ...] = ()
-    reply: str = field(default="", repr=False)
+    reply: str = ""
     n_undecided: int = 0
     tally: Tally | None = None
-    cells: tuple[Piece, ...] = field(default=(), repr=False)
+    cells: tuple[Piece, ...] = ()
 
     @property
     def is_decided(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pearl.data.samples import letter
 from pearl.documents.rows import shortened

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.actions.by_row import ByRow, by_row
 from pearl.actions.groups import NONE
@@ -30,8 +32,7 @@ Kind = Literal["number", "bool", "label", "date", "record", "plan", "document", 
 """`plan`: text by a model that saw no document; `document`: rows unchanged; `text`: text by a model that saw documents."""
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """The kind of a result; `labels` are all possible values of its rows, () if unknown."""
 
     kind: Kind

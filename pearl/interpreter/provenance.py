@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain, pairwise
 from typing import Any
+
+from msgspec import Struct
 
 from pearl.documents.document import Document, Source, part_spans
 from pearl.documents.rows import Row, Rows
@@ -24,8 +25,7 @@ MAX_HEAD = 2_200  # Maximum characters of the header and caption above a table
 MAX_BLANKS = 64  # Maximum blanks between two spans that are joined
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """The spans of all text that a value may contain. `uses_document`: other text may have influenced it; `heads`: headers of its rows."""
 
     spans: tuple[Span, ...] = ()

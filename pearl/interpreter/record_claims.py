@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.document import Document
 from pearl.documents.record import PLAIN, Basis, Candidate, FieldResult, Record
@@ -21,8 +23,7 @@ from pearl.llm import Usage
 from pearl.replies.extracted import ROWS
 
 
-@dataclass(frozen=True, slots=True)
-class _RecordClaim:
+class _RecordClaim(Struct, frozen=True):
     """A claim about a field or list entry of a record."""
 
     record: int

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from math import inf
+
+from msgspec.structs import replace
 
 from pearl.actions.by_row import reading, shown_text, with_column
 from pearl.actions.values import Value, as_rows, as_text
@@ -163,7 +165,7 @@ class Reducer:
             quotes = tuple(quote for quote in quoted if quote in proofs)
             text = str(read.reply.value) if read.reply.state != "undecided" else ""
             plain = "\n".join([text, *(f"> {quote}" for quote in quotes)])
-            return replace(read, reply=replace(read.reply, quotes=quotes, plain=plain))
+            return replace(read, reply=dataclasses.replace(read.reply, quotes=quotes, plain=plain))
 
         read = await asker.over_pieces(self._step, self.task, parts, kept)
         if read.n_levels:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from pearl.actions.searching import SearchedDocument, order, placed, shown_by_document, with_tables
 from pearl.actions.values import FetchedPassage, Value, as_text
@@ -43,9 +44,6 @@ from pearl.retrieval.search import Searcher
 MARK_TOKENS = 16  # Tokens reserved for the tags around a part that is merged
 
 PROMPT_MARGIN = 64  # Safety margin of a prompt in tokens: token counts are not additive
-
-HELD_TOKENS, AGAIN_TOKENS = 64, 288
-"""Maximum tokens added to a prompt to ask for JSON, and to repeat a request for the form."""
 
 MERGING_TOKENS = 1_000
 """Maximum tokens by which the frame of a merging prompt exceeds that of a reading prompt."""
@@ -268,7 +266,10 @@ class RequestBuilder:
 
     def following(self, request: Request, messages: tuple[Message, ...]) -> Request | None:
         """A request with messages that continue another one; None if it is too long, or if both together exceed the budget."""
-        again, share = replace(request, messages=messages), self.limits.max_prompt_tokens
+        again, share = (
+            replace(request, messages=messages),
+            self.limits.max_prompt_tokens,
+        )
         if share is not None and sum(map(self._counted, (request, again))) > share:
             return None
         return None if self._excess(messages, request.document or "") > 0 else again

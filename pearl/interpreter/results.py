@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from pearl.actions.groups import NONE
 from pearl.actions.values import MAY_CHANGE, Fetched, Scalar, Value, as_text, behind
@@ -20,8 +21,7 @@ from pearl.replies.step_replies import State
 from pearl.trace import StepFinished
 
 
-@dataclass(frozen=True, slots=True)
-class Cited:
+class Cited(Struct, frozen=True):
     """The table cells that a step is computed from."""
 
     numbers: Mapping[int, int]
@@ -55,8 +55,7 @@ DROPPED = frozenset({"contradicted", "not stated"})
 """Verdicts on sentences that are left out of an answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checks:
+class Checks(Struct, frozen=True):
     """The sentences of a composed answer, each with the verdict of the checker `by`, or `COPIED`."""
 
     by: str = ""
@@ -82,8 +81,7 @@ class Checks:
         return left
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
+class StepResult(Struct, frozen=True):
     """The result of a step. A result computed from rows has a value even if some rows are undecided."""
 
     output: str
@@ -95,29 +93,29 @@ class StepResult:
     n_calls: int = 0
     usage: Usage = field(default_factory=Usage)
     duration_s: float = 0.0
-    shown: str | None = field(default=None, repr=False)
-    reply: str = field(default="", repr=False)
+    shown: str | None = None
+    reply: str = ""
     quotes: tuple[str, ...] = ()
     state: State = "found"
     why: str = ""
     truncated: str = ""
-    fetched: Fetched | None = field(default=None, repr=False)
-    cited: Cited | None = field(default=None, repr=False)
-    verdicts: Mapping[str, int] = field(default_factory=dict, repr=False)
-    composed: tuple[tuple[str, tuple[Evidence, ...]], ...] = field(default=(), repr=False)
+    fetched: Fetched | None = None
+    cited: Cited | None = None
+    verdicts: Mapping[str, int] = {}
+    composed: tuple[tuple[str, tuple[Evidence, ...]], ...] = ()
     notes: tuple[str, ...] = ()
     looks: tuple[Look, ...] = ()
     """The searches made after the first one found nothing."""
     # `AnswerPart`s; typed as Any because their module imports this one.
-    parts: tuple[Any, ...] = field(default=(), repr=False)
+    parts: tuple[Any, ...] = ()
     """The parts from which the answer was composed."""
-    checks: Checks = field(default=Checks(), repr=False)
-    record: Record | None = field(default=None, repr=False)
-    sources: Sources | None = field(default=None, repr=False)
-    provenance: Provenance | None = field(default=None, repr=False)
-    decided_by: Mapping[object, str] = field(default_factory=dict, repr=False)
+    checks: Checks = Checks()
+    record: Record | None = None
+    sources: Sources | None = None
+    provenance: Provenance | None = None
+    decided_by: Mapping[object, str] = {}
     """Keys of rows that only a scorer decided → its name."""
-    deciding: Mapping[object, Evidence] = field(default_factory=dict, repr=False)
+    deciding: Mapping[object, Evidence] = {}
     """Keys of rows → the passage that decided each row's value."""
     misquoted: tuple[Unverified, ...] = ()
     """Quotes that should decide rows, but are not in them."""

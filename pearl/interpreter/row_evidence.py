@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.actions.values import Fetched
 from pearl.documents.document import Document
@@ -20,8 +22,7 @@ MAX_COLUMNS = 4  # Maximum columns named in the displayed position of a row
 Cell = str | int | float | bool | None  # The value of a field in a flat row
 
 
-@dataclass(frozen=True, slots=True)
-class CellEvidence:
+class CellEvidence(Struct, frozen=True):
     """A cell of a row: its column, its text, and its position in the row's source."""
 
     column: str
@@ -30,8 +31,7 @@ class CellEvidence:
     page: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RowEvidence:
+class RowEvidence(Struct, frozen=True):
     """A row that an answer is computed from."""
 
     text: str

@@ -6,10 +6,12 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.actions.by_row import ByRow, by_row, each_of, reading, shown_text
 from pearl.actions.columns import judge
@@ -54,8 +56,7 @@ LONG_ROW = 200
 ITEM_TOKENS = 24  # Tokens reserved for the tags around an item, and for the joints of its text
 
 
-@dataclass(frozen=True, slots=True)
-class RowStep:
+class RowStep(Struct, frozen=True):
     """A step that is carried out row by row."""
 
     rows: Rows
@@ -735,15 +736,3 @@ class RowReader:
                 self.quotes |= reader.quotes
                 return best
         return None
-
-
-def tournament(n: int, k: int, size: int) -> tuple[int, int]:
-    """Maximum calls and rounds of a tournament in groups of at least `size` rows, whose best `k` advance."""
-    if size <= k:  # At least one row of every group but the last drops out
-        return (2 * n + 1, n) if n else (0, 0)
-    calls = n_levels = 0
-    while n:
-        groups = ceil(n / size)
-        calls, n_levels = calls + groups, n_levels + 1
-        n = (groups - 1) * k + min(k, n - (groups - 1) * size) if groups > 1 else 0
-    return calls, n_levels

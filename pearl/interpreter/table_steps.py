@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from math import inf
+
+from msgspec.structs import replace
 
 from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import Scalar, Value, as_rows, as_text, number_of
@@ -37,7 +39,9 @@ def tables_in(given: Value | SearchedDocument) -> tuple[lookup.FoundTable, ...]:
     """The tables of a document, or the rows of an earlier step as one table."""
     if isinstance(given, SearchedDocument):
         tables = lookup.tables_of_document(given.document)
-        return tuple(replace(each, rows=each.rows.moved(given.start)) for each in tables)
+        return tuple(
+            dataclasses.replace(each, rows=each.rows.moved(given.start)) for each in tables
+        )
     return lookup.tables_of_rows(as_rows(given))
 
 

@@ -7,9 +7,11 @@ same request as data, for backends that compute a reply without a prompt.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
+
+from msgspec import Struct
 
 from pearl.documents.digest import digest
 from pearl.dsl.decoding.constraint import Constraint
@@ -17,8 +19,7 @@ from pearl.dsl.signatures import Action, ActionLibrary, ValueType
 from pearl.replies.items import ItemKind
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One message of a prompt."""
 
     role: Literal["system", "user", "assistant"]
@@ -30,8 +31,7 @@ def messages_digest(messages: Iterable[Message]) -> str:
     return digest(part for each in messages for part in (each.role, each.content)).hex()
 
 
-@dataclass(frozen=True, slots=True)
-class PlanTask:
+class PlanTask(Struct, frozen=True):
     """Write a plan for a question, without its document; `round` n is the n-th repair."""
 
     question: str
@@ -41,8 +41,7 @@ class PlanTask:
     has_sources: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ActionTask:
+class ActionTask(Struct, frozen=True):
     """Carry out one step over a text (None if it reads none), or merge its results over parts of a text; `inputs` names the arguments that are earlier outputs."""
 
     output: str
@@ -58,8 +57,7 @@ class ActionTask:
     is_quoted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ItemsTask:
+class ItemsTask(Struct, frozen=True):
     """Carry out one step for several items, each on its own. It has only the call, so that equal steps of different plans share a request."""
 
     output: str
@@ -82,8 +80,7 @@ class ItemsTask:
         return self.is_named and self.kind in ("yes_no", "label") and not self.is_quoted
 
 
-@dataclass(frozen=True, slots=True)
-class LookupTask:
+class LookupTask(Struct, frozen=True):
     """Write the query that answers a question about a table; `round` n follows n rejected replies."""
 
     output: str
@@ -92,8 +89,7 @@ class LookupTask:
     round: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ChooseTask:
+class ChooseTask(Struct, frozen=True):
     """Choose the option that answers a question, based on a document or an answer in words. The reply is its letter, perhaps after reasons."""
 
     question: str
@@ -103,8 +99,7 @@ class ChooseTask:
     is_reasoned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CheckTask:
+class CheckTask(Struct, frozen=True):
     """Judge for each claim whether its passage supports it; `question` is what the claims answer, or ""."""
 
     output: str
@@ -112,16 +107,14 @@ class CheckTask:
     question: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MineTask:
+class MineTask(Struct, frozen=True):
     """Propose the actions that a question needs but the library lacks."""
 
     question: str
     library: ActionLibrary
 
 
-@dataclass(frozen=True, slots=True)
-class RefineTask:
+class RefineTask(Struct, frozen=True):
     """Merge equivalent action drafts into at most `max_actions` more general ones."""
 
     drafts: tuple[Action, ...]
@@ -136,8 +129,7 @@ Task = (
 ConstrainBy = Literal["grammar", "json"]  # A grammar, or a schema for JSON
 
 
-@dataclass(frozen=True, slots=True)
-class Constrains:
+class Constrains(Struct, frozen=True):
     """A model's support for constraints, which its server may still reject: the forms, and the maximum length of free text in them."""
 
     by: frozenset[ConstrainBy] = frozenset()
@@ -148,20 +140,23 @@ WireForm = Literal["chat", "messages", "gemini"]
 """An API: Chat Completions (also of llama.cpp, Ollama, ...), Anthropic's Messages, Gemini's generateContent."""
 
 
+_DECLARED: dict[str, Mapping[str, Any]] = {}
+
+
 def parameter(
-    *, chat: str | None, messages: str | None, gemini: str | None, default: Any = None
+    name: str, *, chat: str | None, messages: str | None, gemini: str | None, default: Any = None
 ) -> Any:
     """Declare an optional parameter of requests: its name in each wire form, or None if the form has no such parameter.
 
     Cache keys, the bodies of requests and batches, traces and spans all follow from the declaration. A
     parameter that a wire form lacks is listed in `Completion.left_out`.
     """
-    names = {"chat": chat, "messages": messages, "gemini": gemini}
-    return field(default=None, metadata={"wire": names, "default": default})
+    wire = {"chat": chat, "messages": messages, "gemini": gemini}
+    _DECLARED[name] = {"wire": wire, "default": default}
+    return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
+class Sampling(Struct, frozen=True, kw_only=True):
     """Sampling parameters of requests; settings with the same names set them.
 
     Attributes:
@@ -171,22 +166,15 @@ class Sampling:
     """
 
     temperature: float | None = parameter(
-        chat="temperature", messages="temperature", gemini="temperature", default=0.0
+        "temperature", chat="temperature", messages="temperature", gemini="temperature", default=0.0
     )
-    top_p: float | None = parameter(chat="top_p", messages="top_p", gemini="topP")
-    seed: int | None = parameter(chat="seed", messages=None, gemini="seed")
-
-
-_DECLARED: dict[type, Mapping[str, Mapping[str, Any]]] = {}
+    top_p: float | None = parameter("top_p", chat="top_p", messages="top_p", gemini="topP")
+    seed: int | None = parameter("seed", chat="seed", messages=None, gemini="seed")
 
 
 def declared(kind: type[Sampling]) -> Mapping[str, Mapping[str, Any]]:
     """The parameters of a class of requests or settings, by name: `wire`, their names in the wire forms, and their `default`."""
-    if kind not in _DECLARED:
-        _DECLARED[kind] = {
-            each.name: each.metadata for each in fields(kind) if "wire" in each.metadata
-        }
-    return _DECLARED[kind]
+    return {name: _DECLARED[name] for name in kind.__struct_fields__ if name in _DECLARED}
 
 
 def parameters_of(holder: Sampling) -> dict[str, Any]:
@@ -195,8 +183,7 @@ def parameters_of(holder: Sampling) -> dict[str, Any]:
     return {name: value for name, value in values if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Request(Sampling):
+class Request(Sampling, frozen=True, dict=True):
     """A request to a model.
 
     Attributes:
@@ -214,15 +201,14 @@ class Request(Sampling):
     messages: tuple[Message, ...]
     task: Task
     max_output_tokens: int | None = parameter(
-        chat="max_tokens", messages="max_tokens", gemini="maxOutputTokens"
+        "max_output_tokens", chat="max_tokens", messages="max_tokens", gemini="maxOutputTokens"
     )
     constraint: Constraint | None = None
     constrain_by: ConstrainBy = "grammar"
     # Replies do not depend on these.
-    n_later: Callable[[], int] = field(default=int, compare=False)
-    n_between: int = field(default=0, compare=False)
-    kept_s: float = field(default=0.0, compare=False)
-    _digest: str = field(default="", init=False, repr=False, compare=False)
+    n_later: Callable[[], int] = int
+    n_between: int = 0
+    kept_s: float = 0.0
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -237,12 +223,10 @@ class Request(Sampling):
         wire = ((names[name]["wire"][form], value) for name, value in self.parameters.items())
         return {name: value for name, value in wire if name is not None}
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Digest of the messages in hexadecimal; cached, because they contain a document."""
-        if not self._digest:
-            object.__setattr__(self, "_digest", messages_digest(self.messages))
-        return self._digest
+        return messages_digest(self.messages)
 
     @property
     def document(self) -> str | None:
@@ -315,19 +299,17 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixCaching:
+class PrefixCaching(Struct, frozen=True):
     """The prefix cache of a server that stores only what requests mark, with its lifetimes, shortest first (`caching` of a model)."""
 
     lifetimes_s: tuple[float, ...]
     min_tokens: int
     mark: Callable[[float], Mapping[str, Any]]
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, Any] = {}
     has_key: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixUse:
+class PrefixUse(Struct, frozen=True):
     """How a call used the server's prefix cache: `first` filled it, `waited` followed the first, `free` did not wait; and why."""
 
     role: Literal["first", "waited", "free"]
@@ -336,8 +318,7 @@ class PrefixUse:
     n_expected_cached_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     """A usable reply. An unusable one raises `ModelError`; a completion is never empty.
 
     Attributes:
@@ -358,7 +339,7 @@ class Completion:
 
     text: str
     model: str
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     finish_reason: Literal["stop"] | None = "stop"
     is_remembered: bool = False
     prefix: PrefixUse | None = None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Literal, cast
 from uuid import uuid4
+
+from msgspec.structs import replace
 
 from pearl.documents.tokens import Counter
 from pearl.errors import ModelError, PearlError, UsageError
@@ -92,8 +93,7 @@ Role = Literal["planner", "main", "rows", "escalate", "checker", "mapper"]
 Layer = Callable[[Model], Model]  # A wrapper around a model
 
 
-@dataclass(frozen=True, slots=True)
-class ClientSettings(Sampling):
+class ClientSettings(Sampling, frozen=True):
     """Settings of a client, with the parameters of all its requests (`Sampling`); picklable if the model is a name.
 
     Attributes:
@@ -144,7 +144,7 @@ class ClientSettings(Sampling):
 
     def create_model(self) -> Model:
         """Create the model without middleware."""
-        names = [each.name for each in fields(ModelSettings)]
+        names = ModelSettings.__struct_fields__
         settings = ModelSettings(**{name: getattr(self, name) for name in names})
         if isinstance(self.model, str):
             return create_model(self.model, settings)

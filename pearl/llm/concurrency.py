@@ -8,8 +8,9 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from pearl.errors import PearlError
 
@@ -119,8 +120,7 @@ def first_failure(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return next((error for error in leaves if not isinstance(error, PearlError)), leaves[0])
 
 
-@dataclass(slots=True, eq=False)
-class _Flight(Generic[T]):
+class _Flight(Struct, Generic[T], eq=False):
     """Work in flight, with the number of its callers."""
 
     task: asyncio.Task[T]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Literal, get_args
+
+from msgspec.structs import replace
 
 from pearl.dsl.parser import read
 from pearl.errors import ModelError, UsageError, suggest

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pearl.documents.rows import shortened
 from pearl.errors import ModelError

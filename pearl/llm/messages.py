@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors.patterns import lazy_pattern

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl import plugins
 from pearl.documents.tokens import known_window
@@ -26,8 +28,7 @@ from pearl.llm.prices import Price, read_prices
 from pearl.plugins.extras import extras
 
 
-@dataclass(frozen=True, slots=True)
-class BackendRow:
+class BackendRow(Struct, frozen=True):
     """A backend."""
 
     name: str
@@ -37,8 +38,7 @@ class BackendRow:
     is_installed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(Struct, frozen=True):
     """A model that a server lists."""
 
     id: str
@@ -52,8 +52,7 @@ class Served:
         return {"id": self.id, "window": self.window, "is_told": self.is_told, "price": price}
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """The models of a server on this machine, or why it did not list them."""
 
     name: str

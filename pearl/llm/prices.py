@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
 
+from msgspec import Struct
 from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveInt, ValidationError
 
 from pearl.data.log_files import Frozen, reason
@@ -151,14 +152,13 @@ class _PriceTable(Frozen):
     usd_per_million: dict[str, _Entry]
 
 
-@dataclass(frozen=True)
-class Prices:
+class Prices(Struct, frozen=True):
     """A table of prices."""
 
     as_of: date
     by_beginning: dict[str, Price]
-    last_days: dict[str, date] = field(default_factory=dict)
-    sources: dict[str, PriceSource] = field(default_factory=dict)
+    last_days: dict[str, date] = {}
+    sources: dict[str, PriceSource] = {}
 
     def of(self, model: str) -> Price | None:
         """The price of `backend:name` or `name`, ignoring case and any prefix `vendor/`; None if unknown."""

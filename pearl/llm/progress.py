@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from pearl.errors import ModelErrorKind
 from pearl.llm import Completion, Request, Usage
@@ -20,8 +21,7 @@ MAX_TAIL = 400  # Maximum characters reported from the end of a partial reply
 REPORT_S = 10.0  # Seconds between two reports of a wait
 
 
-@dataclass(frozen=True, slots=True)
-class CallProgress:
+class CallProgress(Struct, frozen=True):
     """Progress of a call."""
 
     phase: Phase
@@ -30,8 +30,7 @@ class CallProgress:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CallWait:
+class CallWait(Struct, frozen=True):
     """Why a call waits."""
 
     reason: str
@@ -48,8 +47,7 @@ AttemptError = ModelErrorKind | Literal["cancelled", "internal"]
 by a time limit), or the backend has a bug."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallAttempt:
+class CallAttempt(Struct, frozen=True):
     """A finished attempt of a call: one request to the server."""
 
     model: str
@@ -63,8 +61,7 @@ class CallAttempt:
     usage: Usage = field(default_factory=Usage)
 
 
-@dataclass(frozen=True, slots=True)
-class CallReplied:
+class CallReplied(Struct, frozen=True):
     """A reply that belongs to measured work, with its key in the store; "" without a store."""
 
     completion: Completion

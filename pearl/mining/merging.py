@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.actions.library import meaning, shape
 from pearl.documents.passages import terms
@@ -22,16 +24,14 @@ StageName = Literal["name", "model", "room"]
 _CLEAR_WORDS = 4  # Minimum words of a clear definition; `Find X` alone is too vague
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """The stage at which a draft was merged or dropped."""
 
     name: StageName
     round: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """One proposed action."""
 
     number: int
@@ -42,13 +42,12 @@ class Draft:
     flaw: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryEntry:
+class LibraryEntry(Struct, frozen=True):
     """An action and the drafts merged into it."""
 
     action: Action
     drafts: Mapping[int, Stage | None]
-    questions: frozenset[str] = field(default=frozenset())
+    questions: frozenset[str] = frozenset()
     is_seed: bool = False
 
     @property
@@ -121,8 +120,7 @@ def merge_by_rule(entries: Iterable[LibraryEntry]) -> list[LibraryEntry]:
 _ROOM = Stage("room")
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryBudget:
+class LibraryBudget(Struct, frozen=True):
     """Size limits of a library."""
 
     max_actions: int

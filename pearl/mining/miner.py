@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from math import inf
 from types import MappingProxyType
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.actions.library import load_library, read_actions
 from pearl.actions.operators import with_operators
@@ -114,8 +118,7 @@ def mine_messages(
 _NOTHING = ("heading", "none", "blank", "fence")  # Lines that say no action is needed
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A training question: its id, its index in the data from 0, and its text on one line."""
 
     id: str
@@ -275,8 +278,7 @@ def mined(row: Mapping[str, Any], unit: MineUnit) -> MinedRow:
     return MinedRow.model_validate({**row, "index": unit.question.index})
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A parsed reply."""
 
     actions: tuple[Action, ...]
@@ -324,7 +326,7 @@ def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Ex
     called = dict.fromkeys(step.action for step in example.plan.steps)
     new = [full[n] for n in called if n not in seed and n not in declared and n in full]
     plan = replace(example.plan, new_actions=(*example.plan.new_actions, *new))
-    return replace(example, plan=plan)
+    return dataclasses.replace(example, plan=plan)
 
 
 def common_drafts(rows: Iterable[MinedRow], n: int = 15) -> list[tuple[str, int]]:

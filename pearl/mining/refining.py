@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from pearl.actions.library import read_actions
@@ -30,8 +30,7 @@ _BEST_FIRST = ("mined", "unreadable", "failed")
 _FORMAT_HELP = "`pearl mine` writes one; or write one action per line: NAME(CTX, X) : definition"
 
 
-@dataclass(frozen=True, slots=True)
-class Drafts:
+class Drafts(Struct, frozen=True):
     """The contents of a file."""
 
     source: str
@@ -137,8 +136,7 @@ _SCHEMA = closed_object({
 """The form of a reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class MergeReply:
+class MergeReply(Struct, frozen=True):
     """A parsed reply; drafts are numbered from 1, and each number occurs at most once."""
 
     merges: tuple[tuple[Action, tuple[int, ...]], ...] = ()
@@ -238,8 +236,7 @@ _TOKENS_EACH = 150
 """Tokens reserved in the context window per draft: to read it and to write it again."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefineSettings:
+class RefineSettings(Struct, frozen=True):
     """Limits of refining."""
 
     max_actions: int = 80
@@ -297,15 +294,14 @@ async def refine_actions(
     )
 
 
-@dataclass
-class _Refiner:
+class _Refiner(Struct):
     """Merges entries by calls to a model; native actions are kept and not shown to it."""
 
     model: Model
     settings: RefineSettings
     budget: merging.LibraryBudget
-    losses: merging.Losses = field(default_factory=dict)
-    rounds: list[Round] = field(default_factory=list)
+    losses: merging.Losses = {}
+    rounds: list[Round] = []
 
     async def merge(self, entries: list[merging.LibraryEntry]) -> list[merging.LibraryEntry]:
         """Merge until the entries fit, a round merges none, or no round is left."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
+import msgspec
+
 from pearl.documents.document import read_bytes
 from pearl.documents.passages import terms
 from pearl.dsl.checker import check
@@ -34,16 +36,12 @@ class Example:
 
 def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ...]:
     """The examples in a folder that are valid under a library, sorted by file name."""
-    return callable_with(some_of_bank(bank), library)
-
-
-def some_of_bank(bank: str | Path) -> tuple[Example, ...]:
-    """All examples in a folder, of which there must be one."""
-    if not (read := read_bank(bank)):
+    read = read_bank(bank)
+    if not read:
         raise DataError(
             f"the bank '{bank}' contains no plan", help="pass a folder with .plan files"
         )
-    return read
+    return callable_with(read, library)
 
 
 def callable_with(examples: Iterable[Example], library: ActionLibrary) -> tuple[Example, ...]:
@@ -101,7 +99,7 @@ def renamed(example: Example, names: Mapping[str, str], library: ActionLibrary) 
         return name if known else each + names.get(bare, bare)
 
     steps = tuple(replace(step, action=name_of(step.action)) for step in example.plan.steps)
-    return replace(example, plan=replace(example.plan, steps=steps))
+    return replace(example, plan=msgspec.structs.replace(example.plan, steps=steps))
 
 
 def select(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
+
+from msgspec import Struct
 
 from pearl.documents.document import DocumentKind, Source
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan
@@ -24,8 +25,7 @@ from pearl.trace import Trace
 _LARGE = 65_536  # Window in tokens that any planning prompt fits, so that its length in bytes suffices as a bound
 
 
-@dataclass(frozen=True, slots=True)
-class PlannerSettings:
+class PlannerSettings(Struct, frozen=True):
     """How questions are planned."""
 
     max_repairs: int = MAX_REPAIRS
@@ -79,34 +79,21 @@ class Planner:
         sources: Sequence[Source] = (),
     ) -> Shown:
         """What the prompt for a question shows: as much as fits the model's window beside the reply."""
-        client = self.client
+        client, settings = self.client, self.settings
 
         def fits(shown: Shown) -> bool:
             if client.window is None:
                 return True
-            room = client.window - self.reply_tokens(question, shown)
+            room = client.window - reply_limit(
+                PlanTask(question, shown.library), client.window, settings.max_output_tokens,
+                max_steps=settings.max_steps,
+            )  # fmt: skip
             messages = plan_messages(question, shown, self.told(sources), kind)
             text = "\n\n".join(m.content for m in (*messages, *rejection_messages(rejected)))
             # A token has at least one byte.
             return len(text.encode()) <= room or client.counter.count(text) <= room
 
         return self.material.shown(question, kind, fits, has_sources=bool(sources))
-
-    def reply_tokens(self, question: str, shown: Shown) -> int:
-        """Maximum tokens of a reply."""
-        task, window, settings = (
-            PlanTask(question, shown.library),
-            self.client.window,
-            self.settings,
-        )
-        return reply_limit(task, window, settings.max_output_tokens, max_steps=settings.max_steps)
-
-    @property
-    def max_calls(self) -> int:
-        """Maximum requests for a plan; under a grammar, the new actions and the steps are separate replies."""
-        is_held = self.client.settings.constrain in ("auto", "grammar")
-        n_phases = 2 if is_held and "grammar" in self.client.constrains.by else 1
-        return n_phases * (1 + self.settings.max_repairs)
 
     def told(self, sources: Sequence[Source] = ()) -> str:
         """The part of a prompt about the sources and the day."""

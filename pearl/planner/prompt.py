@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from typing import Literal
+
+from msgspec import Struct
 
 from pearl.documents.document import DocumentKind, Source
 from pearl.documents.rows import shortened
@@ -95,8 +96,7 @@ Read a source only for what its description says that it is about, as few of the
 the name is given without quotes. A question of which they have nothing is one step: answer = NO_SOURCE("<the question>")."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Struct, frozen=True):
     """A valid plan whose run gave no right answer; it contains no text of the document."""
 
     plan: str

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, groupby
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.actions.operators import EXTRACT, for_planners, with_operators, without_search
 from pearl.documents.document import DocumentKind
@@ -19,9 +21,10 @@ from pearl.planner.examples import (
     Example,
     by_words,
     callable_with,
+    load_examples,
+    read_bank,
     renamed,
     select,
-    some_of_bank,
 )
 
 QUESTION = "Which values does the document state for"
@@ -109,8 +112,7 @@ _PER_EXAMPLE = 5
 _MAX_NAMED = 5  # Maximum missing actions that a notice names
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """The actions and examples that a planning prompt shows."""
 
     library: ActionLibrary
@@ -153,8 +155,8 @@ class PlannerMaterial:
     @cached_property
     def _bank(self) -> tuple[Example, ...]:
         """All examples; actions that the library lacks are replaced by actions with the same meaning."""
-        bank = some_of_bank(self.bank)
-        if len(callable_with(bank, self.actions)) == len(bank):
+        usable, bank = load_examples(self.bank, self.actions), read_bank(self.bank)
+        if len(usable) == len(bank):
             return bank
         from pearl.actions.library import meaning  # Most libraries have every action
 
@@ -166,7 +168,8 @@ class PlannerMaterial:
     @cached_property
     def lacks(self) -> str:
         """A notice of actions that the examples need and the library lacks; "" for none."""
-        plans = [each.plan for each in self._bank if each not in self.examples]
+        usable = callable_with(self._bank, self.actions)
+        plans = [each.plan for each in self._bank if each not in usable]
         missing = Counter(
             name
             for plan in plans

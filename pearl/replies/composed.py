@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import takewhile
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.dates import find_dates
 from pearl.documents.evidence import find_quotes, normalise
@@ -26,8 +28,7 @@ _MARK_FIRST = lazy_pattern(r"^\s*(?:[-*•]\s+)?\[\d", re.M)  # Citation first: 
 _NAME = lazy_pattern(r"\{\s*(\w+)\s*\}")  # A computed value: {total}
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(Struct, frozen=True):
     """A sentence of a composed answer: its text alone (`said`), what it cites, and what it rests on (for an introduction, what the next sentences cite)."""
 
     text: str
@@ -37,8 +38,7 @@ class Sentence:
     place: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Composed:
+class Composed(Struct, frozen=True):
     """A composed answer; if it has no sentences, `why` says why the reply is not used."""
 
     sentences: tuple[Sentence, ...] = ()

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.evidence.value_checks import Stated, label_of
 from pearl.documents.record import PLAIN
@@ -90,16 +92,14 @@ def leaves(fields: Sequence[Field]) -> Iterator[Field]:
         yield from leaves(field.fields) if field.fields else (field,)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A value in a reply, with its quotes; None for "not stated"."""
 
     value: Stated | None
     quotes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(Struct, frozen=True):
     """The claims of a reply about a field: values, or list entries; `why` says why they are incomplete."""
 
     values: tuple[Claim, ...] = ()
@@ -107,8 +107,7 @@ class Claims:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
+class Extracted(Struct, frozen=True):
     """The claims of a reply by field; `why` says why a part cannot be read."""
 
     fields: Mapping[str, Claims]

@@ -17,6 +17,8 @@ from functools import lru_cache
 from random import Random
 from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct
+
 from pearl.dsl.decoding.constraint import (
     Constraint,
     JsonForm,
@@ -64,8 +66,7 @@ _NO_VALUE = lazy_pattern(
 """Phrases in place of a value, which are asked for again, because no quote proves a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemReplies:
+class ItemReplies(Struct, frozen=True):
     """The values of items in a reply; `why` says why some are missing, `quotes` are the deciding words."""
 
     values: tuple[str | None, ...]

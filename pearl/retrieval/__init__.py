@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
+
+from msgspec import Struct
 
 from pearl.documents.passages import Stem
 from pearl.errors import Span, UsageError, suggest
@@ -28,8 +29,7 @@ class Passage(NamedTuple):
     fields: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A passage that matches a query."""
 
     passage: Passage
@@ -37,8 +37,7 @@ class Hit:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSettings:
+class SearchSettings(Struct, frozen=True):
     """How passages are ranked."""
 
     method: str = DEFAULT_METHOD

@@ -15,10 +15,12 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl import plugins
 from pearl.data.rows import Row, parse_line, raw_lines, read_file
@@ -32,21 +34,19 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import is_inside
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusDocument:
+class CorpusDocument(Struct, frozen=True):
     """One document of a corpus."""
 
     name: str
     text: str
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = {}
     pages: tuple[tuple[str, int], ...] = ()
     is_row: bool = False
     ocr: tuple[tuple[int, int, float], ...] = ()
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Cutting:
+class Cutting(Struct, frozen=True):
     """How documents are cut into passages."""
 
     unit: str = ""
@@ -98,8 +98,7 @@ def cut(document: CorpusDocument, cutting: Cutting) -> Sequence[Piece]:
 DIGEST = 16  # Bytes of a digest
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(Struct, frozen=True):
     """A file of a corpus with its unique label; if the file `is_alone`, names of its rows omit the label."""
 
     path: str
@@ -112,8 +111,7 @@ class SourceFile:
         return _suffix(self.path) in _ROW_SUFFIXES
 
 
-@dataclass(frozen=True, slots=True)
-class New:
+class New(Struct, frozen=True):
     """A document that is not in the index, with the digest of its material and the label of its file."""
 
     digest: bytes
@@ -127,8 +125,7 @@ Entry = Sequence[int] | New | DataError
 _ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)  # `https://`, `s3://`
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusFiles:
+class CorpusFiles(Struct, frozen=True):
     """The files of a corpus, the number of files of other kinds in its folders, and notes on what was left out."""
 
     files: tuple[SourceFile, ...]

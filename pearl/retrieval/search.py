@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct, field
 
 from pearl.documents.comparisons import Verdict, Wanted, all_of, any_of, comparison
 from pearl.documents.dates import read_period
@@ -38,8 +40,7 @@ _OPERATORS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """One condition: `year>=2005`, `title~wing` (contains) or `year=2005..2009`. All must hold; several `=` on one field are alternatives."""
 
     field: str
@@ -145,11 +146,10 @@ EmbeddingProgress = Callable[[int, int], None]
 """Called with the number of embedded passages, and of all passages to embed."""
 
 
-@dataclass(slots=True)
-class _Embedded:
+class _Embedded(Struct):
     """An index with the vectors of each embedder that has searched it."""
 
-    indexes: dict[str, Index] = field(default_factory=dict)
+    indexes: dict[str, Index] = {}
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     loop: asyncio.AbstractEventLoop | None = None
 
@@ -208,8 +208,7 @@ MANY_PASSAGES = 20_000
 """Minimum passages for which ranking runs in a thread, so that it does not block the event loop."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(Struct, frozen=True):
     """The result of a search."""
 
     hits: tuple[Hit, ...]

@@ -7,12 +7,13 @@ import os
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from pearl.actions.operators import operators
 from pearl.documents.record import PLAIN, FieldScalar

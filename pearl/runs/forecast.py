@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil, inf
 from typing import Any
+
+from msgspec import Struct
 
 from pearl.documents.digest import digest
 from pearl.documents.document import Document, DocumentKind, Source
@@ -17,9 +18,10 @@ from pearl.interpreter.cost_ranges import ANY, NONE, Range, StepCosts
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.execution import prepared
 from pearl.interpreter.requests import RequestBuilder
-from pearl.llm import Usage
-from pearl.llm.client import Role
+from pearl.llm import PlanTask, Usage
+from pearl.llm.client import Client, Role
 from pearl.llm.prices import Price
+from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
 from pearl.planner.prompt import plan_messages
 from pearl.planner.writer import one_line
@@ -28,7 +30,6 @@ from pearl.runs.executors import Task, Unit
 PLANNING = "(plans)"
 
 
-@dataclass(slots=True)
 class StepForecast(StepCosts):
     """Estimate for one step over all tasks, or for planning."""
 
@@ -42,12 +43,14 @@ class StepForecast(StepCosts):
     share: float = 1.0  # Price factor for batches
 
     def add(self, costs: StepCosts, n: int = 1) -> None:
-        """Add the costs of `n` more executions."""
+        """Add the costs of `n` more executions of the step, or of another step."""
         self.n += n
         self.calls += costs.calls
         self.input_tokens += costs.input_tokens
         self.output_tokens += costs.output_tokens
-        self.longest = max(self.longest, costs.input_tokens.upper)
+        own = costs.longest if isinstance(costs, StepForecast) else costs.input_tokens.upper
+        self.longest = max(self.longest, own)
+        self.marked_tokens += costs.marked_tokens if isinstance(costs, StepForecast) else 0
 
     @property
     def usd(self) -> Range | None:
@@ -88,26 +91,27 @@ class StepForecast(StepCosts):
         }
 
 
-@dataclass(slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """The estimate for a run."""
 
-    model: str
-    counter: str
+    steps: tuple[StepForecast, ...]
+    total: StepForecast
+    n_tasks: int
+    n_unplanned: int
+    problems: tuple[str, ...]
+    n_problems: int
     reply_tokens: int
+    counter: str
+    model: str
     price: Price | None
-    prices: Mapping[str, Price | None]  # Of the other models, by name
-    total: StepForecast = field(default_factory=StepForecast)
-    steps: Sequence[StepForecast] = ()
-    n_tasks: int = 0
-    n_unplanned: int = 0
-    n_problems: int = 0
     n_known: int = 0
-    problems: tuple[str, ...] = ()
+    prices: Mapping[str, Price | None] = {}  # Of the other models, by name
 
     @property
     def cost_usd(self) -> Range | None:
         """The cost in US dollars; None if a price is unknown."""
+        if not self.prices:
+            return self.total.usd
         costs = [step.usd for step in self.steps]
         if None in costs:
             return None
@@ -151,18 +155,21 @@ class Forecaster:
         self, pearl: Pearl, *, price: Price | None = None, is_batched: bool = False,
         prices: Mapping[str, Price | None] | None = None,
     ) -> None:  # fmt: skip
-        self._pearl, self._is_batched = pearl, is_batched
+        self._is_batched = is_batched
+        self._prices = prices or {}
+        self._pearl = pearl
+        self._price = price
         self._steps: dict[str, StepForecast] = {}
         self._seen: set[bytes] = set()  # Documents that were read, and questions that were planned
-        limits = pearl.limits
-        self._found = Forecast(
-            pearl.client.name, limits.counter.method, limits.reply_tokens, price, prices or {}
+        self._n_tasks = self._n_unplanned = self._n_problems = 0
+        self._problems: list[str] = []
+        self._compiled = lru_cache(maxsize=256)(
+            lambda plan, question: pearl.compile(plan, question=question)
         )
-        self._compiled = lru_cache(maxsize=256)(pearl.compile)
 
     def add(self, unit: Unit) -> None:
         """Add a unit of work."""
-        self._found.n_tasks += 1
+        self._n_tasks += 1
         if not isinstance(unit, Task):
             name, costs = unit.costs(self._pearl)
             self._named(name, None).add(costs)
@@ -175,24 +182,28 @@ class Forecaster:
                 kind, sources = (read.kind, read.sources) if read else (unit.kind, ())
                 self._plan(unit.question or "", kind, sources)
             else:
-                checked = bind(self._compiled(unit.plan, question=unit.question), unit.parameters)
+                checked = bind(self._compiled(unit.plan, unit.question), unit.parameters)
                 self._run(prepared(checked)[1].graph, unit.document())
         except PearlError as error:
-            self._found.n_problems += 1
-            if len(self._found.problems) < 3:
+            self._n_problems += 1
+            if len(self._problems) < 3:
                 where = f"{unit.id}: " if unit.id else ""
-                self._found.problems += (f"{where}{error.message}",)
+                self._problems.append(f"{where}{error.message}")
 
-    def result(self, n_known: int = 0) -> Forecast:
-        """The estimate for all tasks, of which `n_known` others have a row."""
-        found = self._found
-        found.steps, found.n_known = [*self._steps.values()], n_known
-        found.total = StepForecast(name="total")
-        for step in found.steps:
-            found.total.add(step, step.n)
-        if found.n_unplanned:  # The cost of its steps is unknown until the plan is written
-            found.total.add(StepCosts(ANY, ANY, ANY), 0)
-        return found
+    def result(self) -> Forecast:
+        """The estimate for all tasks so far."""
+        limits = self._pearl.limits
+        total = self._new("total", self._price, self._pearl.client)
+        steps = tuple(self._steps.values())
+        for step in steps:
+            total.add(step, step.n)
+        if self._n_unplanned:  # The cost of its steps is unknown until the plan is written
+            total.add(StepCosts(ANY, ANY, ANY), 0)
+        return Forecast(
+            steps, total, self._n_tasks, self._n_unplanned, tuple(self._problems), self._n_problems,
+            limits.reply_tokens, limits.counter.method, self._pearl.client.name, self._price,
+            prices=self._prices,
+        )  # fmt: skip
 
     def _run(self, graph: PlanGraph, document: Document) -> None:
         """Add the estimate for a plan over a document."""
@@ -230,27 +241,42 @@ class Forecaster:
         if name in self._steps:
             return self._steps[name]
         client = self._pearl.clients[role] if role else self._pearl.client
-        prices = self._found.prices
-        model = client.name if role and prices else ""
-        price = prices.get(model, self._found.price) if model or not prices else None
-        share = (self._is_batched and price is not None and price.batch) or 1.0
+        model = client.name if role and self._prices else ""
+        price = self._prices.get(model, self._price) if model or not self._prices else None
+        step = self._steps[name] = self._new(name, price, client)
+        step.model = model
+        return step
+
+    def _new(self, name: str, price: Price | None, client: Client) -> StepForecast:
         may_write = getattr(client.model, "caching", None) is None
-        self._steps[name] = StepForecast(
-            name=name, model=model, price=price, share=share, may_write=may_write
-        )
-        return self._steps[name]
+        share = (self._is_batched and price is not None and price.batch) or 1.0
+        return StepForecast(name=name, price=price, share=share, may_write=may_write)
 
     def _plan(self, question: str, kind: DocumentKind, sources: Sequence[Source]) -> None:
         """Add the estimate for planning; equal questions are planned once."""
-        pearl, planner = self._pearl, self._pearl.planner
-        asked, descriptions = one_line(question), planner.told(sources)
-        shown = planner.shown(asked, kind=kind, sources=sources)
-        messages = plan_messages(asked, shown, descriptions, kind)
-        self._found.n_unplanned += 1
+        pearl = self._pearl
+        asked = one_line(question)
+        actions = pearl.material.actions_for(kind, has_sources=bool(sources))
+        material = pearl.planner.shown(asked, kind=kind, sources=sources)
+        descriptions = pearl.planner.told(sources)
+        messages = plan_messages(asked, material, descriptions, kind)
+        self._n_unplanned += 1
         if not self._is_new(digest(["question", question, kind, descriptions])):
             return
+        # Under a grammar, the new actions and the steps are separate replies.
+        planner = pearl.clients["planner"]
+        is_held = planner.settings.constrain in ("auto", "grammar")
+        n_phases = 2 if is_held and "grammar" in planner.constrains.by else 1
         first = pearl.limits.counter.count("\n\n".join(message.content for message in messages))
-        most = planner.max_calls
-        inputs = Range(first, first if most == 1 else inf)
-        outputs = Range(1, most * planner.reply_tokens(asked, shown))
-        self._named(PLANNING, "planner").add(StepCosts(Range(1, most), inputs, outputs))
+        most = n_phases * (1 + pearl.planner.settings.max_repairs)
+        limits = pearl.limits_of("planner")
+        task = PlanTask(question, actions)
+        reply_tokens = reply_limit(
+            task, limits.window, limits.max_output_tokens,
+            max_steps=pearl.planner.settings.max_steps,
+        )  # fmt: skip
+        costs = StepCosts(
+            Range(1, most), Range(first, first if most == 1 else inf),
+            Range(1, most * reply_tokens),
+        )  # fmt: skip
+        self._named(PLANNING, "planner").add(costs)

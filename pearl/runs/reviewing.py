@@ -8,10 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, get_args
+
+from msgspec import Struct
 
 from pearl.documents.digest import digest
 from pearl.documents.record import FieldScalar
@@ -37,8 +38,7 @@ or it is drawn from the decided ones."""
 KINDS: tuple[Kind, ...] = get_args(Kind)[:-1]
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """A field of a row, or the answer of a row without fields; `at` is the row's key in its source."""
 
     at: int

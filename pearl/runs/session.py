@@ -21,9 +21,11 @@ from collections.abc import (
 )
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, aclosing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.digest import DigestTable, digest, text_sha256
 from pearl.errors import BudgetError, PearlError, StoreError, UsageError
@@ -51,8 +53,7 @@ if TYPE_CHECKING:
 U = TypeVar("U", bound=executors.Unit)
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """Part `index` of `n`, counted from 1."""
 
     index: int
@@ -92,8 +93,7 @@ RETRIED = ("undecided", "failed", "degraded")
 """Statuses of rows that a retry repeats by default."""
 
 
-@dataclass(frozen=True, slots=True)
-class Watcher:
+class Watcher(Struct, frozen=True):
     """Callbacks for events of a run."""
 
     listener: executors.Listener | None = None
@@ -103,8 +103,7 @@ class Watcher:
     on_notice: Callable[[str], None] = lambda line: None
 
 
-@dataclass(slots=True)
-class Summary:
+class Summary(Struct):
     """Counts and costs of a run so far."""
 
     id: str = ""
@@ -114,7 +113,7 @@ class Summary:
     n_failed: int = 0
     n_unfinished: int = 0
     n_unsure: int = 0
-    statuses: dict[str, int] = field(default_factory=dict)
+    statuses: dict[str, int] = {}
     first_failure: executors.Outcome[Any] | None = None
     last: executors.Outcome[Any] | None = None
     error: PearlError | None = None
@@ -395,7 +394,7 @@ class Session:
             numbered = self._numbered(enumerate(tasks))
             for _, task, _ in unrecorded(self.pearl, numbered, has, known.append):
                 forecaster.add(task)
-        return forecaster.result(n_known=len(known))
+        return replace(forecaster.result(), n_known=len(known))
 
     def run(
         self,
@@ -707,8 +706,6 @@ def _has_row(
     is_retry: bool = False,
 ) -> Callable[[bytes], bool]:
     """Return a function that takes a row's key and returns whether the run has this row and need not repeat it."""
-    if not is_retry and not store.has_rows(run_id):
-        return lambda key: False
 
     def has(key: bytes) -> bool:
         is_kept = is_retry or store.is_done(run_id, key)

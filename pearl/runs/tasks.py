@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.actions.library import library_names
@@ -231,11 +233,10 @@ def read_tasks(info: RunInfo) -> list[Task]:
     return [_over_file(**{**dict(row), "path": str(home / row.path)}) for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """The values of a plan's parameters: the same for all rows, or read from columns."""
 
-    given: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = {}
     columns: tuple[str, ...] = ()
 
     def of(self, sample: Sample) -> dict[str, Any]:
@@ -244,8 +245,7 @@ class Values:
         return {**self.given, **{name: fields[name] for name in self.columns if name in fields}}
 
 
-@dataclass(eq=False)
-class StreamedTasks:
+class StreamedTasks(Struct, eq=False, dict=True):
     """One plan over the rows or documents at an address, one task each; they are read once, not listed in advance."""
 
     read: Callable[..., Iterable[Sample | DataError]]
@@ -365,7 +365,7 @@ def _tasks(
         name = names.claim(digest, row.document_name or id, source.line)
         extra["document"] = name
         task = Task(id, partial(from_text, text, name), row.question, plan, None, digest, extra)
-        yield replace(task, parameters=row.parameters)
+        yield dataclasses.replace(task, parameters=row.parameters)
     elif path is not None:
         extra["document"] = name = str(row.document_path)
         yield _over_file(id, str(path), name, row.question, plan, extra, row.parameters)

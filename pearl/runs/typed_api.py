@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar, Unpack, overload
+
+from msgspec import Struct
 
 from pearl.arguments import Arguments
 from pearl.data.schemas import Schema, load_schema
@@ -28,8 +30,7 @@ from pearl.runs.session import Session
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Extraction(Generic[T]):
+class Extraction(Struct, Generic[T], frozen=True, eq=False):
     """The fields of a schema as stated by one document.
 
     Attributes:
@@ -213,7 +214,7 @@ def _extraction(
 ) -> Extraction[Any]:  # fmt: skip
     name = document.name if isinstance(document, Document) else str(document)
     if outcome is not None and outcome.result is not None:
-        return Extraction(name, replace(outcome.result, schema=schema))
+        return Extraction(name, dataclasses.replace(outcome.result, schema=schema))
     error = stopped if outcome is None else outcome.error
     return Extraction(name, error=error or PearlError("the document was not read"))
 

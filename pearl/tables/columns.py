@@ -6,10 +6,12 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.actions.arithmetic import evaluation
 from pearl.actions.arithmetic.program import (
@@ -79,15 +81,14 @@ DATE_PART = lazy_pattern(rf"(?P<name>.+) by (?P<part>{'|'.join(_PARTS)})s?", re.
 """The name of a part of a date column: `Hired by year`."""
 
 
-@dataclass(frozen=True, slots=True)
-class TypedColumn:
+class TypedColumn(Struct, frozen=True):
     """A column of a table."""
 
     name: str
     kind: Kind
     cells: Sequence[str | None]
     values: Sequence[str]
-    parsed: Mapping[str, Any] = field(default_factory=dict)
+    parsed: Mapping[str, Any] = {}
     """Cell → its number or its `Period`, depending on the kind."""
     unit: str = ""
     scale: int = 0

@@ -11,11 +11,14 @@ import tomllib
 from array import array
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.document import Document
 from pearl.documents.numbers import scale_of
@@ -171,8 +174,7 @@ class RowSearch:
 SHIPPED = Path(__file__).with_name("examples.toml")
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """A question with its query."""
 
     question: str

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.comparisons import (
     ORDERED,
@@ -53,16 +55,14 @@ _MAX_NAMED = (
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line of an answer."""
 
     cells: tuple[str | None, ...]
     rows: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The answer to a query."""
 
     query: Query

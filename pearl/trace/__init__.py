@@ -6,11 +6,12 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, assert_never
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, assert_never, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+import msgspec
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from pearl.actions.values import Fetched
 from pearl.errors import DataError, ModelError, ModelErrorKind
@@ -45,12 +46,8 @@ again because the reply could not be parsed, for a further look after nothing wa
 an option, or to check claims."""
 
 
-class EventBase(BaseModel):
-    """Fields of every event."""
-
-    # Deferred, because building all validators takes 20 ms and a run needs few. Unknown fields,
-    # such as those of earlier versions, are ignored.
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+class EventBase(Struct, frozen=True, kw_only=True):
+    """Fields of every event. Readers ignore unknown fields, such as those of earlier versions."""
 
     is_recorded: ClassVar[bool] = True
     """Whether traces record the event; if not, only listeners receive it."""
@@ -60,12 +57,12 @@ class EventBase(BaseModel):
     @classmethod
     def of(cls, *sources: object, **others: Any) -> Self:
         """An event whose fields are the attributes of these objects with the same names, and the other arguments."""
-        names = cls.model_fields.keys() - {"event", "t_s", *others}
+        names = {*cls.__struct_fields__} - {"event", "t_s", *others}
         held = {n: getattr(each, n) for each in sources for n in names if hasattr(each, n)}
         return cls(**held, **others)
 
 
-class AskingEvent(EventBase):
+class AskingEvent(EventBase, frozen=True, kw_only=True):
     """Fields of events that represent calls of a model."""
 
     usage: Usage = Usage()
@@ -74,7 +71,7 @@ class AskingEvent(EventBase):
     n_failed: int = 0  # Calls without a usable reply
 
 
-class PlanAttempted(AskingEvent):
+class PlanAttempted(AskingEvent, frozen=True, kw_only=True):
     """One round of planning: a reply and its diagnostics."""
 
     event: Literal["plan_attempted"] = "plan_attempted"
@@ -89,7 +86,7 @@ class PlanAttempted(AskingEvent):
     n_calls: int = 1  # Under some constraints, new actions are a separate reply
 
 
-class ConstraintRefused(AskingEvent):
+class ConstraintRefused(AskingEvent, frozen=True, kw_only=True):
     """A constraint level is not available: the server rejected it, or a reply violated it."""
 
     event: Literal["constraint_refused"] = "constraint_refused"
@@ -97,7 +94,7 @@ class ConstraintRefused(AskingEvent):
     reason: str
 
 
-class PlanFailed(EventBase):
+class PlanFailed(EventBase, frozen=True, kw_only=True):
     """No repair rounds are left; `fallback` is the alternative used, if any."""
 
     event: Literal["plan_failed"] = "plan_failed"
@@ -105,7 +102,7 @@ class PlanFailed(EventBase):
     fallback: Literal["direct"] | None = None
 
 
-class RunStarted(EventBase):
+class RunStarted(EventBase, frozen=True, kw_only=True):
     """A plan starts to run over a document."""
 
     event: Literal["run_started"] = "run_started"
@@ -125,7 +122,7 @@ class RunStarted(EventBase):
     parameters: Mapping[str, str] = {}  # The values of the plan's parameters
 
 
-class PlanRewritten(EventBase):
+class PlanRewritten(EventBase, frozen=True, kw_only=True):
     """A pass rewrote the plan without changing its answer."""
 
     event: Literal["plan_rewritten"] = "plan_rewritten"
@@ -133,7 +130,7 @@ class PlanRewritten(EventBase):
     what: str
 
 
-class StepStarted(EventBase):
+class StepStarted(EventBase, frozen=True, kw_only=True):
     """A step starts: its inputs are available."""
 
     event: Literal["step_started"] = "step_started"
@@ -145,7 +142,7 @@ CallPurpose = Literal["plan", "step", "combine", "choose", "mine", "refine"]
 """The purpose of a call."""
 
 
-class LiveEvent(EventBase):
+class LiveEvent(EventBase, frozen=True, kw_only=True):
     """Fields of events about a call in progress; sent to listeners, but not recorded."""
 
     is_recorded = False
@@ -155,7 +152,7 @@ class LiveEvent(EventBase):
     attempt: int = 1  # The round of planning, counted from 1
 
 
-class ModelProgressed(LiveEvent):
+class ModelProgressed(LiveEvent, frozen=True, kw_only=True):
     """Progress of a call."""
 
     event: Literal["model_progressed"] = "model_progressed"
@@ -166,7 +163,7 @@ class ModelProgressed(LiveEvent):
     text: str = ""  # The end of the reply so far; "" if the server does not stream
 
 
-class ModelAttempted(LiveEvent):
+class ModelAttempted(LiveEvent, frozen=True, kw_only=True):
     """An attempt of a call has ended; a retried call has several attempts, a cached reply has none."""
 
     event: Literal["model_attempted"] = "model_attempted"
@@ -184,7 +181,7 @@ class ModelAttempted(LiveEvent):
     duration_s: float
 
 
-class ModelWaited(AskingEvent):
+class ModelWaited(AskingEvent, frozen=True, kw_only=True):
     """A call waits for a retry or a rate limit; repeated every ten seconds, the first time with the failed attempt."""
 
     event: Literal["model_waited"] = "model_waited"
@@ -197,7 +194,7 @@ class ModelWaited(AskingEvent):
     """The step that makes the call; "" for none, and in traces older than this field."""
 
 
-class CallEvent(EventBase):
+class CallEvent(EventBase, frozen=True, kw_only=True):
     """Fields of events about a finished call."""
 
     step: str  # "" for a choice among options, which belongs to no step
@@ -210,7 +207,7 @@ class CallEvent(EventBase):
     reply: str = ""  # The text of the reply; "" if there was none, and in older traces
 
 
-class ModelCalled(CallEvent):
+class ModelCalled(CallEvent, frozen=True, kw_only=True):
     """A reply of a model."""
 
     event: Literal["model_called"] = "model_called"
@@ -221,7 +218,7 @@ class ModelCalled(CallEvent):
     """The reasoning sent with the reply; "" if none was sent, and in older traces."""
 
 
-class CallFailed(CallEvent):
+class CallFailed(CallEvent, frozen=True, kw_only=True):
     """A call had no usable reply."""
 
     event: Literal["call_failed"] = "call_failed"
@@ -229,10 +226,8 @@ class CallFailed(CallEvent):
     is_sent: bool = True  # Whether the request reached the server
 
 
-class FoundPassage(BaseModel):
+class FoundPassage(Struct, frozen=True, forbid_unknown_fields=True):
     """A passage that a search found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     document: str
     start: int
@@ -241,7 +236,7 @@ class FoundPassage(BaseModel):
     score: float
 
 
-class Retrieved(EventBase):
+class Retrieved(EventBase, frozen=True, kw_only=True):
     """A search for passages, which become rows, or the context of a step over a corpus."""
 
     event: Literal["retrieved"] = "retrieved"
@@ -257,7 +252,7 @@ class Retrieved(EventBase):
     duration_s: float
 
 
-class LookedUp(EventBase):
+class LookedUp(EventBase, frozen=True, kw_only=True):
     """A query answered a question about a table."""
 
     event: Literal["looked_up"] = "looked_up"
@@ -269,7 +264,7 @@ class LookedUp(EventBase):
     n_repairs: int  # Replies that were returned to the model for repair
 
 
-class StepFinished(EventBase):
+class StepFinished(EventBase, frozen=True, kw_only=True):
     """A step finished; `context` is how its document was shown: full, map-reduce, retrieve, rows or none."""
 
     event: Literal["step_finished"] = "step_finished"
@@ -290,7 +285,7 @@ class StepFinished(EventBase):
     """The models that wrote its replies; empty in traces older than this field."""
 
 
-class StepFailed(EventBase):
+class StepFailed(EventBase, frozen=True, kw_only=True):
     """A step failed, which ends the run."""
 
     event: Literal["step_failed"] = "step_failed"
@@ -298,7 +293,7 @@ class StepFailed(EventBase):
     error: str
 
 
-class OptionChosen(AskingEvent):
+class OptionChosen(AskingEvent, frozen=True, kw_only=True):
     """An option was chosen, based on the answer in words, the document or the question alone."""
 
     event: Literal["option_chosen"] = "option_chosen"
@@ -311,7 +306,7 @@ class OptionChosen(AskingEvent):
     duration_s: float
 
 
-class RunFinished(EventBase):
+class RunFinished(EventBase, frozen=True, kw_only=True):
     """A run finished."""
 
     event: Literal["run_finished"] = "run_finished"
@@ -319,17 +314,25 @@ class RunFinished(EventBase):
     answer: str
     usage: Usage
     duration_s: float
-    evidence: tuple[dict[str, JsonValue], ...] | None = None
+    evidence: tuple[dict[str, Any], ...] | None = None
     """Passages that the answer quotes, in the form used in results; None in older traces."""
     unverified_quotes: tuple[dict[str, str], ...] = ()
     n_rows: int = 0  # Number of rows from which the answer is computed
 
 
-Event = Annotated[
+Event = (
     PlanAttempted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
-    | ModelAttempted | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | OptionChosen | RunFinished,
-    Field(discriminator="event"),
-]  # fmt: skip
+    | ModelAttempted | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | OptionChosen | RunFinished
+)  # fmt: skip
+
+# Read from the default, because `typing` would have to import the names in the annotations.
+KINDS: Mapping[str, type[Event]] = {
+    dict(zip(kind.__struct_fields__[::-1], kind.__struct_defaults__[::-1], strict=False))[
+        "event"
+    ]: kind
+    for kind in get_args(Event)
+}
+"""The classes of events by the field `event`."""
 
 
 def constraint_refused(level: Level, error: ModelError) -> ConstraintRefused:
@@ -361,9 +364,12 @@ SCHEMA_VERSION = 1
 Stamped = TypeVar("Stamped", bound=EventBase)
 
 
-@cache
-def _adapter() -> TypeAdapter[Event]:
-    return TypeAdapter(Event)  # Built on use: a run writes events, but reads none
+def read_event(data: Mapping[str, Any]) -> Event:
+    """Read the data of an event; unknown fields are ignored, and `ValueError` says what is wrong."""
+    kind = KINDS.get(data["event"])
+    if kind is None:
+        raise ValueError("no event of this name")
+    return msgspec.convert(data, kind)
 
 
 class Trace(ShownInNotebooks):
@@ -420,7 +426,7 @@ class Trace(ShownInNotebooks):
 
     def _stamped(self, event: Stamped) -> Stamped:
         # Modified in place, because a copy takes as long as creating and writing the event.
-        event.__dict__["t_s"] = round(time.monotonic() - self._began, 6)
+        force_setattr(event, "t_s", round(time.monotonic() - self._began, 6))
         return event
 
     def __iter__(self) -> Iterator[Event]:
@@ -445,14 +451,14 @@ class Trace(ShownInNotebooks):
 
     @classmethod
     def from_jsonl(cls, id: str, text: str) -> Self:
-        """Read the events that `to_jsonl` wrote, with their times; `ValidationError` for a line that is no event."""
+        """Read the events that `to_jsonl` wrote, with their times; `ValueError` for a line that is no event."""
         trace = cls(id)
         for line in text.split("\n"):  # str.splitlines would also split at U+0085 and U+2028
             if not line:
                 continue
             row = json.loads(line)
             del row["v"], row["id"]
-            trace._events.append(_adapter().validate_python(row))
+            trace._events.append(read_event(row))
         return trace
 
 
@@ -470,7 +476,7 @@ def spent(events: Iterable[Event]) -> Spent:
 
     Example:
         >>> called = PlanAttempted(round=0, model="m", reply="", usage=Usage(10, 2))
-        >>> spent([called, called.model_copy(update={"n_cached": 1, "usage": Usage()})])
+        >>> spent([called, msgspec.structs.replace(called, n_cached=1, usage=Usage())])
         Spent(n_calls=2, n_cached=1, n_failed=0, usage=Usage(n_input_tokens=10, n_output_tokens=2, n_cached_tokens=0, n_implausible_calls=0, n_written_tokens=0, n_written_long_tokens=0))
     """
     n_calls = n_cached = n_failed = 0
@@ -547,7 +553,7 @@ def read_trace(path: str | Path) -> list[Trace]:
             try:
                 row = json.loads(line)
                 version, id = row.pop("v"), row.pop("id")
-                event = _adapter().validate_python(row)
+                event = read_event(row)
                 if not isinstance(id, str):
                     raise ValueError("its id is not a text")
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from pearl.documents.document import Document
 from pearl.documents.rows import DOCUMENT, TEXT_COLUMN

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
+
+from msgspec import Struct
 
 from pearl.errors.escaping import counted
 from pearl.interpreter.row import id_of, read_row
@@ -24,16 +25,14 @@ KINDS = ("status", "answer", "plan", "steps", "evidence", "question", "only in o
 """Kinds of changes in a row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A piece of text that both texts have (`same`), or only the first (`gone`) or the second (`new`)."""
 
     kind: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """Corresponding rows; None if only the other source has one."""
 
     first: Mapping[str, Any] | None
@@ -82,8 +81,7 @@ def aligned(
     yield from (Pair(None, row) for j, row in enumerate(after) if j not in taken)
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
+class _Side(Struct, frozen=True):
     """A row of one source: its short line, and its full texts."""
 
     line: dict[str, Any]

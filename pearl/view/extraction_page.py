@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from pearl.documents.document import Document
 from pearl.documents.record import PLAIN
@@ -46,8 +47,7 @@ WORDS = {
 """The sign and word for a state or a basis; a value that is in its quote needs none."""
 
 
-@dataclass(frozen=True, slots=True)
-class CitedPassage:
+class CitedPassage(Struct, frozen=True):
     """A passage that supports a value; its number is 0 if the document's text does not contain it."""
 
     number: int
@@ -55,8 +55,7 @@ class CitedPassage:
     where: str
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """A value with its sign, word and passages; a list has a table."""
 
     text: str
@@ -100,12 +99,11 @@ class Value:
         return tuple(dict.fromkeys(passage.number for passage in passages if passage.number))
 
 
-@dataclass(slots=True)
-class _Source:
+class _Source(Struct):
     """A document with the numbers of its passages, by position."""
 
     document: Document | None
-    marks: dict[Span, int] = field(default_factory=dict)
+    marks: dict[Span, int] = {}
 
     @property
     def text(self) -> str | None:
@@ -113,8 +111,7 @@ class _Source:
         return None if self.document is None else self.document.text
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """The line of a document: its values, and its text around their passages."""
 
     name: str

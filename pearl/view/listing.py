@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from pearl.errors.escaping import counted, escaped, json_bytes
 from pearl.errors.patterns import lazy_pattern
@@ -30,8 +31,7 @@ MOST = 1e15  # Upper bound of plausible counts, costs and times
 _MARKS = lazy_pattern(r"(?m)^(?:#{1,6}|>) |\*\*(\S(?:[^*\n]*\S)?)\*\*")  # "## ", "> ", "**bold**"
 
 
-@dataclass
-class Totals:
+class Totals(Struct):
     """Sums over rows."""
 
     n: int = 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from pearl.documents.digest import text_sha256
 from pearl.dsl.nodes import Plan
@@ -69,8 +70,7 @@ ACROSS, DOWN = 24, 40  # Distances between boxes
 CHARACTERS = 25  # Maximum characters of a name in a box
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """The box of a step: its number and its top left corner."""
 
     number: int
@@ -80,8 +80,7 @@ class Box:
     y: int
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Struct, frozen=True):
     """A drawing of a plan; its lines, from each step to those that use its output, are SVG paths."""
 
     boxes: tuple[Box, ...]

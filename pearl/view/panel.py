@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.document import Document, kind_by_name, part_spans
 from pearl.documents.pages import Box, PageImage, boxes_of, page_images
@@ -31,8 +33,7 @@ MAX_TABLE, CHUNK = 20_000, 100
 """Maximum rows of a table that is shown as a table, and rows that the browser lays out together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A piece of text with the numbers of the marks that cover it and that begin in it."""
 
     text: str
@@ -41,15 +42,13 @@ class Piece:
     is_lit: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """A number of characters that are not shown."""
 
     n: int
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """The position of a piece of evidence: a passage, or a row with the cells that the answer cites."""
 
     number: int
@@ -58,16 +57,14 @@ class Mark:
     is_row: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A cell; a long one is shortened, and `whole` has its full text."""
 
     pieces: list[Piece | Gap]
     whole: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A row of a table, with the numbers of evidence that begins in it."""
 
     marks: tuple[int, ...]
@@ -75,8 +72,7 @@ class Line:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table: its columns with widths in percent, and its rows in chunks."""
 
     columns: list[tuple[str, int]]
@@ -85,8 +81,7 @@ class Table:
     before: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """A file of a document as text or tables, with the numbers of its evidence; `whole` has those of evidence that covers the whole file."""
 
     name: str
@@ -302,8 +297,7 @@ def _width(cell: Cell) -> int:
 MAX_SHEETS = 20  # Maximum pages shown as pictures
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
+class Sheet(Struct, frozen=True):
     """A page as a picture, with the boxes of its evidence by number, and the numbers of evidence that begins on it."""
 
     page: int

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl import trace
 from pearl.documents.evidence import with_omissions
@@ -27,8 +29,7 @@ KNOWN_STATUSES = (*STATUSES, "failed", "unfinished", "planned")
 MAX_SOURCES = 6  # Maximum documents named in a line
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A numbered piece of evidence: a quoted passage, or a row behind a computed answer with its fields."""
 
     number: int
@@ -36,7 +37,7 @@ class Place:
     text: str
     note: str = ""
     where: str = ""
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = {}
 
     @property
     def is_row(self) -> bool:
@@ -54,8 +55,7 @@ class Place:
         return with_omissions(self.text, self.data.gaps) if isinstance(self.data, Passage) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownStep:
+class ShownStep(Struct, frozen=True):
     """A step of the row or, in an unfinished run, of the trace, with its calls."""
 
     data: StepData
@@ -76,8 +76,7 @@ class ShownStep:
         return self.data.truncated or self.data.why
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """A row of results with the events of its trace, which supply what the row lacks."""
 
     id: str
@@ -256,4 +255,4 @@ def _steps(row: ResultRow, events: Sequence[trace.Event]) -> Iterator[ShownStep]
             "calls": tuple(calls.get(step.data.output, ())),
             "searches": tuple(searches.get(step.data.output, ())),
         }
-        yield replace(step, **of_trace)  # type: ignore[arg-type]
+        yield replace(step, **of_trace)

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from msgspec.structs import replace
+
 from pearl.documents.dates import find_dates
 from pearl.documents.readers import reading
 from pearl.dsl.fields import Field
@@ -208,7 +210,7 @@ class Review:
         return item
 
     def _loaded(self, at: int) -> ResultRecord:
-        record = dataclasses.replace(self.source.record(at), problems=())
+        record = replace(self.source.record(at), problems=())
         with reading(record.settings):  # With the settings with which the run read its documents
             return with_document(record, [*self.folders, self.source.folder])
 

@@ -6,11 +6,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, cast, get_args
+from typing import Any, Protocol
 
-from pydantic import ValidationError
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.document import Document, join, load
 from pearl.errors import DataError, PearlError
@@ -22,16 +22,15 @@ from pearl.runs.store import RunInfo, Store, default_folder
 from pearl.trace import (
     SCHEMA_VERSION,
     Event,
-    EventBase,
     RunFinished,
     RunStarted,
     StepFailed,
     StepFinished,
+    read_event,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ResultRecord:
+class ResultRecord(Struct, frozen=True):
     """The result of one task."""
 
     id: str
@@ -40,9 +39,9 @@ class ResultRecord:
     document: Document | None = None
     problems: tuple[str, ...] = ()
     resume: str = ""
-    files: Mapping[str, Path] = field(default_factory=dict)
+    files: Mapping[str, Path] = {}
     """The files of the document by name, if their pages may be shown."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = {}
     """The settings of the run, if known."""
 
 
@@ -79,10 +78,6 @@ def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
                 row["duration_s"] = event.duration_s
     return {**row, "steps": steps} if steps else row
 
-
-_KINDS: dict[str, type[EventBase]] = {
-    kind.model_fields["event"].default: kind for kind in get_args(get_args(Event)[0])
-}
 
 MAX_NAME = 60  # Maximum characters of a name that a problem quotes
 
@@ -131,16 +126,12 @@ def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], l
 
 def _event(data: dict[str, Any], fields: Counter[str]) -> Event | None:
     """An event without unknown fields; None if it is invalid."""
-    kind = _KINDS.get(str(data.get("event")))
-    if kind is None:
-        return None
-    unknown = data.keys() - kind.model_fields
     try:
-        event = kind.model_validate({k: v for k, v in data.items() if k not in unknown})
-    except ValidationError:
+        event = read_event(data)
+    except (ValueError, TypeError, KeyError):
         return None
-    fields.update(map(_name, unknown))
-    return cast("Event", event)
+    fields.update(map(_name, data.keys() - {*event.__struct_fields__}))
+    return event
 
 
 def _name(value: Any) -> str:

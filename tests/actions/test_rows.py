@@ -183,7 +183,7 @@ def check_scalar(found: Scalar, truth: Value, at: str) -> None:
 
 @pytest.mark.parametrize("name", PLANS)
 @given(base=bases)
-@examples(40)
+@examples(120)
 def test_decided_results_hold_for_all_values_of_undecided_rows(name: str, base: Base) -> None:
     plan = PLANS[name]
     try:

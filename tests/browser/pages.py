@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import dataclasses
 import json
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from pearl import Pearl
 from pearl.documents.document import Document, join, load
@@ -93,7 +95,7 @@ def still(answer: Answer) -> Answer:
     for number, line in enumerate(answer.trace.to_jsonl().splitlines()):
         event = json.loads(line) | {"t_s": number / 2}
         lines.append(json.dumps(event | ({"duration_s": 0.4} if "duration_s" in event else {})))
-    return replace(
+    return dataclasses.replace(
         answer,
         trace=Trace.from_jsonl("fixed", "\n".join(lines)),
         duration_s=len(lines) / 2,

@@ -17,17 +17,10 @@ needed()
 SETTINGS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light"},
     "dark": {"color_scheme": "dark"},
-    "phone, little motion": {
-        "viewport": PHONE,
-        "has_touch": True,
-        "is_mobile": True,
-        "reduced_motion": "reduce",
-    },
-    "zoomed, few colours": {
-        "viewport": ZOOMED,
-        "device_scale_factor": 2,
-        "forced_colors": "active",
-    },
+    "phone": {"viewport": PHONE, "has_touch": True, "is_mobile": True},
+    "zoomed": {"viewport": ZOOMED, "device_scale_factor": 2, "color_scheme": "dark"},
+    "few colours": {"forced_colors": "active"},
+    "little motion": {"reduced_motion": "reduce"},
 }
 
 CUT_OFF = """width => [...document.querySelectorAll("body *")].filter(element => {

@@ -1,4 +1,4 @@
-"""A review by keys and by mouse, at its real server: thirty fields in few keys, marked words become the passage."""
+"""A review by keys and by mouse, at its real server: sixty fields in few keys, marked words become the passage."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ class Reviewer:
 def review(
     browser: Browser, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[tuple[Reviewer, Person, Decisions]]:
-    """Five documents with six undecided fields each, at their server; nothing may go wrong on its pages."""
-    names = getattr(request, "param", [f"{n}.txt" for n in range(5)])
+    """Ten documents with six undecided fields each, at their server; nothing may go wrong on its pages."""
+    names = getattr(request, "param", [f"{n}.txt" for n in range(10)])
     for name in names:
         (tmp_path / name).write_text(TEXT, encoding="utf-8")
     file = tmp_path / "rows.jsonl"
@@ -113,9 +113,9 @@ def review(
     assert not went_wrong
 
 
-def test_thirty_fields_take_few_keys(review: tuple[Reviewer, Person, Decisions]) -> None:
+def test_sixty_fields_take_few_keys(review: tuple[Reviewer, Person, Decisions]) -> None:
     reviewer, person, decisions = review
-    for _ in range(5):
+    for _ in range(10):
         reviewer.decide("a")  # patient
         reviewer.decide("2")  # age
         reviewer.decide("a")  # seen
@@ -123,10 +123,10 @@ def test_thirty_fields_take_few_keys(review: tuple[Reviewer, Person, Decisions])
         reviewer.decide("c", "y", "e", "s", "Enter")  # smoker
         reviewer.decide("c", "5", "8", ".", "5", "Enter")  # weight_kg
     assert "All of it is decided" in reviewer.page.content()
-    assert person.report["decided_by_persons"] == 30
-    assert reviewer.n_keys / 30 <= 2.5
+    assert person.report["decided_by_persons"] == 60
+    assert reviewer.n_keys / 60 <= 2.5
     values = [each.result["value"] for each in in_force(decisions.all()).values()]
-    assert values == ["Ada Lind", 67, "2024-05-06", None, "yes", 58.5] * 5
+    assert values == ["Ada Lind", 67, "2024-05-06", None, "yes", 58.5] * 10
     reviewer.decide("u")
     assert reviewer.page.locator("h1").inner_text().startswith("weight_kg")
 

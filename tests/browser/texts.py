@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 from pydantic import BaseModel
 
 from pearl.trace import Trace
@@ -19,6 +21,11 @@ def places(value: Any) -> Iterator[Path]:
     for found, kind in _places(value, (), ""):
         first.setdefault(kind, found)
     yield from first.values()
+
+
+def named(path: Path) -> str:
+    """A place for people."""
+    return ".".join(map(str, path))
 
 
 def with_text(value: Any, path: Path, text: str) -> Any:
@@ -38,13 +45,22 @@ def with_text(value: Any, path: Path, text: str) -> Any:
             return made
         case BaseModel():
             return type(value).model_validate({**dict(value), str(first): inner})
+        case Struct():
+            return replace(value, **{str(first): inner})
         case Mapping():
             return {key: inner if key == first else each for key, each in value.items()}
         case tuple() | list():
             make = getattr(type(value), "_make", type(value))  # of a named tuple
             return make(inner if at == first else each for at, each in enumerate(value))
         case _:
-            return dataclasses.replace(value, **{str(first): inner})
+            return replace(value, **{str(first): inner})
+
+
+def with_texts(value: Any, text: str, paths: Iterable[Path]) -> Any:
+    """The data with this text in all these places."""
+    for path in paths:
+        value = with_text(value, path, text)
+    return value
 
 
 def _places(value: Any, path: Path, kind: str) -> Iterator[tuple[Path, str]]:
@@ -62,6 +78,8 @@ def _children(value: Any) -> dict[str | int, Any]:
             return dict(enumerate(value))
         case BaseModel() | Mapping():
             return dict(value)
+        case Struct():
+            return dict(asdict(value))
         case _ if dataclasses.is_dataclass(value):
             return {
                 each.name: getattr(value, each.name)

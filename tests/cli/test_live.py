@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -135,7 +136,7 @@ def test_a_screen() -> None:
         "0 s, 12 tokens, $0.0000"
     )
     for event in (
-        attempted.model_copy(update={"diagnostics": ()}), started(),
+        replace(attempted, diagnostics=()), started(),
         StepStarted(step="reason", action="FIND_REASON"), called("reason"), finished("reason"),
         StepStarted(step="mood", action="FIND_EMOTION"), WRITING,
     ):  # fmt: skip
@@ -157,7 +158,7 @@ def test_why_a_step_waits_is_told() -> None:
     seen = watched(started(), StepStarted(step="mood", action="X"), WRITING, waited)
     assert "\n  waits 34 s, retry 3 of 6: the server is busy\n" in drawn(seen)
     assert "glad" not in drawn(seen), "that attempt is over"
-    limit = waited.model_copy(update={"attempt": 0, "n_attempts": 0, "reason": "rate limit"})
+    limit = replace(waited, attempt=0, n_attempts=0, reason="rate limit")
     seen.note(limit)
     assert "\n  waits 34 s: rate limit\n" in drawn(seen)
     seen.note(WRITING)

@@ -90,7 +90,7 @@ def sources(row: Row) -> Iterator[Row]:
 
 
 @pytest.mark.parametrize("name", [n for n, a in ACTIONS.items() if "splits" not in a.traits])
-@examples(40)
+@examples(100)
 @given(data=st.data())
 def test_what_is_decided_holds_however_undecided_rows_turn_out(
     name: str, data: st.DataObject

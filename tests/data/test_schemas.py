@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from enum import IntEnum
@@ -16,6 +15,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pearl.data.schemas import load_schema

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pearl import Document, Pearl
 from pearl.documents.rows import Rows

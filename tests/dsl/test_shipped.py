@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pearl.actions import native
 from pearl.actions.library import format_library, library_names, load_library, read_actions
 from pearl.actions.operators import operators, with_operators
 from pearl.data.domains import load_domain
+from pearl.dsl import parser
 from pearl.dsl.checker import check
 from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse
@@ -78,3 +80,28 @@ def test_every_native_action_of_a_library_is_bound(name: str) -> None:
     known = native.known()
     for action in load_library(name).values():
         assert action.is_native == (action.name in known)
+
+
+def test_the_tables_of_the_parser_are_those_of_the_grammar_and_of_this_lark() -> None:
+    kept, built = json.loads(read_data("grammars", parser.TABLES)), parser.parser_tables()
+    for name in ("grammar", "lark"):
+        assert kept[name] == built[name], "make docs writes them"
+
+
+@pytest.mark.parametrize(
+    "found", ["", "{}", "[1]", '{"data": {"parser"', "of another lark", "cut off"]
+)
+def test_without_its_tables_the_parser_is_built_from_the_grammar(
+    found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = PLANS[0].read_text(encoding="utf-8")
+    plan, whole = parse(text), json.loads(read_data("grammars", parser.TABLES))
+    changes = {"of another lark": {"lark": "0.1"}, "cut off": {"memo": {}}}
+    data = json.dumps(whole | changes[found]) if found in changes else found
+    read = lambda *names: data if names[-1] == parser.TABLES else read_data(*names)  # noqa: E731
+    monkeypatch.setattr(parser, "read_data", read)
+    parser._parser.cache_clear()
+    try:
+        assert parse(text) == plan
+    finally:
+        parser._parser.cache_clear()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pearl import Document, Pearl
 from pearl.documents.evidence import find_quotes

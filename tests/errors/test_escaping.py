@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import asdict
 
 from pearl.errors.escaping import inert, json_bytes
 from pearl.trace import StepFailed, Trace
@@ -12,7 +13,7 @@ from pearl.trace import StepFailed, Trace
 
 def test_model_with_a_lone_surrogate_is_written() -> None:
     event = StepFailed(step="a\ud800", error="é")
-    assert json_bytes(event) == json_bytes(event.model_dump())
+    assert json_bytes(event) == json_bytes(asdict(event))
     assert json.loads(json_bytes(event))["step"] == "a\ud800"
 
 
@@ -41,5 +42,5 @@ def test_formula_is_escaped_after_any_separator(cell: str, written: str) -> None
 
 
 def test_value_that_is_not_json_is_refused() -> None:
-    with pytest.raises(TypeError, match="Object of type object"):
+    with pytest.raises(TypeError, match="of type object"):
         json_bytes({"a": object()})

@@ -6,13 +6,13 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
 from itertools import chain
 from statistics import mean, quantiles
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from pearl.errors import UsageError
 from pearl.evals import stats

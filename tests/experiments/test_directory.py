@@ -6,7 +6,7 @@ import pytest
 
 from experiments.directory.evaluate import has_its_terms, is_right, table_of
 from experiments.directory.questions import KINDS, PER_KIND, questions
-from experiments.directory.records import records, write
+from experiments.directory.records import N_RECORDS, records, write
 from pearl.actions.native import compute, known
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows, document_rows
@@ -16,8 +16,11 @@ from pearl.tables.specification import read_query
 pytestmark = pytest.mark.slow
 
 
-def test_gold_queries_give_the_answers_that_no_query_computed() -> None:
-    found = records(2_000)
+@pytest.mark.parametrize(
+    "n", [2_000, pytest.param(N_RECORDS, marks=pytest.mark.slow)], ids=["small", "whole"]
+)
+def test_gold_queries_give_the_answers_that_no_query_computed(n: int) -> None:
+    found = records(n)
     table = table_of(found)
     asked = questions(found)
     assert len(asked) == len(KINDS) * PER_KIND == 140

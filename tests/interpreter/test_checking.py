@@ -6,10 +6,10 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pearl import Document, Pearl
 from pearl.documents.document import join

@@ -7,10 +7,10 @@ import importlib
 import json
 from collections import Counter as Counts
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pearl import Answer, Document, Pearl
 from pearl.documents.document import join

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pearl.documents.tokens import Counter
 from pearl.dsl.signatures import Action, Parameter, ValueType

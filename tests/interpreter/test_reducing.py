@@ -7,9 +7,9 @@ import json
 import random
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pearl import Answer, Document, Pearl
 from pearl.dsl.graph import build_graph

@@ -177,7 +177,7 @@ def within(found: Forecast, model: Scripted, *, is_whole: bool) -> None:
 def compare(seed: int) -> str:
     """Forecast a random plan, run it, and compare; what came of it."""
     draw = random.Random(seed)
-    document = Document(entries(draw, draw.choice([4, 5, 40, 100])))
+    document = Document(entries(draw, draw.choice([4, 5, 40, 150])))
     if draw.random() < 0.3:
         document = Document(table(document.text))
     elif draw.random() < 0.5:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pearl.cli.options import open_pearl
 from pearl.errors import BudgetError, ModelError, UsageError

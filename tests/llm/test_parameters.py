@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pearl.llm import Completion, Request, Sampling, declared, parameter
 from pearl.llm.backends import ModelSettings, create_model, providers
@@ -21,11 +21,10 @@ from tests.models import Acting, MemoryReplies
 from tests.server import Canned, Server, error
 
 
-@dataclass(frozen=True, slots=True)
-class Extended(Request):
+class Extended(Request, frozen=True):
     """A request with one more parameter, declared as the others."""
 
-    min_p: float | None = parameter(chat="min_p", messages=None, gemini="minP")
+    min_p: float | None = parameter("min_p", chat="min_p", messages=None, gemini="minP")
 
 
 ASKED = Extended(REQUEST.messages, REQUEST.task, min_p=0.25)

@@ -393,7 +393,9 @@ def wrong(seed: int, paths: Paths) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("seeds", [range(30), pytest.param(range(30, 830), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seeds", [range(30), pytest.param(range(30, 2_030), marks=pytest.mark.slow)]
+)
 def test_every_path_is_right_or_undecided(seeds: range) -> None:
     paths = Paths()
     found = [each for seed in seeds for each in wrong(seed, paths)]

@@ -112,4 +112,3 @@ def test_evidence_that_cannot_be_read_leaves_the_numbers_and_an_empty_cell_is_un
     assert [(p.number, p.where, p.note) for p in result.places] == [
         (2, "a.pdf, page 3", ""), (3, "", "undecided"),
     ]  # fmt: skip
-    assert result.places[0].marked == "He sold it"

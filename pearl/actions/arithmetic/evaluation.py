@@ -7,9 +7,10 @@ may be written as a percentage. A number without a unit takes the unit of the nu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import reduce
+
+from msgspec import Struct
 
 from pearl.actions.arithmetic.program import (
     TABLE_OPERATIONS,
@@ -39,8 +40,7 @@ _LOOSE = frozenset({"add", "subtract", "greater"})
 _PURE = frozenset({"", PERCENT, POINTS, RATIO})
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """A number in a computation."""
 
     value: Decimal
@@ -57,8 +57,7 @@ class Amount:
         return cls(quantity.value, quantity.unit, scale)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """The result of a program."""
 
     value: Decimal | bool

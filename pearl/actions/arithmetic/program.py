@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
 
 from pearl.documents.numbers import UnclearNumberError
 from pearl.errors import did_you_mean
@@ -70,8 +71,7 @@ _WORD = lazy_pattern(r"(?<!\w)([A-Za-z_]\w*)\s*\(\Z|\A([A-Za-z_]\w*)\s*\(")
 _ARITY = 2  # operands of every operation, as in FinQA
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Struct, frozen=True):
     """An operand of an operation."""
 
     kind: Literal["number", "constant", "step", "name", "row"]
@@ -81,16 +81,14 @@ class Operand:
     index: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One operation with its operands: two, or the row of a table operation."""
 
     operation: str
     operands: tuple[Operand, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A parsed program."""
 
     steps: tuple[Step, ...]

@@ -17,16 +17,18 @@ Undecided rows never make a result wrong: a result that they might change is und
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache, reduce
 from itertools import islice, product
 from operator import and_, or_
 from types import SimpleNamespace
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from pearl import plugins
 from pearl.actions import by_search
@@ -110,7 +112,7 @@ def bind(action: Action) -> Action:
     if action.name != name.upper():
         return action
     if action.name == "FIND_FIGURE":
-        return replace(action, traits=frozenset({"claims"}))
+        return dataclasses.replace(action, traits=frozenset({"claims"}))
     if plugins.exists(__name__, name):
         native: Action = _module(name).ACTION
     elif (searching := by_search.known().get(action.name)) is not None:
@@ -125,7 +127,9 @@ def bind(action: Action) -> Action:
     )
     if not has_shape or (is_operator(native) and _named(native) != _named(action)):
         return action
-    return replace(native, definition=action.definition or native.definition, span=action.span)
+    return dataclasses.replace(
+        native, definition=action.definition or native.definition, span=action.span
+    )
 
 
 def is_operator(action: Action) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
 from itertools import product
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from pearl.actions.columns import MAX_SHOWN
 from pearl.actions.native import Family

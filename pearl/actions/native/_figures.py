@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal, Inexact, localcontext
 from fractions import Fraction
+
+from msgspec.structs import replace
 
 from pearl.actions.columns import MAX_SHOWN, Column, read_column
 from pearl.actions.groups import NONE, group, place, size_field

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pearl.actions.columns import read_column
 from pearl.actions.groups import group, place

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations, product
+
+from msgspec.structs import replace
 
 from pearl.actions.columns import Column, read_column
 from pearl.actions.groups import spelling_note

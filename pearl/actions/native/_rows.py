@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
+
+from msgspec.structs import replace
 
 from pearl.actions.columns import judge, read_column
 from pearl.actions.groups import first_of, sizes

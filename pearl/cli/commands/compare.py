@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
 import click
+import msgspec
 
 from pearl.cli.options import as_json, by_document_option
 from pearl.cli.terminal import notice
@@ -36,7 +36,7 @@ def command(first: str, second: str, by_document: bool, as_json: bool) -> int:
     if not found:
         raise UsageError("the logs share no sample", help="compare logs of the same data and seeds")
     if as_json:
-        click.echo(json.dumps([asdict(comparison) for comparison in found], indent=2))
+        click.echo(json.dumps(msgspec.to_builtins(found), indent=2))
         return 0
     samples = [{record.sample for record in log.records} for log in logs]
     if samples[0] != samples[1]:

@@ -6,11 +6,12 @@ import asyncio
 import os
 import platform
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from pearl.cli.options import CONFIG, as_json, setting_options, store_option
 from pearl.errors import PearlError
@@ -46,8 +47,7 @@ def command(store: str | None, as_json: bool, **settings: Any) -> int:
     return 1 if any(check.status == "failed" for check in checks) else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """The result of one check."""
 
     name: str

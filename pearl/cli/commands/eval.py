@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
+import msgspec
+from msgspec.structs import replace
 
 from pearl import plugins
 from pearl.cli.files import data_options, read_data
@@ -249,10 +250,10 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
                 score.to_dict() | {"is_below_chance": report.is_below(score, guess)}
                 for score in report.scores(log, cluster=cluster)
             ],
-            "outcomes": [asdict(one) for one in outcomes(log)],
-            "plans": [asdict(one) for one in plan_figures(log)],
+            "outcomes": msgspec.to_builtins(outcomes(log)),
+            "plans": msgspec.to_builtins(plan_figures(log)),
             "baselines": [one.to_dict() for one in report.baselines(log, cluster=cluster)],
-            "comparisons": [asdict(one) for one in report.comparisons(log, cluster=cluster)],
+            "comparisons": msgspec.to_builtins(report.comparisons(log, cluster=cluster)),
             "errors": [{"error": error, "n": n} for error, n in report.errors(log)],
         },
         sys.stdout,

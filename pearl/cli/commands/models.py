@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import click
+from msgspec.structs import asdict
 
 from pearl import plugins
 from pearl.cli.options import PATH, Command, as_json, option, setting_options

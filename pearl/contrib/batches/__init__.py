@@ -12,11 +12,12 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 from urllib.parse import quote
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict
 
 from pearl.dsl.decoding.constraint import Form
@@ -58,8 +59,7 @@ class Submission(BaseModel):
     created_at: float = 0.0  # seconds since 1970
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """A batch as its server describes it."""
 
     id: str

@@ -12,13 +12,14 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import Field, ValidationError
 
 from pearl.contrib.batches import Batch, Batches, Submission
@@ -124,8 +125,7 @@ class PendingBatches:
             self.put_back(record)
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """Waits in seconds."""
 
     quiet_s: float = 2.0
@@ -137,8 +137,7 @@ class Pace:
 DEFAULT_PACE = Pace()
 
 
-@dataclass(slots=True)
-class BatchProgress:
+class BatchProgress(Struct):
     """Progress of a round."""
 
     round: int

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from pearl.contrib.batches import batches_of
 from pearl.contrib.batches.batching import DEFAULT_PACE, Batched, BatchProgress, OnTrouble, Pace

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
+from msgspec.structs import replace
 from pydantic import AliasPath, BaseModel, Field
 
 from pearl.contrib.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import logging
 import os
@@ -12,11 +13,12 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Lock, Thread, current_thread
 from typing import Any, Literal, TypeVar, get_args
+
+from msgspec.structs import replace
 
 from pearl.data.schemas import load_schema
 from pearl.documents.document import Document, from_bytes, from_text, load
@@ -347,7 +349,7 @@ def _document(
     else:
         document = from_text(cell, name) if holds == "text" else from_bytes(cell, name)
     metadata = {name: text or "" for name, text in fields}
-    return replace(document, metadata=(metadata,)) if metadata else document
+    return dataclasses.replace(document, metadata=(metadata,)) if metadata else document
 
 
 def _evidence(answer: Answer) -> list[dict[str, Any]]:

@@ -13,12 +13,14 @@ import asyncio
 import pickle
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from itertools import count
 from time import monotonic
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.errors import ModelError, PearlError
 from pearl.llm import Completion
@@ -40,8 +42,7 @@ Answer = tuple[int, Any]
 """From the driver: the number of a request, and its result or error; number 0 ends the run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Struct, frozen=True):
     """The settings of the driver's clients that a worker needs."""
 
     clients: Mapping[Role, ClientSettings]
@@ -227,8 +228,7 @@ class _RemoteReplies:
 # --- in the driver
 
 
-@dataclass(slots=True)
-class _Request:
+class _Request(Struct):
     """A request of a worker; after it is granted, `result` gets its outcome."""
 
     name: str

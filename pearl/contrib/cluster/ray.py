@@ -24,10 +24,12 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, chdir, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.contrib.cluster.ledger import (
     Account,
@@ -162,8 +164,7 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
 
 
-@dataclass(slots=True)
-class _Slot:
+class _Slot(Struct):
     """A slot for a worker: its current actor, number of tasks, and account in the ledger."""
 
     actor: Any
@@ -360,7 +361,7 @@ class RayWorker:
             outcome = await perform(unit, resources)
         finally:
             self._working.discard(task)
-        outcome = replace(outcome, unit=None, error=portable(outcome.error))  # type: ignore[arg-type]
+        outcome = replace(outcome, unit=None, error=portable(outcome.error))
         return outcome, resources.pearl.client.breaker.error
 
     def _ready(self, driver: str) -> Resources:

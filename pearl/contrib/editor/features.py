@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from pearl.actions.library import (
     MAX_ACTIONS,
@@ -46,8 +47,7 @@ _ARGUMENT = lazy_pattern(  # "a text", maybe not closed, or a name, or a mark
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StepLine:
+class StepLine(Struct, frozen=True):
     """A line that assigns an output."""
 
     number: int
@@ -59,8 +59,7 @@ class StepLine:
     opens: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Struct, frozen=True):
     """A line that declares an action."""
 
     span: Span
@@ -69,8 +68,7 @@ class Declaration:
     action: Action | None
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """The steps and declarations of a text, in order."""
 
     text: str
@@ -126,8 +124,7 @@ def _declarations(text: str, kind: Kind) -> Iterator[Declaration]:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentPlace:
+class ArgumentPlace(Struct, frozen=True):
     """The argument of a step that an offset is in."""
 
     step: StepLine
@@ -171,8 +168,7 @@ def call_at(text: str, offset: int) -> ArgumentPlace | None:
     return ArgumentPlace(step, index, "", Span(offset, offset), is_in_list=is_in_list)
 
 
-@dataclass(frozen=True, slots=True)
-class NamedWord:
+class NamedWord(Struct, frozen=True):
     """A name in a text, and its role."""
 
     role: Literal["output", "action", "reference", "document", "declaration"]
@@ -201,8 +197,7 @@ def word_at(text: str, offset: int, kind: Kind = "plan") -> NamedWord | None:
     return NamedWord("document" if name == CTX else "reference", name, call.token_span)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownActions:
+class KnownActions(Struct, frozen=True):
     """A library with the operators that every plan has."""
 
     library: ActionLibrary
@@ -210,8 +205,7 @@ class KnownActions:
     own: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class ActionSource:
+class ActionSource(Struct, frozen=True):
     """An action, and where it is defined."""
 
     action: Action
@@ -255,8 +249,7 @@ def _declared(text: str) -> dict[str, Declared]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Hover:
+class Hover(Struct, frozen=True):
     """A name, and the explanation to show."""
 
     span: Span
@@ -304,8 +297,7 @@ def about(source: ActionSource, known: KnownActions) -> str:
     return f"An action {origin}, {who}{rows}."
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(Struct, frozen=True):
     """A completion."""
 
     label: str
@@ -384,8 +376,7 @@ def _arguments(call: ArgumentPlace, plan: Outline, known: KnownActions) -> Itera
         yield Suggestion(CTX, "document", call.token_span, CTX, detail="the document")
 
 
-@dataclass(frozen=True, slots=True)
-class NamePlace:
+class NamePlace(Struct, frozen=True):
     """A name in a file."""
 
     span: Span

@@ -13,12 +13,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 from lsprotocol import types as lsp
+from msgspec import Struct
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import PositionCodec
@@ -76,8 +76,7 @@ MAX_FINDINGS = 1_000  # Maximum number of findings sent for a file
 _NOTHING = features.KnownActions(ActionLibrary("", ()))
 
 
-@dataclass(frozen=True, slots=True)
-class OpenFile:
+class OpenFile(Struct, frozen=True):
     """An open file at one moment."""
 
     uri: str

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pearl.actions.arithmetic.evaluation import PERCENT, RATIO, Amount, Result, evaluate
 from pearl.actions.arithmetic.program import (

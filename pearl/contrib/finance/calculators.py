@@ -9,24 +9,23 @@ A calculator has
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
+
+from msgspec import Struct
 
 from pearl import plugins
 from pearl.actions.arithmetic.program import Program, parse
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Struct, frozen=True):
     """An operand of a calculator's program; a count, such as a number of shares, has no unit."""
 
     name: str
     is_count: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Calculator:
+class Calculator(Struct, frozen=True):
     """A calculator."""
 
     OPERANDS: tuple[Operand, ...]

@@ -13,11 +13,14 @@ Source:
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.data.domains import Domain, Source
 from pearl.errors import DataError
@@ -116,8 +119,7 @@ def _numbers(text: str, *, is_row: bool) -> frozenset[Decimal]:
     return frozenset(Decimal(each.replace(",", "")) for each in _NUMBER.findall(text))
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(Struct, frozen=True):
     """A question with its gold data."""
 
     text: str
@@ -138,7 +140,7 @@ def _of_splits(row: Row, names: Names) -> Iterator[Sample | DataError]:
                 if not isinstance(fields, dict):
                     raise row.error("not an object")
                 for sample in _samples(replace(row, fields=fields), names):
-                    yield replace(sample, subsets=sample.subsets | {split})
+                    yield dataclasses.replace(sample, subsets=sample.subsets | {split})
             except DataError as error:
                 yield row.within(f"{split}, number {number}", error)
 

@@ -23,9 +23,10 @@ import re
 import secrets
 import struct
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from pearl.contrib.llamacpp.process import FileTokenizer, Worker
 from pearl.documents.document import file_source
@@ -54,8 +55,7 @@ _TEMPLATE = struct.pack("<Q", len(b"tokenizer.chat_template")) + b"tokenizer.cha
 _CACHED_NUMBER_BYTES = 2  # llama.cpp keeps keys and values in 16 bits.
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """Contents of the header of a model file."""
 
     trained: int

@@ -6,10 +6,10 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Struct, field
 from opentelemetry.trace import (
     Link,
     Span,
@@ -63,8 +63,7 @@ NEW_ACTION = "NEW_ACTION"
 """Replaces the name of an action that a plan defines, because a model derives it from the question."""
 
 
-@dataclass(slots=True)
-class _Planning:
+class _Planning(Struct):
     """A plan that is being written."""
 
     span: Span
@@ -75,8 +74,7 @@ class _Planning:
     is_asked: bool = False
 
 
-@dataclass(slots=True)
-class _Step:
+class _Step(Struct):
     """A step that is running."""
 
     span: Span

@@ -9,8 +9,9 @@ split, field or column. `pearl.data.rows` provides the readers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from pearl import plugins
 from pearl.errors import DataError
@@ -20,8 +21,7 @@ if TYPE_CHECKING:  # most uses of a domain need its library and examples only
     from pearl.data.samples import Sample
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(Struct, frozen=True):
     """The defaults of a kind of document."""
 
     description: str  # One line, shown to users
@@ -32,13 +32,12 @@ class Domain:
     is_dated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A data source."""
 
     name: str  # A file, a folder of a saved dataset, or a dataset on a Hugging Face hub
     split: str | None = None  # Part of a dataset
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = {}
     """Field → column, for columns named differently; or several columns, as `a,b,c`, that form an array."""
     allow_outside: bool = False  # Rows may refer to documents outside the folder of the data
     position: Position | None = None

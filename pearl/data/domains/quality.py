@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from statistics import fmean
 from typing import Any
+
+from msgspec.structs import replace
 
 from pearl.data.domains import Domain, Source, generic
 from pearl.data.rows import Names, Row, from_rows, kind, rename

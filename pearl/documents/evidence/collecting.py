@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, groupby, pairwise
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.document import Document, Source
 from pearl.documents.evidence.finding import TableRowFinder, find_quotes, quoted_line
@@ -17,8 +19,7 @@ from pearl.documents.passages import stripped
 from pearl.errors import Span
 
 
-@dataclass(frozen=True, slots=True)
-class StepReply:
+class StepReply(Struct, frozen=True):
     """The reply of a step."""
 
     step: str
@@ -28,8 +29,7 @@ class StepReply:
     """The sources that it may quote; none for the whole document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """A passage of the document that steps quote."""
 
     text: str
@@ -57,8 +57,7 @@ class Evidence:
         return f"{place}; {', '.join(self.steps)}{'; elided' if self.omitted else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class Unverified:
+class Unverified(Struct, frozen=True):
     """A quote that could not be verified."""
 
     step: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, time
 from decimal import Decimal, localcontext
 from functools import lru_cache
+
+from msgspec import Struct
 
 from pearl.documents.dates import find_dates
 from pearl.documents.evidence.normal import NormalText, is_inside_token, normalise
@@ -331,8 +332,7 @@ def _date(field: Field, value: Stated, passage: str, before: str, after: str) ->
 # Numbers
 
 
-@dataclass(frozen=True, slots=True)
-class _Amount:
+class _Amount(Struct, frozen=True):
     """A number in a text; a `flaw` says why the text may not state exactly this number."""
 
     text: str

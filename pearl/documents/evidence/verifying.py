@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.evidence.finding import TableRowFinder, is_passage, n_words
 from pearl.documents.evidence.normal import (
@@ -44,8 +46,7 @@ MIN_LONGEST_WORDS = 3  # minimum words of the longest piece of a quote with omis
 _MAX_TRIED = 200  # maximum candidate places examined for the pieces of one quote
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
+class Quote(Struct, frozen=True):
     """A quote of a reply, and its place in the document."""
 
     text: str

@@ -21,13 +21,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
+from msgspec import Struct
+from msgspec.structs import replace
 
-@dataclass(frozen=True, slots=True)
-class ReaderOptions:
+
+class ReaderOptions(Struct, frozen=True):
     """How to read files; the settings have the same names."""
 
     ocr: Literal["auto", "off", "force"] = "auto"
@@ -43,7 +44,7 @@ OPTIONS: ContextVar[ReaderOptions] = ContextVar("OPTIONS", default=ReaderOptions
 @contextmanager
 def reading(options: Mapping[str, Any]) -> Iterator[None]:
     """Apply the reader options among some settings within the `with` block."""
-    names = [field.name for field in fields(ReaderOptions) if field.name in options]
+    names = [name for name in ReaderOptions.__struct_fields__ if name in options]
     token = OPTIONS.set(replace(OPTIONS.get(), **{name: options[name] for name in names}))
     try:
         yield

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from pearl.documents.document import Document, part_spans
 from pearl.documents.lexicon import SCALES, is_year
@@ -18,8 +19,7 @@ from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One cell."""
 
     source: str
@@ -35,8 +35,7 @@ class Cell:
         return f"{row}, column '{self.column}'"
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table of a document."""
 
     source: str

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
+from msgspec import Struct
+
 from pearl.errors import UsageError
 from pearl.errors.patterns import lazy_pattern
 
@@ -114,8 +116,7 @@ Form = Literal["lark", "llguidance", "gbnf", "json-schema"]  # Notations of a co
 FORMS: tuple[Form, ...] = get_args(Form)
 
 
-@dataclass(frozen=True)
-class JsonForm:
+class JsonForm(Struct, frozen=True):
     """The language of a constraint in its JSON form."""
 
     schema: Mapping[str, Any]

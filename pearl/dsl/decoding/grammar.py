@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 from zlib import crc32
+
+from msgspec import Struct
 
 from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType, outputs_for
 from pearl.errors import LibraryError
@@ -110,8 +111,7 @@ class Slot(NamedTuple):
         return f"{self.reads}_" if self.reads else self.type.lower()  # `number` is also a type
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """The common signature of several actions."""
 
     needed: tuple[Slot, ...]
@@ -149,8 +149,7 @@ def by_shape(
     return groups
 
 
-@dataclass(frozen=True, slots=True)
-class NextStep:
+class NextStep(Struct, frozen=True):
     """One kind of step that can be written next."""
 
     letter: str

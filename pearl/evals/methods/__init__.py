@@ -9,8 +9,9 @@ refused if no sample has any.
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
+
+from msgspec import Struct
 
 from pearl import plugins
 
@@ -23,16 +24,14 @@ if TYPE_CHECKING:  # the command line lists the methods, and needs nothing of th
     from pearl.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class Effort:
+class Effort(Struct, frozen=True):
     """How much a method may read."""
 
     token_budget: int | None = None  # Input tokens over a sample's document; None for no limit
     part_tokens: int = 4_096  # Of a call of `map-reduce`, and of what `retrieve` shows
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Struct, frozen=True):
     """The prediction of a method."""
 
     status: Literal["answered", "fell_back"]  # Whether it is the method's own answer

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from pearl.evals.methods import Effort, Prediction, answered, chosen
 
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     Predict = Callable[[Pearl, Sample, Document, Effort, Trace], Awaitable[Prediction]]
 
 
-@dataclass(frozen=True, slots=True)
-class _ShippedMethod:
+class _ShippedMethod(Struct, frozen=True):
     DESCRIPTION: str
     predict: Predict
     NEEDS_OPTIONS: bool = False

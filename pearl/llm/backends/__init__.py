@@ -15,18 +15,19 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pearl import plugins
 from pearl.errors import UsageError, did_you_mean
 from pearl.llm import Constrains, Model
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
+class ModelSettings(Struct, frozen=True):
     """Settings of a backend, with the meaning they have in `pearl.llm.client.ClientSettings`."""
 
     base_url: str | None = None
@@ -38,8 +39,7 @@ class ModelSettings:
     embeddings: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Abilities:
+class Abilities(Struct, frozen=True):
     """Arguments and capabilities of a backend, for listings.
 
     Attributes:
@@ -137,8 +137,7 @@ def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
     return module.create(name, settings or ModelSettings())
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Struct, frozen=True):
     """A server with a short name: the backend `openai` at its address.
 
     Attributes:
@@ -152,8 +151,8 @@ class Provider:
     url: str
     key: str = ""
     server: str = "hosted"
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    names: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, Any] = {}
+    names: Mapping[str, str] = {}
 
     def create(self, name: str, settings: ModelSettings) -> Model:
         """Create the model `name` of this server; `settings` may override the address."""

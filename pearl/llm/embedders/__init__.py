@@ -8,9 +8,11 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl import plugins
 from pearl.documents.digest import digest, sealed, unsealed
@@ -196,8 +198,7 @@ class CachedEmbedder:
 ADDRESS_VARIABLE = "PEARL_EMBEDDINGS_URL"
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedderSettings:
+class EmbedderSettings(Struct, frozen=True):
     """Settings of an embedder; local embedders ignore those for servers.
 
     Attributes:

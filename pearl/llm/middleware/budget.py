@@ -7,8 +7,10 @@ import math
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
 from time import monotonic
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pearl.documents.tokens import Counter
 from pearl.errors import BudgetError, ModelError, UsageError
@@ -30,8 +32,7 @@ UNBILLED = frozenset({"rate_limited", "auth", "quota", "bad_request", "unconstra
 GO_ON = "finished work is kept; raise the limit and run the same command again to continue"
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """Spending so far."""
 
     usage: Usage = field(default_factory=Usage)
@@ -41,8 +42,7 @@ class Spent:
     n_unsure_tokens: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Call:
+class Call(Struct, eq=False):
     """The worst case of a call; its usage and reply are set by the caller."""
 
     n_input: int = 0

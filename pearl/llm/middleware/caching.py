@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.digest import digest
 from pearl.dsl.signatures import NOTHING
@@ -65,8 +67,7 @@ def parameters_key(values: Mapping[str, Any], *first: str) -> str:
     return repr(tuple(values.get(name) for name in first)) + "".join(rest)
 
 
-@dataclass(slots=True, eq=False)
-class _Shared:
+class _Shared(Struct, eq=False):
     """The result of a call, and whether its cost was already assigned to a caller."""
 
     result: Completion | ModelError

@@ -8,12 +8,15 @@ marks, and bill it: then a prefix is marked if the expected later calls save mor
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections import OrderedDict, deque
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
 from statistics import median
 from time import monotonic
 from typing import Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.errors import UsageError
 from pearl.llm import Completion, Model, PrefixCaching, PrefixUse, Request, Usage
@@ -42,8 +45,7 @@ _WAITS = "for the first reply over the document, which the server then caches"
 MAX_PREFIXES = 10_000  # Maximum documents whose state is kept, about 200 bytes each
 
 
-@dataclass(slots=True, eq=False)
-class _Prefix:
+class _Prefix(Struct, eq=False):
     used_at_s: float = 0.0
     is_primed: bool = False
     priming: asyncio.Event | None = None
@@ -176,7 +178,7 @@ class PrefixWarmup(Wrapper):
             return f"a wait would save only {n_tokens:,} uncached tokens"
         usage = Usage(n_tokens)
         saved = self._price.call_usd(usage)
-        saved -= self._price.call_usd(replace(usage, n_cached_tokens=n_tokens))
+        saved -= self._price.call_usd(dataclasses.replace(usage, n_cached_tokens=n_tokens))
         if saved * (1 + prefix.n_ahead) > MAX_AGAIN_USD:
             return ""
         return f"a wait would save only {money(saved)}"

@@ -14,9 +14,10 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
+
+from msgspec import Struct
 
 from pearl.documents.tokens import estimate
 from pearl.errors import ModelError, UsageError
@@ -119,8 +120,7 @@ def _per_minute(limit: float | None, unit: str) -> TokenBucket | None:
     return TokenBucket(limit / 60, monotonic())
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """A call that was sent, with the state of the limits at that time."""
 
     number: int
@@ -338,15 +338,13 @@ class _Queue:
             self.waiters.popleft()
 
 
-@dataclass(slots=True)
-class Slot:
+class Slot(Struct):
     """The slot of a call that may be sent; `n_tokens` is None until there is a reply."""
 
     n_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LimiterStatus:
+class LimiterStatus(Struct, frozen=True):
     """Current limits and state of a limiter."""
 
     n_running: int

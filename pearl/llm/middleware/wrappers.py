@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from pearl.errors import ModelError
 from pearl.errors.callers import DEBUG, TEXTS, log

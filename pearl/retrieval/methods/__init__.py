@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from pearl import plugins
 from pearl.errors import UsageError, suggest
@@ -30,8 +31,7 @@ class Searchable(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """An analysed query: weighted terms, vector of unit length if needed, mask of allowed passages."""
 
     terms: Mapping[str, float]
@@ -39,8 +39,7 @@ class Query:
     mask: NDArray[np.bool_] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """The numbers of passages, best first, and their scores."""
 
     passages: NDArray[np.int32]

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypedDict, TypeVar, Unpack
 from weakref import WeakValueDictionary
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 from pearl import errors, plugins
@@ -313,14 +314,13 @@ class Task(Unit):
 U = TypeVar("U", bound=Unit, covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome(Generic[U]):
+class Outcome(Struct, Generic[U], frozen=True):
     """The outcome of a unit; for a `Task`, `result` is an `Answer`, or None if the task failed."""
 
     unit: U
     result: Any
     error: Exception | None
-    trace: Trace = field(repr=False)
+    trace: Trace
 
     @property
     def is_failed(self) -> bool:

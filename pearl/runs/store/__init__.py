@@ -12,10 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
+
+from msgspec import Struct
 
 from pearl.documents.digest import sealed, unsealed
 from pearl.errors import StoreError, did_you_mean
@@ -281,10 +282,6 @@ class Store:
         # Without parsing the row, which would double the time and is seldom needed.
         is_plain = b'"failed"' not in data and b'"unfinished"' not in data
         return is_plain or database.is_done(database.unpacked(data) or {"status": "failed"})
-
-    def has_rows(self, run_id: str) -> bool:
-        """Whether a run has any row."""
-        return bool(self.all("SELECT 1 FROM results WHERE run_id = ? LIMIT 1", (run_id,)))
 
     def _recorded(self, run_id: str, key: bytes) -> object:
         # As for replies, a damaged index may lead to other rows.
@@ -578,8 +575,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
+class Pruned(Struct, frozen=True):
     """Counts of removed data."""
 
     n_runs: int

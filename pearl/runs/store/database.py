@@ -12,10 +12,11 @@ import zlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from pearl.documents.digest import sealed, unsealed
 from pearl.errors import StoreError
@@ -264,8 +265,7 @@ GATHER_S = 0.003
 writers share a few commits, and a single writer does not wait (PostgreSQL's `commit_delay`)."""
 
 
-@dataclass(slots=True)
-class _Write:
+class _Write(Struct):
     work: Work[None]
     done: asyncio.Future[None]
 

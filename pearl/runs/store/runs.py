@@ -10,10 +10,11 @@ import sqlite3
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
+
+from msgspec import Struct, field
 
 from pearl.documents.digest import digest
 from pearl.errors.escaping import json_bytes
@@ -23,8 +24,7 @@ from pearl.runs.store.database import decoded, unpacked
 LOCAL = "name a --store on a local disk"  # Advice for errors about a disk without locks
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """The process that is writing a run."""
 
     pid: int
@@ -110,15 +110,14 @@ _OF_VERSION = frozenset(
 """Settings that may change with the version of PEARL."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunSpec:
+class RunSpec(Struct, frozen=True):
     """The specification of a run's work."""
 
     command: tuple[str, ...]
     settings: Mapping[str, Any]
     inputs: Mapping[str, str]
     folder: str = field(default_factory=lambda: str(Path.cwd()))
-    work: Mapping[str, Any] = field(default_factory=dict)
+    work: Mapping[str, Any] = {}
 
     @property
     def asked(self) -> tuple[bytes, bytes]:
@@ -145,8 +144,7 @@ class RunSpec:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunInfo(RunSpec):
+class RunInfo(RunSpec, frozen=True, kw_only=True):
     """State of a run."""
 
     id: str

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pearl.contrib.batches import batches_of
 from pearl.contrib.batches.batching import Batched, BatchProgress, Pace, PendingBatches

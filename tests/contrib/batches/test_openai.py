@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from pearl.contrib.batches import Batch, Batches, Submission, batches_of
 from pearl.errors import ModelError

@@ -8,12 +8,12 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pearl import Pearl
 from pearl.contrib.batches import Batches, batches_of

@@ -1,18 +1,18 @@
-"""Work on a cluster of Ray on this machine, some of which is killed; run by tests.
+"""Work on a cluster of Ray on this machine, some of which is killed; run by tests and `cluster.py`.
 
-    python tests/contrib/cluster/clustered.py nodes N_NODES
+    python tests/contrib/cluster/clustered.py all FOLDER N_DOCUMENTS N_NODES
 
-A cluster until stdin ends; prints its address, and loses a node at each SIGUSR1.
-
-    python tests/contrib/cluster/clustered.py all FOLDER N_DOCUMENTS PID
-
-Prints a JSON object of figures for each thing that may happen to the cluster of $RAY_ADDRESS, whose process
-is named. A process of its own, as a cluster changes the process that uses it.
+Prints a JSON object of figures for each thing that may happen to the cluster. A process of its own,
+as a cluster changes the process that starts it.
 
     python tests/contrib/cluster/clustered.py drive FOLDER N_DOCUMENTS
 
 Does the work on the cluster of $RAY_ADDRESS and records it in a store; prints a line an outcome, and
 goes on when a line comes back.
+
+    python tests/contrib/cluster/clustered.py nodes N_NODES
+
+A cluster until stdin ends; prints its address.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -61,7 +61,9 @@ def text_of(i: int) -> str:
 
 
 def loaded(folder: str, i: int, killing: bool = False) -> Document:
-    """A document; the first load of a killing one leaves a mark, and is the last of its process."""
+    """A document; each load leaves a mark, and the first of a killing one is this process's last."""
+    with (Path(folder) / "loads").open("a", encoding="utf-8") as file:
+        file.write(f"{i}\n")
     if killing:
         mark = Path(folder) / f"killed-{i}"
         if not mark.exists():
@@ -101,9 +103,10 @@ async def rows_of(
     return rows
 
 
-def figures(rows: list[Row], expected: list[Row]) -> Row:
+def figures(rows: list[Row], expected: list[Row], began: float) -> Row:
     ids = Counter(row["id"] for row in rows)
     return {
+        "seconds": round(time.monotonic() - began, 2),
         "identical": in_bytes(rows) == in_bytes(expected),
         "lost": len({row["id"] for row in expected} - set(ids)),
         "twice": sum(ids.values()) - len(ids),
@@ -111,58 +114,54 @@ def figures(rows: list[Row], expected: list[Row]) -> Row:
     }
 
 
-def be_cluster(n_nodes: int) -> None:
-    """Be a cluster of this machine until stdin ends; a signal takes one of its nodes."""
+def cluster_of(n_nodes: int) -> tuple[Any, list[Any]]:
+    """A cluster of this machine, and its nodes but for the head."""
     from ray.cluster_utils import Cluster
 
-    small = {"num_cpus": 1, "object_store_memory": STORE_BYTES}
-    head = {**small, "include_dashboard": False, "_system_config": SOON}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    nodes = [cluster.add_node(**small) for _ in range(n_nodes - 1)]
-    cluster.wait_for_nodes(timeout=300)  # nodes start slowly where much else runs
-    signal.signal(
-        signal.SIGUSR1, lambda *_: cluster.remove_node(nodes.pop(0), allow_graceful=False)
+    small = {"object_store_memory": STORE_BYTES, "include_dashboard": False}
+    cluster = Cluster(
+        initialize_head=True, head_node_args={**small, "num_cpus": 1, "_system_config": SOON}
     )
-    sys.stdout.write(f"address {cluster.address}\n")
-    sys.stdout.flush()
-    sys.stdin.read()
-    cluster.shutdown()
+    nodes = [
+        cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES) for _ in range(n_nodes - 1)
+    ]
+    cluster.wait_for_nodes()
+    return cluster, nodes
 
 
-@contextmanager
-def started(n_nodes: int) -> Iterator[tuple[str, int]]:
-    """A cluster in a process of its own: its address, and the number of the process."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.contrib.cluster.clustered", "nodes", str(n_nodes)], cwd=ROOT,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "sk-test"},
-    ) as process:  # fmt: skip
-        assert process.stdin is not None
-        assert process.stdout is not None
-        said = (line.split() for line in process.stdout)
-        yield next(words[1] for words in said if words[:1] == ["address"]), process.pid
-        process.stdin.close()
-
-
-def every_thing(folder: Path, n: int, cluster: int) -> Row:
+def every_thing(folder: Path, n: int, n_nodes: int) -> Row:
+    began = time.monotonic()
     expected = asyncio.run(rows_of(local.run, pearl_in(folder), tasks_of(folder, n)))
-    found: Row = {}
+    found: Row = {"documents": n, "nodes": n_nodes, "local": figures(expected, expected, began)}
+
+    import ray
+
+    began = time.monotonic()
+    cluster, nodes = cluster_of(n_nodes)
+    os.environ["RAY_ADDRESS"] = cluster.address
+    found["cluster_s"] = round(time.monotonic() - began, 2)
 
     def ray_run(name: str, tasks: list[Task], on_row: Callable[[int], None] | None = None) -> None:
+        began = time.monotonic()
         rows = asyncio.run(rows_of(on_ray.run, pearl_in(folder), tasks, on_row))
-        found[name] = figures(rows, expected)
+        found[name] = figures(rows, expected, began)
 
-    ray_run("worker_killed", tasks_of(folder, n, killing=frozenset({n // 4, n // 2})))
-    found["worker_killed"]["kills"] = len(list(folder.glob("killed-*")))
-    found["skew"] = skewed(folder)
-    found["missing"] = missing(folder)
-    found["driver_killed"] = driver_killed(folder, n, expected)
+    try:
+        ray_run("ray", tasks_of(folder, n))
+        ray_run("worker_killed", tasks_of(folder, n, killing=frozenset({n // 4, n // 2})))
+        found["worker_killed"]["kills"] = len(list(folder.glob("killed-*")))
+        found["skew"] = skewed(folder)
+        found["missing"] = missing(folder)
+        found["driver_killed"] = driver_killed(folder, n, expected)
 
-    def kill_node(n_rows: int) -> None:
-        if n_rows == n // 4:
-            os.kill(cluster, signal.SIGUSR1)
+        def kill_node(n_rows: int) -> None:
+            if n_rows == n // 4:
+                cluster.remove_node(nodes[0], allow_graceful=False)
 
-    ray_run("node_killed", tasks_of(folder, n), kill_node)
+        ray_run("node_killed", tasks_of(folder, n), kill_node)
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
     return found
 
 
@@ -170,9 +169,7 @@ def skewed(folder: Path) -> str:
     """What is said where the workers have another version than the driver."""
     here, on_ray.version = on_ray.version, lambda: "pearl 0.0.1"
     try:
-        asyncio.run(
-            rows_of(partial(on_ray.run, n_workers=1), pearl_in(folder), tasks_of(folder, 1))
-        )
+        asyncio.run(rows_of(on_ray.run, pearl_in(folder), tasks_of(folder, 1)))
     except UsageError as error:
         return str(error)
     finally:
@@ -187,9 +184,7 @@ def missing(folder: Path) -> str:
     on_ray.RayWorker = type("RayWorker", (here,), {"__module__": "nowhere"})  # type: ignore[misc]
     away.RayWorker = on_ray.RayWorker  # type: ignore[attr-defined]
     try:
-        asyncio.run(
-            rows_of(partial(on_ray.run, n_workers=1), pearl_in(folder), tasks_of(folder, 1))
-        )
+        asyncio.run(rows_of(on_ray.run, pearl_in(folder), tasks_of(folder, 1)))
     except UsageError as error:
         return str(error)
     finally:
@@ -198,11 +193,14 @@ def missing(folder: Path) -> str:
 
 
 def driver_killed(folder: Path, n: int, expected: list[Row]) -> Row:
-    """A driver killed after a few outcomes; the next one comes to the end."""
-    said = [drive(folder, n, kill_at) for kill_at in (n // 4, None)]
+    """Two drivers killed, one after a few outcomes, one at its first; the third comes to the end."""
+    began = time.monotonic()
+    (folder / "loads").unlink()
+    said = [drive(folder, n, kill_at) for kill_at in (n // 4, 1, None)]
     with Store.open(folder / "store", read_only=True) as store:
         rows = list(store.rows(store.runs()[0].id))
-    return {**figures(rows, expected), "said": said}
+    n_loads = len((folder / "loads").read_text().split())
+    return {**figures(rows, expected, began), "said": said, "repeated": n_loads - n}
 
 
 def drive(folder: Path, n: int, kill_at: int | None) -> int:
@@ -242,6 +240,10 @@ if __name__ == "__main__":
     if what == "drive":
         asyncio.run(driven(Path(where), int(numbers[0])))
     elif what == "nodes":
-        be_cluster(int(where))
+        cluster, _ = cluster_of(int(where))
+        sys.stdout.write(f"address {cluster.address}\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+        cluster.shutdown()
     else:
         sys.stdout.write(json.dumps(every_thing(Path(where), *map(int, numbers))) + "\n")

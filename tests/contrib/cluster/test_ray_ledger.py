@@ -1,4 +1,4 @@
-"""Workers of a cluster and the one ledger of their run: commands over some nodes, a server on loopback."""
+"""Workers of a cluster and the one ledger of their run: commands over four nodes, a server on loopback."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,20 @@ pytestmark = [pytest.mark.slow, needs_ray]
 AT_ONCE = 8
 N = 24
 ENVIRONMENT = {**os.environ, "OPENAI_API_KEY": "sk-test", "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The address of a cluster with a worker on each of its nodes."""
+    command = [sys.executable, "-m", "tests.contrib.cluster.clustered", "nodes", "4"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
+        env=ENVIRONMENT,
+    ) as cluster:  # fmt: skip
+        assert cluster.stdin is not None
+        assert cluster.stdout is not None
+        yield next(line.split()[1] for line in cluster.stdout if line.startswith("address "))
+        cluster.stdin.close()
 
 
 def reply(seen: Seen) -> str:
@@ -85,8 +99,8 @@ def wait(is_so: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def lab(tmp_path: Path, openai_server: Server, cluster: tuple[str, int]) -> Lab:
-    return Lab(tmp_path, openai_server, cluster[0])
+def lab(tmp_path: Path, openai_server: Server, address: str) -> Lab:
+    return Lab(tmp_path, openai_server, address)
 
 
 def workers() -> list[int]:

@@ -14,11 +14,11 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from pearl.actions.library import load_library
 from pearl.contrib import llamacpp

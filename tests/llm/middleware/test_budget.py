@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import random
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pearl.documents.tokens import Counter
 from pearl.errors import BudgetError, ModelError, PearlError, UsageError
@@ -108,8 +109,8 @@ class Billing:
         usage = Usage(n_input, n_output, n_cached, 0, n_written, n_long)
         is_unasked = not self.price.write_on_request and n_input - n_cached >= 1_024
         if is_unasked and self.random.random() < 0.5:
-            usage = replace(usage, n_written_long_tokens=0)
-            return usage, replace(usage, n_written_tokens=0)
+            usage = dataclasses.replace(usage, n_written_long_tokens=0)
+            return usage, dataclasses.replace(usage, n_written_tokens=0)
         return usage, usage
 
     async def aclose(self) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pearl.errors import ModelError, UsageError
 from pearl.interpreter.prompt import action_messages

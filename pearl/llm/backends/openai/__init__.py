@@ -16,8 +16,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from pearl.documents.tokens import DEFAULT_WINDOW, known_window
 from pearl.dsl.decoding.constraint import Constraint, Form, validate

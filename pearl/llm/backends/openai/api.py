@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, PrefixCaching, Request, WireForm, declared
@@ -23,8 +24,7 @@ def bearer(key: str) -> Mapping[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
-@dataclass(frozen=True)
-class Api:
+class Api(Struct, frozen=True):
     """An API.
 
     Attributes:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
+from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ValidationError, model_validator
 
 from pearl.documents.digest import digest
@@ -141,7 +142,7 @@ def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
         and all(part is None or isinstance(part, dict) for part in (reported, details, *parts))
     )
     usage = Usage.bounded(n_input, n_output, n_cached, n_written, sum(n_kept[: len(_LONG)]))
-    return replace(usage, n_implausible_calls=int(not is_plausible))
+    return dataclasses.replace(usage, n_implausible_calls=int(not is_plausible))
 
 
 def plausible(usage: Usage, request: Request) -> Usage:
@@ -152,11 +153,11 @@ def plausible(usage: Usage, request: Request) -> Usage:
     most_input = BYTES_A_CHARACTER * n_characters + HIDDEN_INPUT_TOKENS
     most_output = (request.max_output_tokens or 0) + HIDDEN_OUTPUT_TOKENS
     if usage.n_input_tokens > most_input:
-        usage = replace(usage, n_input_tokens=0, n_cached_tokens=0, n_implausible_calls=1,
+        usage = dataclasses.replace(usage, n_input_tokens=0, n_cached_tokens=0, n_implausible_calls=1,
             n_written_tokens=0, n_written_long_tokens=0,
         )  # fmt: skip
     if usage.n_output_tokens > most_output:
-        usage = replace(usage, n_output_tokens=0, n_implausible_calls=1)
+        usage = dataclasses.replace(usage, n_output_tokens=0, n_implausible_calls=1)
     return usage
 
 

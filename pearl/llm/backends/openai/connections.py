@@ -14,11 +14,11 @@ import zlib
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Self
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import h11
+from msgspec import Struct
 
 from pearl.llm.backends.openai.faults import ProxyError
 
@@ -36,8 +36,7 @@ _PORTS = {"http": 80, "https": 443}
 _REFUSED = {str(errno.ECONNREFUSED), "1225"}  # Error numbers of POSIX and Windows
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Scheme, host and port of an address."""
 
     scheme: str

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl import plugins
 from pearl.dsl.decoding.constraint import Form
@@ -19,8 +21,7 @@ from pearl.llm.backends.openai.chat import Listed
 from pearl.llm.backends.openai.endpoint import Endpoint
 
 
-@dataclass(frozen=True)
-class Server:
+class Server(Struct, frozen=True):
     """One kind of server.
 
     Attributes:
@@ -44,8 +45,8 @@ class Server:
     title: str
     help: str
     api: Api = chat.API
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    names: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, Any] = {}
+    names: Mapping[str, str] = {}
     owner: str = ""
     is_at: Callable[[Endpoint], bool] = lambda endpoint: False  # Self-hosted
     renderings: tuple[Form, ...] = ()

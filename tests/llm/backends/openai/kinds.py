@@ -7,8 +7,10 @@ does not know, as such servers do. Written from the servers' documentation, not 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from tests.llm.backends.asking import REQUEST

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pearl.errors import ModelError, ModelErrorKind, UsageError
 from pearl.llm import Completion, Message, Model, Usage

@@ -5,14 +5,15 @@ Each case is a body, and the exact text that it is read as or the kind of its er
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion, Message, Request, Usage
@@ -236,7 +237,7 @@ def test_a_key_that_a_server_repeats_is_in_no_reply() -> None:
     assert isinstance(found, Completion)
     assert (found.text, found.model) == ("It is ***, ***", "m ***")
     word = json.dumps(completion("EMPTY")).encode()
-    assert read_completion(word, replace(endpoint, key="EMPTY")).text == "EMPTY"
+    assert read_completion(word, dataclasses.replace(endpoint, key="EMPTY")).text == "EMPTY"
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import llguidance
 import pytest
+from msgspec.structs import replace
 
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.llm import Completion, Request
