@@ -14,8 +14,7 @@ def digest(parts: Iterable[str | bytes]) -> bytes:
     """SHA-256 over length-prefixed parts, so that moving a boundary changes the digest."""
     found = sha256()
     for part in parts:
-        data = _encoded(part) if isinstance(part, str) else part
-        found.update(len(data).to_bytes(8, "big") + data)
+        found.update(_with_length(part))
     return found.digest()
 
 
@@ -29,6 +28,25 @@ def digest_after(parts: Iterable[str | bytes]) -> Callable[[bytes], bytes]:
         return found.digest()
 
     return of
+
+
+def keys_after(parts: Iterable[str]) -> Callable[[str], bytes]:
+    """Return a function that computes `digest` of these parts and another one."""
+    begun = sha256()
+    for part in parts:
+        begun.update(_with_length(part))
+
+    def of(part: str) -> bytes:
+        found = begun.copy()
+        found.update(_with_length(part))
+        return found.digest()
+
+    return of
+
+
+def _with_length(part: str | bytes) -> bytes:
+    data = _encoded(part) if isinstance(part, str) else part
+    return len(data).to_bytes(8, "big") + data
 
 
 _SEAL = 32  # hexadecimal digits of a digest before sealed data

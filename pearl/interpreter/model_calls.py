@@ -296,7 +296,7 @@ class Asker:
         request: Request,
         constraint: Constraint | None,
         flaw: Callable[[str], str | None],
-        unheld: Request | None = None,
+        unheld: Callable[[], Request] | None = None,
     ) -> Completion:
         """Send a request, with the form of its reply as a constraint if the model supports it."""
         self.outputs.add(step.output)
@@ -308,7 +308,7 @@ class Asker:
 
                 def complete(level: Level) -> Awaitable[Completion]:
                     nonlocal request
-                    request = unheld if level is None and unheld is not None else request
+                    request = unheld() if level is None and unheld is not None else request
                     return self._model.complete(constrained(request, constraint, level))
 
                 completion, _ = await self.fallback.ask(

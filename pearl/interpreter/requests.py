@@ -143,7 +143,8 @@ class RequestBuilder:
             if any(span.start <= file.start < span.end for span in among)
         ]  # fmt: skip
         ends = {Span(end, end) for file in files for end in (file.start, file.end)}
-        whole = sorted(ends | {span for row in rows if row.value == row.text for span in row.spans})
+        spans_of = {span for row in rows if row.value == row.text for span in row.spans}
+        whole = sorted(ends | spans_of, key=lambda span: (span.start, span.end))
         # Prompts show only one field of other rows.
         n = sum(len(row.value or "") for row in rows if row.spans and row.value != row.text)
         end = 0

@@ -56,6 +56,11 @@ LONG_ROW = 200
 ITEM_TOKENS = 24  # Tokens reserved for the tags around an item, and for the joints of its text
 
 
+def different(shown: Sequence[str | None]) -> list[str]:
+    """The different non-blank texts, in order of first occurrence."""
+    return [text for text in dict.fromkeys(shown) if text and text.strip()]
+
+
 class RowStep(Struct, frozen=True):
     """A step that is carried out row by row."""
 
@@ -77,8 +82,8 @@ class RowStep(Struct, frozen=True):
         return [shown_text(row, self.instruction) for row in rows]
 
     def texts(self, rows: Rows) -> list[str]:
-        """The different non-blank texts of the rows, in order of first occurrence."""
-        return [text for text in dict.fromkeys(self.shown(rows)) if text and text.strip()]
+        """The different non-blank texts of the rows."""
+        return different(self.shown(rows))
 
     def over(self) -> RowStep:
         """The step over pairs of rows, if its action judges pairs; else the step itself."""
@@ -227,12 +232,17 @@ class RowRequests:
         batches: list[list[str]] = []
         long: list[str] = []
         used = 0
+        size = size or self._limits.items_per_call
+        if available is not None and texts:
+            # Most rows are so short that a full batch fits, whatever their tokens are.
+            longest = max(map(self._limits.counter.at_most, texts))
+            available = None if size * (longest + ITEM_TOKENS) <= available else available
         for text in texts:
             n = 0 if available is None else self._limits.counter.count(text) + ITEM_TOKENS
             if available is not None and n > available:
                 long.append(text)
                 continue
-            is_full = not batches or len(batches[-1]) == (size or self._limits.items_per_call)
+            is_full = not batches or len(batches[-1]) == size
             if is_full or (available is not None and used + n > available):
                 batches.append([])
                 used = 0
@@ -298,7 +308,7 @@ class RowReader:
         # With a token budget, all prompts of the step share its part of the budget.
         self._left = self._limits.max_prompt_tokens
         self._shown = row_step.shown(row_step.rows)
-        self._texts = row_step.texts(row_step.rows)
+        self._texts = different(self._shown)
 
     async def run(self) -> StepResult:
         """Request a reply about every row."""
@@ -605,13 +615,15 @@ class RowReader:
         completion: Completion | None = None
         try:
             n_between = self._n_batches - 1
-            requests = [
-                replace(self._requests.request(asked), n_later=n_later, n_between=n_between)
-                for asked in (held, unheld)
-            ]
+
+            def request(asked: ItemsTask) -> Request:
+                made = self._requests.request(asked)
+                return replace(made, n_later=n_later, n_between=n_between)
+
+            is_unheld = is_free or fallback.level is None
             completion = await self._asker.ask(
-                self._step, "items", requests[is_free], None if is_free else constraint,
-                partial(items.form_flaw, constraint=constraint), requests[1],
+                self._step, "items", request(unheld if is_unheld else held), None if is_free else constraint,
+                partial(items.form_flaw, constraint=constraint), None if is_unheld else partial(request, unheld),
             )  # fmt: skip
         except ModelError as error:
             if error.kind not in UNREADABLE:

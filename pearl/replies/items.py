@@ -49,6 +49,7 @@ _NAMED_START = lazy_pattern(r'^[ \t]*([0-9]{1,7})(?=[ \t]*[:|]|[ \t])|\{\s*"', r
 _ROW = lazy_pattern(r"\s*([0-9]{1,7})(?:[\s|:.]+(.*))?", re.S)
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"  # Meaningless marks around a value
 MAX_WORDS = 4  # Maximum words of an item that a row of a reply repeats
+_NEAR_END = 40 * MAX_WORDS  # Characters of an item in which these words are looked for
 _MAX_WORD = 16  # Maximum average characters of a word: scripts without blanks have no short words
 _CHECK_EVERY: Mapping[ItemKind, int] = {"yes_no": 16, "label": 2, "line": 2}
 """Items from one that is called by its words, too, to the next; a word costs as much as a verdict."""
@@ -298,7 +299,7 @@ class ItemNames:
         return line[: -len(value[-1])] if len(value) > n_words else line
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=1_024)  # Requests are made at once, and their replies are read much later
 def item_names(items: tuple[str, ...], kind: ItemKind, round: int = 0) -> ItemNames:
     """Names that depend on the items alone; some items are called by their words, more from the second request on."""
     n = len(items)
@@ -348,7 +349,7 @@ def _words_flaw(items: Sequence[str], place: int, words: str, which: str) -> str
     said = _key(words)[::step]
 
     def has_them(item: str) -> bool:
-        return _key(item[:400] if step > 0 else item[-400:])[::step].startswith(said)
+        return _key(item[:_NEAR_END] if step > 0 else item[-_NEAR_END:])[::step].startswith(said)
 
     if not said or not has_them(items[place]):
         return f"the words are not its {which} ones"

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pearl.documents.digest import digest
+from pearl.documents.digest import digest, keys_after
 from pearl.dsl.signatures import NOTHING
 from pearl.errors import ModelError, StoreError
 from pearl.llm import Completion, ItemsTask, Model, Request, Usage
@@ -158,6 +158,9 @@ class Measured(Wrapper):
         return known
 
 
+_AT_ONCE = 32  # Items that are looked up one after the other
+
+
 class ItemCache:
     """Cached replies about items, in memory and in the persistent cache."""
 
@@ -165,33 +168,38 @@ class ItemCache:
         self._identity = identity
         self._replies = replies
         self._known: dict[bytes, str] = {}
+        self._of_batches: dict[bytes, dict[str, str]] = {}
 
     async def find(self, task: ItemsTask, texts: Sequence[str], document: str) -> dict[str, str]:
         """The cached replies, by text."""
         instruction = self._instruction(task)
-        # In one request: on a cluster, each is a message to the driver.
-        replies = await asyncio.gather(*(self._find(instruction, text, document) for text in texts))
-        return {
-            text: reply for text, reply in zip(texts, replies, strict=True) if reply is not None
-        }
+        keys = [keys_after((instruction, scope)) for scope in (document, "")]
+        # Some at once: on a cluster, each is a message to the driver.
+        parts = [texts[at : at + _AT_ONCE] for at in range(0, len(texts), _AT_ONCE)]
+        found: dict[str, str] = {}
+        for replies in await asyncio.gather(*(self._find(keys, part) for part in parts)):
+            found |= replies
+        return found
 
-    async def _find(self, instruction: str, text: str, document: str) -> str | None:
-        for scope in (document, ""):
-            key = digest((instruction, scope, text))
-            known = self._known.get(key)
-            if known is None and self._replies is not None:
-                kept = await self._replies.reply(key)
-                known = None if kept is None else "" if kept.text == NOTHING else kept.text
-            if known is not None:
-                self._known[key] = known
-                return known
-        return None
+    async def _find(
+        self, keys: Sequence[Callable[[str], bytes]], texts: Sequence[str]
+    ) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for text in texts:
+            for key_of in keys:
+                key = key_of(text)
+                known = self._known.get(key)
+                if known is None and self._replies is not None:
+                    kept = await self._replies.reply(key)
+                    known = None if kept is None else "" if kept.text == NOTHING else kept.text
+                if known is not None:
+                    self._known[key] = found[text] = known
+                    break
+        return found
 
     def of_batch(self, task: ItemsTask) -> dict[str, str]:
         """The replies about an equal batch in this process, by text."""
-        scope, instruction = self._batch(task), self._instruction(task)
-        keys = {text: digest((instruction, scope, text)) for text in task.items}
-        return {text: self._known[key] for text, key in keys.items() if key in self._known}
+        return self._of_batches.get(self._batch(task), {})
 
     async def keep(
         self, task: ItemsTask, replies: Mapping[str, str], document: str, model: str
@@ -199,10 +207,10 @@ class ItemCache:
         """Store the replies of one call by text; "" for an item without a result."""
         instruction = self._instruction(task)
         scope = "" if len(task.items) == 1 else document
-        keyed = {digest((instruction, scope, text)): reply for text, reply in replies.items()}
+        key_of = keys_after((instruction, scope))
+        keyed = {key_of(text): reply for text, reply in replies.items()}
         self._known.update(keyed)
-        batch = self._batch(task)
-        self._known.update({digest((instruction, batch, text)): replies[text] for text in replies})
+        self._of_batches.setdefault(self._batch(task), {}).update(replies)
         if self._replies is not None:
             # All or none: if only a part were stored, the rest would form new batches that are
             # not cached.
@@ -210,8 +218,8 @@ class ItemCache:
                 {key: Completion(reply or NOTHING, model) for key, reply in keyed.items()}
             )
 
-    def _batch(self, task: ItemsTask) -> str:
-        return digest(task.items).hex()
+    def _batch(self, task: ItemsTask) -> bytes:
+        return digest((self._instruction(task), *task.items))
 
     def _instruction(self, task: ItemsTask) -> str:
         parts = (
