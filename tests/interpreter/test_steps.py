@@ -247,6 +247,16 @@ def test_map_reduce_reads_everything_and_merges() -> None:
         assert sum(counter.count(message.content) for message in request.messages) <= 1_500
 
 
+def test_steps_whose_prompts_differ_a_little_read_the_same_chunks() -> None:
+    model = Scripted(lambda request: "bees")
+    plan = graph('a = FIND(CTX, "bees")', 'b = FIND(CTX, "the bees of every neighbour")')
+    asyncio.run(results(plan, model, LONG, window=1_500))
+    read = [(output_of(request), request.document) for request in model.requests]
+    chunks = {name: [text for output, text in read if text and output == name] for name in "ab"}
+    assert len(chunks["a"]) > 1
+    assert sorted(chunks["a"]) == sorted(chunks["b"])
+
+
 def test_inputs_that_fill_the_window_are_an_error_not_a_cut() -> None:
     model = Scripted(lambda request: "word " * 3_000)
     with pytest.raises(ExecutionError, match="inputs fill the model's window"):
