@@ -22,7 +22,7 @@ from pearl.llm import ActionTask, ItemsTask, Model, Request, Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Role
 from pearl.trace import StepFailed, StepStarted, Trace
-from tests.models import Acting, output_of
+from tests.models import Acting, item_lines, output_of
 
 LIBRARY = read_library(
     """\
@@ -375,7 +375,7 @@ def test_typed_results_enter_later_prompts_without_the_words_of_their_replies(
 ) -> None:
     def reply(request: Request) -> str:
         if isinstance(request.task, ItemsTask):
-            return "1 | a born: calm\n2 | b: calm\n3 | c calm: loud"
+            return item_lines(request, lambda item: "loud" if item.startswith("c") else "calm")
         assert isinstance(request.task, ActionTask)
         return {"AMOUNT": amount, "HOLDS": holds, "EXTRACT": RECORD}.get(
             request.task.action.name, "Told."
