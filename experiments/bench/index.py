@@ -1,9 +1,9 @@
-"""The index of a file of rows: made, and brought up to date after 1 % of the rows is new.
+"""The index of a file of rows: made, and brought up to date after 1 % of the rows is new; and that of bm25s, if it is installed.
 
     python experiments/bench/index.py [--rows N]
 
-Rows are the paragraphs of `retrieval.py`, as JSON Lines. Processor time is that of `Index.open`, all of
-it. Prints JSON.
+Rows are the paragraphs of `retrieval.py`, as JSON Lines. Each is measured in a process of its own, which reads the rows and
+stores the index: processor time without imports, most memory with them. bm25s stems as we do. Prints JSON.
 """
 
 from __future__ import annotations
@@ -12,18 +12,16 @@ import argparse
 import json
 import os
 import resource
+import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from retrieval import Corpus
-
-from pearl.retrieval.index import Index
 
 MEGABYTE = 1e6
 
@@ -34,43 +32,79 @@ def cpu_s() -> float:
     return used.user + used.system
 
 
-def measured(name: str, work: Callable[[], Index]) -> dict[str, Any]:
-    """One row of the table."""
-    began, began_cpu = time.monotonic(), cpu_s()
-    index = work()
-    assert index.opened is not None
-    return {
-        "what": name,
-        "rows": len(index.documents),
-        "cpu_s": round(cpu_s() - began_cpu, 3),
-        "seconds": round(time.monotonic() - began, 3),
-    }
+def by_pearl(path: Path, at: Path) -> float:
+    """Open our index; return the processor seconds."""
+    from pearl.retrieval.index import Index
+
+    began = cpu_s()
+    Index.open(path, at=at)
+    return cpu_s() - began
+
+
+def by_bm25s(path: Path, at: Path) -> float:
+    """Make and save an index of bm25s; return the processor seconds."""
+    import bm25s
+    from Stemmer import Stemmer
+
+    began = cpu_s()
+    with path.open(encoding="utf-8") as file:
+        texts = [json.loads(line)["text"] for line in file]
+    tokens = bm25s.tokenize(texts, stopwords=None, stemmer=Stemmer("english"), show_progress=False)
+    index = bm25s.BM25()
+    index.index(tokens, show_progress=False)
+    index.save(at)
+    return cpu_s() - began
+
+
+INDEXERS = {"pearl": by_pearl, "bm25s": by_bm25s}
+
+
+def measured(name: str, by: str, path: Path, at: Path) -> dict[str, Any]:
+    """One row of the table, from a process of its own."""
+    command = [sys.executable, __file__, "--by", by, str(path), str(at)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return {"what": name, **json.loads(printed)}
 
 
 def main() -> None:
     """Measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--by", choices=INDEXERS, help=argparse.SUPPRESS)
+    parser.add_argument("paths", nargs="*", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.by:
+        seconds = INDEXERS[options.by](*options.paths)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE
+        print(json.dumps({"cpu_s": round(seconds, 3), "peak_mb": round(peak)}))
+        return
     n_new = options.rows // 100
     corpus = Corpus.of(options.rows + n_new, seed=0)
     with tempfile.TemporaryDirectory() as folder:
         path, at = Path(folder) / "rows.jsonl", Path(folder) / "index"
-        new: list[str] = []
+        lines = (
+            f"{json.dumps({'id': f'r{number}', 'text': text})}\n"
+            for number, text in enumerate(corpus.texts())
+        )
         with path.open("w", encoding="utf-8") as file:
-            for number, text in enumerate(corpus.texts()):
-                line = f"{json.dumps({'id': f'r{number}', 'text': text})}\n"
-                if number < options.rows:
-                    file.write(line)
-                else:
-                    new.append(line)
-        found = [measured("made", lambda: Index.open(path, at=at))]
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE
+            file.writelines(next(lines) for _ in range(options.rows))
+        found = [measured("made", "pearl", path, at)]
         size = sum(each.stat().st_size for each in at.rglob("*.bin")) / MEGABYTE
+        if find_spec("bm25s") is not None:
+            found.append(measured("bm25s", "bm25s", path, Path(folder) / "bm25s"))
         with path.open("a", encoding="utf-8") as file:
-            file.writelines(new)
-        found.append(measured("1 % added at the end", lambda: Index.open(path, at=at)))
-    print(json.dumps({"peak_mb": round(peak), "files_mb": round(size), "rows": found}))
+            file.writelines(lines)
+        found.append(measured("1 % added at the end", "pearl", path, at))
+    made = found[0]
+    peers = {each["what"]: each for each in found if each["what"] == "bm25s"}
+    ratios = {
+        f"{key}_to_{name}": round(made[key] / peer[key], 3)
+        for name, peer in peers.items()
+        for key in ("cpu_s", "peak_mb")
+    }
+    print(json.dumps({"files_mb": round(size), **ratios, "rows": found}))
 
 
 if __name__ == "__main__":

@@ -319,7 +319,7 @@ def terms(text: str, *, drop_stop_words: bool = False, stem: Stem = "english") -
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
     for word in WORD.findall(text.casefold()):
-        if _IS_UNSPACED.match(word):
+        if not word.isascii() and _IS_UNSPACED.match(word):
             found += [word[i : i + 2] for i in range(max(1, len(word) - 1))]
             continue
         term, is_stop_word = _term(word, stem)
@@ -336,7 +336,7 @@ def _term(word: str, stem: Stem) -> tuple[str, bool]:
         word = "".join(c for c in decomposed if not unicodedata.combining(c)).casefold()
     if word[:1].isdigit():
         return word.replace(",", ""), False
-    bare = _CLITIC.sub("", word)
+    bare = word if word.isalnum() else _CLITIC.sub("", word)
     is_stop_word = bare in STOP_WORDS or word in STOP_WORDS or (bare != word and len(bare) < 3)
     base = _base_forms().get(bare, bare) if stem == "english" else bare
     return (base if stem == "none" else _stemmer(stem)(base)), is_stop_word

@@ -12,7 +12,7 @@ import math
 import re
 from array import array
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate, chain
@@ -193,12 +193,11 @@ class SentenceIndex:
                 self.texts.add(*line)
         self._labels = self._read_labels()
         self._speakers = self._read_speakers()
-        self._postings: dict[str, array[int]] = {}
+        postings = defaultdict[str, "array[int]"](partial(array, "l"))
         for number, found in enumerate(self.words()):
             for term in set(found):
-                if term not in self._postings:
-                    self._postings[term] = array("l")
-                self._postings[term].append(number)
+                postings[term].append(number)
+        self._postings: Mapping[str, array[int]] = dict(postings)
         self._vocabulary = sorted(self._postings)
 
     def __len__(self) -> int:
