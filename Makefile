@@ -41,7 +41,7 @@ test: setup
 CORE := out/core
 
 # With RECORD=1 both halves note which tests execute the lines that `make asked` has drawn; Python 3.12 and later can tell.
-RECORDED := $(if $(RECORD),-p experiments.reached --reached $(CURDIR)/out/reached)
+RECORDED := $(if $(RECORD),-p experiments.reached --reached=$(CURDIR)/out/reached)
 
 test-core: setup
 	rm -rf $(CORE) && mkdir -p $(CORE)

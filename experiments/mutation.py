@@ -1,7 +1,7 @@
 """Which one-line changes no test notices: mutants of the code, each against the tests that execute its line.
 
     python experiments/mutation.py --changed [BASE] --ask  # draw from the lines that differ from BASE
-    pytest -p experiments.reached --reached out/reached    # which tests execute those; on Python 3.12 and later
+    pytest -p experiments.reached --reached=out/reached    # which tests execute those; on Python 3.12 and later
     python experiments/mutation.py --changed [BASE]        # try their mutants: what the gate runs
     python experiments/mutation.py pearl/dsl [FILE_OR_FOLDER...] --n 300
 
@@ -218,16 +218,14 @@ def ask(folder: Path, places: Iterable[Place]) -> None:
 
 def recorded(folder: Path, places: Iterable[Place]) -> list[dict[str, Any]]:
     """What `reached.py` wrote, the cheapest test first; nothing if it looked for other lines."""
-    written = sorted(folder.glob("*.jsonl"))
-    asked = json.loads((folder / "lines.json").read_text(encoding="utf-8")) if written else {}
+    texts = [path.read_text(encoding="utf-8") for path in folder.glob("*.jsonl")]
+    rows = [json.loads(line) for text in texts for line in text.splitlines()]
+    asked = json.loads((folder / "lines.json").read_text(encoding="utf-8")) if rows else {}
     if any(line not in asked.get(file, ()) for file, line in places):
         print("which tests execute these lines is not recorded: they are chosen by names")
         return []
-    texts = (path.read_text(encoding="utf-8") for path in written)
-    rows = [json.loads(line) for text in texts for line in text.splitlines()]
-    return sorted(
-        (row for row in rows if not row["test"].startswith(LEFT_OUT)), key=itemgetter("seconds")
-    )
+    rows = [row for row in rows if not row["test"].startswith(LEFT_OUT)]
+    return sorted(rows, key=itemgetter("seconds"))
 
 
 def chosen_tests(

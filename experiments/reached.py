@@ -1,9 +1,10 @@
 """A plugin of pytest for Python 3.12 and later: which tests execute the lines of pearl that somebody asks about.
 
-    pytest -p experiments.reached --reached FOLDER
+    pytest -p experiments.reached --reached=FOLDER
 
 The lines of each file are in `FOLDER/lines.json`. Each process writes a file of its own there, a JSON object a line: a test, its seconds, those of the lines
 that it executed. What a fixture of several tests executes counts for each of them; what a module executes when it is imported, for none.
+Without `=`, pytest would take the folder for one of tests, and look for its root above both.
 """
 
 from __future__ import annotations
