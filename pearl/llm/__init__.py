@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -172,6 +172,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
     seed: int | None = parameter("seed", chat="seed", messages=None, gemini="seed")
 
 
+@cache
 def declared(kind: type[Sampling]) -> Mapping[str, Mapping[str, Any]]:
     """The parameters of a class of requests or settings, by name: `wire`, their names in the wire forms, and their `default`."""
     return {name: _DECLARED[name] for name in kind.__struct_fields__ if name in _DECLARED}
@@ -210,8 +211,8 @@ class Request(Sampling, frozen=True, dict=True):
     n_between: int = 0
     kept_s: float = 0.0
 
-    @property
-    def parameters(self) -> dict[str, Any]:
+    @cached_property
+    def parameters(self) -> Mapping[str, Any]:
         """The parameters that the request sets, by name."""
         defaults = {name: each["default"] for name, each in declared(type(self)).items()}
         asked = defaults | parameters_of(self)
@@ -264,7 +265,15 @@ class Usage:
     n_written_long_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+        # Written out, because a call adds up five times
+        return Usage(
+            self.n_input_tokens + other.n_input_tokens,
+            self.n_output_tokens + other.n_output_tokens,
+            self.n_cached_tokens + other.n_cached_tokens,
+            self.n_implausible_calls + other.n_implausible_calls,
+            self.n_written_tokens + other.n_written_tokens,
+            self.n_written_long_tokens + other.n_written_long_tokens,
+        )
 
     @classmethod
     def bounded(
