@@ -36,6 +36,7 @@ TEXTS = {
     "story.txt": STORY, "why.plan": PLAN, "void/sound.mp3": "", "empty.txt": " \n", "huge.txt": "word " * 300_000,
     "a.rtf": r"{\rtf1\ansi Nils sold it.}", "here.d/README.md": "mine", "old.csv": "a,b\n1,2\n", "c.plan": SOURCES_PLAN,
     "broken.plan": "1. a = NOPE(CTX) : x\n2. b = FIND(zz) : y\n", "none.actions": "# nothing yet\n", "wrong.toml": 'modle = "x"\n',
+    "schema.json": '{"type": "object", "properties": {"patient": {"type": "string"}}}',
     "rules.json": '[{"match": ".", "reply": "I would rather not."}]', "mine.actions": "FIND(CTX, X) : Find X\n",
     "stopped.plan": PLAN.replace("Nils sell the boat?", "{drug} end?\n\nParameters:\n- drug : the drug that was stopped")
     .replace('"Nils selling the boat"', '["the stopping of", drug]'),

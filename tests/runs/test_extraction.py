@@ -287,11 +287,11 @@ def test_a_persons_values_are_taken_and_marked(tmp_path: Path) -> None:
     assert (aspirin["dose_mg"], aspirin["dose_mg_source"]) == ("", "person")
 
 
-STAY = parse_fields('stay: int {"maximum": 99}')[0]
+STAY, PRICE = parse_fields('stay: int {"maximum": 99}, price: decimal')
 
 
 def typed(name: str) -> Field:
-    field = field_at({**dict(by_path(FIELDS)), "stay": STAY}, name)
+    field = field_at({**dict(by_path(FIELDS)), "stay": STAY, "price": PRICE}, name)
     assert field
     return field
 
@@ -321,6 +321,7 @@ def test_a_persons_value_has_the_type_of_its_field(name: str, text: str, value: 
         ("age", "5" * 100_000, "is not a whole number"),
         ("age", "[" * 100_000, "is not a whole number"),
         ("drugs[0].dose_mg", "1e999", "not a number"),
+        ("price", "ten", "not a number"),
         ("stay", "200", 'the value 200 breaks "maximum": 99'),
     ],
 )
