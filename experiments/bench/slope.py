@@ -48,15 +48,19 @@ def main() -> None:
         ) as server,
     ):
         assert server.stdout is not None
-        url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
-        said = [json.dumps(written(Path(folder, str(n)), n) | {"url": url}) for n in (FEW, MANY)]
-        for name in names:
-            caller = [str(HERE / "callers.py"), name]
-            subprocess.run(
-                [sys.executable, *caller], input=said[0], text=True, stdout=-3, check=True
-            )
-            counted[name] = [millions(caller, given=each) for each in said]
-        server.terminate()
+        try:
+            url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+            said = [
+                json.dumps(written(Path(folder, str(n)), n) | {"url": url}) for n in (FEW, MANY)
+            ]
+            for name in names:
+                caller = [str(HERE / "callers.py"), name]
+                subprocess.run(
+                    [sys.executable, *caller], input=said[0], text=True, stdout=-3, check=True
+                )
+                counted[name] = [millions(caller, given=each) for each in said]
+        finally:
+            server.terminate()
     found = {
         name: {"a_call": round((many - few) / (MANY - FEW), 3), "start": round(few)}
         for name, (few, many) in counted.items()
