@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import stat
 import tempfile
@@ -75,7 +74,7 @@ def new_file(path: str | None, *, before: Callable[[], None] | None = None) -> I
             yield device
         return
     # Beside the target: a rename does not cross file systems.
-    new = target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
+    new = target.with_name(f".{target.name[:50]}.{os.urandom(8).hex()}")
     try:
         with _os_errors_reported(path):
             rights = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import codecs
-import email
 from collections.abc import Sequence
-from email import policy
-from email.message import EmailMessage
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pearl.documents.readers import ReaderText, html, not_read
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError
+
+if TYPE_CHECKING:
+    from email.message import EmailMessage
 
 SUFFIXES = (".eml", ".msg")
 
@@ -36,6 +36,10 @@ def read(data: bytes, path: str) -> ReaderText:
     """The text of a message."""
     if data.startswith(_OLE):
         return _outlook(data, path)
+    import email  # late, as every command that reads a file imports all readers
+    from email import policy
+    from email.message import EmailMessage
+
     message = email.message_from_bytes(data, _class=EmailMessage, policy=policy.default)
     if not message.keys():
         raise DataError("the file is not an e-mail: it has no headers", path=path, help="save it as .eml or .txt")  # fmt: skip
