@@ -18,7 +18,7 @@ Row = TypeVar("Row", bound=BaseModel)
 class Frozen(BaseModel):
     """Base of a journal line: immutable, without extra fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def reason(error: ValidationError) -> str:

@@ -58,7 +58,10 @@ def says(text: str) -> Any:
 class _Data(BaseModel):
     """An object in a row. Unknown fields are ignored and every field has a default, because files are untrusted."""
 
-    model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
+    # Deferred, because a run needs a few of these classes.
+    model_config = ConfigDict(
+        frozen=True, json_schema_serialization_defaults_required=True, defer_build=True
+    )
 
     def to_dict(self) -> dict[str, Any]:
         """The object as JSON data."""

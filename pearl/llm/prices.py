@@ -23,7 +23,7 @@ _FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5
 PRICE_HELP = "add US dollars per million tokens of that model, as --price input=10,output=50"
 # Minimum tokens of a prompt that vendors write to their cache.
 MIN_WRITTEN_TOKENS = 1_024
-_MODEL_CONFIG = ConfigDict(populate_by_name=True, allow_inf_nan=False)
+_MODEL_CONFIG = ConfigDict(populate_by_name=True, allow_inf_nan=False, defer_build=True)
 # Version suffixes that may follow a name in the table: `-2026-01-31`, `@latest`.
 _VERSION = lazy_pattern(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest))?\Z")
 

@@ -44,7 +44,7 @@ PASSED_ON = ("options", "gold", "reference", "subsets")
 class PlannedFor(BaseModel):
     """The library that a plan was written for."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
     domain: str
     library: str
@@ -52,7 +52,7 @@ class PlannedFor(BaseModel):
 
 
 class _TaskRow(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
 
     id: str | int | None = None
     question: str | None = None
@@ -186,7 +186,7 @@ def _over_file(
 class _KeptTask(BaseModel):
     """A task over a file, in the form kept by the store."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     id: str
     path: str
