@@ -151,6 +151,14 @@ def item_lines(request: Request, say: Callable[[str], str | None]) -> str:
     return written(task, [say(item) for item in task.items])
 
 
+def verdicts_on(items: Sequence[str], *said: str) -> str:
+    """A reply of yes or no about these items, however they are asked about."""
+    action = Action("FILTER", (Parameter("CTX", ValueType.CONTEXT), Parameter("X")), "Say of each")
+    return written(
+        ItemsTask("rows", action, (("X", "so"),), tuple(items), "yes_no", is_named=True), said
+    )
+
+
 def verdicts(*said: str, first: int = 1) -> str:
     """A reply about claims, in their order."""
     return json.dumps({"verdicts": [{"id": i, "verdict": v} for i, v in enumerate(said, first)]})

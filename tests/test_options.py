@@ -14,7 +14,7 @@ import pytest
 from pearl.cli import group, run
 from pearl.cli.options import SETTINGS
 from pearl.documents.readers import ReaderOptions
-from tests.models import item_keys
+from tests.models import item_keys, written
 from tests.server import Canned, Seen, Server, completion
 
 
@@ -122,12 +122,14 @@ OF_READERS = set(ReaderOptions.__struct_fields__)
 
 
 def last_item_only(prompt: str) -> str:
-    return f"{item_keys(prompt)[-1]}: yes"
+    return written(prompt, [*[None] * (len(item_keys(prompt)) - 1), "yes"])
 
 
 def answer(seen: Seen) -> Canned:
     plan = "no plan at all" if seen.body["model"] == "bad" else PLAN
-    said = last_item_only(seen.prompt) if "FILTER" in seen.prompt else "B"  # no reply to MAP
+    said = (
+        last_item_only(seen.prompt) if item_keys(seen.prompt) and "FILTER" in seen.prompt else "B"
+    )  # no reply to MAP
     is_plan = "Question:" in seen.prompt
     is_cut = seen.body["model"] == "cut" and not is_plan
     if is_cut:

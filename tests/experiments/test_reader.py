@@ -192,9 +192,7 @@ def test_a_run_is_judged_and_continued_and_two_are_compared(
 
 
 ROWS = [
-    {"match": "<item 1>", "reply": json.dumps({
-        "1 The heating": "yes", "2 Thank": "no", "3 Could": "no", "4 I was": "yes",
-        "5 The lift": "yes", "6 Your": "no", "7 Is": "no", "8 The invoice": "yes"})},
+    {"match": "<item 151>", "reply": "151 yes\n478 no\n777 no\n180 yes\n412 yes\n285 no\n566 Is no\n663 The yes"},
     {"match": "Fields of the text", "reply": json.dumps({
         "sender": {"value": "Varga & Sons", "quote": "The parcel from Varga & Sons"},
         "weight": {"value": "12.4 kg", "quote": "weighed 12.4 kg"},

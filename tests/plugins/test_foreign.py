@@ -16,6 +16,7 @@ import pytest
 from pearl import plugins
 from pearl.cli import run
 from pearl.data.domains import CONTRACT
+from tests.models import verdicts_on
 from tests.root import ROOT
 from tests.server import Server
 
@@ -152,8 +153,9 @@ def test_rows_with_plug_ins(mine: Mine, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "mine")
     (mine.folder / "rows.plan").write_text(OF_ROWS)
     (mine.folder / "boat.txt").write_text("Nils sold the boat. Ada kept hers.")
+    said = verdicts_on(("Nils sold the boat.", "Ada kept hers."), "yes", "no")
     told = mine(
-        "execute", "rows.plan", "boat.txt", "--model", "mine:1 | Nils: yes\n2 | Ada: no", "--out", "mine://rows.jsonl", "--telemetry",
+        "execute", "rows.plan", "boat.txt", "--model", f"mine:{said}", "--out", "mine://rows.jsonl", "--telemetry",
     )  # fmt: skip
     (row,) = map(json.loads, (mine.folder / "rows.jsonl").read_text().splitlines())
     assert row["answer"] == "1"

@@ -25,6 +25,7 @@ from pearl.view.answer_page import answer_page, result_page
 from pearl.view.panel import AROUND, Gap, Piece, blocks, highlighted
 from pearl.view.review_page import picked
 from pearl.view.sources import ResultRecord
+from tests.models import item_lines
 
 STORY = (
     "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. "
@@ -287,8 +288,10 @@ def test_a_count_leads_to_its_rows_and_undecided_ones_come_after_them() -> None:
     plan = '1. rows = SPLIT(CTX, "record") : Rows\n2. old = FILTER(rows, "she is old") : Those\n3. n = COUNT(old) : How many'
     replies = ("no", "yes", "maybe", "yes", "yes or no", "yes")
     model = Scripted(
-        lambda request: "\n".join(f"{n + 1} | no: {n} ward: {reply}" for n, reply in enumerate(replies))
-    )  # fmt: skip
+        lambda request: item_lines(
+            request, lambda item: replies[int(item.partition("she is ")[2][0])]
+        )
+    )
     answer = asyncio.run(Pearl(model).execute(plan, document))
     page = answer_page(answer, document)
     assert re.search(r'<p><a href="#rows">3</a> \(2 undecided\)', page)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from pearl import Document, Pearl
 from pearl.contrib.cluster import ray as on_ray
@@ -138,7 +138,7 @@ DOCUMENT = Document('Ada "left the boat" to é \U0001f600. It was late.', "a")
 
 
 def without_times(outcome: Outcome[Task]) -> tuple[Any, list[Any]]:
-    events = [event.model_copy(update={"t_s": 0, "duration_s": 0}) for event in outcome.trace]
+    events = [{**asdict(event), "t_s": 0, "duration_s": 0} for event in outcome.trace]
     return {**outcome.to_dict(), "duration_s": 0}, events
 
 

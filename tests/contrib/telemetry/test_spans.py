@@ -16,6 +16,7 @@ from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.progress import CallAttempt
 from pearl.runs.executors import Task
 from tests.contrib.telemetry.spans import Spans
+from tests.models import verdicts_on
 from tests.server import Canned, Server, completion
 
 HEAD = "New actions:\n- None\n\n"
@@ -122,7 +123,7 @@ invoke_workflow pearl status=answered
   ! plan pearl type=bad_request cache=miss repairs=0
     ! chat test-model type=bad_request"""),
     "rows": (
-        (reply("1 | rain: yes\n2 | sun: no\n3 | more rain: yes"),),
+        (reply(verdicts_on(("rain", "sun", "more rain"), "yes", "no", "yes")),),
         (task(text="rain\nsun\nmore rain", plan=ROWS),), {}, """\
 invoke_workflow pearl status=answered
   execute_tool SPLIT context=none state=found id=1
