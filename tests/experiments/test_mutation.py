@@ -44,3 +44,10 @@ def test_each_test_with_the_lines_it_executes(tmp_path: Path) -> None:
         "test_it.py::test_one": {"pearl_like.py": [4, 6]},
         "test_it.py::test_other": {"pearl_like.py": [6]},
     }
+
+
+def test_a_change_without_code_asks_for_no_lines(tmp_path: Path) -> None:
+    """The tests that record read what is asked for, also where nothing is."""
+    command = [sys.executable, "experiments/mutation.py", "--changed", "HEAD", "--ask", "--reached", str(tmp_path)]  # fmt: skip
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    assert isinstance(json.loads((tmp_path / "lines.json").read_text(encoding="utf-8")), dict)
