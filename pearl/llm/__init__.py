@@ -255,6 +255,10 @@ class Usage:
             tokens, not a number), which was dropped or capped.
         n_written_tokens: Input tokens that were written to a cache.
         n_written_long_tokens: Those of them that the cache keeps for an hour or longer.
+
+    Example:
+        >>> Usage(1, 2, 3, 4, 5, 6) + Usage(10, 20, 30, 40, 50, 60) == Usage(11, 22, 33, 44, 55, 66)
+        True
     """
 
     n_input_tokens: int = 0
