@@ -53,7 +53,7 @@ def with_text(value: Any, path: Path, text: str) -> Any:
             make = getattr(type(value), "_make", type(value))  # of a named tuple
             return make(inner if at == first else each for at, each in enumerate(value))
         case _:
-            return replace(value, **{str(first): inner})
+            return dataclasses.replace(value, **{str(first): inner})
 
 
 def with_texts(value: Any, text: str, paths: Iterable[Path]) -> Any:
