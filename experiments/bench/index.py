@@ -104,7 +104,7 @@ def main() -> None:
         for name, peer in peers.items()
         for key in ("cpu_s", "peak_mb")
     }
-    print(json.dumps({"files_mb": round(size), **ratios, "rows": found}))
+    print(json.dumps({"files_mb": round(size), **ratios, **{each["what"]: each for each in found}}))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ BENCHES = {
     "extraction_peers": [],
     "makespan": ["--quick"],
     "prefix": ["--quick"],
+    "index": ["--rows", "20000"],
+    "long_text": ["--megabytes", "10"],
     "million": ["--quick"],
 }
 """Benches with their arguments."""
@@ -76,6 +78,12 @@ ROWS = [
     Row("makespan of single plans", "s", "makespan/within/ours_s", "makespan/within/sequential_s", "calls in turn"),
     Row("makespan of many plans", "s", "makespan/across/ours_s", "makespan/across/allowed_s", "places kept busy"),
     Row("uncached tokens of prompts", "", "prefix/prefill for each call/auto/uncached", "prefix/prefill for each call/off/uncached", "no waiting"),
+    Row("an index of 20,000 passages", "s", "index/made/cpu_s", "index/bm25s/cpu_s", "bm25s", "≤ 1"),
+    Row("memory of that index", "MB", "index/made/peak_mb", "index/bm25s/peak_mb", "bm25s", "≤ 1.5"),
+    Row("`pearl ask`, a MB of text", "s", "long_text/ask_cpu_s", "", "", "≤ 0.2 s"),
+    Row("memory of `pearl ask`, a MB of text", "MB", "long_text/ask_mb", "", "", "≤ 6 MB"),
+    Row("`--context retrieve`, a MB of text", "s", "long_text/retrieve_cpu_s", "", "", "≤ 0.2 s"),
+    Row("memory of `--context retrieve`, a MB of text", "MB", "long_text/retrieve_mb", "", "", "≤ 6 MB"),
     Row("a document of many", "ms", "million/cpu_ms_per_document", "", "", "≤ 1 ms"),
 ]  # fmt: skip
 
