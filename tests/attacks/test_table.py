@@ -33,7 +33,7 @@ from tests.real.smollm2 import FILE, IS_THERE, Watched
 from tests.skips import NO_LARGE, NO_SMOLLM2
 from tests.suite import Trial
 
-SPLIT = {"window": 860, "max_output_tokens": 120}
+SPLIT = {"window": 930, "max_output_tokens": 120}
 """Limits under which the halves of a split injection are in different prompts."""
 
 
