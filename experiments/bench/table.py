@@ -28,7 +28,7 @@ BENCHES = {
     "makespan": ["--quick"],
     "prefix": ["--quick"],
     "index": ["--rows", "20000"],
-    "long_text": ["--megabytes", "10"],
+    "long_text": [],
     "million": ["--quick"],
 }
 """Benches with their arguments."""
