@@ -338,7 +338,7 @@ class CostEstimator:
         are_groups = (
             is_grouped(reducer.rows)
             if is_known
-            else any("groups" in each.traits for each in actions)
+            else any({"groups", "figures"} & each.traits for each in actions)
         )
         n_groups = given.n if are_groups else min(1, given.n)
         written = n_groups * (self._reply + AROUND_TOKENS) + (given.tokens if are_groups else 0)

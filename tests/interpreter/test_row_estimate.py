@@ -324,3 +324,7 @@ def test_what_cannot_run_is_told_before_any_call() -> None:
         with pytest.raises(PearlError):
             asyncio.run(this.execute(plan, document))
     assert not model.requests
+
+
+def test_groups_of_aggregate_are_reduced_one_by_one() -> None:
+    assert compare(1_508) == "done"
