@@ -416,3 +416,21 @@ print(pearl.Session(asker).forecast(tasks).n_tasks, asker.client.counter.method)
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env
     )
     assert done.stdout == "1 estimate: vocabulary o200k_base is not on this machine\n", done.stderr
+
+
+def test_results_are_printed_without_replies_and_traces() -> None:
+    """These may be as long as a document."""
+    told = Fake(lambda request: json.dumps({"answer": "It leaked.", "quotes": [QUOTE]}))
+    tasks = [pearl.Task("a", lambda: STORY, plan='1. a = FIND(CTX, "why") : Find why')]
+
+    async def outcomes() -> list[Any]:
+        return [each async for each in pearl.Session(pearl.Pearl(told)).run(tasks)]
+
+    (outcome,) = asyncio.run(outcomes())
+    (step,) = outcome.result.steps
+    assert f"\n> {QUOTE}" in step.reply
+    assert "output='a'" in repr(step)
+    assert f"> {QUOTE}" not in repr(step)
+    assert "ModelCalled" in repr(list(outcome.trace))
+    assert "ModelCalled" not in repr(outcome)
+    assert f"> {QUOTE}" not in repr(outcome.result.parts)

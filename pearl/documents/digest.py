@@ -7,15 +7,15 @@ from array import array
 from collections.abc import Callable, Iterable
 from hashlib import blake2b, file_digest, sha256
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from _hashlib import HASH
 
 
 def digest(parts: Iterable[str | bytes]) -> bytes:
     """SHA-256 over length-prefixed parts, so that moving a boundary changes the digest."""
-    found = sha256()
-    for part in parts:
-        found.update(_with_length(part))
-    return found.digest()
+    return _begun(parts).digest()
 
 
 def digest_after(parts: Iterable[str | bytes]) -> Callable[[bytes], bytes]:
@@ -32,9 +32,7 @@ def digest_after(parts: Iterable[str | bytes]) -> Callable[[bytes], bytes]:
 
 def keys_after(parts: Iterable[str]) -> Callable[[str], bytes]:
     """Return a function that computes `digest` of these parts and another one."""
-    begun = sha256()
-    for part in parts:
-        begun.update(_with_length(part))
+    begun = _begun(parts)
 
     def of(part: str) -> bytes:
         found = begun.copy()
@@ -42,6 +40,13 @@ def keys_after(parts: Iterable[str]) -> Callable[[str], bytes]:
         return found.digest()
 
     return of
+
+
+def _begun(parts: Iterable[str | bytes]) -> HASH:
+    found = sha256()
+    for part in parts:
+        found.update(_with_length(part))
+    return found
 
 
 def _with_length(part: str | bytes) -> bytes:

@@ -223,9 +223,8 @@ def _parser() -> Lark:
         kept = json.loads(read_data("grammars", TABLES))
         if (kept["grammar"], kept["lark"]) == (_grammar_id(), lark.__version__):
             data, memo = _numbered(kept["data"]), _numbered(kept["memo"])
-            load: Callable[..., Lark] = (
-                lark.Lark._load_from_dict
-            )  # As parsers call it that lark writes
+            # As the parsers call it that lark's own tool writes
+            load: Callable[..., Lark] = lark.Lark._load_from_dict
             return load(data, memo, transformer=_Builder())
     return _built(transformer=_Builder())
 

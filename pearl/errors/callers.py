@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 TEXTS, DEBUG, WARNING = 5, 10, 30  # Levels of `logging`, which is imported on use
 
@@ -57,3 +57,17 @@ class ShownInNotebooks:
 
     def _repr_pretty_(self, printer: Any, is_cycle: bool) -> None:
         printer.text(SHOWN_BY[0](self))
+
+
+class ShownInPart:
+    """A Struct whose `repr` leaves out fields, such as replies and traces, which may be as long as a document."""
+
+    __slots__ = ()
+
+    unshown: ClassVar[frozenset[str]] = frozenset()
+    __struct_fields__: ClassVar[tuple[str, ...]]
+
+    def __repr__(self) -> str:
+        names = (name for name in self.__struct_fields__ if name not in self.unshown)
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{type(self).__name__}({shown})"

@@ -20,6 +20,7 @@ from pearl.documents.rows import Rows, Stated, shortened, table_cell
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
 from pearl.dsl.signatures import ValueType
+from pearl.errors.callers import ShownInPart
 from pearl.interpreter.naming import named_rows
 from pearl.interpreter.results import StepResult
 from pearl.replies.step_replies import State, read_reply
@@ -79,7 +80,7 @@ class ListEntry(Struct, frozen=True):
     evidence: tuple[int, ...]
 
 
-class AnswerPart(Struct, frozen=True):
+class AnswerPart(ShownInPart, Struct, frozen=True):
     """A result that the answer consists of.
 
     Attributes:
@@ -97,6 +98,8 @@ class AnswerPart(Struct, frozen=True):
         tally: For a number of rows, its base: the rows it was selected from.
         cells: The pieces of a table with cells that passages decided.
     """
+
+    unshown = frozenset({"reply", "cells"})
 
     output: str
     label: str

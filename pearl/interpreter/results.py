@@ -14,6 +14,7 @@ from pearl.documents.record import Record
 from pearl.documents.rows import Rows, shortened
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
+from pearl.errors.callers import ShownInPart
 from pearl.errors.escaping import counted
 from pearl.interpreter.provenance import Provenance, Sources
 from pearl.llm import Usage
@@ -81,8 +82,13 @@ class Checks(Struct, frozen=True):
         return left
 
 
-class StepResult(Struct, frozen=True):
+class StepResult(ShownInPart, Struct, frozen=True):
     """The result of a step. A result computed from rows has a value even if some rows are undecided."""
+
+    unshown = frozenset({
+        "shown", "reply", "fetched", "cited", "verdicts", "composed", "parts", "checks", "record", "sources",
+        "provenance", "decided_by", "deciding",
+    })  # fmt: skip
 
     output: str
     action: str

@@ -46,6 +46,7 @@ from pearl.dsl.binding import bind
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes import n_following
+from pearl.errors.callers import ShownInPart
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.context import off_loop
 from pearl.interpreter.cost_ranges import Range, StepCosts
@@ -314,8 +315,10 @@ class Task(Unit):
 U = TypeVar("U", bound=Unit, covariant=True)
 
 
-class Outcome(Struct, Generic[U], frozen=True):
+class Outcome(ShownInPart, Struct, Generic[U], frozen=True):
     """The outcome of a unit; for a `Task`, `result` is an `Answer`, or None if the task failed."""
+
+    unshown = frozenset({"trace"})
 
     unit: U
     result: Any
