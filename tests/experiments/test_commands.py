@@ -45,8 +45,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "planners.py": [[]],
     "ablation.py": [["mine.actions", "--data", "quality.jsonl", "--domain", "quality", "--out", "out", "--sizes", "1", *TRACES]],
     "oolong.py": [["--windows", "2", "--seed", "2", "--entries", "200", "--p", "1", "--pairs"]],
-    "bench/index.py": [["--rows", "300"]],
-    "bench/long_text.py": [["--megabytes", "1"]],
     "bench/pdf.py": [["--rounds", "1"]],
     "bench/quotes.py": [["--quick"]],
     "bench/retrieval.py": [["--passages", "300", "--queries", "5"]],
