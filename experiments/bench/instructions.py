@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-VALGRIND = shutil.which("valgrind")
+QUICK = bool(os.environ.get("QUICK"))
+"""Whether benches are only to run: nothing is counted, which takes minutes."""
+VALGRIND = None if QUICK else shutil.which("valgrind")
 OPTIONS = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
 
 

@@ -1,9 +1,10 @@
 """Prints what PEARL costs beside its peers as one table, then as one JSON line.
 
-    python experiments/bench/table.py [BENCH...]
+    [QUICK=1] python experiments/bench/table.py [BENCH...]
 
 Runs the benches that it names in their quick form, or those that are named, and takes the figures from their
 JSON. `asked` is the limit that the project sets itself. What is not installed, valgrind and peers, is left out.
+With QUICK in the environment nothing is counted by valgrind and texts are short: whether every bench runs.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from instructions import VALGRIND
+from instructions import QUICK, VALGRIND
 
 HERE = Path(__file__).parent
 
 CALLS = "slope" if VALGRIND else "overhead"
 BENCHES = {
-    "startup": ["3"],
+    "startup": ["1" if QUICK else "3"],
     CALLS: [] if VALGRIND else ["--quick"],
     "extraction": ["--quick"],
     "extraction_peers": [],
     "makespan": ["--quick"],
     "prefix": ["--quick"],
     "index": ["--rows", "20000"],
-    "long_text": [],
+    "long_text": ["--megabytes", "5"] if QUICK else [],
     "million": ["--quick"],
 }
 """Benches with their arguments."""

@@ -25,16 +25,15 @@ def planned(pearl: Pearl, question: str, trace: Trace) -> CheckedPlan | Planning
         return error
 
 
-def test_every_question_ends_with_a_valid_plan_or_with_the_reason(smollm2: Watched) -> None:
+def test_a_question_ends_with_a_valid_plan_or_with_the_reason(smollm2: Watched) -> None:
     """A model of this size seldom plans, even if the grammar makes what it writes a plan."""
     pearl = Pearl(smollm2, library=LIBRARY, examples=EXAMPLES, max_steps=MAX_STEPS, max_repairs=1)
-    for question in QUESTIONS[:2]:
-        trace, n_before = Trace(), len(smollm2.requests)
-        plan = planned(pearl, question, trace)
-        if isinstance(plan, CheckedPlan):
-            again = compile_plan(str(plan), pearl.actions, max_steps=MAX_STEPS)
-            assert (plan.plan.question, again.plan.steps) == (question, plan.plan.steps)
-        elif isinstance(plan, PlanningError):
-            assert plan.attempts
-        assert any(isinstance(event, PlanAttempted) for event in trace)
-        assert len(smollm2.requests) > n_before
+    trace, n_before = Trace(), len(smollm2.requests)
+    plan = planned(pearl, QUESTIONS[0], trace)
+    if isinstance(plan, CheckedPlan):
+        again = compile_plan(str(plan), pearl.actions, max_steps=MAX_STEPS)
+        assert (plan.plan.question, again.plan.steps) == (QUESTIONS[0], plan.plan.steps)
+    elif isinstance(plan, PlanningError):
+        assert plan.attempts
+    assert any(isinstance(event, PlanAttempted) for event in trace)
+    assert len(smollm2.requests) > n_before
