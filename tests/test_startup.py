@@ -49,7 +49,7 @@ def python(code: str, **env: str) -> str:
     [
         ("import pearl", ("click", "lark", *OWN)),
         ("from pearl.cli import run; run(['--version'])", ("lark", "pearl.cli.options", *OWN)),
-        ("from pearl.cli import run; run(['check', 'a.plan'])", OWN),
+        ("from pearl.cli import run; run(['check', 'a.plan'])", ("lark", "regex", *OWN)),
         ("from pearl.cli import run; run(['check', '--help'])", ("lark", "pearl.dsl.parser", *OWN)),
     ],
 )

@@ -1,30 +1,28 @@
-"""Parse a `Plan` strictly by `grammars/plan.lark`. Only this module and `arithmetic.program` import lark."""
+"""Parse a `Plan` strictly by `grammars/plan.lark`."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pearl.dsl import nodes
+from pearl.dsl import lalr, nodes
 from pearl.dsl.literals import GLUED, MAX_NAME, canonical_name, terminal, unescape
 from pearl.dsl.signatures import ROWS, Action, Parameter, ValueType
-from pearl.errors import Diagnostic, PlanSyntaxError, Span
+from pearl.errors import DataError, Diagnostic, PlanSyntaxError, Span
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import read_data
 
 if TYPE_CHECKING:
-    from lark import Lark, Token
-
     from pearl.dsl import tolerance
     from pearl.dsl.scanner import NamedCall
 
@@ -39,7 +37,7 @@ _BEGIN: ContextVar[int] = ContextVar("_BEGIN", default=0)
 """The position of the parsed range in the whole text."""
 
 
-def _span(token: Token) -> Span:
+def _span(token: lalr.Token) -> Span:
     start = _BEGIN.get() + (token.start_pos or 0)
     return Span(start, start + len(token))
 
@@ -69,7 +67,7 @@ which a name ends before its coarse match does.
 """
 
 
-def _name(token: Token) -> str:
+def _name(token: lalr.Token) -> str:
     if not token.isascii():
         exact = terminal("NAME").match(token)
         end = exact.end() if exact else 0
@@ -188,68 +186,46 @@ def coarse_grammar() -> str:
 
 
 TABLES = "plan.tables.json"
-"""The tables of the parser: building them takes six times the instructions of `python -c pass`, reading them one."""
+"""The tables of the parser; lark, which makes them of the grammar, takes a quarter of `pearl check` to import."""
 
 
-def parser_tables() -> dict[str, Any]:
-    """Build the tables of the parser from the grammar, as JSON data, with what they depend on."""
-    import lark
-    from lark.grammar import Rule
-    from lark.lexer import TerminalDef
+class KeptTables(Struct, frozen=True):
+    """The tables with the digest of their grammar."""
 
-    data, memo = _built().memo_serialize([TerminalDef, Rule])
-    kept = {name: data[name] for name in ("parser", "rules", "options")}
-    return {"grammar": _grammar_id(), "lark": lark.__version__, "data": kept, "memo": memo}
+    grammar: str
+    tables: lalr.Tables
+
+
+def parser_tables() -> KeptTables:
+    """Build the tables of the parser from the grammar."""
+    return KeptTables(_grammar_id(), lalr.build(coarse_grammar(), get_args(Start)))
 
 
 def _grammar_id() -> str:
     return sha256(coarse_grammar().encode()).hexdigest()
 
 
-def _built(**options: Any) -> Lark:
-    from lark import Lark
-
-    starts = list(get_args(Start))
-    return Lark(coarse_grammar(), parser="lalr", start=starts, maybe_placeholders=False, **options)
-
-
 @cache
-def _parser() -> Lark:
-    """The parser, from its tables; from the grammar if they are of another one, of another lark, or damaged."""
-    import lark
-
-    # lark would cache the tables as a pickle, which may contain any program.
-    with suppress(Exception):  # Whatever lark or the file system say of the tables
-        kept = json.loads(read_data("grammars", TABLES))
-        if (kept["grammar"], kept["lark"]) == (_grammar_id(), lark.__version__):
-            data, memo = _numbered(kept["data"]), _numbered(kept["memo"])
-            # As the parsers call it that lark's own tool writes
-            load: Callable[..., Lark] = lark.Lark._load_from_dict
-            return load(data, memo, transformer=_Builder())
-    return _built(transformer=_Builder())
-
-
-def _numbered(data: Any) -> Any:
-    """The data with numbers as keys, which JSON writes as texts."""
-    if isinstance(data, dict):
-        return {int(k) if k.isdigit() else k: _numbered(v) for k, v in data.items()}
-    return [*map(_numbered, data)] if isinstance(data, list) else data
+def _parser() -> lalr.Parser:
+    """The parser, from its tables; from the grammar if they are of another one, or damaged."""
+    with suppress(msgspec.MsgspecError, DataError, OSError, UnicodeError):
+        kept = msgspec.json.decode(read_data("grammars", TABLES), type=KeptTables)
+        if kept.grammar == _grammar_id():
+            return lalr.Parser(kept.tables, _Builder())
+    return lalr.Parser(parser_tables().tables, _Builder())
 
 
 def _node(text: str, start: Start, span: Span) -> Any:
     """Parse a range of the text by one rule of the grammar: the node, or the diagnostic."""
-    from lark import UnexpectedInput
-
     if never := _NEVER.search(text, span.start, span.end):
         return _no_grammar(never.start())
     begin = _BEGIN.set(span.start)
-    try:  # lark's own `TextSlice` counts the lines above it
-        return _parser().parse(text[span.start : span.end], start=start)
+    try:
+        return _parser().parse(text[span.start : span.end], start)
     except _NameError as error:
         return error.args[0]
-    except UnexpectedInput as error:
-        at = span.end if error.pos_in_stream is None else span.start + error.pos_in_stream
-        return _no_grammar(min(max(at, span.start), span.end))
+    except lalr.UnexpectedTextError as error:
+        return _no_grammar(span.start + error.at)
     finally:
         _BEGIN.reset(begin)
 

@@ -1,0 +1,133 @@
+"""Parse by the LALR tables that lark makes of a grammar. Reading them is a tenth of importing lark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+END = "$END"  # lark's name for the end of the text
+
+
+class Token(str):
+    """A part of the text that a terminal matches."""
+
+    __slots__ = ("start_pos", "type")
+
+    type: str
+    start_pos: int
+
+
+class UnexpectedTextError(ValueError):
+    """The text does not follow the grammar."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(f"unexpected text at {at:,}")
+        self.at = at
+
+
+class Rule(Struct, frozen=True, array_like=True):
+    """A production; a kept child of a rule whose name begins with `_` is replaced by its children."""
+
+    origin: str
+    size: int
+    kept: list[tuple[int, bool]]  # position, whether it is replaced
+
+
+class Tables(Struct, frozen=True):
+    """The tables of a grammar."""
+
+    terminals: dict[str, str]  # Their expressions, in the order in which they are tried
+    rules: list[Rule]
+    states: list[dict[str, int]]  # Symbol → the next state, or -1 - number of the rule to reduce by
+    starts: dict[str, tuple[int, int]]  # Rule → its first state, and the last one
+
+
+def build(grammar: str, starts: Sequence[str]) -> Tables:
+    """The tables of a grammar without priorities, `%ignore`, aliases and terminals that overlap in a state."""
+    from lark import Lark
+    from lark.grammar import Rule as LarkRule
+
+    made = Lark(grammar, parser="lalr", start=list(starts), maybe_placeholders=False)
+    data, memo = made.memo_serialize([LarkRule])
+    table = data["parser"]["parser"]
+    in_order = sorted(
+        made.terminals, key=lambda t: (-t.pattern.max_width, -len(t.pattern.value), t.name)
+    )
+    rules = {
+        number: Rule(
+            rule["origin"]["name"],
+            len(rule["expansion"]),
+            [
+                (at, symbol["__type__"] == "NonTerminal" and symbol["name"].startswith("_"))
+                for at, symbol in enumerate(rule["expansion"])
+                if not symbol.get("filter_out")
+            ],
+        )
+        for number, rule in memo.items()
+    }
+    numbers = {number: -1 - at for at, number in enumerate(rules)}
+    return Tables(
+        {t.name: t.pattern.to_regexp() for t in in_order},
+        list(rules.values()),
+        [
+            {
+                table["tokens"][symbol]: numbers[to["@"]] if is_reduced else to
+                for symbol, (is_reduced, to) in table["states"][state].items()
+            }
+            for state in range(len(table["states"]))
+        ],
+        {name: (table["start_states"][name], table["end_states"][name]) for name in starts},
+    )
+
+
+class Parser:
+    """Makes a node of each rule by the method of `builder` with its name."""
+
+    def __init__(self, tables: Tables, builder: object) -> None:
+        self._tables, self._builder = tables, builder
+        self._scanners: dict[tuple[str, ...], re.Pattern[str]] = {}
+
+    def parse(self, text: str, start: str) -> Any:
+        """The node of a text; `UnexpectedTextError` if it does not follow the start rule."""
+        state, last = self._tables.starts[start]
+        states, values = [state], list[Any]()
+        at = begin = 0
+        while True:
+            kind, token = END, Token()
+            if at < len(text):
+                begin = at
+                found = self._scanner(states[-1]).match(text, at)
+                if found is None or found.lastgroup is None:
+                    raise UnexpectedTextError(at)
+                kind, token, at = found.lastgroup, Token(found[0]), found.end()
+                token.type, token.start_pos = kind, begin
+            while (to := self._tables.states[states[-1]].get(kind)) is not None and to < 0:
+                rule = self._tables.rules[-1 - to]
+                first = len(values) - rule.size
+                value = self._value(rule, values[first:])
+                del values[first:], states[first + 1 :]
+                values.append(value)
+                states.append(self._tables.states[states[-1]][rule.origin])
+                if kind == END and states[-1] == last:
+                    return value
+            if to is None:
+                raise UnexpectedTextError(begin)
+            states.append(to)
+            values.append(token)
+
+    def _value(self, rule: Rule, parts: list[Any]) -> Any:
+        children: list[Any] = []
+        for at, is_replaced in rule.kept:
+            children += parts[at] if is_replaced else [parts[at]]
+        return children if rule.origin[0] == "_" else getattr(self._builder, rule.origin)(children)
+
+    def _scanner(self, state: int) -> re.Pattern[str]:
+        """The expression of the terminals that a state accepts: another one could match a part of a text."""
+        names = tuple(name for name in self._tables.terminals if name in self._tables.states[state])
+        if names not in self._scanners:
+            parts = (f"(?P<{name}>{self._tables.terminals[name]})" for name in names)
+            self._scanners[names] = re.compile("|".join(parts))
+        return self._scanners[names]
