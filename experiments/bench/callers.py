@@ -1,4 +1,4 @@
-"""Everyone whose cost of a call is measured, each in a process of its own: run by `overhead.py`.
+"""Everyone whose cost of a call is measured, each in a process of its own: run by `slope.py`.
 
     python experiments/bench/callers.py NAME < JSON
 
@@ -25,7 +25,7 @@ from typing import Any
 Messages = list[dict[str, str]]
 
 N_FIRST = 64
-"""Calls that are not measured, unless the JSON has another number as `first`."""
+"""Calls before those whose processor time is measured."""
 
 
 async def gathered(
@@ -55,7 +55,7 @@ Asked = Callable[[Sequence[Messages]], Awaitable[None]]
 def rounds(said: dict[str, Any], ask: Asked) -> tuple[float, float]:
     """Some calls, then all others, in one event loop as a program has it."""
     prompts = [json.loads(line) for line in Path(said["prompts"]).read_text().splitlines()]
-    n_first = said.get("first", N_FIRST)
+    n_first = said["first"]
     loop = asyncio.new_event_loop()
     if n_first:
         loop.run_until_complete(ask(prompts[:n_first]))
@@ -68,26 +68,8 @@ def official(said: dict[str, Any]) -> tuple[float, float]:
     """The official client, as its documentation has it."""
     from openai import AsyncOpenAI
 
-    return _official(said, AsyncOpenAI(api_key="none", base_url=said["url"], max_retries=0))
+    client = AsyncOpenAI(api_key="none", base_url=said["url"], max_retries=0)
 
-
-def official_aiohttp(said: dict[str, Any]) -> tuple[float, float]:
-    """The same over its other transport."""
-    from openai import AsyncOpenAI, DefaultAioHttpClient
-
-    made: list[AsyncOpenAI] = []
-
-    async def client() -> None:
-        http = DefaultAioHttpClient()
-        made.append(
-            AsyncOpenAI(api_key="none", base_url=said["url"], max_retries=0, http_client=http)
-        )
-
-    asyncio.run(client())
-    return _official(said, made[0])
-
-
-def _official(said: dict[str, Any], client: Any) -> tuple[float, float]:
     async def call(messages: Messages) -> object:
         reply = await client.chat.completions.create(
             model=said["model"], temperature=0.0, messages=messages
@@ -112,7 +94,7 @@ def aiohttp(said: dict[str, Any]) -> tuple[float, float]:
         if not session:
             session.append(aiohttp.ClientSession())
         await gathered(prompts, call, said["at_once"])
-        if len(prompts) != said.get("first", N_FIRST):
+        if len(prompts) != said["first"]:
             await session[0].close()
 
     return rounds(said, ask)
@@ -144,7 +126,7 @@ def pearl_command(said: dict[str, Any]) -> tuple[float, float]:
         # The reply quotes nothing, so that no quote is looked up: its answers are degraded.
         assert (code, n_rows) == (1, len(chosen)), (code, n_rows)
 
-    n_first = said.get("first", N_FIRST)
+    n_first = said["first"]
     if n_first:
         execute(documents[:n_first])
     return clocked(lambda: execute(documents[n_first:]))
@@ -171,18 +153,15 @@ def pearl_library(said: dict[str, Any]) -> tuple[float, float]:
             async for outcome in run(made, tasks):
                 assert outcome.error is None, outcome.error
 
-    n_first = said.get("first", N_FIRST)
+    n_first = said["first"]
     if n_first:
         asyncio.run(execute(documents[:n_first]))
     return clocked(lambda: asyncio.run(execute(documents[n_first:])))
 
 
 CALLERS: dict[str, Callable[[dict[str, Any]], tuple[float, float]]] = {
-    caller.__name__: caller
-    for caller in (
-        official, official_aiohttp, aiohttp, pearl_library, pearl_command
-    )
-}  # fmt: skip
+    caller.__name__: caller for caller in (official, aiohttp, pearl_library, pearl_command)
+}
 
 
 if __name__ == "__main__":

@@ -20,10 +20,9 @@ from instructions import QUICK, VALGRIND
 
 HERE = Path(__file__).parent
 
-CALLS = "slope" if VALGRIND else "overhead"
 BENCHES = {
     "startup": ["1" if QUICK else "3"],
-    CALLS: [] if VALGRIND else ["--quick"],
+    "slope": [],
     "extraction": ["--quick"],
     "extraction_peers": [],
     "makespan": ["--quick"],
@@ -46,11 +45,6 @@ class Row(NamedTuple):
     asked: str = ""
 
 
-def call(caller: str) -> str:
-    cold = "_cold" * caller.startswith("pearl")
-    return f"slope/{caller}/a_call" if VALGRIND else f"overhead/{caller}{cold}/cpu_ms"
-
-
 COMMANDS = {
     "`pearl --version`": ("version", "≤ 5"),
     "`pearl --help`": ("help", "≤ 12"),
@@ -60,6 +54,7 @@ COMMANDS = {
     "the official client, one call": ("official", ""),
 }
 CALL_UNIT = "M" if VALGRIND else "ms"
+A_CALL = "slope/{}/a_call"
 EXTRACTION = "extraction/processor ms per document, median"
 ROWS = [
     *(
@@ -70,9 +65,9 @@ ROWS = [
         Row(f"{figure}: instructions", "M", f"startup/{name}/M", "startup/python/M", "python -c pass")
         for figure, (name, _) in COMMANDS.items()
     ),
-    Row("a call of `pearl execute`", CALL_UNIT, call("pearl_command"), call("official"), "official client", "≤ 0.5"),
-    Row("a call of `pearl execute`, bare", CALL_UNIT, call("pearl_command"), call("aiohttp"), "aiohttp"),
-    Row("a call of `Pearl`, nothing kept", CALL_UNIT, call("pearl_library"), call("official"), "official client"),
+    Row("a call of `pearl execute`", CALL_UNIT, A_CALL.format("pearl_command"), A_CALL.format("official"), "official client", "≤ 0.5"),
+    Row("a call of `pearl execute`, bare", CALL_UNIT, A_CALL.format("pearl_command"), A_CALL.format("aiohttp"), "aiohttp"),
+    Row("a call of `Pearl`, nothing kept", CALL_UNIT, A_CALL.format("pearl_library"), A_CALL.format("official"), "official client"),
     Row("extraction, a document", "ms", EXTRACTION, "", "", "≤ 5 ms"),
     Row("extraction, beside instructor", "ms", EXTRACTION, "extraction_peers/instructor", "instructor"),
     Row("extraction, beside langextract", "ms", EXTRACTION, "extraction_peers/langextract", "langextract"),

@@ -33,7 +33,7 @@ ARTICLE = {
 
 OWN_TESTS = {
     "reproduce_convfinqa.py", "retrieval/cranfield.py", "mutation.py", "fuzz.py",
-    "extractbench.py", "reader.run", "reader.checker", "directory.evaluate",
+    "extractbench.py", "reader.run", "reader.checker",
     "record_demo.py", "retrieval/looking.py",
 }  # fmt: skip
 """Those with tests of their own, that need a large package, or that write the recording of the package."""
@@ -77,7 +77,7 @@ def test_every_documented_command_is_run_by_a_test_or_the_table(
 ) -> None:
     monkeypatch.syspath_prepend(ROOT / "experiments/bench")
     benches = runpy.run_path(str(ROOT / "experiments/bench/table.py"))["BENCHES"]
-    in_table = {f"bench/{name}.py" for name in (*benches, "slope", "overhead", "table")}
+    in_table = {f"bench/{name}.py" for name in (*benches, "table")}
     assert set(_documented()) - in_table - OWN_TESTS == set(COMMANDS)
 
 
