@@ -1,9 +1,10 @@
-"""The index of a file of rows: made, and brought up to date after 1 % of the rows is new; and that of bm25s, if it is installed.
+"""The index of a file of rows: made, asked, and brought up to date after 1 % of the rows is new; and that of bm25s, if it is installed.
 
     python experiments/bench/index.py [--rows N]
 
-Rows are the paragraphs of `retrieval.py`, as JSON Lines. Each is measured in a process of its own, which reads the rows and
-stores the index: processor time without imports, most memory with them. bm25s stems as we do. Prints JSON.
+Rows are the paragraphs of `corpus.py`, as JSON Lines. Each is measured in a process of its own, which reads the rows and
+stores the index: processor time without imports, most memory with them. bm25s stems as we do. The 60 best passages are
+asked for, by 200 queries of either kind: the median. Prints JSON.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from retrieval import Corpus
+from corpus import Corpus
 
 MEGABYTE = 1e6
+N_QUERIES, K = 200, 60
 
 
 def cpu_s() -> float:
@@ -59,6 +63,29 @@ def by_bm25s(path: Path, at: Path) -> float:
 INDEXERS = {"pearl": by_pearl, "bm25s": by_bm25s}
 
 
+def asked(path: Path, at: Path, corpus: Corpus) -> dict[str, float]:
+    """Milliseconds of the processor of the queries of 6 words, and of those of 10."""
+    from pearl.documents.passages import analyzer
+    from pearl.retrieval import SearchSettings
+    from pearl.retrieval.index import Index
+    from pearl.retrieval.methods import Query, find_method
+
+    index: Any = Index.open(path, at=at)
+    method, analyse, settings = find_method("bm25"), analyzer("english"), SearchSettings()
+
+    def cpu_ms(query: str) -> float:
+        began = time.process_time()
+        method.rank(Query(dict.fromkeys(analyse(query), 1.0)), index, settings, K)
+        return 1_000 * (time.process_time() - began)
+
+    row = {}
+    for n_common in (0, 4):
+        queries = corpus.queries(N_QUERIES, n_common)
+        cpu_ms(queries[0])  # fills caches
+        row[f"query_{6 + n_common}_cpu_ms"] = round(median(map(cpu_ms, queries)), 3)
+    return row
+
+
 def measured(name: str, by: str, path: Path, at: Path) -> dict[str, Any]:
     """One row of the table, from a process of its own."""
     command = [sys.executable, __file__, "--by", by, str(path), str(at)]
@@ -91,6 +118,7 @@ def main() -> None:
         with path.open("w", encoding="utf-8") as file:
             file.writelines(next(lines) for _ in range(options.rows))
         found = [measured("made", "pearl", path, at)]
+        queries = asked(path, at, corpus)
         size = sum(each.stat().st_size for each in at.rglob("*.bin")) / MEGABYTE
         if find_spec("bm25s") is not None:
             found.append(measured("bm25s", "bm25s", path, Path(folder) / "bm25s"))
@@ -104,7 +132,11 @@ def main() -> None:
         for name, peer in peers.items()
         for key in ("cpu_s", "peak_mb")
     }
-    print(json.dumps({"files_mb": round(size), **ratios, **{each["what"]: each for each in found}}))
+    print(
+        json.dumps(
+            {"files_mb": round(size), **queries, **ratios, **{each["what"]: each for each in found}}
+        )
+    )
 
 
 if __name__ == "__main__":

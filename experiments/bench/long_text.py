@@ -2,7 +2,7 @@
 
     python experiments/bench/long_text.py [--megabytes N]
 
-Sentences of 8 to 24 made-up words by the law of `retrieval.py`, in paragraphs of about 80 words. `ask` reads all of the
+Sentences of 8 to 24 made-up words by the law of `corpus.py`, in paragraphs of about 80 words. `ask` reads all of the
 text with the embedded model; `retrieve` shows it the best passages. Each command has a folder of its own. Prints JSON.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from retrieval import Corpus
+from corpus import Corpus
 
 PLAN = 'New actions:\n- None\n\n1. answer = FIND(CTX, "{question}") : Find it\n'
 MEGABYTE = 1_000_000

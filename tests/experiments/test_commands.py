@@ -47,7 +47,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "oolong.py": [["--windows", "2", "--seed", "2", "--entries", "200", "--p", "1", "--pairs"]],
     "bench/pdf.py": [["--rounds", "1"]],
     "bench/quotes.py": [["--quick"]],
-    "bench/retrieval.py": [["--passages", "300", "--queries", "5"]],
 }  # fmt: skip
 
 
