@@ -23,14 +23,7 @@ IS_THERE = FILE.is_file()
 LIBRARY, EXAMPLES = HERE / "ferry.actions", HERE / "examples"
 """As short as prompts can be."""
 
-QUESTIONS = (
-    "Why did the mate stay behind?",
-    "Who owned the slip, and what did she ask for?",
-    "How long did the smith take?",
-    "Which ship lost her rudder?",
-    "What did the mate open in May?",
-    "How much did the council pay?",
-)
+QUESTION = "Why did the mate stay behind?"
 
 STORY = """\
 In March the ferry Aurelia lost her rudder off the northern point. Captain Ines Holm anchored her in \

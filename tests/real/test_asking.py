@@ -14,7 +14,7 @@ from pearl.errors import ExecutionError
 from pearl.trace import AnswerStatus, CallFailed, ModelCalled, RunFinished, Trace, read_trace
 from tests.cli.terminal import child
 from tests.models import MemoryReplies
-from tests.real.smollm2 import DOCUMENT, FILE, LIBRARY, QUESTIONS, STORY, Watched
+from tests.real.smollm2 import DOCUMENT, FILE, LIBRARY, QUESTION, STORY, Watched
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,7 @@ def test_a_command_ends_with_an_answer(tmp_path: Path) -> None:
     story, trace = tmp_path / "skarvik.txt", tmp_path / "trace.jsonl"
     story.write_text(STORY, encoding="utf-8")
     plan = tmp_path / "why.plan"
-    plan.write_text(f'1. why = FIND(CTX, "{QUESTIONS[0]}") : Find it\n', encoding="utf-8")
+    plan.write_text(f'1. why = FIND(CTX, "{QUESTION}") : Find it\n', encoding="utf-8")
     done = child(
         "execute", str(plan), str(story), "--model", f"llamacpp:{FILE}", "--library", str(LIBRARY),
         "--max-output-tokens", "40", "--trace", str(trace), "--json",

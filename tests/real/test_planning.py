@@ -10,7 +10,7 @@ from pearl import Pearl
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.errors import ModelError, PlanningError
 from pearl.trace import PlanAttempted, Trace
-from tests.real.smollm2 import EXAMPLES, LIBRARY, QUESTIONS, Watched
+from tests.real.smollm2 import EXAMPLES, LIBRARY, QUESTION, Watched
 
 pytestmark = pytest.mark.slow
 
@@ -29,10 +29,10 @@ def test_a_question_ends_with_a_valid_plan_or_with_the_reason(smollm2: Watched) 
     """A model of this size seldom plans, even if the grammar makes what it writes a plan."""
     pearl = Pearl(smollm2, library=LIBRARY, examples=EXAMPLES, max_steps=MAX_STEPS, max_repairs=1)
     trace, n_before = Trace(), len(smollm2.requests)
-    plan = planned(pearl, QUESTIONS[0], trace)
+    plan = planned(pearl, QUESTION, trace)
     if isinstance(plan, CheckedPlan):
         again = compile_plan(str(plan), pearl.actions, max_steps=MAX_STEPS)
-        assert (plan.plan.question, again.plan.steps) == (QUESTIONS[0], plan.plan.steps)
+        assert (plan.plan.question, again.plan.steps) == (QUESTION, plan.plan.steps)
     elif isinstance(plan, PlanningError):
         assert plan.attempts
     assert any(isinstance(event, PlanAttempted) for event in trace)

@@ -13,7 +13,7 @@ from pearl.llm.backends import ModelSettings, create_model
 from pearl.trace import read_trace
 from tests.cli.terminal import child
 from tests.models import answer_task
-from tests.real.smollm2 import LIBRARY, QUESTIONS, STORY
+from tests.real.smollm2 import LIBRARY, QUESTION, STORY
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def test_a_command_asks_it(server_url: str, tmp_path: Path) -> None:
     story, trace = tmp_path / "skarvik.txt", tmp_path / "trace.jsonl"
     story.write_text(STORY, encoding="utf-8")
     plan = tmp_path / "why.plan"
-    plan.write_text(f'1. why = FIND(CTX, "{QUESTIONS[0]}") : Find it\n', encoding="utf-8")
+    plan.write_text(f'1. why = FIND(CTX, "{QUESTION}") : Find it\n', encoding="utf-8")
     done = child(
         "execute", str(plan), str(story), "--model", "openai:smollm2", "--base-url", server_url,
         "--window", str(WINDOW), "--library", str(LIBRARY), "--max-output-tokens", "60",
