@@ -1,4 +1,4 @@
-"""Print the Markdown of answers on a terminal. Links, pictures and HTML stay text: a reply is untrusted."""
+"""Lay out the Markdown of answers for a terminal. Links, pictures and HTML stay text: a reply is untrusted."""
 
 from __future__ import annotations
 
@@ -12,16 +12,10 @@ from rich.padding import Padding
 from rich.text import Text
 from rich.theme import Theme
 
+from pearl.cli.output import MARK
 from pearl.cli.terminal import MARK_STYLE
 from pearl.errors.escaping import escaped
-from pearl.errors.patterns import lazy_pattern
-from pearl.view.markdown import CITED, parsed
-
-# The number of a passage: " [^2]"
-MARK = lazy_pattern(rf" ?{CITED.pattern}")
-
-# **boat**, but not 2**3 or ** boat **
-_BOLD = lazy_pattern(r"(?<![\w*])\*\*(?=\S)([^*\n]+)(?<=\S)\*\*(?![\w*])")
+from pearl.view.markdown import parsed
 
 _THEME = Theme({"markdown.mark": MARK_STYLE, "markdown.code": "cyan", "markdown.h1": "bold"})
 
@@ -48,6 +42,10 @@ class _Answer(Markdown):
         for token in self.parsed:
             token.children = list(_with_marks(token.children or ())) or None
 
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        with console.use_theme(_THEME):
+            yield from super().__rich_console__(console, options)
+
 
 def _with_marks(tokens: Sequence[Token]) -> Iterator[Token]:
     """Split evidence numbers off as tokens of their own, and keep line breaks."""
@@ -64,14 +62,7 @@ def _with_marks(tokens: Sequence[Token]) -> Iterator[Token]:
                 yield Token("text", "", 0, content=part)
 
 
-def print_markdown(text: str, console: Console) -> None:
-    """Print the Markdown of an answer: laid out for a terminal, else as plain text."""
-    tokens = parsed(escaped(text), {}) if console.is_terminal else None
-    if tokens is None:
-        console.print(Text(MARK.sub(r" [\1]", _BOLD.sub(r"\1", text))))
-        return
-    with console.use_theme(_THEME):
-        for line in console.render_lines(_Answer(tokens), pad=False):
-            shown = Text.assemble(*((part.text, part.style or "") for part in line))
-            shown.rstrip()  # blanks up to the window's edge would be copied
-            console.print(shown, no_wrap=True)
+def laid_out(text: str) -> Markdown | None:
+    """The text for a terminal; None if it has characters that Markdown would drop."""
+    tokens = parsed(escaped(text), {})
+    return None if tokens is None else _Answer(tokens)

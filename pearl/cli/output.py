@@ -9,12 +9,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from pearl.cli.terminal import MARK_STYLE, new_console, new_table
+from pearl.cli.terminal import MARK_STYLE, Printer, new_console, new_table
 from pearl.documents.evidence import normalise
-from pearl.errors.escaping import counted
+from pearl.errors.escaping import counted, escaped
+from pearl.errors.patterns import lazy_pattern
+from pearl.interpreter.parts import CITED
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import RenderableType
 
     from pearl.dsl.fields import Field
     from pearl.interpreter.answer import Answer
@@ -31,25 +33,21 @@ UNSURE = ("failed", "undecided")
 
 def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> None:
     """Print an answer with its evidence; a passage that the answer quotes is marked there, and not repeated below."""
-    from rich.text import Text
-
-    from pearl.cli.markdown import MARK, print_markdown
     from pearl.interpreter.results import MAX_SHOWN
 
-    console = new_console(file=file)
-    console.soft_wrap = not console.is_terminal
+    printer = Printer(file)
 
     def head(text: str) -> None:
-        console.print(Text(text, style="bold"))
+        printer.print((text, "bold"))
 
     if with_steps:
         head("Plan")
-        console.print(Text(answer.plan))
-        console.print()
+        printer.print(answer.plan)
+        printer.print()
         print_steps(answer.steps, file)
         head("Answer")
     for name, value in answer.parameters.items():
-        console.print(Text(f"{name} = {value}", style="dim"))
+        printer.print((f"{name} = {value}", "dim"))
     text = normalise(answer.text)
     marks = {int(number) for number in MARK.findall(answer.markdown)}
     quoted = {
@@ -57,13 +55,13 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         for number, each in enumerate(answer.evidence, start=1)
         if number in marks and normalise(each.text) in text
     }
-    print_markdown(answer.markdown, console)
-    console.print()
+    _print_markdown(answer.markdown, printer)
+    printer.print()
     if answer.method == "direct":
-        console.print(Text("Answered in one step, without a plan.", style="yellow"))
+        printer.print(("Answered in one step, without a plan.", "yellow"))
     if answer.is_unsure and not answer.text.startswith("undecided: "):
         told = f"{answer.status.capitalize()}: {answer.why}"
-        console.print(Text(told, style="bold yellow"))
+        printer.print((told, "bold yellow"))
     vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
     in_vain = f"step{'s' if len(vain) > 1 else ''} {', '.join(map(repr, vain))} found nothing"
     if not answer.evidence and not answer.row_evidence:  # rows are evidence
@@ -73,7 +71,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         head("Evidence")
     numbered = _numbered(answer)
     for each in islice(numbered, len(answer.evidence)):
-        each.print(console, is_quoted=each.number in quoted)
+        each.print(printer, is_quoted=each.number in quoted)
     if answer.row_evidence:
         n = sum(not row.is_decided for row in answer.row_evidence)
         undecided = f", {n:,} of them undecided" if n else ""
@@ -81,24 +79,60 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     # Rows with a quote are printed above, as evidence.
     bare = [each for each, row in zip(numbered, answer.row_evidence, strict=True) if not row.quote]
     for each in bare[:MAX_SHOWN]:
-        each.print(console, style="" if each.is_decided else "yellow")
+        each.print(printer, style="" if each.is_decided else "yellow")
     if (left := len(bare) - MAX_SHOWN) > 0:
-        console.print(Text(f"... and {left:,} more; --rows FILE.csv writes all of them", "dim"))
+        printer.print((f"... and {left:,} more; --rows FILE.csv writes all of them", "dim"))
     if answer.evidence and vain:
-        console.print(Text(in_vain, style="yellow"))
+        printer.print((in_vain, "yellow"))
     if answer.coverage is not None and answer.coverage < _ALL:
         how = "the passages that match best"
         if all(step.context in ("rows", "none") for step in answer.steps):
             how = "row by row"
         read = f"Read: {100 * answer.coverage:.3g} % of the document, {how}"
-        console.print(Text(read, style="yellow"))
+        printer.print((read, "yellow"))
     for note in (note for note in answer.notes if note not in answer.why):  # which is shown above
-        console.print(Text(f"Note: {note}", style="yellow"))
+        printer.print((f"Note: {note}", "yellow"))
     for quote in answer.unverified:
         style = "bold red" if quote.reason in {"missing", "apart"} else "yellow"
-        console.print(
-            Text.assemble((f"{quote.why}: ", style), quote.text, (f"  ({quote.step})", "dim"))
-        )
+        printer.print((f"{quote.why}: ", style), quote.text, (f"  ({quote.step})", "dim"))
+
+
+# The number of a passage: " [^2]"
+MARK = lazy_pattern(rf" ?{CITED.pattern}")
+
+# **boat**, but not 2**3 or ** boat **
+_BOLD = lazy_pattern(r"(?<![\w*])\*\*(?=\S)([^*\n]+)(?<=\S)\*\*(?![\w*])")
+
+# One line without the characters that mean something in Markdown, and no entry of a list
+_PLAIN = lazy_pattern(rf"(?!\d+[.)])[^\W_](?:[^\n\\`*_\[<&]|{CITED.pattern})*")
+
+
+def _print_markdown(text: str, printer: Printer) -> None:
+    """Print the Markdown of an answer: laid out for a terminal, else as plain text."""
+    console = printer.console
+    shown = None if console is None or not console.is_terminal else _laid_out(text)
+    if console is None or shown is None:
+        printer.print(MARK.sub(r" [\1]", _BOLD.sub(r"\1", text)))
+        return
+    from rich.text import Text
+
+    for segments in console.render_lines(shown, pad=False):
+        line = Text.assemble(*((part.text, part.style or "") for part in segments))
+        line.rstrip()  # blanks up to the window's edge would be copied
+        console.print(line, no_wrap=True)
+
+
+def _laid_out(text: str) -> RenderableType | None:
+    """The text for a terminal; None if it has characters that Markdown would drop."""
+    if not _PLAIN.fullmatch(text):
+        from pearl.cli.markdown import laid_out  # late: takes as long as everything else of Rich
+
+        return laid_out(text)
+    from rich.text import Text
+
+    parts = MARK.split(escaped(text))  # text, number, text, ...
+    marked = ((f" [{part}]", MARK_STYLE) if at % 2 else part for at, part in enumerate(parts))
+    return Text.assemble(*marked)
 
 
 def print_records(
@@ -142,17 +176,13 @@ def print_records(
 
 def print_steps(steps: Sequence[StepResult], file: IO[str]) -> None:
     """Print steps with their values, each followed by a blank line."""
-    from rich.text import Text
-
-    console = new_console(file=file)
+    printer = Printer(file, wraps=False)
     for step in steps:
         how = "computed" if step.is_native else _context(step.context, step.coverage)
         how = "not needed" if step.state == "not_needed" else how
-        console.print(
-            Text.assemble((step.output, "bold"), f" = {step.action} ", (f"({how})", "dim"))
-        )
-        console.print(Text(step.preview))
-        console.print()
+        printer.print((step.output, "bold"), f" = {step.action} ", (f"({how})", "dim"))
+        printer.print(step.preview)
+        printer.print()
 
 
 class _Numbered(Struct, frozen=True):
@@ -163,15 +193,13 @@ class _Numbered(Struct, frozen=True):
     where: str
     is_decided: bool = True
 
-    def print(self, console: Console, *, is_quoted: bool = False, style: str = "") -> None:
+    def print(self, printer: Printer, *, is_quoted: bool = False, style: str = "") -> None:
         """Print the entry; only its place if the answer quotes the passage."""
-        from rich.text import Text
-
         mark = (f"[{self.number}] ", MARK_STYLE)
         if is_quoted:
-            console.print(Text.assemble(mark, (self.where, "dim")))
+            printer.print(mark, (self.where, "dim"))
         else:
-            console.print(Text.assemble(mark, (self.text, style), (f"  ({self.where})", "dim")))
+            printer.print(mark, (self.text, style), (f"  ({self.where})", "dim"))
 
 
 def _numbered(answer: Answer) -> Iterator[_Numbered]:

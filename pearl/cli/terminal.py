@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -92,6 +93,34 @@ def new_console(
         file=_below(file or (sys.stderr if err else sys.stdout)),
         highlight=False, markup=False, emoji=False, soft_wrap=soft_wrap, width=width,
     )  # fmt: skip
+
+
+Part = str | tuple[str, str]  # A text, or a text and its style
+
+# Characters that Rich removes
+_REMOVED = dict.fromkeys(map(ord, "\a\b\v\f\r"))
+
+
+class Printer:
+    """Prints lines: styled on a terminal, by Rich; elsewhere as they are, as it would, without importing it."""
+
+    def __init__(self, file: IO[str], *, wraps: bool = True) -> None:
+        self._file = _below(file)
+        self.console: Console | None = None
+        if self._file.isatty() or {"FORCE_COLOR", "TTY_COMPATIBLE"} & os.environ.keys():
+            self.console = new_console(file=file)
+            self.console.soft_wrap = not (wraps and self.console.is_terminal)
+
+    def print(self, *parts: Part) -> None:
+        """Print a line of parts."""
+        if self.console is not None:
+            from rich.text import Text
+
+            self.console.print(Text.assemble(*parts))
+        else:
+            text = "".join(part if isinstance(part, str) else part[0] for part in parts)
+            self._file.write(escaped(text.translate(_REMOVED).expandtabs()) + "\n")
+            self._file.flush()
 
 
 def notice(line: str) -> None:

@@ -21,6 +21,7 @@ from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
 from pearl.dsl.signatures import ValueType
 from pearl.errors.callers import ShownInPart
+from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.naming import named_rows
 from pearl.interpreter.results import StepResult
 from pearl.replies.step_replies import State, read_reply
@@ -421,6 +422,10 @@ def _above_quotes(text: str, reply: str, evidence: Mapping[int, Evidence]) -> li
     rest = tuple(number for number in evidence if number not in placed)
     last = (f"{text[cuts[-2] :]}\n\n" if rest else text[cuts[-2] :], rest)
     return [*((text[i:j], tuple(ends[j])) for i, j in pairwise(cuts[:-1])), last]
+
+
+CITED = lazy_pattern(r"\[\^(\d{1,6})\]")
+"""An evidence number in the Markdown of an answer: `[^3]`."""
 
 
 def marked(pieces: Iterable[Piece]) -> str:

@@ -9,11 +9,10 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from pearl.interpreter.parts import CITED
+
 MAX_MARKDOWN = 50_000
 """Maximum characters that are rendered as Markdown; a longer text is shown unchanged."""
-
-CITED = re.compile(r"\[\^(\d{1,6})\]")
-"""An evidence number in the Markdown of an answer: `[^3]`."""
 
 _OFF = (
     "link", "image", "autolink", "html_inline", "html_block", "reference", "entity", "code", "lheading",
