@@ -33,7 +33,7 @@ from pearl.data.schemas import load_schema
 from pearl.documents import dates, document, units
 from pearl.documents.evidence.collecting import StepReply, collect
 from pearl.documents.numbers import read_quantity
-from pearl.documents.table import find_tables
+from pearl.documents.table import table_rows
 from pearl.dsl import checker, parser
 from pearl.dsl.fields import parse_fields, print_fields
 from pearl.dsl.nodes import print_plan
@@ -376,7 +376,7 @@ def add_documents(suffix: str, seeds: Seeds, share: int) -> None:
         assert made.text.strip()
         assert all(0 <= start <= len(made.text) for _, start in made.pages)
         made.text.encode()
-        find_tables(made)
+        list(table_rows(made))
 
 
 for name, seed in TEXTS.items():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from typing import NamedTuple
 
 from pearl.actions.arithmetic.evaluation import PERCENT, POINTS, Amount, Result, evaluate, plain
 from pearl.actions.arithmetic.program import (
@@ -16,9 +17,9 @@ from pearl.actions.arithmetic.program import (
     parse,
 )
 from pearl.actions.values import Scalar, Value, as_text
-from pearl.documents.numbers import is_blank
+from pearl.documents.numbers import Quantity, is_blank, read_column, scale_of
 from pearl.documents.rows import Row, Rows, without_duplicates
-from pearl.documents.table import Cell, Table, tables_in, tables_of_rows
+from pearl.documents.table import TableRows, mended, rows_in
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Span, did_you_mean
 from pearl.errors.patterns import lazy_pattern
@@ -48,7 +49,7 @@ def run(rows: Rows, program: Value) -> Value:
         cells = figures.cells.get(value, [])  # cells of either sign
         read = [row for row, _ in cells] or places(value, rows)
         places_read += read
-        notes.append(_source(operand, [str(cell) for _, cell in cells], len(read)))
+        notes.append(_source(operand, [cell.place for _, cell in cells], len(read)))
         if amount := with_unit(operand, [cell for _, cell in cells]):
             amounts[operand.text] = amount
     result = _with_units(parsed, figures, amounts, notes)
@@ -63,16 +64,52 @@ def run(rows: Rows, program: Value) -> Value:
     return Scalar(result.text, behind.noting(*notes, *figures.notes))
 
 
-def _tables(rows: Rows) -> list[Table]:
-    """The tables of selected rows, or those in the text of documents."""
+def _tables(rows: Rows) -> Iterator[TableRows]:
+    """The tables of selected rows, of which those with the same fields are one, or the tables in the text of documents."""
     every = list(rows.every)
     if any(row.fields.keys() - _OF_DOCUMENTS for row in every):
-        return tables_of_rows(every)
-    return [
-        table
-        for row in every
-        for table in tables_in(row.value or "", row.spans[0].start if row.spans else None)
-    ]
+        groups: dict[tuple[str, ...], list[Row]] = {}
+        for row in every:
+            groups.setdefault(tuple(row.fields), []).append(row)
+        yield from (TableRows("", "", each) for names, each in groups.items() if names)
+        return
+    for row in every:
+        yield from rows_in(row.value or "", row.spans[0].start if row.spans else None)
+
+
+class Cell(NamedTuple):
+    """A cell of a table: where it stands, in words, its text, and its number."""
+
+    place: str
+    text: str
+    quantity: Quantity | None
+
+
+def _named_rows(table: TableRows) -> Iterator[tuple[str, Row, list[Cell]]]:
+    """Each row of a table with its name, the first cell unless that is a number, and its cells."""
+    rows = mended(table.rows)
+    names = list(dict.fromkeys(name for row in rows for name in row.fields))
+    texts = {name: [row.fields.get(name) or "" for row in rows] for name in names}
+    scale = scale_of(names[0]) or scale_of(table.caption) or 0
+    numbers = {name: read_column(name, texts[name], scale) for name in names}
+    for i, row in enumerate(rows):
+        first = texts[names[0]][i]
+        label = "" if numbers[names[0]][i] or is_blank(first) else " ".join(first.split())
+        at = f"row '{label}'" if label else f"row {i + 1}"
+        yield label, row, [
+            Cell(f"{at}, column '{name}'", texts[name][i], _in_row(numbers[name][i], label, table.caption))
+            for name in names
+        ]  # fmt: skip
+
+
+def _in_row(quantity: Quantity | None, label: str, caption: str) -> Quantity | None:
+    """Remove the scale of per-share numbers: they are not in millions."""
+    if quantity is None or not quantity.scale:
+        return quantity
+    name, exceptions = label.casefold(), caption.casefold().partition("except")[2]
+    is_except = "per share" in name or ("shares" in exceptions and "shares" in name)
+    is_except |= "share and" in exceptions and "share" in name
+    return Quantity(quantity.value, quantity.unit) if is_except else quantity
 
 
 def _with_units(
@@ -110,18 +147,17 @@ _WORDS = lazy_pattern(r"\w+")
 class Figures:
     """The numbers of tables."""
 
-    def __init__(self, tables: Sequence[Table]) -> None:
+    def __init__(self, tables: Iterable[TableRows]) -> None:
         self.used: list[Row] = []
         self.notes: list[str] = []
-        self._rows: dict[str, list[tuple[Table, int]]] = {}
+        self._rows: dict[str, list[tuple[Row, list[Cell]]]] = {}
         self._names: dict[str, str] = {}
         self.cells: dict[Decimal, list[tuple[Row, Cell]]] = {}
         for table in tables:
-            for number, row in enumerate(table.rows, start=1):
-                name = table.label(number)
-                self._rows.setdefault(_key(name), []).append((table, number))
+            for name, row, cells in _named_rows(table):
+                self._rows.setdefault(_key(name), []).append((row, cells))
                 self._names.setdefault(_key(name), name)
-                for cell in table.cells(number):
+                for cell in cells:
                     if cell.quantity is not None:
                         self.cells.setdefault(abs(cell.quantity.value), []).append((row, cell))
 
@@ -134,15 +170,14 @@ class Figures:
             raise UnknownRowError(f"the table has no row '{name}'{advice}")
         if len(named_rows) > 1:
             raise AmbiguousRowError(f"the table has {len(named_rows)} rows named '{name}'")
-        ((table, number),) = named_rows
-        cells = table.cells(number)[1:]
+        ((row, (_, *cells)),) = named_rows
         filled = [cell for cell in cells if not is_blank(cell.text)]
         unread = next((cell.text for cell in filled if cell.quantity is None), None)
         if unread is not None:
             raise UnknownRowError(f"the row '{name}' has a cell that is not a number: '{unread}'")
         if n_blank := len(cells) - len(filled):
             self.notes.append(f"{n_blank} blank cells of the row '{name}' are left out")
-        self.used.append(table.rows[number - 1])
+        self.used.append(row)
         return [Amount.of(cell.quantity) for cell in filled if cell.quantity]
 
 

@@ -1,65 +1,20 @@
-"""Tables of a document, in the forms of the unit `record`, with the span and the number of every cell."""
+"""Tables of a document, in the forms of the unit `record`: their rows as they are written, captions and scales."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from pearl.documents.document import Document, part_spans
 from pearl.documents.lexicon import SCALES, is_year
-from pearl.documents.numbers import Quantity, is_blank, read_column, read_quantity, scale_of
+from pearl.documents.numbers import read_quantity, scale_of
 from pearl.documents.rows import Row, shortened
 from pearl.documents.units import WORD, Piece
 from pearl.documents.units.record import columns as unique_names
 from pearl.documents.units.record import find_markdown, json_lists, split
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
-
-
-class Cell(Struct, frozen=True):
-    """One cell."""
-
-    source: str
-    row: int
-    label: str
-    column: str
-    text: str
-    quantity: Quantity | None
-    span: Span | None
-
-    def __str__(self) -> str:
-        row = f"row '{self.label}'" if self.label else f"row {self.row}"
-        return f"{row}, column '{self.column}'"
-
-
-class Table(Struct, frozen=True):
-    """A table of a document."""
-
-    source: str
-    caption: str
-    rows: tuple[Row, ...]
-    columns: Mapping[str, Sequence[Quantity | None]]  # for each column, the numbers of its cells
-
-    def label(self, row: int) -> str:
-        """The name of a row (from 1): its first cell, unless that is a number."""
-        name, quantities = next(iter(self.columns.items()))
-        text = self.rows[row - 1].fields.get(name) or ""
-        return "" if quantities[row - 1] or is_blank(text) else " ".join(text.split())
-
-    def cell(self, row: int, column: str) -> Cell:
-        """The cell of a row (from 1) and a column."""
-        written = self.rows[row - 1]
-        label = self.label(row)
-        quantity = _in_row(self.columns[column][row - 1], label, self.caption)
-        text, span = written.fields.get(column) or "", cell_span(written, column)
-        return Cell(self.source, row, label, column, text, quantity, span)
-
-    def cells(self, row: int) -> tuple[Cell, ...]:
-        """The cells of a row (from 1)."""
-        return tuple(self.cell(row, column) for column in self.columns)
 
 
 def cell_span(row: Row, column: str) -> Span | None:
@@ -76,16 +31,6 @@ def cell_span(row: Row, column: str) -> Span | None:
             )
         at = found + len(text or "") if found >= 0 else at
     return row.spans[0]
-
-
-def make_table(rows: Sequence[Row], source: str = "", caption: str = "") -> Table:
-    """The table of rows that have the same fields."""
-    rows = mended(rows)
-    names = list(dict.fromkeys(name for row in rows for name in row.fields))
-    scale = _scale(names, caption)
-    cells = {name: [row.fields.get(name) or "" for row in rows] for name in names}
-    columns = {name: read_column(name, cells[name], scale) for name in names}
-    return Table(source, caption, tuple(rows), columns)
 
 
 def mended(rows: Sequence[Row]) -> Sequence[Row]:
@@ -147,16 +92,6 @@ def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
     ]
 
 
-def _in_row(quantity: Quantity | None, label: str, caption: str) -> Quantity | None:
-    """Remove the scale of per-share numbers: they are not in millions."""
-    if quantity is None or not quantity.scale:
-        return quantity
-    name, exceptions = label.casefold(), caption.casefold().partition("except")[2]
-    is_except = "per share" in name or ("shares" in exceptions and "shares" in name)
-    is_except |= "share and" in exceptions and "share" in name
-    return Quantity(quantity.value, quantity.unit) if is_except else quantity
-
-
 def scale_word(scale: int) -> str:
     """`millions` for 6; "" for 0."""
     return next((f"{word}s" for word, power in SCALES.items() if power == scale), "")
@@ -165,11 +100,6 @@ def scale_word(scale: int) -> str:
 MAX_NAMES = 4  # names of columns in a note
 MAX_ABOVE = 2_000  # maximum characters between a caption and its table
 MAX_CAPTION = 200  # maximum characters of a caption
-
-
-def find_tables(document: Document) -> tuple[Table, ...]:
-    """The tables of a document, in order; consecutive rows with the same columns are one table."""
-    return tuple(make_table(each.rows, each.source, each.caption) for each in table_rows(document))
 
 
 class TableRows(NamedTuple):
@@ -185,19 +115,11 @@ def table_rows(document: Document) -> Iterator[TableRows]:
     """The rows of each table of a document; cells are not parsed, because that is the slowest part."""
     text = document.text
     for name, span in part_spans(text, document.parts) or [("", Span(0, len(text)))]:
-        part = text[span.start : span.end]
-        for caption, rows, title in _rows_in(part, span.start):
-            yield TableRows(name or document.name, caption, rows, title)
+        yield from rows_in(text[span.start : span.end], span.start, name or document.name)
 
 
-def tables_in(text: str, offset: int | None = 0) -> Iterator[Table]:
-    """The tables of a text."""
-    for caption, rows, _ in _rows_in(text, offset):
-        yield make_table(rows, "", caption)
-
-
-def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row], str]]:
-    """The caption, the rows and the title of each table of a text."""
+def rows_in(text: str, offset: int | None, source: str = "") -> Iterator[TableRows]:
+    """The rows of each table of a text that begins at an offset of its document, or at none."""
     try:
         pieces = json_lists(text) or split(text)
     except ValueError:  # no records, or one row in much text, which may still be a table
@@ -212,7 +134,7 @@ def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row], st
                 Row(own, piece.fields, () if offset is None else (place.moved(offset),), own)
             )
         if those[0].fields:  # {} is a record, too
-            yield caption, rows, _title(text, end, those[0])
+            yield TableRows(source, caption, rows, _title(text, end, those[0]))
         end = those[-1].end
 
 
@@ -298,41 +220,6 @@ def _caption(text: str, start: int, end: int, first: Piece) -> str:
 
 
 _KEY = lazy_pattern(r'"([^"]+)"\s*:\s*\[\s*\Z')  # the key of a list in a JSON report
-
-
-def tables_of_rows(rows: list[Row]) -> list[Table]:
-    """The tables of selected rows: rows with the same fields are one table."""
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row.fields), []).append(row)
-    return [make_table(each) for names, each in groups.items() if names]
-
-
-def as_markdown(table: Table, max_rows: int | None = None) -> str:
-    """A table in Markdown, with its caption, and the cells as they are written."""
-    rows = table.rows if max_rows is None else table.rows[:max_rows]
-    cells = ([row.fields.get(name) or "" for name in table.columns] for row in rows)
-    left = len(table.rows) - len(rows)
-    return "\n".join([
-        *([table.caption, ""] if table.caption else []),
-        markdown(list(table.columns), cells),
-        *([f"... and {left:,} more rows"] if left else []),
-    ])  # fmt: skip
-
-
-def chunks(table: Table) -> Iterator[str]:
-    """One self-contained text for each row: caption, scale, and `header: cell` pairs."""
-    scale = scale_word(_scale(table.columns, table.caption))
-    is_said = not scale or scale in table.caption.casefold()
-    heads = [each for each in (table.caption, "" if is_said else f"in {scale}") if each]
-    for row in table.rows:
-        named = (f"{name}: {' '.join(text.split())}" for name, text in row.fields.items() if text)
-        yield "; ".join([*heads, *named])
-
-
-def _scale(names: Iterable[str], caption: str) -> int:
-    """The power of ten that the first header or the caption names, or 0."""
-    return scale_of(next(iter(names))) or scale_of(caption) or 0
 
 
 def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -45,6 +45,24 @@ def evaluate(program: str, text: str = REPORT) -> Scalar:
     return run("EVALUATE", document_rows(Document(text, "x")), program)
 
 
+PER_SHARE = """Boats Inc. ($ in millions, except per share and shares)
+
+| item | 2008 | 2007 |
+|---|---|---|
+| sales | $5,735 | $5,180 |
+| earnings per share | $1.25 | $1.10 |
+| shares | 120 | 110 |
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "total"),
+    [("sales", "$10915 million"), ("earnings per share", "$2.35"), ("shares", "230")],
+)
+def test_the_scale_of_a_caption_applies_only_to_amounts(row: str, total: str) -> None:
+    assert evaluate(f"table_sum({row})", PER_SHARE).value == total
+
+
 def quoted(result: Scalar) -> list[str]:
     return [REPORT[row.spans[0].start : row.spans[-1].end] for row in result.rows]
 

@@ -40,7 +40,7 @@ from pptx.util import Inches
 from pearl.documents.document import Document as ParquetDocument
 from pearl.documents.document import from_bytes, load, read_as
 from pearl.documents.readers import reading
-from pearl.documents.table import find_tables
+from pearl.documents.table import cell_span, table_rows
 from pearl.errors import DataError
 from tests.skips import NO_LARGE
 
@@ -621,15 +621,11 @@ def test_cells_are_found_in_the_text(tmp_path: Path) -> None:
     path = tmp_path / "book.xlsx"
     book.save(path)
     document = load(path)
-    (table,) = find_tables(document)
-    cell = table.cell(1, "2008")
-    assert cell.span is not None
-    assert document.text[cell.span.start : cell.span.end] == "9000"
-    assert cell.quantity is not None
-    assert cell.quantity.amount == 9_000_000_000
-    rate = table.cell(2, "2008").quantity
-    assert rate is not None
-    assert (rate.unit, rate.scale) == ("%", 0)
+    (table,) = table_rows(document)
+    span = cell_span(table.rows[0], "2008")
+    assert span is not None
+    assert document.text[span.start : span.end] == "9000"
+    assert [row.fields["2008"] for row in table.rows] == ["9000", "27%"]
 
 
 def test_far_apart_cells_are_refused() -> None:
@@ -685,7 +681,7 @@ def test_a_slide_is_a_page() -> None:
     assert document.text[:second] == (
         "# Results\n\n- Revenue rose\n  - by 5 %\n\nNotes: Say it slowly.\n\n"
     )
-    (table,) = find_tables(document)
+    (table,) = table_rows(document)
     assert [list(row.fields.values()) for row in table.rows] == [["A", "1", "5 mg"], ["A", "2", "6 mg"]]  # fmt: skip
     assert document.text.endswith("in a group")
 
@@ -788,8 +784,8 @@ def test_rows_are_a_table() -> None:
         "| city | n | x | of | is |\n| --- | --- | --- | --- | --- |\n"
         '| Oslo | 1 | 1.5 | ["a"] | true |\n| a\\|b |  | 2 | [] |  |'
     )
-    (table,) = find_tables(ParquetDocument(text, "a.parquet"))
-    assert table.cell(2, "city").text == "a|b"
+    (table,) = table_rows(ParquetDocument(text, "a.parquet"))
+    assert table.rows[1].fields["city"] == "a|b"
 
 
 def test_a_long_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

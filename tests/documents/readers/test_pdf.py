@@ -20,7 +20,7 @@ from pearl.documents.pages import boxes_of
 from pearl.documents.readers import pdf as reader
 from pearl.documents.readers import reading
 from pearl.documents.readers.pdf import read
-from pearl.documents.table import find_tables
+from pearl.documents.table import mended, table_rows
 from pearl.errors import DataError, Span
 from tests.documents.producers import without_maps
 from tests.skips import needs_tesseract
@@ -298,8 +298,8 @@ def make_report(rows: Sequence[Sequence[str]], *styles: Any, repeated: int = 1, 
 
 def cells(document: Document) -> list[list[list[str | None]]]:
     """The cells of the rows of each table, its header first."""
-    found = find_tables(document)
-    return [[list(t.columns), *(list(row.fields.values()) for row in t.rows)] for t in found]
+    found = (mended(table.rows) for table in table_rows(document))
+    return [[list(rows[0].fields), *(list(row.fields.values()) for row in rows)] for rows in found]
 
 
 def test_a_table_stands_in_place_of_its_lines() -> None:
