@@ -22,7 +22,7 @@ from pypdfium2 import PdfDocument
 
 from pearl.documents.document import from_bytes
 from pearl.documents.pages import boxes_of, page_images
-from pearl.documents.readers.pdf import page_text
+from pearl.documents.pdf_text import page_text
 from pearl.errors import Span
 
 N_PAGES, N_LINES, N_SPANS = 222, 48, 100

@@ -1,5 +1,7 @@
 """Read the text of a file's bytes. Every other module of this folder reads one file type.
 
+All of them are imported with the first file of any type, so what takes long is imported in `read`.
+
 A reader module has
 
 - `SUFFIXES: tuple[str, ...]`, lower case, with the dot; no two modules share one;

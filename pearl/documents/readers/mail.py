@@ -36,7 +36,7 @@ def read(data: bytes, path: str) -> ReaderText:
     """The text of a message."""
     if data.startswith(_OLE):
         return _outlook(data, path)
-    import email  # late, as every command that reads a file imports all readers
+    import email
     from email import policy
     from email.message import EmailMessage
 
