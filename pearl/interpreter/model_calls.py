@@ -79,9 +79,13 @@ def why_hollow(text: str, request: Request) -> str:
     is_echo = words in map(_words, sentences)
     if len(words) >= MIN_WORDS and not is_echo:
         instructions = "\n".join(m.content for m in request.messages if m.role != "assistant")
-        for each in (*given, task.question):  # A part of a question may be an earlier answer
-            instructions = instructions.replace(each, "\n|\n") if each else instructions
-        is_echo = _has(instructions, words)
+        folded = instructions.casefold()
+        if all(
+            word in folded for word in words
+        ):  # Else it is none, and that takes a tenth of the time
+            for each in (*given, task.question):  # A part of a question may be an earlier answer
+                instructions = instructions.replace(each, "\n|\n") if each else instructions
+            is_echo = _has(instructions, words)
     if is_echo and not any(_has(each, words) for each in given):
         return "the reply repeats its instructions"
     if len(words) < MIN_WORDS:

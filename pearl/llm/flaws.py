@@ -124,8 +124,14 @@ def usable(
     completion: Completion, request: Request | None, *, is_computed: bool = False
 ) -> Completion:
     """Remove reasoning and control characters from a completion; raise an error if it is unusable."""
-    text, usage = _SURROGATE.sub("\ufffd", completion.text), completion.usage
-    if _CONTROL.search(text) and not _CONTROL.search((request and request.document) or ""):
+    text, usage = completion.text, completion.usage
+    if not text.isascii() or "\\u" in text:
+        text = _SURROGATE.sub("\ufffd", text)
+    if (
+        not text.isprintable()
+        and _CONTROL.search(text)
+        and not _CONTROL.search((request and request.document) or "")
+    ):
         text = _CONTROL.sub("", text)  # Control characters belong to no quote of the document
     split = without_reasoning(text)
     loop = None if is_computed else loop_in(text)

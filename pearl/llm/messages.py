@@ -21,8 +21,11 @@ _TURNS = (
 )
 _BRACKETED = r"(?:g?MASK|INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|ARGS|THINK|BOS|EOS|\|\w++\|)\]"
 _MARKED = rf"{_GAP}[/／]?{_GAP}(?:(?:{_TAGS})\b|{_TURNS})"
-# The "<" of `</text>` or `<|im_end|>`, the "[" of `[/INST]`
-_MARK = lazy_pattern(rf"[<＜﹤](?={_MARKED})|\[(?=/?{_BRACKETED})", re.I)
+_MARK_BEGINS = "<＜﹤["
+# The "<" of `</text>` or `<|im_end|>`, the "[" of `[/INST]`; `re` finds one class faster than alternatives
+_MARK = lazy_pattern(
+    rf"[{re.escape(_MARK_BEGINS)}](?:(?<!\[)(?={_MARKED})|(?<=\[)(?=/?{_BRACKETED}))", re.I
+)
 # The same after escaping: `&lt;/text>`
 _INERT = lazy_pattern(rf"&lt;(?={_MARKED})|&#91;(?=/?{_BRACKETED})", re.I)
 _BEGIN, _END, _FIRST_ITEM = "<text>\n", "\n</text>", "\n\n<item "
@@ -41,6 +44,8 @@ def block(tag: str, text: str) -> str:
 
 def inert(text: str) -> str:
     """Escape the block tags and chat markers in an untrusted text."""
+    if not any(begin in text for begin in _MARK_BEGINS):  # 200 times as fast as the pattern
+        return text
     return _MARK.sub(lambda mark: "&#91;" if mark[0] == "[" else "&lt;", text)
 
 

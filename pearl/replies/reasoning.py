@@ -35,6 +35,9 @@ _BEGIN = lazy_pattern(rf"(?:^[ \t]*|(?<=[.!?])){_OPEN}", re.I | re.M)
 _END = lazy_pattern(rf"(?<![`\"'“]){_CLOSE}", re.I)  # Not a mention such as `</think>` in quotes
 _MARKS = lazy_pattern(rf"{_OPEN}|(?<![`\"'“]){_CLOSE}", re.I)
 
+_ANY = lazy_pattern(r"[<\[◁]|assistantfinal", re.I)
+"""What each mark and token contains; most replies have none."""
+
 _TOKEN = (
     r"(?:</?s>|<\|(?!tool)[\w▁-]{1,40}\|>|<｜(?!tool)[\w▁-]{1,40}｜>"  # </s>, <|im_end|>, <｜end▁of▁sentence｜>
     r"|<(?:end|start)_of_turn>|</?answer>|\[EOS\])"
@@ -46,6 +49,8 @@ _TOKENS_BEHIND = lazy_pattern(rf"(?<!\s)(?:\s*+{_TOKEN})++\s*+\Z", re.I)
 
 def without_reasoning(text: str) -> Split:
     """Split a reply into reasoning and text. The opening mark may be missing, as it can be in the prompt. In a reply that begins as JSON, marks belong to values."""
+    if not _ANY.search(text):
+        return Split(text)
     is_json = text.lstrip().startswith(("{", "```"))
     split = Split(text) if is_json else _of_blocks(text)
     said = split.text
