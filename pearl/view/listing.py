@@ -135,13 +135,13 @@ def _outputs(row: ResultRow) -> dict[str, str]:
     return {text_of(each.output, SHORT): plain(text_of(each.text, LONG)) for each in parts}
 
 
-def details_of(row: ResultRow) -> dict[str, Any]:
-    """The details of a line: texts of up to `MAX_TEXT` characters, and at most `MAX_ITEMS` of each kind."""
-    evidence, quotes = row.evidence[:MAX_ITEMS], row.unverified_quotes[:MAX_ITEMS]
+def details_of(row: ResultRow, n_items: int = MAX_ITEMS) -> dict[str, Any]:
+    """The details of a line: texts of up to `MAX_TEXT` characters, and at most `n_items` of each kind."""
+    evidence, quotes = row.evidence[:n_items], row.unverified_quotes[:n_items]
     return {
         **{name: text_of(getattr(row, name), MAX_TEXT) for name in ("question", "answer", "plan", "why")},
         "error": text_of(row.error.message if row.error else "", MAX_TEXT),
-        "notes": [text_of(note, MAX_TEXT) for note in row.notes[:MAX_ITEMS]],
+        "notes": [text_of(note, MAX_TEXT) for note in row.notes[:n_items]],
         "evidence": [[text_of(e.text, MAX_TEXT), text_of(e.short_place(), SHORT)] for e in evidence],
         "unverified": [[text_of(q.text, MAX_TEXT), q.why] for q in quotes],
         "steps": [
@@ -150,7 +150,7 @@ def details_of(row: ResultRow) -> dict[str, Any]:
                 text_of(step.value, MAX_TEXT),
                 text_of(step.state, 40),
             ]
-            for step in row.steps[:MAX_ITEMS]
+            for step in row.steps[:n_items]
         ],
     }  # fmt: skip
 

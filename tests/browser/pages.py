@@ -26,6 +26,7 @@ from pearl.runs.decisions import Decision
 from pearl.runs.reviewing import items_of
 from pearl.trace import CallFailed, ModelWaited, StepFailed, StepStarted, Trace
 from pearl.view.answer_page import answer_page, result_page
+from pearl.view.comparison_page import comparison_page
 from pearl.view.extraction_page import extraction_page
 from pearl.view.listing import index_page
 from pearl.view.review_page import review_page
@@ -326,6 +327,14 @@ def a_list() -> Made:
     return [*rows, failed], lambda data: index_page(Rows(data))
 
 
+def a_comparison() -> Made:
+    """Of these rows with others: an answer that differs, one that is gone, one that is new."""
+    before = a_list()[0]
+    other = {**before[0], "answer": "It leaked.", "status": "degraded", "duration_s": 9.0}
+    after = [other, before[1], {**before[2], "id": "new.txt", "question": "Which?"}]
+    return [before, after], lambda data: comparison_page(Rows(data[0]), Rows(data[1]))
+
+
 SOURCES: dict[str, Callable[[], Made]] = {
     make.__name__: cache(make)
     for make in (
@@ -341,6 +350,7 @@ SOURCES: dict[str, Callable[[], Made]] = {
         an_extraction,
         a_review,
         a_list,
+        a_comparison,
     )
 }
 """Every kind of page."""

@@ -1,4 +1,4 @@
-"""Lists of results: what they count, what they show, and that nothing in rows is markup."""
+"""Lists and comparisons of results: what they count, what they show, and that nothing in rows is markup."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pearl.view.comparison_page import aligned, comparison_page, differences
 from pearl.view.listing import index_page
 from pearl.view.sources import ResultsFile
 
@@ -74,7 +75,42 @@ def test_every_row_is_listed_with_its_numbers_and_unknown_cost_is_not_zero(tmp_p
 def test_rows_of_any_content_are_shown_and_are_no_markup(tmp_path: Path, odd: Any) -> None:
     names = (*row("a"), "evidence", "unverified_quotes", "steps", "plan", "error", "notes", "score")
     rows = [row("a") | {name: odd} for name in names]
-    page = index_page(kept(tmp_path / "a.jsonl", *rows))
-    assert "<img" not in page
-    assert "alert(1)</script>" not in page
-    assert page.count("</style>") == 1
+    first = kept(tmp_path / "a.jsonl", *rows)
+    second = kept(tmp_path / "b.jsonl", *(row("a") for _ in rows))
+    for page in (index_page(first), comparison_page(first, second)):
+        assert "<img" not in page
+        assert "alert(1)</script>" not in page
+        assert page.count("</style>") == 1
+
+
+def test_rows_belong_together_by_id_and_else_by_what_is_asked() -> None:
+    a, b = [row("1"), row("2"), row("3")], [row("2"), row("x", question="Who 1?"), row("4")]
+    pairs = [(p.first and p.first["id"], p.second and p.second["id"]) for p in aligned(a, b)]
+    assert pairs == [("1", "x"), ("2", "2"), ("3", None), (None, "4")]
+
+
+def test_what_changed_is_counted_and_marked(tmp_path: Path) -> None:
+    before, after = (
+        [{"output": "a", "action": "FIND", "value": f"{who} sold"}, {"output": who, "action": "IS"}]
+        for who in ("Nils", "Ada")
+    )
+    first = kept(tmp_path / "a.jsonl", row("1"), row("2", "Nils sold it", steps=before), row("3"))
+    second = kept(tmp_path / "b.jsonl", row("1"), row("2", "Ada sold it", steps=after))
+    page = comparison_page(first, second)
+    assert "2 rows changed; the same in status, answer, plan, steps and evidence: 1 row." in page
+    assert "<del>Nils</del><ins>Ada</ins> sold it" in page
+    assert "only in one (1)" in page
+    assert "1 row changed;" in comparison_page(
+        first, kept(tmp_path / "c.jsonl", row("1"), row("2", "Nils sold it", steps=before))
+    )
+    assert "a = FIND: changed" in page
+    assert "Nils = IS: gone" in page
+    assert "Ada = IS: new" in page
+
+
+@pytest.mark.parametrize("text", ["a b " * 4_000, "x\n" * 4_000, "", "é\u0301 \n\n z"])
+def test_both_texts_can_be_had_from_their_differences(text: str) -> None:
+    other = text.replace("b", "c") + "end"
+    found = differences(text[:9_000], other[:9_000])
+    assert "".join(c.text for c in found if c.kind != "new") == text[:9_000]
+    assert "".join(c.text for c in found if c.kind != "gone") == other[:9_000]

@@ -11,14 +11,14 @@ import click
 from pearl.cli.options import PATH, force_option, opened_folder, option, store_option
 from pearl.cli.writing import OutputWriter, refuse_overwriting_inputs
 from pearl.documents.readers import reading
-from pearl.errors import DataError, did_you_mean
+from pearl.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from pearl.view.sources import ResultSource
 
 
 @click.command()
-@click.argument("source", metavar="SOURCE", type=click.Path())
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=click.Path())
 @option("-o --page", PATH, "The page [default: named like SOURCE, in this folder].", metavar="FILE")
 @option("--row", str, "Id of a single result to show.", metavar="ID")
 @option(
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @force_option
 @store_option
 def command(
-    source: str, page: str | None, row: str | None, documents: tuple[str, ...],
+    sources: tuple[str, ...], page: str | None, row: str | None, documents: tuple[str, ...],
     trace: str | None, force: bool, store: str | None,
 ) -> None:  # fmt: skip
     """Write results, runs or traces as an HTML page.
@@ -39,10 +39,24 @@ def command(
     of the run, and from DIR. The page of several results is a list with filters and search; the
     page of two SOURCEs shows the changes from the first to the second.
     """
-    target = page or f"{Path(source).stem}.html"
-    refuse_overwriting_inputs([target], filter(None, [source, trace]))
+    if len(sources) > 2:
+        raise UsageError(
+            "give one source to show, or two to compare", help=f"pearl view {sources[0]}"
+        )
+    target = page or f"{'-'.join(Path(source).stem for source in sources)}.html"
+    refuse_overwriting_inputs([target], [*sources, *filter(None, [trace])])
     with ExitStack() as stack:
-        text = _page_of(_opened(source, trace, store, stack), row, documents)
+        results = [_opened(source, trace, store, stack) for source in sources]
+        if len(results) == 2:
+            if row is not None:
+                raise UsageError(
+                    "--row needs exactly one source", help="leave out one of them, or --row"
+                )
+            from pearl.view.comparison_page import comparison_page
+
+            text = comparison_page(results[0], results[1])
+        else:
+            text = _page_of(results[0], row, documents)
         with OutputWriter(is_forced=force).open(target) as file:
             file.write(text)
     click.echo(target)

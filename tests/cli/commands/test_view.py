@@ -67,10 +67,13 @@ def _results(*answers: str) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def test_several_results_are_listed(folder: Path, pearl: Terminal) -> None:
+def test_several_results_are_listed_and_two_files_compared(folder: Path, pearl: Terminal) -> None:
     Path("a.jsonl").write_text(_results("Ada", "Nils sold it"))
+    Path("b.jsonl").write_text(_results("Ada", "Runa sold it"))
     assert pearl("view", "a.jsonl") == "a.html\n"
     assert ">Nils sold it</td>" in Path("a.html").read_text()
+    assert pearl("view", "a.jsonl", "b.jsonl") == "a-b.html\n"
+    assert "<del>Nils</del><ins>Runa</ins> sold it" in Path("a-b.html").read_text()
 
 
 def test_a_document_that_has_changed_or_is_gone_is_told(asked: Path, pearl: Terminal) -> None:
