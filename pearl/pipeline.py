@@ -371,7 +371,7 @@ class Pearl:
         Args:
             question: Not blank.
             document: The document or corpus.
-            answer: A schema, as of `pearl.extract`: the answer is an instance of it, and no plan is written.
+            answer: A schema, as in `pearl.extract`: the answer is an instance of it, and no plan is written.
             sources: Named documents, corpora and tables; the plan reads those that the question needs.
             token_budget: As in `execute`; it does not include the planner.
             trace: Records all events.
@@ -455,7 +455,7 @@ class Pearl:
         """Take the fields of a schema from a document.
 
         Args:
-            schema: As of `pearl.extract`.
+            schema: As in `pearl.extract`.
             document: The document.
             token_budget: As in `execute`.
             trace: Records all events.

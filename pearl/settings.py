@@ -167,7 +167,7 @@ class Deciding:
         _MODEL, "reading", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
     )] = None
     checker_model: Annotated[Text | None, Setting(
-        "Model that checks whether quotes say what an answer says [default: --model].",
+        "Model that checks whether quotes support an answer [default: --model].",
         _MODEL, "reading", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
     )] = None
     mapper_model: Annotated[Text | None, Setting(
@@ -191,7 +191,7 @@ class Deciding:
         _MODEL, "drafting",
     )] = "auto"
     nearest: Annotated[int | None, Setting(
-        "Shorten the planning prompt to what is nearest to the question [default: what fits].",
+        "Show the planner only the N examples nearest to the question, and such actions [default: what fits].",
         _PLAN, "planning", metavar="N", least=1,
     )] = None
     max_steps: Annotated[int, Setting(
@@ -232,7 +232,7 @@ class Deciding:
         _DOCUMENT, "reading", metavar="NAME", set_by="trusted",
     )] = "bm25"
     as_of: Annotated[Day | None, Setting(
-        "Date that 'last year', ... refer to, told to the planner, as 2024-05-01 or today [default: today where "
+        "Date from which the planner understands 'last year', ...: 2024-05-01 or today [default: today where "
         "the domain is dated, else none].",
         _DOCUMENT, "planning", metavar="DATE", set_by="trusted",
     )] = None
@@ -246,17 +246,17 @@ class Deciding:
         _PLAN, "reading",
     )] = "auto"
     check: Annotated[Literal["auto", "all", "off"], Setting(
-        "Let a model check whether quotes say what an answer says: what is not certain anyway (auto), "
-        "all of it, or nothing (off).",
+        "Let a model check whether quotes support an answer: where that is not certain anyway (auto), "
+        "everywhere (all), or nowhere (off).",
         _PLAN, "reading",
     )] = "auto"
     passes: Annotated[int, Setting(
-        "Times that an extraction reads a document: again for what is missing and for further entries of lists.",
+        "How often an extraction reads a document: again for missing values and further entries of lists.",
         _PLAN, "reading", metavar="N", least=1,
     )] = 1
     looks: Annotated[int, Setting(
-        "Times that a step which finds nothing in the passages it is shown looks again: at the next ranks, by "
-        "other words, in the periods before and after (marked); 0: never.",
+        "How often a step that finds nothing in its passages searches again: at the next ranks, by other words, "
+        "in the periods before and after (the answer says so); 0: never.",
         _PLAN, "reading", metavar="N", least=0,
     )] = 3
     items_per_call: Annotated[int, Setting(

@@ -2,10 +2,10 @@
 
 A plug-in has `ACTION`, an `Action` whose first parameter is `ROWS`; `KIND`, the form of the reply to
 an item; `READING`, the same action for one text that is too long to be an item; and `collect`, which
-turns the replies into rows. It may have `Over`, made of the rows and the other arguments, whose
-`pairs` the model judges in place of the rows and whose `collect` takes the replies. Any other action with
-`ROWS` as its first parameter is a `MAP` with its own definition, and `EACH_NAME(ROWS, ...)` carries out
-`NAME(CTX, ...)` for each row.
+turns the replies into rows. If the model judges pairs of rows instead of single rows, it also has the class
+`Over`: an instance is made of the rows and the other arguments, its `pairs` are judged, and its `collect`
+takes the replies. Any other action with `ROWS` as its first parameter is carried out as a `MAP` with its own
+definition, and `EACH_NAME(ROWS, ...)` carries out `NAME(CTX, ...)` for each row.
 """
 
 from __future__ import annotations

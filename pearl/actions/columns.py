@@ -115,7 +115,7 @@ def _found(rows: Rows, names: tuple[str, ...], name: str, kind: Kind | None) -> 
 
 
 def _namesakes(rows: Rows, names: tuple[str, ...], name: str) -> list[str]:
-    """The other columns of a table with this name and other values; [] for pairs, which use `name (2)`."""
+    """The further columns of this name with other values; none for joined rows, where `name (2)` is the second table's."""
     if f"{name} (2)" not in names or any(row.members for row in rows.every):
         return []
     numbered = (f"{name} ({i})" for i in range(2, len(names) + 1))
@@ -150,7 +150,7 @@ def stem(name: str) -> str:
 
 
 def wanted_by(x: Value, *, is_list: bool) -> Wanted:
-    """The certain and possible texts of an argument, to compare values with."""
+    """The texts that values are compared with, certain and possible ones, of an argument."""
     if isinstance(x, Rows):
         possible = tuple(row.value for row in x.doubtful if row.value is not None)
         return Wanted(tuple(x.values), possible, any(row.value is None for row in x.every))

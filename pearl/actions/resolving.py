@@ -24,7 +24,7 @@ Pair = tuple[str, str]
 MAX_PARTNERS = 5  # Maximum pairs that a model is asked about one name
 MAX_PAIRS = 50_000  # Maximum pairs that a model is asked about
 MAX_OWNERS = 20
-"""Maximum names with a word for it to propose pairs; a frequent word shows little and gives too many pairs."""
+"""A word in more names than this proposes no pairs: that names share it says little, and there would be too many."""
 MAX_LETTERS = 200  # Maximum characters of a name; a longer value is a text
 MAX_TOLD = 10  # Maximum names, and maximum pairs, in a note
 _MAX_INITIALS = 8  # maximum letters of a name that may be an abbreviation: `IBM`

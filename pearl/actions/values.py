@@ -45,7 +45,7 @@ class Scalar(Struct, frozen=True):
     high: int | float | None = None
     exact: Quantity | None = None
     stated: Stated | None = None
-    """The counts behind it, if it is a number, a share or a value of rows that a condition or value selects."""
+    """How many rows state the fact in question, if a condition or value selected the rows that this was computed from."""
 
 
 Value = str | int | float | bool | list[str] | Rows | Scalar

@@ -273,7 +273,7 @@ together_option = option(
 
 source_option = option(
     "--source sources", str, multiple=True, metavar="NAME=PATH",
-    help="Give a plan a file or a folder by a name, which may be told the planner: --source 'rules=rules/ : the rules'.",
+    help="A file or folder that plans read by this name; a description may follow: --source 'rules=rules/ : the rules'.",
 )  # fmt: skip
 
 NamedSource = tuple[str, str, str]  # The name of a source, its path, and what it is

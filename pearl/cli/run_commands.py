@@ -617,7 +617,7 @@ def opened_telemetry(options: Mapping[str, Any]) -> TraceExporter | None:
 
 
 ONCE_S = 0.2
-"""Signals within so many seconds count as one: `timeout` signals a process and its group."""
+"""Signals that arrive within this number of seconds count as one: `timeout` signals a process and its group."""
 
 # SIGHUP: the terminal is gone (Windows has no such signal).
 _SIGNALS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]

@@ -43,7 +43,7 @@ def read_journal(
             f"not a file of this kind{_kind(first)}",
             path=path,
             line=1,
-            help="its first line is the header that pearl writes",
+            help="the first line of such a file is the header that pearl writes",
         ) from None
     rows: list[Row] = []
     for number, line in enumerate(lines, start=2):

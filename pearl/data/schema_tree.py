@@ -142,7 +142,7 @@ def members_of(node: Object | Choice) -> Iterable[Member]:
 
 
 _SHORT = 100
-"""Maximum characters of an object's description that all its fields repeat; else only the first has it."""
+"""All fields of an object repeat its description up to this number of characters; a longer one, only the first field."""
 MAX_ABOUT = 1_000
 """Maximum characters of a description for the model; a page per field would fill its context window."""
 

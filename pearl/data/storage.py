@@ -69,7 +69,7 @@ def address_of(name: str) -> str:
 
 
 class StoredFile(Struct, frozen=True):
-    """A file at an address; `home` is `s3://BUCKET`, size -1 unknown. A `version` (ETag) is the only one read."""
+    """A file at an address: `home` is `s3://BUCKET`, a `size` of -1 is unknown; with a `version` (ETag), no other one is read."""
 
     home: str
     key: str
@@ -371,7 +371,7 @@ def _os_errors(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise DataError(
-            str(error.strerror), path=path, help="check the path and its rights"
+            str(error.strerror), path=path, help="check the path and its permissions"
         ) from None
 
 

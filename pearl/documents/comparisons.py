@@ -94,7 +94,7 @@ def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
 def comparison(
     operator: str, wanted: Wanted, values: Sequence[str], name: str
 ) -> tuple[Test, list[str]]:
-    """Return a function that tests one value of the column, and notes. Unreadable values and other units are undecided."""
+    """Return a test for one value of the column, and notes on it. A value that is unreadable or in another unit is undecided."""
     if operator not in OPERATORS:
         raise ValueError(f"unknown operator '{operator}'; operators are {', '.join(OPERATORS)}")
     if operator in ORDERED:
@@ -118,13 +118,13 @@ def negated(verdict: Verdict) -> Verdict:
 
 
 def all_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Whether all conditions are met, in the logic of three values."""
+    """Whether all conditions are met, in three-valued logic: None is undecided."""
     verdicts = tuple(verdicts)
     return False if False in verdicts else None if None in verdicts else True
 
 
 def any_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Whether one of several conditions is met, in the logic of three values."""
+    """Whether one of several conditions is met, in three-valued logic: None is undecided."""
     verdicts = tuple(verdicts)
     return True if True in verdicts else None if None in verdicts else False
 

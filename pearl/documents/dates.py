@@ -186,7 +186,7 @@ def readings(text: str, is_day_first: bool | None = None) -> tuple[Period, ...]:
 
 
 def why_unstated(text: str, shown: str) -> str:
-    """Return why a date from a model is refused; "" if the text states it, as `shown` or in another certain form."""
+    """Return why a date from a model is refused; "" if the text states it, in the words of `shown` or in another unambiguous form."""
     words, read, certain = _known(text)
     own = readings(shown)
     if _words(shown) in words or not certain.isdisjoint(own):
@@ -198,7 +198,7 @@ def why_unstated(text: str, shown: str) -> str:
 
 @lru_cache(maxsize=8)
 def _known(text: str) -> tuple[str, frozenset[Period], frozenset[Period]]:
-    """Return the words of a text, all readings of its dates, and the certain ones: alone or by the other dates."""
+    """Return the words of a text, all readings of its dates, and the readings of unambiguous dates; other dates may resolve one."""
     dates = [text[each.start : each.end] for each in find_dates(text)]
     column = read_dates(dates)
     order = column.is_day_first if column.is_certain else None

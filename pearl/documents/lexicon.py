@@ -126,7 +126,7 @@ FOREIGN_SCALES = {
 SCALES_UNSPACED = {"百万": 6, "千万": 7, "万": 4, "萬": 4, "만": 4, "億": 8, "亿": 8, "억": 8}
 PLAIN_SCALES = SCALE_WORDS | SCALES_UNSPACED
 MONEY_SCALES = PLAIN_SCALES | {"k": 3, "m": 6, "mm": 6, "b": 9}
-"""With those of amounts of money; without a currency these letters are units such as metres."""
+"""Scales of amounts of money: without a currency, their letters are units such as metres."""
 SCALED_MONEY = {
     f"{letter}{currency}": power
     for letter, power in {"T": 3, "k": 3, "K": 3, "M": 6}.items()
@@ -164,5 +164,5 @@ def is_year(text: str) -> bool:
 
 
 def singular(word: str) -> str:
-    """A noun without its plural ending: `categories`, `users`."""
+    """A noun without its plural ending: `category` for `categories`, `user` for `users`."""
     return re.sub(r"(?<=[a-z]{2})s\Z", "", re.sub(r"ies\Z", "y", word))

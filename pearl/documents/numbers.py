@@ -53,7 +53,7 @@ def unit_of(text: str, start: int, end: int) -> str:
 _DIGITS = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
 _VULGAR = "¼½¾⅐-⅞"
 FRACTION = rf"\s?[{_VULGAR}]|[ ][1-9][0-9]?[/⁄][1-9][0-9]?(?![0-9/⁄.,])"
-"""A fraction behind a whole number: 2½, 1 1/2."""
+"""A fraction after a whole number: 2½, 1 1/2."""
 RAISED = "⁰¹²³⁴-⁹"  # Raised digits, for a class of a pattern
 _FOOTNOTE_MARK = lazy_pattern(
     rf"(?<=[0-9],[0-9]{{3}})(?<![0-9]{{4}})[{RAISED}]{{1,2}}(?![{RAISED}⁻])"
@@ -282,7 +282,7 @@ def quantity(text: str, *, decimal: str = "") -> Quantity:
         return Quantity(Decimal(text))
     line = plain(text).replace("\\$", "$").strip()
     if decimal == ".," and _BETWEEN_DIGITS.search(line):
-        raise UnclearNumberError(f"a mark of decimals or of thousands in {quoted(text)}")
+        raise UnclearNumberError(f"a decimal or a thousands mark in {quoted(text)}")
     if decimal == "," or (not decimal and _GROUPED_BY_POINTS.search(line)):
         line = _BETWEEN_DIGITS.sub(lambda mark: _SWAPPED[mark[0]], line)
     line = once(_FOOTNOTE_MARK.sub("", _COMMA.sub(".", line)))
@@ -290,7 +290,7 @@ def quantity(text: str, *, decimal: str = "") -> Quantity:
     if brackets:
         line = "".join(part.strip() for part in brackets.groups())
     if brackets and line.isdigit() and len(line) < 3:
-        raise UnclearNumberError(f"a number of a footnote, or below 0, in {quoted(text)}")
+        raise UnclearNumberError(f"brackets of a footnote or a negative number in {quoted(text)}")
     figures = list(islice(_FIGURE.finditer(line), 2))
     if len(figures) != 1:
         raise UnclearNumberError(f"{'more than one' if figures else 'no'} number in {quoted(text)}")
@@ -340,7 +340,7 @@ def _fraction(part: str, text: str) -> Decimal:
     above, _, below = unicodedata.normalize("NFKC", part).replace("/", "⁄").partition("⁄")
     value = Decimal(above) / Decimal(below)
     if value >= 1 or len(value.as_tuple().digits) > MAX_DIGITS // 4:
-        raise UnclearNumberError(f"a fraction without an end in decimals in {quoted(text)}")
+        raise UnclearNumberError(f"a fraction with endless decimals in {quoted(text)}")
     return value
 
 
@@ -358,7 +358,7 @@ def _scale(line: str, figure: re.Match[str], text: str) -> tuple[int, int]:
                 raise UnclearNumberError(f"two scales in {quoted(text)}")
             power, is_english, end = more, word in own, match.end()
     if not is_english and (figure["digits"] or "")[-4:-3] in (".", ","):  # 1.250 Mio. EUR
-        raise UnclearNumberError(f"a mark before three digits, in {quoted(text)}")
+        raise UnclearNumberError(f"a decimal or a thousands mark in {quoted(text)}")
     if end == figure.end() and not behind and _OTHER_NUMBER.match(line, end):
         raise UnclearNumberError(f"a number that is not written out in {quoted(text)}")
     return power, end
@@ -477,7 +477,7 @@ _CAPTION_SCALE = lazy_pattern(
     """,
     re.X,
 )
-"""A scale without a number: a word, or a sign or letter beside a currency; £2,000 and 5 m have none."""
+"""The scale that a caption or a header names: a word, or an abbreviation beside a currency. `£2,000` and `5 m` name none."""
 
 
 def _restated(match: re.Match[str], decimal: str) -> Quantity | None:

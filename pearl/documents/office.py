@@ -33,7 +33,7 @@ def has_part(data: bytes, name: str) -> bool:
 
 
 def office_parts(data: bytes, path: str, suffix: str) -> bytes:
-    """An Office file whose parts have the names of Transitional Open XML, whatever form it has."""
+    """An Office file in Transitional Open XML, which the libraries read; a file in Strict Open XML is converted."""
     with ZipFile(BytesIO(data)) as archive:
         check_archive(archive, path)
         names = [name for name in archive.namelist() if name.endswith((".xml", ".rels"))]

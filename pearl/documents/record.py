@@ -13,8 +13,8 @@ FieldState = Literal["found", "not_stated", "undecided"]
 """Whether a field has a value, the document does not state it, or no value could be supported."""
 
 Basis = Literal["", "copied", "normalised", "checked", "judged", "person"]
-"""What a value rests on: it stands in its quotes, or does in another notation, and a checker says that they say
-so; a checker alone says so; nobody checked what they mean; a person gave it."""
+"""Why a value is accepted: its quotes contain it literally or in another notation, and a checker agrees; a checker alone
+says that they state it (`checked`); nobody checked what they mean (`judged`); or a person gave it."""
 
 PLAIN = "value"  # The name of the one field of an entry in a list of plain values
 

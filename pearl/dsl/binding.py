@@ -75,7 +75,7 @@ def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
 
 
 def values_left(checked: CheckedPlan, values: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """The errors of a plan that writes the value of a parameter instead of taking it."""
+    """The errors of a plan that contains the value of a parameter where it should contain the parameter's name."""
     if not values:
         return
     any_value = _any_of(values.values())

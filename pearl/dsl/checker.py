@@ -811,7 +811,7 @@ def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:
 
 
 def _obvious(name: str, known: Iterable[str]) -> str | None:
-    """The only known name that differs just in case, underscores or one letter more or less; LEAST is not LAST."""
+    """The only known name that differs just in case and underscores or, from five letters on, in one letter more or less."""
     if len(name) > MAX_SUGGESTED_LENGTH:
         return None
     bare = _bare(name)

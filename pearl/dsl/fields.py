@@ -1,7 +1,7 @@
 """The fields of a record: what `EXTRACT(CTX, FIELDS)` takes from a document, and their short form.
 
-The short form separates fields by commas: `patient: str, age: int? (in years), smoker: yes|no|unknown`. What a
-value has to fulfil follows its type, in the keywords of JSON Schema: `age: int {"minimum": 0}?`.
+The short form separates fields by commas: `patient: str, age: int? (in years), smoker: yes|no|unknown`. The
+rules for a value follow its type, in the keywords of JSON Schema: `age: int {"minimum": 0}?`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Field(Struct, frozen=True):
         is_list: Whether it has several values.
         fields: The fields of each entry, for a list of objects; those of nested objects have dots in their names.
             For a list of lists, one list called `ENTRY`.
-        rules: What its value, or each value of a list, has to fulfil: keywords of JSON Schema and their values, as
+        rules: The rules for its value, or for each value of a list: keywords of JSON Schema and their values, as
             JSON text; "" for nothing.
     """
 
@@ -167,7 +167,7 @@ RULES = frozenset({
 })  # fmt: skip
 """The keywords of JSON Schema that a single value can break."""
 _BLANKS = dict.fromkeys(map(ord, "\t\n\r"), " ")
-_RULES = 'write keywords of JSON Schema behind the type: int {"minimum": 0}; or leave them out'
+_RULES = 'write keywords of JSON Schema after the type: int {"minimum": 0}; or leave them out'
 _NO_LABELS = frozenset({*TYPES, "null", "none"})
 
 
@@ -291,7 +291,7 @@ class _Reader:
         else:
             field = self.scalar(field, path)
         if not self.took("]"):
-            advice = "write one type in the brackets, and ? behind them: [str]?"
+            advice = "write one type in the brackets, and ? after them: [str]?"
             self.fail("']' is missing", None if self.next() else opening, advice)
         return replace(field, is_list=True)
 
@@ -305,19 +305,19 @@ class _Reader:
         try:
             rules, self.at = _JSON.raw_decode(self.text, start)
         except (ValueError, RecursionError) as error:
-            self.fail(f"what '{short(path)}' has to fulfil is not JSON: {error}", start, _RULES)
+            self.fail(f"the rules of '{short(path)}' are not JSON: {error}", start, _RULES)
         if unknown := sorted(rules.keys() - RULES):
             self.fail(
-                f"'{short(path)}' has the unknown keyword '{short(unknown[0])}'", start, _RULES
+                f"the rules of '{short(path)}' have the unknown keyword '{short(unknown[0])}'",
+                start,
+                _RULES,
             )
         # as it is written, with all digits; a line break cannot stand in a text of JSON
         text = self.text[start : self.at].translate(_BLANKS)
         try:
             validator(text)
         except ValueError as error:
-            self.fail(
-                f"what '{short(path)}' has to fulfil cannot be checked: {error}", start, _RULES
-            )
+            self.fail(f"the rules of '{short(path)}' cannot be checked: {error}", start, _RULES)
         return text
 
     def type(self, field: Field, path: str) -> Field:

@@ -55,7 +55,7 @@ _ANOTHER = lazy_pattern(  # Another option after a letter: "A) or B)", "(A) (B)"
 
 
 def read_choice(reply: str, options: Sequence[str]) -> int | None:
-    """The index (from 0) of the option that a reply names, or None if it names none or several. Read are the whole reply, the text after "Answer:", and the first and last lines."""
+    """The index (from 0) of the option that a reply names, or None if it names none or several. It reads the whole reply, the text after "Answer:", and the first and last lines."""
     text = unicodedata.normalize("NFKC", reply).strip()
     whole = _named(text, options)
     if whole is not None:

@@ -322,7 +322,7 @@ class ContextLimits(Struct, frozen=True):
         return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
 
     def known_tokens(self, document: str) -> int | None:
-        """Tokens of a document; None if it is so short that it fits in any case."""
+        """The number of tokens of a document; None if it is so short that it fits anyway and need not be counted."""
         most = self.prompt_tokens
         if most is None or self.counter.at_most(document) <= most:
             return None

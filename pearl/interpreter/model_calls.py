@@ -179,9 +179,9 @@ class Asker:
         self.outputs: set[str] = set()
         """The steps that have replies of this model, cached ones included."""
         self.spent: dict[str, tuple[int, Usage]] = {}
-        """The steps that have replies of this model, including cached ones."""
-        self.cut_prompts: dict[str, str] = {}
         """By step, the calls of all models of the run, including failed ones, and their tokens."""
+        self.cut_prompts: dict[str, str] = {}
+        """By step, why the server may have read only a part of its prompt."""
 
     def of(self, reader: Reader) -> Asker:
         """An asker of the same run for another model."""

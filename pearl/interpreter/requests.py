@@ -350,7 +350,7 @@ class RequestBuilder:
         if len(groups) == len(texts):
             raise ContextOverflowError(
                 "the results over two parts of the document do not fit one call",
-                help="use a model with a larger window, or --max-output-tokens",
+                help="use a model with a larger window, or a lower --max-output-tokens",
             )
         return groups
 

@@ -554,7 +554,7 @@ class RowReader:
         if (n_long and (batches or n_long > 1)) or not self._is_left(*batches):
             n = sum(len(batch.items) for batch in batches) + n_long
             raise ContextOverflowError(
-                f"its {n:,} rows do not fit the {self._left:,} tokens that its calls may use",
+                f"its {n:,} rows need more than the {self._left:,} tokens that its calls may use",
                 help="raise --token-budget, or let the plan select fewer rows first",
             )
 

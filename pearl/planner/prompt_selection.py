@@ -251,7 +251,7 @@ class PlannerMaterial:
 
     @cached_property
     def _plain(self) -> frozenset[str]:
-        """Actions in every prompt: those that compose, that two examples call, or whose names others extend, as `FIND_REASON` does `FIND`."""
+        """Actions in every prompt: for composing and declining, called by two examples, or general (`FIND` of `FIND_REASON`)."""
         heads = {
             name for name in self.library if any(n.startswith(f"{name}_") for n in self.library)
         }

@@ -1,7 +1,7 @@
 """A reply with the values of fields → the claims about each field, with quotes; and the form of such replies.
 
 The form is `{"name": "Ada", "age": 54, "age_quote": "aged 54", "drugs": [{"name": ..., "dose": ..., "quote": "..."}]}`: a
-value that is copied stands alone, as its place can be looked up, the others have their quotes behind them.
+value that is copied stands alone, as its place can be looked up, the others have their quotes after them.
 `{"age": {"value": 54, "quote": "aged 54"}}` is read, too. null means that the text does not state the
 field; an array has the different values that the text states.
 """

@@ -1,8 +1,8 @@
 """Replies about numbered items: their form, its constraint, and the only reader of it.
 
-Under a constraint the form is one JSON object, `{"1":"yes","2":"no"}`. Without one, items have random numbers, which no
-model can count up to, a few of them are called by their first words, too, and a reply has a line for each, `482 yes`, `301 Buy no`,
-or the same as an object if values are free texts: `{"482":"red","301 Buy":"blue"}`.
+Under a constraint the form is one JSON object, `{"1":"yes","2":"no"}`. Without one, it is a line for each item, `482 yes`, or the
+same as an object if values are free texts. Models skip items and repeat them, which shifts all later values. So the numbers are
+random, which no model can count on from, and the rows of a few *checked* items repeat words of theirs: `301 Buy no`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MAX_WORDS = 4  # Maximum words of an item that a row of a reply repeats
 _NEAR_END = 40 * MAX_WORDS  # Characters of an item in which these words are looked for
 _MAX_WORD = 16  # Maximum average characters of a word: scripts without blanks have no short words
 _CHECK_EVERY: Mapping[ItemKind, int] = {"yes_no": 16, "label": 2, "line": 2}
-"""Items from one that is called by its words, too, to the next; a word costs as much as a verdict."""
+"""Of this number of items, one is checked by its words; more would cost: a word is as long as a verdict."""
 _CHECK_EVERY_AGAIN = 2  # The same after a reply that could not be read
 _N_PER_ITEM = 8  # Numbers per item to draw from, so that a wrong figure rarely makes the number of another item
 _ODD = "<>{}[]|…\ufffd"
@@ -64,7 +64,7 @@ _NO_VALUE = lazy_pattern(
     r"|(?:i'm |i am )?sorry\b.*|i (?:cannot|can't|don't|am unable)\b.*",  # I'm sorry, I cannot tell
     re.S | re.I,
 )
-"""Phrases in place of a value, which are asked for again, because no quote proves a line."""
+"""Phrases that are no value. An item with one is asked about again: unlike other kinds, a free line is not proved by a quote."""
 
 
 class ItemReplies(Struct, frozen=True):
@@ -196,7 +196,7 @@ def _rows(
 
 
 def _confirmed(rows: Sequence[_Row], names: ItemNames, *, is_cut: bool) -> tuple[list[_Row], str]:
-    """The rows up to the last one whose words confirm that no row is shifted, and what is wrong behind it."""
+    """The rows up to the last one whose words confirm that no row is shifted, and what is wrong after it."""
     n_times = Counter(row.id for row in rows)
     sure: list[_Row] = []
     unsure: list[_Row] = []
@@ -234,7 +234,7 @@ def _members(body: str, *, is_cut: bool) -> list[tuple[str, Any]]:
         except (ValueError, RecursionError):
             continue
         if text[end:].strip():
-            raise _OutOfFormError("there is text behind the JSON object")
+            raise _OutOfFormError("there is text after the JSON object")
         return list(members)
     raise _OutOfFormError("its JSON is broken")
 
@@ -301,7 +301,7 @@ class ItemNames:
 
 @lru_cache(maxsize=1_024)  # Requests are made at once, and their replies are read much later
 def item_names(items: tuple[str, ...], kind: ItemKind, round: int = 0) -> ItemNames:
-    """Names that depend on the items alone; some items are called by their words, more from the second request on."""
+    """The names of items, which depend on nothing else; from the second request (`round`) on, more items are checked."""
     n = len(items)
     if n == 1:
         return ItemNames(items, (1,), (), 0, "first")
@@ -323,11 +323,11 @@ def item_names(items: tuple[str, ...], kind: ItemKind, round: int = 0) -> ItemNa
 
 
 def _checked(items: tuple[str, ...], every: int, n_words: int, which: str) -> tuple[int, ...]:
-    """Places of items that a few words tell from those beside them: two at the end, and one in every so many."""
+    """Places of the checked items: the last two, and one in `every`; their words differ from those of the items next to them."""
     places: list[int] = []
     last = len(items)
     for place in reversed(range(len(items))):
-        # If one is left out, all behind it are shifted; if the last is said twice instead, all but the last.
+        # If one is left out, all after it are shifted; if the last is said twice instead, all but the last.
         if len(places) < 2 or last - place >= every:
             words = end_words(items[place], n_words, is_last=which == "last")
             if not _words_flaw(items, place, words, which):

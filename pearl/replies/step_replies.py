@@ -250,7 +250,7 @@ def _entry(value: Any) -> tuple[str, str]:
 
 def _quote(value: Any) -> str:
     if not isinstance(value, str):
-        raise _UnclearError("a quote of it is no text")
+        raise _UnclearError("one of its quotes is no text")
     return one_line(value)
 
 
@@ -336,7 +336,7 @@ def _bulleted(said: str) -> list[str]:
     """The entries of a text whose every line begins with "- "; [] for other texts."""
     lines = [line for line in said.split("\n") if line.strip()]
     if not all(line.startswith("- ") for line in lines):
-        raise _UnclearError("not every line of it is an entry behind '- '")
+        raise _UnclearError("not every line of it is an entry after '- '")
     return [plain(line[2:]).strip() for line in lines]
 
 
@@ -395,7 +395,7 @@ def _amount(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
         (shown is not None and _words(line) in _words(shown))
         or _words(" ".join(rest)) in _words(given)
     ):
-        raise _UnclearError(f"'{rest[0]}' in {_short(value)} leaves the number open")
+        raise _UnclearError(f"'{rest[0]}' in {_short(value)} makes the number uncertain")
     return line
 
 
@@ -420,7 +420,7 @@ def _truth(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
     """Yes or no, without other words."""
     truth = _TRUTHS.get(plain(value).strip(EDGES).casefold())
     if truth is None:
-        raise _UnclearError(f"{_short(value)} is not yes or no alone")
+        raise _UnclearError(f"{_short(value)} is not just yes or no")
     return truth
 
 

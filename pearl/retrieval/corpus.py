@@ -217,7 +217,7 @@ def _in_folder(
             others += 1
     if not taken:
         counts = (
-            (others, "of other kinds"), (outside, "outside of it, behind links"), (n_written, "that runs wrote"),
+            (others, "of other kinds"), (outside, "outside of it, reached by links"), (n_written, "that runs wrote"),
         )  # fmt: skip
         what = " and ".join(f"{n:,} file{'s' * (n > 1)} {which}" for n, which in counts if n)
         raise DataError(

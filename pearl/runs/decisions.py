@@ -99,7 +99,7 @@ class Decisions:
                 connection.execute("INSERT INTO decisions (body) VALUES (?)", (body,))
                 connection.execute("COMMIT")
         except FAILURES as error:
-            raise to_store_error(error, self.path, "free or mend its disk") from None
+            raise to_store_error(error, self.path, "free space on its disk, or repair it") from None
 
     def all(self) -> Sequence[Decision]:
         """All decisions in order, including those of other processes."""

@@ -614,7 +614,7 @@ class Session:
         if (has_limits or client.budget.is_limited) and not keeps_limits:
             raise UsageError(
                 f"the executor {self._executor} does not enforce limits; {DEFAULT} does",
-                help="--dry-run forecasts the cost; limits of the server apply everywhere",
+                help="--dry-run forecasts the cost; limits that the server sets apply to every executor",
             )
         is_fresh = is_fresh or self._is_fresh
         replies: Replies | None = store.fresh() if store and is_fresh else store

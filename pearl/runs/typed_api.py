@@ -158,7 +158,7 @@ async def extract(
         store: A folder for the replies, so that the same call repeats none of them.
         max_cost_usd: No call starts that could raise the cost above this.
         price: Price of tokens, as `input=2,output=10` or a `Price`; None for that of the shipped table.
-        settings: As of `Pearl`: `model`, `concurrency`, ...
+        settings: As in `Pearl`: `model`, `concurrency`, ...
 
     Returns:
         A result for each document, in their order. A document that fails does not stop the others.

@@ -537,5 +537,7 @@ def test_nothing_is_empty_and_no_error() -> None:
         assert len(rows_of(name, nothing, *arguments)) == 0, name
     with pytest.raises(EmptyListError):
         run("SHARE", nothing, nothing)
-    with pytest.raises(ValueError, match="PART is no part of WHOLE, which lacks 1 of its rows"):
+    with pytest.raises(
+        ValueError, match="PART is not a part of WHOLE: 1 of its rows are not in WHOLE"
+    ):
         run("SHARE", ["a", "c"], ["a", "b"])

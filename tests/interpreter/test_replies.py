@@ -129,7 +129,7 @@ def test_a_text_that_is_put_together_keeps_what_is_decided() -> None:
 @pytest.mark.parametrize(
     ("steps", "reply", "reason"),
     [
-        (['a = FIND(CTX, "x")', "n = COUNT(a)"], "- bees\nand goats", "an entry behind '- '"),
+        (['a = FIND(CTX, "x")', "n = COUNT(a)"], "- bees\nand goats", "an entry after '- '"),
         (['a = FIND(CTX, "x")', "n = COUNT(a)"], "- bees\n- cows", "'cows' may be a remark"),
         (['a = FIND(CTX, "x")', "n = SUM(a)"], '{"entries": ["30 mg", "a few"]}', "no number in 'a few'"),
         (['a = FIND(CTX, "x")', "n = SUM(a)"], '{"entries": ["30 mg", "$5"]}', "different units"),

@@ -444,7 +444,7 @@ def test_a_row_longer_than_a_token_budget_is_read_only_if_it_is_the_only_one(
     pearl = Pearl(model, window=2_000, max_output_tokens=200)
     execution = pearl.execute(FILTERING, document, token_budget=3_000)
     if others:
-        with pytest.raises(ExecutionError, match="its 2 rows do not fit the 3,000 tokens"):
+        with pytest.raises(ExecutionError, match="its 2 rows need more than the 3,000 tokens"):
             asyncio.run(execution)
         assert not model.requests
         return

@@ -46,7 +46,7 @@ NONE = (None, None, None)
         ('{"1":"yes","2":"no","3":"no","4":"yes"}', NONE, "there is no item 4"),
         ('{"1":"yes","3":"yes"}', NONE, "item 2 is missing"),
         ("1: yes\n1: no\n2: no", NONE, "item 2 is missing"),
-        (f"{{{SAID}}}\n\nItem 1 may be a no.", NONE, "there is text behind"),
+        (f"{{{SAID}}}\n\nItem 1 may be a no.", NONE, "there is text after"),
         ("1: yes\n2: no\n3: yes\n\nItem 1 may be a no.", NONE, "a line in it that is no row"),
         (f"1: yes\n2: no\n3: yes\n{{{SAID}}}", NONE, "a line in it that is no row"),
         ('{"a":"yes","b":"no","c":"yes"}', NONE, "a key without a number"),

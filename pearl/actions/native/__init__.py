@@ -206,7 +206,7 @@ def _of_counts(run: Callable[..., Value], values: Sequence[Value]) -> Value:
 
 
 def _with_all(count: Scalar, stated: Stated) -> Scalar:
-    """The count or share if every row that does not state the fact counted."""
+    """The count or share that would result if all rows that do not state the fact were counted."""
     value, n = count.value, stated.not_stated
     if value != stated.value:
         return replace(count, value=(stated.value + n) / (stated.of + n))

@@ -1,4 +1,4 @@
-"""Native actions on dates. A month that lacks the day ends on its last: 31 January + 1 month = 28 February."""
+"""Native actions on dates. In a month without the day, the last day is taken: 31 January + 1 month = 28 February."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ PLUGINS = Family()
 
 
 def _weekdays(day: int) -> int:
-    """How many days from day 1 of the calendar, a Monday, up to a day are Monday to Friday."""
+    """The number of days from Monday to Friday among the days 1 to `day` of the calendar; day 1 is a Monday."""
     return day // 7 * 5 + min(day % 7, 5)
 
 
 def _business_days(a: date, b: date) -> int:
-    """Count business days from A, excluded, to B, included, as the other units do."""
+    """Count the business days after A up to and including B; the other units are counted in the same way."""
     is_back = b < a
     return _weekdays(b.toordinal() - is_back) - _weekdays(a.toordinal() - is_back)
 
@@ -129,7 +129,7 @@ def _moved(sign: int, when: Value, n: Value, unit: str) -> Value:
         part = next(each for each in DATE_PARTS if date_part(periods[0], each))
         found = date_part(Period(first, last), part)
         if len(periods) > 1 or found is None:
-            raise UnclearNumberError(f"{dates[0].flaw}, and {unit} are counted from one")
+            raise UnclearNumberError(f"{dates[0].flaw}; {unit} are counted from a single date")
         return found
 
     return _computed([when], unit, "date", later, n)

@@ -73,7 +73,7 @@ def aggregate(rows: Rows, key: str, figure: str, of: str) -> Value:
 
 
 Compute = Callable[[Sequence[Row], Sequence[Row]], tuple[str, int, int]]
-"""Takes a group's rows and those that may belong to it; returns the figure, n rows that may change it, n decided."""
+"""Group's rows, rows that may belong to it → the figure, and the numbers of rows that may change it and of decided rows."""
 
 
 def _number(

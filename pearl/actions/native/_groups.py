@@ -52,7 +52,7 @@ def share(part: Rows, whole: Rows) -> Value:
     sure, unsure = Counter(row.key for row in whole), Counter(row.key for row in part.doubtful)
     others = Counter(row.key for row in part) - sure
     if n_others := (others + (unsure - Counter(row.key for row in whole.every))).total():
-        raise ValueError(f"PART is no part of WHOLE, which lacks {n_others:,} of its rows")
+        raise ValueError(f"PART is not a part of WHOLE: {n_others:,} of its rows are not in WHOLE")
     n_open = (unsure & sure).total()
     n_read = len(whole) - n_open
     if not n_read:

@@ -143,7 +143,7 @@ def _in_order(keys: Iterable[str]) -> list[str]:
 def join(a: Rows, b: Rows, name: str) -> Value:
     """Join on a field. Empty values and placeholders such as `n/a` match nothing, and no row matches itself.
 
-    Two rows that are in both collections are one pair, of which the first in the document is A's.
+    If A and B both contain two matching rows, these are one pair; the row that comes first in the document counts as A's.
     """
     left, right = read_column(a, name), read_column(b, name)
     keys, other_keys = _join_keys(left.values, right.values)

@@ -90,7 +90,7 @@ def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
 def _of_size(
     rows: Rows, bounds: Sequence[tuple[int, int]], operator: str, n: int | float
 ) -> tuple[list[comparisons.Verdict], tuple[str, ...], None]:
-    """Compare the sizes of groups with a number; None for a group where undecided rows decide."""
+    """Compare the sizes of groups with a number; None for a group if the result depends on undecided rows."""
     n_without = rows.stated.not_stated if rows.stated else 0
     verdicts = [_meets(operator, ends, n) for ends in bounds]
     # A row that does not state its key may belong to any group.

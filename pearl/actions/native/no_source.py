@@ -1,4 +1,4 @@
-"""The answer to a question that no source can answer: nothing."""
+"""NO_SOURCE(QUESTION): the result "nothing found", for a question that no source can answer."""
 
 from __future__ import annotations
 

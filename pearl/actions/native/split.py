@@ -61,7 +61,7 @@ def run(rows: Rows, unit: str) -> Value:
 def _parts(
     rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str], more_notes: list[str]
 ) -> Parted:
-    """Split a row; the totals of tables are apart. A row with an undecided text stays whole."""
+    """Split a row; also return the total rows of tables, which are not among the pieces. A row with an undecided text stays whole."""
     text = row.text if rows.is_answered and row.text else row.value
     if text is None:
         return Parted((row,))

@@ -31,7 +31,7 @@ from pearl.errors import UsageError
 @together_option
 @source_option
 @option(
-    "--schema", str, "Answer with the fields of a schema, as of `pearl extract`.", metavar="SCHEMA"
+    "--schema", str, "Answer with the fields of a schema, as in `pearl extract`.", metavar="SCHEMA"
 )
 @option(
     "-o --out",

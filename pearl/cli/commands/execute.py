@@ -210,7 +210,7 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
 
 
 def _is_set(name: str, by: ParameterSource | None = None) -> bool:
-    """Whether the user set an option: by the source `by`, or without it by a flag, a variable or a TOML file."""
+    """Whether the user set an option by a flag, a variable or a TOML file; `by` accepts only one of these."""
     source = click.get_current_context().get_parameter_source(name)
     return source is by if by else source is not ParameterSource.DEFAULT
 

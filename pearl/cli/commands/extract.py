@@ -64,7 +64,7 @@ class Evaluation:
         self._read: dict[str, tuple[Any, Sequence[str]]] = {}
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Take the row of a document."""
+        """Add the row of a document to those that `finish` compares with the gold file."""
         document, record = document_of(row), restored_record(row)
         if record is None:
             self.failed.add(document)
@@ -181,7 +181,7 @@ def command(
 
     SCHEMA is the fields in short, "patient: str, age: int?, drugs: [{name: str, dose_mg: number}],
     smoker: yes|no|unknown", or a file (schema.json) of JSON Schema, or a pydantic model, a dataclass or a
-    TypedDict (package.module:Model). A ? stands behind fields that a document need not state.
+    TypedDict (package.module:Model). A ? marks fields that a document need not state.
 
     A value counts only if its quote stands in the document and agrees with it. Otherwise the field is
     'undecided'; a field that the document does not state is empty. A list has a table of its own, out.LIST.csv;

@@ -41,8 +41,8 @@ N_COMMON = 15  # Maximum drafts in the table
 )  # fmt: skip
 @option(
     "--seed-library", str, metavar="NAME|FILE", default="seed",
-    help="Actions that the prompt shows, of 'seed' those that the domain's library has, too; the model drafts the "
-    "missing ones.",
+    help="Library whose actions the prompt shows (of 'seed', only those that the domain's library also has); the model "
+    "drafts what is missing.",
 )  # fmt: skip
 @option("--again", bool, "Repeat questions whose reply was unreadable.")
 @setting_options(stages=("calling", "drafting"))

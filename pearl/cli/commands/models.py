@@ -35,8 +35,8 @@ def command(as_json: bool, spec: str, prices: str | None, **settings: Any) -> No
     """List backends, servers with a short name, prices and windows.
 
     With SERVER, it lists the models of that server. SERVER is a backend or a short name with its colon: vllm:, openai:, anthropic:. Listing its
-    models costs nothing; NAME selects models whose names contain it. A window is that reported by
-    the server, else the known one of a model of that name.
+    models costs nothing; NAME selects models whose names contain it. The window of a model is
+    the one that the server reports, else the one known for that name.
     """
     from pearl.llm.overview import served_models
 

@@ -186,7 +186,7 @@ STATES = ("undecided", "failed", "degraded", "refused", "nothing_found")
     multiple=True,
 )  # fmt: skip
 @option(
-    "--row", str, "Of them the row of this id; repeatable [default: all].", metavar="ID", multiple=True,
+    "--row", str, "Only the row with this id; repeatable [default: all].", metavar="ID", multiple=True,
 )  # fmt: skip
 @_resuming
 @click.pass_context
@@ -194,9 +194,9 @@ def retry(
     ctx: click.Context, run: str, options: tuple[str, ...], state: tuple[str, ...],
     row: tuple[str, ...], out: str | None, yes: bool, store: str | None,
 ) -> int:  # fmt: skip
-    """Ask rows of RUN again, and only them; their new rows replace them.
+    """Repeat rows of RUN; the new rows replace the old ones.
 
-    Stored replies are not used, so each row is paid for again. Each OPTION replaces one of the command that started RUN, as of
+    Stored replies are not used, so each row is paid for again. Each OPTION replaces one of the command that started RUN, as in
     `pearl runs resume`: pearl runs retry a3f9 --state undecided --max-cost 5.
     """
     from pearl.cli.run_commands import RETRY
@@ -294,7 +294,7 @@ def export(
 ) -> int:  # fmt: skip
     """Write the results of RUN, one row per task, in their order.
 
-    An extraction has a column for each field, and a table of its own for each list, as of `pearl extract`. Rows
+    An extraction has a column for each field, and a table of its own for each list, as in `pearl extract`. Rows
     have what persons decided by `pearl review`.
     """
     from pearl.runs.decisions import reviewed

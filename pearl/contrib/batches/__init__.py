@@ -176,7 +176,7 @@ class Batches(ABC):
     async def results(
         self, batch: Batch, asked: Mapping[bytes, Request]
     ) -> dict[bytes, Completion | ModelError] | None:
-        """The results of an ended batch, by key, without unreadable ones; two differing replies are an error. Or None."""
+        """The readable results of an ended batch by key, an error for two different replies; None if a completed batch has none."""
         if batch.state == "completed" and not batch.places:
             return None
         results: dict[bytes, Completion | ModelError] = {}

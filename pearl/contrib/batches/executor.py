@@ -1,4 +1,4 @@
-"""Run tasks by Batch APIs: half the price, hours later. A round has one level of the plans of a window."""
+"""Run tasks by Batch APIs: half the price, hours later. Each round has the steps of up to `WINDOW` tasks that are ready."""
 
 from __future__ import annotations
 

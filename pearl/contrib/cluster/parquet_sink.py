@@ -26,7 +26,7 @@ from pearl.runs.tasks import PASSED_ON
 MAX_ROWS = 1_000
 MAX_CHARACTERS = 16_000_000
 MAX_S = 60.0
-"""A part is written when it has so many rows or characters, or with the first row after so many seconds."""
+"""A part is written when it reaches the maximum rows or characters, or with the first row after the maximum seconds."""
 
 _KEY = np.dtype("S16")
 _READ_AT_ONCE = 16  # threads; a part is a request that waits for the network

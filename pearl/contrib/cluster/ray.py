@@ -56,7 +56,7 @@ UNITS = Unit
 U = TypeVar("U", bound=Unit)
 
 ATTEMPTS = 4
-"""Maximum workers lost with one task before the task fails, and starts of a worker before the run does."""
+"""A task fails after this number of workers was lost with it; the run fails after this number of starts of a worker."""
 
 REVIVE_S = 0.5  # Polling interval for a restarted worker in seconds
 CONNECT_S = 10.0  # Maximum seconds to connect to a cluster

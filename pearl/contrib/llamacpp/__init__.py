@@ -235,8 +235,8 @@ COMPLETION_STOPS = ["\n### "]
 """The reply of such a model ends where it begins another instruction or answer of its own."""
 
 SMALL_BYTES = 1.5 * 2**30
-"""Below it, a file is not asked for plans and checks. One of 1.1 GB (1.5 billion parameters of four bits) writes valid
-plans that seek something else, and tells true claims from false ones by chance: docs/figures.md."""
+"""A smaller model file is not asked for plans and checks. A model of 1.1 GB (1.5 billion parameters of four bits) writes
+valid plans that look for something else, and cannot tell true claims from false ones: docs/figures.md."""
 
 NOTICE = (
     "llamacpp: {} has no chat template, so it may not be trained to follow instructions; it is "

@@ -37,12 +37,12 @@ _DECIMAL = r"[-\u2013\u2212+]?[.·]?\d"
 
 
 def _cut(before: str, after: str) -> str:
-    """The pattern of a boundary; the text before it is matched backwards to fail fast."""
+    """The pattern of a boundary between `before` and `after`; `_AT` marks the offset that is examined."""
     return f"{before}[^{_AT}]*{_AT}{{1,2}}{after}"
 
 
 def _join(before: str, between: str, after: str, backwards: str | None = None) -> str:
-    """Patterns of a boundary before or after the joint of a two-part token."""
+    """Patterns of a token `before between after` that is cut before or after its middle, such as the point of `1.5`."""
     joint = between if backwards is None else backwards
     return f"{_cut(joint + before, after)}|{_cut(before, between + after)}"
 
@@ -180,13 +180,13 @@ _EDITS_OR_CLUSTERS = lazy_pattern(rf"[^ zmn-][mn]+|{_EDITS.pattern}", re.VERBOSE
 
 
 _BLOCK = 4_096
-"""Minimum characters that are normalised at once; blocks of ASCII only, which are frequent if blocks are short, are fast."""
+"""Minimum characters normalised at once. Blocks of ASCII alone are fast, and of short blocks more are such."""
 
 _WITHIN_WORD = lazy_pattern(r"[^\W\d_](?=[^\W\d_])")
 
 
 def _block_end(text: str, begin: int) -> int:
-    """Where a block may end, so that no edit and no condition of one crosses the end: between two letters."""
+    """Where a block may end: between two letters, so that no edit, and no text that an edit depends on, crosses the end."""
     for found in _WITHIN_WORD.finditer(text, begin + _BLOCK):
         if _SOLE.issuperset(_beside(text, found.end())):
             return found.end()

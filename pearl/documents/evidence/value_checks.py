@@ -372,7 +372,7 @@ _SCALE = lazy_pattern(
     rf"\s?(?:\((?:in\s)?)?(?:{'|'.join(SCALES_UNSPACED)}|(?:{'|'.join(sorted({*SCALE_WORDS, *FOREIGN_SCALES}, key=len, reverse=True))}|(?<=\d)[kmb])(?![^\W\d_])\.?)\)?",
     re.I,
 )
-"""The scale behind a number: `3.2 million`, `5 Mio.`, `$5m`."""
+"""The scale after a number: `3.2 million`, `5 Mio.`, `$5m`."""
 _NEXT = lazy_pattern(
     rf"[-−+?%‰²³]{{0,2}}(?:\s?(?:{MONEY}|[^\W\d_{UNSPACED}]+))?(?:[²³]|[23](?!\w))?"
 )
@@ -504,13 +504,13 @@ def _unit(match: re.Match[str] | None) -> str:
 
 
 _CALENDAR = frozenset({"year", "month", "day", "week", "hour", "minute", "second"})
-"""Last words of names such as `start_year`, which is not a duration."""
+"""Last words of field names that are no units: `start_year` is a year of the calendar, not a duration in years."""
 _LAST_UNIT = lazy_pattern(rf"\s{_UNIT}\Z")  # dose mg
 _IN_UNIT = lazy_pattern(  # in mg, as %, "weight, kg", in millions of EUR
     rf"(?:\b(?:in|as)|,)\s(?:(?:{'|'.join(SCALES)})s?\s(?:of\s)?)?{_UNIT}", re.I
 )
 _MAX_CAPTION = 40
-"""Maximum characters from a caption to a number's line, for it to apply to fields without a scale."""
+"""Maximum characters between a caption (`in millions`) and the line of a number, if the field itself names no scale."""
 
 
 def _format_unit(unit: str) -> str:
@@ -554,7 +554,7 @@ def _scales_beside(text: str, start: int, end: int, low: int) -> set[int]:
 
 
 _DEGREES = tuple(f"{word} {unit}" for word in ("temp", "ture") for unit in "cf")
-"""Ends of names such as `body_temperature_c`."""
+"""Ends of field names whose last letter is a unit of temperature: `body_temperature_c`, `temp_f`."""
 
 
 def words_of(name: str) -> str:

@@ -181,7 +181,7 @@ class Verifier:
         return None
 
     def _elided(self, wording: str, pieces: Sequence[str]) -> Iterator[Quote]:
-        """Yield the places of a quote with omissions, and at last a quote without one: `apart` or `missing`."""
+        """Yield a quote with omissions at each of its places; then without a place, as `apart` or `missing`."""
         needles = [normal_text(piece) for piece in pieces]
         for places in islice(self._near_each_other(needles), _MAX_TRIED):
             spans = tuple(self._normal.original(*place) for place in places)

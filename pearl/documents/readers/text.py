@@ -35,8 +35,8 @@ _SUPERSETS = {
 """Declared encodings → the encodings that texts really have (WHATWG, Encoding, 4.2)."""
 
 _OF_OLD_SYSTEMS = ("cp437", "mac_roman")
-"""Chosen only if they fit better than all candidates above, because every byte is a letter in them, and
-if a byte is neither a letter nor a common quote or dash in the encodings of Windows."""
+"""Every byte is valid in these. So one is chosen only if it fits better than all candidates above, and if the text has a
+byte that in the encodings of Windows is neither a letter nor a common quote or dash."""
 
 _EVERYDAY = bytes({0x80, 0x82, 0x84, 0x85, *range(0x91, 0x98), 0x99, *range(0xA0, 0x100)})
 

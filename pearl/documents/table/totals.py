@@ -287,7 +287,7 @@ def _are_dates(cells: Sequence[str]) -> bool:
 
 
 MIN_GROUPS = 3
-"""Minimum groups of equal size between blank lines to be one table; the second of two may be another."""
+"""Minimum groups of rows, equally long and separated by blank lines, that are one table; of two, the second may be another."""
 
 
 class Parted(NamedTuple):

@@ -299,7 +299,7 @@ _KEYED = lazy_pattern(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)  # Date of birt
 
 
 def find_blocks(text: str) -> list[Piece]:
-    """Find paragraphs with two or more different keys; similar ones may have a line above the keys."""
+    """Find paragraphs with two or more different keys; a line above the keys is allowed if several paragraphs have these keys."""
     found: list[tuple[Piece, int, bool]] = []
     for span in paragraphs(text):
         keyed = [
@@ -515,7 +515,7 @@ _NEARLY_ALL = 0.9  # share of a text or of its rows
 _MUCH_MORE = 1.25  # factor by which a later form must cover more text to replace an earlier one
 
 _MOST_BESIDE_ONE = 0.5
-"""Maximum share of other text beside a single record: a line with two colons is not data."""
+"""A single record counts only if the rest of the text is at most this share: a line with two colons is not data."""
 
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:

@@ -200,7 +200,7 @@ def _is_alone(line: str) -> bool:
 
 
 def _ends(text: str, headings: Sequence[_Heading]) -> Iterator[_Heading]:
-    """Yield ends of sections whose label has a short value: the text after the paragraph has no heading."""
+    """Yield an end, as a heading without text, after the paragraph of each label with a value (`VAT ID: DE 12`)."""
     for heading, following in zip_longest(headings, headings[1:]):
         end = following.start if following else len(text)
         blank = PARAGRAPH_BREAK.search(text, heading.end, end) if heading.level == 1 else None

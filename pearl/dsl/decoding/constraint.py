@@ -161,7 +161,7 @@ class Constraint:
     def json_schema(self) -> str:
         """The schema as JSON."""
         if self.json_form is None:
-            raise UsageError(f"the language '{self.name}' has no JSON form")
+            raise UsageError(f"the constraint '{self.name}' has no JSON form")
         return json.dumps(self.json_form.schema, ensure_ascii=False, indent=2) + "\n"
 
     def rendered(self, form: Form) -> str:

@@ -76,8 +76,8 @@ def _ranges(characters: str) -> str:
 
 
 MAX_COUNTED = (3, 2)
-"""Maximum outputs of a kind other than text, for one such kind and for two; 1 for more kinds. Every kind
-multiplies the number of states, and with it the length of the grammar."""
+"""Maximum outputs of each kind other than text, if a library has one such kind, and if it has two; with more kinds, 1.
+Every kind multiplies the number of states, and with it the length of the grammar."""
 
 Counts = tuple[int, ...]  # The number of outputs for each letter of the states
 
@@ -188,7 +188,7 @@ class States:
             }
 
     def steps(self, counts: Counts) -> list[NextStep]:
-        """The steps that can be written in a state."""
+        """The kinds of the next step in a state, which has these counts of outputs."""
         found = []
         for i in self._writable(counts):
             after = (*counts[:i], counts[i] + 1, *counts[i + 1 :])
@@ -413,7 +413,7 @@ def indexed_grammar(
     for name in (*parameters, *contexts):
         if name[:1] in _LETTERS.values() and name[1:].isdigit():
             raise LibraryError(
-                f"'{name}' cannot be declared under a grammar, which names outputs so",
+                f"'{name}' cannot be declared under a grammar: it gives such names to outputs",
                 path=library.name,
             )
     rules = _Indexed(States(library.values(), max_steps), parameters, contexts)

@@ -100,7 +100,7 @@ def test_dates_are_added(given: tuple[Value, ...], result: str) -> None:
     [
         (
             ("March 2021", 10, "days"),
-            "'March 2021' is no single day, and days are counted from one",
+            "'March 2021' is no single day; days are counted from a single date",
         ),
         (("1/6/2023", 1, "days"), "the day and the month of '1/6/2023' may be swapped"),
         (("9999-12-31", 1, "days"), "outside the years 1 to 9999"),

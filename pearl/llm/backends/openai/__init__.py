@@ -214,7 +214,7 @@ class OpenAIModel:
         by = request.constrain_by
         server = await self._detected(by)
         if by == "json" and constraint.json_form is None:
-            raise _unconstrained(f"the language '{constraint.name}' has no JSON form", _OFF)
+            raise _unconstrained(f"the constraint '{constraint.name}' has no JSON form", _OFF)
         if by == "grammar":
             try:
                 _validate(constraint.lark)
@@ -294,7 +294,7 @@ class OpenAIModel:
         if self.server is None:
             raise _unconstrained(
                 f"{self._endpoint.shown} does not list its models at present, "
-                f"so the form of its {_WANTED[by]} is unknown",
+                f"so it is unknown in which form it takes a {_WANTED[by]}",
                 f"name the kind of the server: --server vllm, or {', '.join(servers.names())}",
             )
         if not self.server.forms(by):

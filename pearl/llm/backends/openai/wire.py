@@ -227,7 +227,7 @@ class Wire:
                     f"the reply of {self._endpoint.shown} is longer than {most / 2**20:,.1f} MiB, "
                     "far more than was requested",
                     kind="malformed",
-                    help="check the server; --max-output-tokens allows 64 bytes more per token",
+                    help="check the server; each token of --max-output-tokens raises this limit by 64 bytes",
                 )
             left -= len(piece)
             yield piece
