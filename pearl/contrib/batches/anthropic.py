@@ -12,11 +12,19 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, Field
 
-from pearl.contrib.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
+from pearl.contrib.batches import (
+    TRANSFER_TIMEOUT_S,
+    Batch,
+    Batches,
+    Query,
+    Row,
+    State,
+    Submission,
+    read_as,
+)
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request
-from pearl.llm.backends.openai import chat
 from pearl.llm.backends.openai.api import Body
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.sessions import HttpSession
@@ -73,10 +81,10 @@ class VendorBatches(Batches):
         return self._batch(body)
 
     def _batch(self, body: bytes) -> Batch:
-        return _described(chat.read_as(_Told, body, self._endpoint, "batch"))
+        return _described(read_as(_Told, body, self._endpoint, "batch"))
 
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
-        page = chat.read_as(_Page, body, self._endpoint, "listing of batches")
+        page = read_as(_Page, body, self._endpoint, "listing of batches")
         same = [_described(told, is_sure=False) for told in page.data if _may_be(told, submission)]
         return same, {"after_id": page.last_id} if page.has_more and page.last_id else {}
 

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec.structs import replace
 from pydantic import AliasPath, BaseModel, Field
 
-from pearl.contrib.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
+from pearl.contrib.batches import (
+    TRANSFER_TIMEOUT_S,
+    Batch,
+    Batches,
+    Query,
+    Row,
+    State,
+    Submission,
+    Text,
+    read_as,
+)
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Request, Usage
 from pearl.llm.backends.openai import chat
@@ -37,7 +47,7 @@ class _File(BaseModel):
 
 class _Problem(BaseModel):
     code: int | None = None
-    message: chat.Text | None = None
+    message: Text | None = None
 
 
 class _Told(BaseModel):
@@ -69,22 +79,20 @@ class _Page(BaseModel):
 
 
 class _Part(BaseModel):
-    text: chat.Text | None = None
+    text: Text | None = None
     thought: bool = False
 
 
 class _Candidate(BaseModel):
     parts: list[_Part] = Field([], validation_alias=AliasPath("content", "parts"))
-    reason: chat.Text | None = Field(None, validation_alias="finishReason")
+    reason: Text | None = Field(None, validation_alias="finishReason")
 
 
 class _Reply(BaseModel):
     candidates: list[_Candidate] = []
-    blocked: chat.Text | None = Field(
-        None, validation_alias=AliasPath("promptFeedback", "blockReason")
-    )
+    blocked: Text | None = Field(None, validation_alias=AliasPath("promptFeedback", "blockReason"))
     usage: Any = Field(None, validation_alias="usageMetadata")
-    model: chat.Text | None = Field(None, validation_alias="modelVersion")
+    model: Text | None = Field(None, validation_alias="modelVersion")
 
 
 class VendorBatches(Batches):
@@ -133,7 +141,7 @@ class VendorBatches(Batches):
         file = {"displayName": "requests.jsonl", "mimeType": KIND, "sizeBytes": len(data)}
         sent = self._wire().upload_resumably(f"/upload{VERSION}/files", file, data, KIND)
         body = await self._call(sent, TRANSFER_TIMEOUT_S)
-        return chat.read_as(_File, body, self._endpoint, "file").name
+        return read_as(_File, body, self._endpoint, "file").name
 
     async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
         """Create a batch from a file, which starts billing."""
@@ -147,7 +155,7 @@ class VendorBatches(Batches):
         return f"{VERSION}/{id}"
 
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
-        page = chat.read_as(_Page, body, self._endpoint, "listing of batches")
+        page = read_as(_Page, body, self._endpoint, "listing of batches")
         same = [self._described(told) for told in page.operations if told.title == submission.id]
         return same, {"pageToken": page.next} if page.next else {}
 
@@ -161,7 +169,7 @@ class VendorBatches(Batches):
 
     def _batch(self, body: bytes) -> Batch:
         # A batch that has failed has an `error`, which `read_as` would take for that of the call.
-        told = chat.read_as(_Operation, b'{"told":%b}' % body, self._endpoint, "batch").told
+        told = read_as(_Operation, b'{"told":%b}' % body, self._endpoint, "batch").told
         return self._described(told)
 
     def _described(self, told: _Told) -> Batch:
@@ -186,7 +194,7 @@ class VendorBatches(Batches):
                 raise self._cancelled()
             known = _STATUSES.get(code, 500) if isinstance(code, int) and code < 100 else code
             raise self._refused(known if isinstance(known, int) else 500, error, request)
-        reply = chat.read_as(_Reply, json_bytes(row.get("response")), self._endpoint, "reply")
+        reply = read_as(_Reply, json_bytes(row.get("response")), self._endpoint, "reply")
         usage = _usage(reply.usage)
         choices = [_choice(candidate) for candidate in reply.candidates]
         if reply.blocked:

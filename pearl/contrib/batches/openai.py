@@ -8,10 +8,20 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator, AliasPath, BaseModel, Field
 
-from pearl.contrib.batches import TRANSFER_TIMEOUT_S, Batch, Batches, Query, Row, State, Submission
+from pearl.contrib.batches import (
+    TRANSFER_TIMEOUT_S,
+    Batch,
+    Batches,
+    Query,
+    Row,
+    State,
+    Submission,
+    Text,
+    read_as,
+)
 from pearl.errors import ModelError
 from pearl.llm import Completion, Request
-from pearl.llm.backends.openai import chat, faults
+from pearl.llm.backends.openai import faults
 from pearl.llm.backends.openai.api import Body
 
 _STATES: dict[str, State] = {
@@ -27,8 +37,8 @@ class _File(BaseModel):
 
 
 class _Problem(BaseModel):
-    code: chat.Text | None = None
-    message: chat.Text | None = None
+    code: Text | None = None
+    message: Text | None = None
     line: int | None = None
 
 
@@ -62,7 +72,7 @@ class VendorBatches(Batches):
         data = b"\n".join([*lines, b""])
         sent = self._wire().upload("/files", "requests.jsonl", data, {"purpose": "batch"})
         body = await self._call(sent, TRANSFER_TIMEOUT_S)
-        return chat.read_as(_File, body, self._endpoint, "file").id
+        return read_as(_File, body, self._endpoint, "file").id
 
     async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
         """Create a batch from a file, which starts billing."""
@@ -70,7 +80,7 @@ class VendorBatches(Batches):
         return self._batch(await self._call(self._wire().post(self.path, asked)))
 
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
-        page = chat.read_as(_Page, body, self._endpoint, "listing of batches")
+        page = read_as(_Page, body, self._endpoint, "listing of batches")
         same = [told for told in page.data if told.input_file_id == submission.file_id]
         following: Query = {"after": page.data[-1].id} if page.has_more and page.data else {}
         return list(map(self._described, same)), following
@@ -79,7 +89,7 @@ class VendorBatches(Batches):
         return await self._fetched(f"/files/{quote(place, safe='')}/content")
 
     def _batch(self, body: bytes) -> Batch:
-        return self._described(chat.read_as(_Told, body, self._endpoint, "batch"))
+        return self._described(read_as(_Told, body, self._endpoint, "batch"))
 
     def _described(self, told: _Told) -> Batch:
         first = told.first_problem or _Problem()

@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import msgspec
+from msgspec import Struct
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm.backends.openai import endpoint_of, faults
@@ -45,14 +46,12 @@ def _models() -> list[dict[str, Any]]:
 WHAT = "list of embeddings"
 
 
-class _Item(BaseModel):
-    model_config = ConfigDict(strict=True)
-
+class _Item(Struct):
     index: int
     embedding: list[float]
 
 
-class _Reply(BaseModel):
+class _Reply(Struct):
     data: list[_Item]
 
 
@@ -61,8 +60,8 @@ def read_vectors(body: bytes, n_texts: int, endpoint: Endpoint) -> NDArray[np.fl
     import numpy as np
 
     try:
-        reply = _Reply.model_validate_json(body)
-    except ValidationError:
+        reply = msgspec.json.decode(body, type=_Reply)
+    except msgspec.DecodeError:
         reply = read_as(_Reply, body, endpoint, WHAT)  # Raises an error that describes the reply
 
     def malformed(why: str) -> ModelError:

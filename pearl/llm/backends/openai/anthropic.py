@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pydantic import BaseModel
+from msgspec import Struct
 
 from pearl.llm import Completion, PrefixCaching, Request
 from pearl.llm.backends.openai import chat
@@ -81,22 +81,22 @@ def caching(model: str) -> PrefixCaching:
     )
 
 
-class _Content(BaseModel):
-    type: chat.Text
-    text: chat.Text | None = None
-    thinking: chat.Text | None = None
+class _Content(Struct):
+    type: str
+    text: str | None = None
+    thinking: str | None = None
 
 
-class _StopDetails(BaseModel):
-    explanation: chat.Text | None = None
+class _StopDetails(Struct):
+    explanation: str | None = None
 
 
-class _Reply(BaseModel):
+class _Reply(Struct):
     content: list[_Content]
-    stop_reason: chat.Text | None = None
+    stop_reason: str | None = None
     stop_details: _StopDetails | None = None
     usage: Any = None
-    model: chat.Text | None = None
+    model: str | None = None
 
 
 def read_message(data: bytes, endpoint: Endpoint) -> Completion:

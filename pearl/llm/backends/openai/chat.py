@@ -8,15 +8,16 @@ import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
+from msgspec import Struct, ValidationError, convert
 from msgspec.structs import replace
-from pydantic import BaseModel, BeforeValidator, ValidationError, model_validator
 
 from pearl.documents.digest import digest
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
+from pearl.errors.validation import place
 from pearl.llm import Completion, PrefixCaching, Request, Usage
 from pearl.llm.backends.openai.api import Accepted, Api, Body, Schema
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
@@ -178,42 +179,39 @@ def _count(value: Any) -> int | None:
 
 # --- The body of a reply
 
-Text = Annotated[
-    str, BeforeValidator(lambda text: scrubbed(text) if isinstance(text, str) else text)
-]
-"""A text without lone surrogates."""
 
-
-class ChatMessage(BaseModel):
+class ChatMessage(Struct):
     """The message of a reply."""
 
-    content: Text | None = None
-    refusal: Text | None = None
+    content: str | list[Any] | None = None
+    refusal: str | None = None
     tool_calls: Any = None
     reasoning_content: Any = None  # Of llama.cpp, DeepSeek, SGLang
     reasoning: Any = None  # Of vLLM, OpenRouter
     thinking: Any = None  # Of Ollama
 
-    @model_validator(mode="before")
-    @classmethod
-    def _joined(cls, message: Any) -> Any:
+    def __post_init__(self) -> None:
         """Join content that comes in blocks; reasoning is kept separately (Mistral, gateways to Anthropic)."""
-        content = _part(message, "content")
-        if not isinstance(content, list):
-            return message
-        texts, reasoning = [], []
-        for block in content:
-            if isinstance(block, str) or _part(block, "type") in ("text", "output_text"):
-                texts.append(_text_in(block))
-            elif _part(block, "type") in ("thinking", "reasoning"):
-                reasoning.append(_text_in(block))
-        return {"reasoning": "".join(reasoning), **message, "content": "".join(texts)}
+        if isinstance(self.content, list):
+            texts, reasoning = [], []
+            for block in self.content:
+                if isinstance(block, str) or _part(block, "type") in ("text", "output_text"):
+                    texts.append(_text_in(block))
+                elif _part(block, "type") in ("thinking", "reasoning"):
+                    reasoning.append(_text_in(block))
+            self.content = "".join(texts)
+            self.reasoning = self.reasoning or "".join(reasoning)
+
+    @property
+    def text(self) -> str:
+        """The text of the reply; "" without one."""
+        return self.content if isinstance(self.content, str) else ""
 
     @property
     def thought(self) -> str:
         """The reasoning, under whichever field name the server uses."""
         given = self.reasoning_content or self.reasoning or self.thinking
-        return scrubbed(given) if isinstance(given, str) else ""
+        return given if isinstance(given, str) else ""
 
     @property
     def elsewhere(self) -> dict[str, str]:
@@ -224,7 +222,7 @@ class ChatMessage(BaseModel):
         for name in ("reasoning_content", "reasoning", "thinking"):
             text = getattr(self, name)
             texts[name] = text if isinstance(text, str) else ""
-        return {name: scrubbed(text) for name, text in texts.items() if not is_blank(text)}
+        return {name: text for name, text in texts.items() if not is_blank(text)}
 
 
 def _text_in(block: Any) -> str:
@@ -237,34 +235,43 @@ def _text_in(block: Any) -> str:
     return block if isinstance(block, str) else ""
 
 
-class ChatChoice(BaseModel):
+class ChatChoice(Struct):
     """One of the replies to a request; only the first is read."""
 
     message: ChatMessage | None = None
-    finish_reason: Text | None = None
+    finish_reason: str | None = None
     native_finish_reason: Any = None  # Of the server behind a gateway
     error: Any = None  # Set by gateways
 
 
-class ChatReply(BaseModel):
+class ChatReply(Struct):
     """The body of a response of Chat Completions."""
 
     choices: list[ChatChoice]
     usage: Any = None  # Any: an invalid usage must not invalidate a paid reply
-    model: Text | None = None
+    model: str | None = None
     service_tier: Any = None
     system_fingerprint: Any = None
 
 
-class Listed(BaseModel, extra="allow"):
-    """One model of a listing, with all fields of the server."""
+class Listed(Struct, frozen=True):
+    """One model of a listing."""
 
-    id: Text
+    id: str
     owned_by: Any = None
+    fields: Mapping[str, Any] = {}  # All that the server says of it
 
 
-class _Listing(BaseModel):
-    data: list[Listed]
+class _Listing(Struct):
+    data: list[dict[str, Any]]
+
+
+def listed(data: Any) -> list[Listed]:
+    """The models of a listing as JSON data; raises a `ValueError` if it is none."""
+    return [
+        Listed(convert(fields.get("id"), str), fields.get("owned_by"), fields)
+        for fields in convert(data, _Listing).data
+    ]
 
 
 def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
@@ -278,21 +285,21 @@ def completion_of(reply: ChatReply, usage: Usage, endpoint: Endpoint) -> Complet
     """The completion in the first choice of a reply."""
     choice = reply.choices[0] if reply.choices else None
     message = choice.message if choice else None
-    text = (message.content if message else None) or ""
+    text = message.text if message else ""
     with billed(usage, text):
         if choice is None:
             raise ModelError(f"{endpoint.shown} sent a reply without choices", kind="empty")
         if choice.error:
             raise reported(choice.error, endpoint)
         if message is None:
-            raise _unlike("chat completion", "choices.0.message", endpoint)
+            raise unlike("chat completion", "choices.0.message", endpoint)
         if message.refusal:
             raise refusal(message.refusal, endpoint)
         # Before the text, because a truncated reply may be blank.
         reasons = [choice.finish_reason]  # Some servers send None
         native = choice.native_finish_reason
         if isinstance(native, str) and ending(native) in ("truncated", "filtered", "refused"):
-            reasons.append(scrubbed(native))
+            reasons.append(native)
         for reason in reasons:
             if reason is not None:
                 _check_ending(reason, usage, endpoint)
@@ -303,7 +310,7 @@ def completion_of(reply: ChatReply, usage: Usage, endpoint: Endpoint) -> Complet
             "stop" if choice.finish_reason is not None else None,
             reasoning=message.thought,
             is_flex=reply.service_tier == "flex",
-            fingerprint=scrubbed(reply.system_fingerprint)
+            fingerprint=reply.system_fingerprint
             if isinstance(reply.system_fingerprint, str)
             else "",
         )
@@ -313,23 +320,31 @@ def completion_of(reply: ChatReply, usage: Usage, endpoint: Endpoint) -> Complet
 
 
 def read_models(body: bytes) -> list[Listed]:
-    """The models of a listing."""
-    if body.lstrip().startswith(b"["):  # Together AI's form of a listing
-        body = b'{"data":' + body + b"}"
-    return _Listing.model_validate_json(body).data
+    """The models of a listing; raises a `ValueError` if the body is none."""
+    data = _loaded(body)
+    return listed({"data": data} if isinstance(data, list) else data)  # Together AI's is a list
 
 
-_Model = TypeVar("_Model", bound=BaseModel)
+def _loaded(body: bytes) -> Any:
+    """The data of a body, whose texts have no lone surrogates; raises a `ValueError` if it is no JSON."""
+    try:
+        data = json.loads(body)
+        if b"\\ud" in body or b"\\uD" in body:  # an escape may be half a character
+            data = json.loads(scrubbed(json.dumps(data, ensure_ascii=False)))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return data
+
+
+_Reply = TypeVar("_Reply", bound=Struct)
 
 _HELP = "check the address, which usually ends in /v1"
 
 
-def read_as(
-    model: type[_Model], body: bytes, endpoint: Endpoint, what: str = "chat completion"
-) -> _Model:
-    """Validate a body with status 200 as a `model`; `what` names it in messages."""
+def read_json(body: bytes, endpoint: Endpoint) -> Any:
+    """The data of a body with status 200, if it is no error."""
     try:
-        data = endpoint.hidden(json.loads(body))
+        data = endpoint.hidden(_loaded(body))
     except (ValueError, RecursionError):
         # Truncate again after hiding keys, so that no part of a key is left.
         excerpt = endpoint.quote(body[:2_000].decode(errors="replace"))[:120] or "it is empty"
@@ -337,14 +352,21 @@ def read_as(
         raise ModelError(message, kind="malformed", help=_HELP) from None
     if isinstance(data, dict) and data.get("error"):
         raise reported(data["error"], endpoint)
+    return data
+
+
+def read_as(
+    kind: type[_Reply], body: bytes, endpoint: Endpoint, what: str = "chat completion"
+) -> _Reply:
+    """Read a body with status 200 as a `kind`; `what` names it in messages."""
+    data = read_json(body, endpoint)
     try:
-        return model.model_validate(data)
+        return convert(data, kind)
     except ValidationError as error:
-        place = ".".join(map(str, error.errors()[0]["loc"]))
-        raise _unlike(what, place, endpoint) from None
+        raise unlike(what, place(error), endpoint) from None
 
 
-def _unlike(what: str, place: str, endpoint: Endpoint) -> ModelError:
+def unlike(what: str, place: str, endpoint: Endpoint) -> ModelError:
     """The error for a body that is not an object, or does not validate at a place."""
     wrong = f"its '{place}' is missing or of the wrong type" if place else "it is not a JSON object"
     message = f"the reply of {endpoint.shown} is not a {what}: {wrong}"

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from msgspec import Struct
 
 from pearl.documents.digest import digest
 from pearl.documents.tokens import NoTokenizerError, TokenizerError
@@ -69,8 +69,6 @@ Result = TypeVar("Result")
 
 # Time limit in seconds of a listing or a token count, which usually take milliseconds.
 TIMEOUT_S = 5.0
-
-_LISTING = TypeAdapter(list[Listed])
 
 
 def aside(call: Coroutine[Any, Any, Result]) -> Future[Result]:
@@ -172,9 +170,9 @@ class HttpSession:
 
     async def known_listing(self) -> list[Listed]:
         """The models that the server lists, requested once per process, or stored by an earlier command; empty if it lists none."""
-        with suppress(ValidationError):
+        with suppress(ValueError):
             if (kept := self.memory.read("listing")) is not None:
-                return _LISTING.validate_python(kept)
+                return chat.listed({"data": kept})
         try:
             listed = await self.listed()
         except StatusError as error:
@@ -185,7 +183,7 @@ class HttpSession:
             listed = []
         own = [model for model in listed if model.id == self.endpoint.model] or listed
         # A catalogue without the model is not stored: the model may be added to it.
-        self.memory.keep("listing", _LISTING.dump_python(own), is_stored=len(own) <= 1)
+        self.memory.keep("listing", [model.fields for model in own], is_stored=len(own) <= 1)
         return own
 
 
@@ -201,7 +199,7 @@ LEAST, MOST = 256, 10**8  # Tokens that a window may have
 
 def listed_window(model: Listed) -> int | None:
     """The window in tokens that a listing reports for a model; the smallest if it reports several."""
-    fields = model.model_extra or {}
+    fields = model.fields
     # llama.cpp reports its window as `n_ctx`; `n_ctx_train` is the window used in training.
     windows = [_window(fields.get("meta"), "n_ctx"), *(_window(fields, name) for name in _WINDOWS)]
     return min((window for window in windows if window is not None), default=None)
@@ -296,11 +294,11 @@ class ServerTokenizer:
         await self._session.aclose()
 
 
-class _Templated(BaseModel):
+class _Templated(Struct):
     prompt: str
 
 
-class _Tokens(BaseModel):
+class _Tokens(Struct):
     tokens: list[int]
 
 

@@ -103,7 +103,7 @@ def test_a_vendor_is_asked_only_for_windows_of_unknown_names(
 @pytest.mark.parametrize("told", [None, True, 255, 10**8 + 1, 4_096.0, "4096", [], {"n_ctx": 1}])
 def test_an_impossible_window_is_ignored(told: Any) -> None:
     fields = {"max_model_len": told, "context_length": 4_096, "meta": told}
-    assert listed_window(Listed.model_validate({"id": "m", **fields})) == 4_096
+    assert listed_window(Listed("m", fields=fields)) == 4_096
 
 
 TEXT = "The captain waited for the tide, and nobody came to the harbour. " * 40
