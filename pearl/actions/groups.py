@@ -32,6 +32,7 @@ def group(rows: Rows, column: Column) -> Rows:
     n_without = 0
     is_reply = rows.is_answered and name == rows.column
     are_numbers = not is_reply and are_mostly("number", column.values)
+    # Among numbers, `none` is a missing value, too; among texts it may be a name; a reply is meant as it is.
     is_without = is_blank if are_numbers else str.isspace if is_reply else is_no_key
     spelled = _one_spelling(column.values) if are_numbers else {}
     for i, (row, key) in enumerate(zip(rows.every, column.values, strict=True)):
@@ -143,7 +144,7 @@ def _entries(
     places = {key: i for i, key in enumerate(sorted({*keys.values()} - {None, BLANK}))}
     entries = []
     for row, value in zip(every, column.values, strict=True):
-        if (key := keys[value]) is None:
+        if (key := keys[value]) is None:  # undecided: its score may be any
             entries.append(RankedEntry(row, math.nan, -math.inf, math.inf))
         elif key != BLANK:
             entries.append(RankedEntry(row, *[places[key]] * 3))
@@ -157,7 +158,7 @@ def place(rows: Rows, name: str, k: int) -> Scalar:
     bounds = sizes(rows, name)
     entries, notes = _entries(rows, name, bounds)
     rows = rows.noting(*notes)
-    if k < 0:
+    if k < 0:  # rank -1 is rank 1 of the negative scores
         entries = [e._replace(score=-e.score, low=-e.high, high=-e.low) for e in entries]
     doubtful = {*map(id, rows.doubtful)}
     sure = [e for e in entries if id(e.row) not in doubtful and not math.isnan(e.score)]
@@ -177,6 +178,7 @@ def place(rows: Rows, name: str, k: int) -> Scalar:
     def keeps(n: int) -> bool:
         """Whether the tied entries keep the rank for all possible scores, even if any entry gains `n` rows."""
         return (
+            # Ties stay together only if no score can change.
             (len(tied) == 1 or (not n and all(entry.low == entry.high for entry in tied)))
             and min((e.low for e in before), default=math.inf) > max(e.high for e in tied) + n
             and min(e.low for e in tied) > max((e.high for e in after), default=-math.inf) + n

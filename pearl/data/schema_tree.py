@@ -71,7 +71,7 @@ class Choice(Node):
 
     variants: tuple[Object, ...]
     tag: Member | None = None
-    tags: tuple[tuple[str, ...], ...] = ()
+    tags: tuple[tuple[str, ...], ...] = ()  # for each variant, the labels of `tag` that select it
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,7 @@ def fields_of(node: Node, name: str = "", is_optional: bool = False, about: str 
         case Object() | Choice():
             for member in members_of(node):
                 start = f"{name}." if name and member.name else name
+                # `words` go to the first field, later `about` to fields without a description of their own.
                 words, about = about, (about if name and len(about) <= _SHORT else "")
                 is_left_out = is_optional or not member.is_required
                 for i, each in enumerate(fields_of(member.node, start + member.name, is_left_out)):
@@ -142,7 +143,7 @@ def members_of(node: Object | Choice) -> Iterable[Member]:
 
 
 _SHORT = 100
-"""All fields of an object repeat its description up to this number of characters; a longer one, only the first field."""
+"""Maximum characters of an inner object's description that its fields repeat if they have none; else only the first has it."""
 MAX_ABOUT = 1_000
 """Maximum characters of a description for the model; a page per field would fill its context window."""
 

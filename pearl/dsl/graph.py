@@ -87,6 +87,8 @@ class PlanGraph(ShownInNotebooks):
     def waits(self) -> Sequence[Collection[int]]:
         """The steps that must end before each step begins: those it uses, and the alternative tried before it."""
         waits = list(map(set, self.dependencies))
+        # What only a later alternative needs waits for the earlier one, which may make it superfluous. A step cannot wait
+        # for one below it: `levels` goes through the plan from top to bottom.
         for first, then in chain.from_iterable(map(pairwise, self.tried.values())):
             later = _closure(self.dependencies, [then]) - _closure(self.dependencies, [first])
             for i in later - self.always:
@@ -116,7 +118,7 @@ class PlanGraph(ShownInNotebooks):
     def gives(self) -> Mapping[str, ValueType]:
         """The type that each output is parsed into, by output name."""
         gives: dict[str, ValueType] = {}
-        for step in reversed(self.steps):
+        for step in reversed(self.steps):  # upwards: the steps that read an output decide its type
             action = self.checked.action(step)
             wanted = gives.setdefault(step.output, action.returns)
             if action.returns is not ValueType.TEXT:
@@ -131,18 +133,17 @@ class PlanGraph(ShownInNotebooks):
                 taken = ValueType.NUMBER if is_figure else parameter.type
                 taken = ValueType.DATE if parameter.reads == "date" else taken
                 if taken is ValueType.TEXT and action.returns is ValueType.TEXT:
-                    taken = wanted
+                    taken = wanted  # a text passed on, as by FIRST_FOUND, is read like the result
                 for one in items_of(argument) if taken in _READ else ():
                     if isinstance(one, Reference):
-                        # With several consumers, a list wins: it can be read as the other type,
-                        # too.
+                        # If steps want several types, a list wins: it can be read as the others, too.
                         is_list = gives.get(one.name) is ValueType.LIST
                         gives[one.name] = ValueType.LIST if is_list else taken
         return gives
 
     @cached_property
     def needed_rows(self) -> Mapping[str, NeededRows]:
-        """What a LIMIT needs from each model step whose rows only it reads, at most through WHEREs on the replies."""
+        """For each model step whose rows only a LIMIT reads, directly or through WHEREs on its replies: what the LIMIT needs."""
         read = [reference.name for step in self.steps for reference in step.references()]
         steps = {step.output: step for step in self.steps}
         needed: dict[str, NeededRows] = {}

@@ -41,15 +41,15 @@ _PARAMETER_TYPE = lazy_pattern(
 )  # "X: str", "X: list[str]"
 _WORDS = lazy_pattern(rf"{_NAMED}(?:[ -]\w++)++(?=\s*+=)")  # "the key =", "the-key ="
 _QUOTED = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"')
-_JUNK = literals.UNTYPED.pattern[1:-1]
+_JUNK = literals.UNTYPED.pattern[1:-1]  # what no plan may contain, for a class of characters
 _CLOSING_MARKS = lazy_pattern(r"[`*][`*\s]*+\Z")  # "**" or "`" at the end of a line
 _SEPARATOR = lazy_pattern(
     # ":", "# ", "// ", "- ", "— ", as code, comments and lists have it; no arrow
     rf"[\s`*{_JUNK}]*+(?:[:#—–]|//|--?+(?!>))[\s`*:{_JUNK}]*+"
 )
-_LEAD = lazy_pattern(rf"[ \xa0{_JUNK}]*+")
+_LEAD = lazy_pattern(rf"[ \xa0{_JUNK}]*+")  # blanks before the definition in a library
 _ANOTHER = lazy_pattern(rf"{_NAMED}\s*+=\s*+{_NAMED}\(")  # a second step where the purpose stands
-_NO_TEXT = lazy_pattern(rf"[\s`*.;,:#{_JUNK}]*+\Z")
+_NO_TEXT = lazy_pattern(rf"[\s`*.;,:#{_JUNK}]*+\Z")  # "." or ":" in place of a purpose
 
 _CLOSERS = {"“": '”“"', "”": '”"', "„": '“”"', "«": "»", "‘": "’'", "’": "’'", "'": "'’", "‚": "‘’"}
 """The quotes that end a string in smart or single quotes, by the one that begins it."""
@@ -99,7 +99,7 @@ class BrokenError(Exception):
 
 
 def scan_step(text: str, span: Span, number: int, words: Collection[str] = ()) -> Scan:
-    """Scan the step with this number; new names must differ from `words`, those of the plan."""
+    """Scan the step with this number; names that a fix makes differ from `words`, those of the plan."""
     return _Line(text, span, words).scan(lambda line: line.step(number), number)
 
 
@@ -242,7 +242,7 @@ class _Line:
 
     def number(self, head: re.Match[str], number: int) -> None:
         digits = head["digits"] or ""
-        said = int(digits) if 0 < len(digits) <= 6 else 0
+        said = int(digits) if 0 < len(digits) <= 6 else 0  # more digits are no count of steps
         wanted = f"{said or min(number, 999_999)}. "
         message = "a step begins with its number, a full stop and a blank: '1. '"
         if head["number"] is None:
@@ -341,7 +341,7 @@ class _Line:
         self.at += 1
 
     def carries_on(self, closer: str, begin: int, after: int) -> bool:
-        """Recover from a value that is followed by neither a comma nor the closing bracket."""
+        """Recover from a value without a comma or the closing bracket after it; the cases go from certain to uncertain."""
         here, rest = self.at, self.text[after : min(after + 1, self.end)]
         ended_by, began_by = self.text[here - 1], self.text[begin]
         if (
@@ -349,15 +349,15 @@ class _Line:
             and self.match(literals.terminal("_COLON"))
             and self.text.find(")", here, self.end) < 0
         ):
-            self.mend("')' is missing", here, here, ")")
+            self.mend("')' is missing", here, here, ")")  # FIND(CTX, "x" : Find it
             return False
         is_over = not rest or (
             closer == "]" and (rest == ")" or self.match(literals.terminal("_COLON")))
         )
         if is_over or (rest == ":" and after > here):
-            raise self.broken(f"'{closer}' is missing", here)
+            raise self.broken(f"'{closer}' is missing", here)  # COUNT([a, b)
         if ended_by != '"' and rest and rest in '"[' and after > here:
-            self.take("',' is missing", after, ", ")
+            self.take("',' is missing", after, ", ")  # FIND(CTX "x")
             return True
         is_word = began_by not in '"[' and not began_by.isdigit() and began_by != "-"
         if is_word and not self.is_signature and (rest.isalnum() or rest in "_'’-"):
@@ -365,16 +365,15 @@ class _Line:
             if closer == "]" and word and word[0] == "for":
                 raise self.broken("a list cannot contain a loop", after, word.end(),
                           advice="loops do not exist: name every item, or pass a list from an earlier step")  # fmt: skip
+            # FIND(CTX, the boat)
             raise self.broken("words must be in double quotes", begin, here, advice=_QUOTING_HELP)
         if ended_by == '"' and after == here and (rest.isalnum() or rest in "\"_'"):
-            raise self.broken(
-                f"the string ends before {self.text[here]!r}", here - 1, here, advice=_QUOTE_HELP
-            )
+            why = f"the string ends before {self.text[here]!r}"  # "the "boat"
+            raise self.broken(why, here - 1, here, advice=_QUOTE_HELP)
         if after > here and (rest.isalnum() or rest in '"[_'):
-            raise self.broken(
-                "',' is missing", here, advice=_QUOTE_HELP if ended_by == '"' else None
-            )
-        name = self.text[begin:here]
+            advice = _QUOTE_HELP if ended_by == '"' else None  # FIND(CTX, "x" "y")
+            raise self.broken("',' is missing", here, advice=advice)
+        name = self.text[begin:here]  # rows[0], rows.text
         advice = {"[": f"take an entry with a step of its own: one = FIRST({name})",
                   ".": f"pass the output itself: {name}"}.get(rest) if is_word else None  # fmt: skip
         raise self.broken(f"{self.seen(after)}, expected ',' or '{closer}'", after, advice=advice)
@@ -450,17 +449,17 @@ class _Line:
 
     def unnest(self, number: int) -> None:
         """Report nested calls; if the line has no other error, a fix moves the first to a step of its own."""
-        is_mended = not self.result.found
+        is_fixable = not self.result.found
         for where, action in self.nested:
             fix = None
-            if is_mended:
+            if is_fixable:
                 names = (f"{self.result.names[0]}_{i}" for i in count(1))
                 name = next(name for name in names if name not in self.words)
                 call = self.text[where.start : where.end]
                 step = f"{number}. {name} = {call} : {_in_words(action)}\n"
                 above = self.text[self.start : where.start]
                 fix = Fix(Span(self.start, where.end), f"{step}{above}{name}")
-            is_mended = False
+            is_fixable = False  # fixes of one line would overlap
             self.error("a call is nested in a call", where.start, where.end, _NESTED_HELP, fix)
 
     # Strings

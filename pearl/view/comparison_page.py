@@ -98,7 +98,7 @@ class _Side(Struct, frozen=True):
             "status": self.line["status"],
             "answer": self.answer,
             "plan": self.texts["plan"],
-            "steps": [each[:2] for each in self.texts["steps"]],
+            "steps": [each[:2] for each in self.texts["steps"]],  # without their states
             "evidence": sorted(self.texts["evidence"]),
             "question": (self.texts["question"], self.line["document"]),
         }

@@ -115,7 +115,7 @@ def cells_of(row: ResultRow, prices: Prices) -> list[Any]:
         row.coverage,
         usage and usage.n_input_tokens,
         usage and usage.n_output_tokens,
-        0.0 if usage and not usage.n_tokens else cost,
+        0.0 if usage and not usage.n_tokens else cost,  # no tokens are free at any price
         number_of(row.duration_s) if "duration_s" in is_known else None,
         text_of(row.error.type if row.error else "", 60),
         text_of(more.get("choice"), 60),
@@ -174,7 +174,7 @@ def index_page(source: ResultSource) -> str:
         totals.add(cells)
         if len(lines) < MAX_LINES:
             lines.append(cells)
-            if left > 0:
+            if left > 0:  # The details belong to the first lines: none is left out between others
                 shown = details_of(read)
                 left -= len(json_bytes(shown))
                 if left > 0:

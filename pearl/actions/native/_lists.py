@@ -128,7 +128,7 @@ _BESIDE_DIGITS = lazy_pattern(r"[^\d\s.,+-]")  # $, %, a letter of a word
 def _alike(items: list[str]) -> list[Decimal]:
     """Read the numbers of the entries; entries with different units, or words beside the number, are an error."""
     numbers = numbers_of(items)
-    if not any(map(_BESIDE_DIGITS.search, items)):
+    if not any(map(_BESIDE_DIGITS.search, items)):  # digits alone have no unit
         return numbers
     periods = read_dates(items).periods
     for item, period in zip(items, periods, strict=True):
@@ -149,10 +149,10 @@ def _alike(items: list[str]) -> list[Decimal]:
 def total(items: list[str]) -> Value:
     """Return the exact sum; 0 for an empty list."""
     numbers = _alike(items)
-    digits = [
-        max(0, number.adjusted()) - min(0, int(number.as_tuple().exponent)) for number in numbers
-    ]
-    with localcontext(prec=max(digits, default=0) + len(str(len(numbers))) + 2):
+    # From the first digit of the largest number to the last of the finest, and the digits that their sum can have more
+    first = max((number.adjusted() for number in numbers), default=0)
+    last = min((int(number.as_tuple().exponent) for number in numbers), default=0)
+    with localcontext(prec=max(first, 0) - min(last, 0) + len(str(len(numbers))) + 2):
         return written_out(sum(numbers, Decimal(0)))
 
 

@@ -454,6 +454,7 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
     power = next(filter(None, powers), 0)
     after = after.partition("\n")[0]
     lead = _LEAD.search(before)
+    # The number with its sign, currency, scale and unit, which `quantity` reads as one
     line = f"{lead[0] if lead else ''}{digits}"
     is_bracketed = before[: lead.start() if lead else None].rstrip().endswith("(")
     scaled = _SCALE.match(after)
@@ -488,7 +489,8 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
     if read.unit not in CURRENCY_UNITS:
         units = [name for name in map(unit_named, named) if name in CURRENCY_UNITS]
         unit = next(iter(units), unit)
-    if not unit and not power and len(named) == 1 and len(named[0]) > 1:  # "(m)" may be a scale
+    # Dose (ml): 60; but "(m)" may be a scale
+    if not unit and not power and len(named) == 1 and len(named[0]) > 1:
         unit = _NAMES_OF_UNITS.get(named[0].casefold(), "")
     scale = read.scale or (0 if read.unit in SHARES or is_scaled else power)
     return _Amount(shown, start, read.number.scaleb(scale - read.scale), scale, unit, flaw)
@@ -599,13 +601,13 @@ def _factor(unit: str, wanted: str) -> Decimal | None:
 
 def _number(field: Field, value: Stated, passage: str, before: str, after: str) -> Reading:
     with localcontext(prec=2 * MAX_DIGITS):  # nothing is rounded
-        number, shown, basis = _format_number(field, value, passage, before, after)
+        number, shown, basis = _check_number(field, value, passage, before, after)
     if field.type == "decimal":
         return f"{shown:f}", basis
     return (int(number) if number == number.to_integral_value() else float(number)), basis
 
 
-def _format_number(
+def _check_number(
     field: Field, value: Stated, passage: str, before: str, after: str
 ) -> tuple[Decimal, Decimal, Basis]:
     """Check a number; return it, the number with the passage's digits, and the basis."""
@@ -628,13 +630,14 @@ def _format_number(
         if is_rate and not unit and any(amount.unit in dimension for dimension in DIMENSIONS):
             flaw = amount.flaw or f"the quote gives '{amount}', the field is a number of times"
             continue
-        wanted = {number.scaleb(scale)}
+        wanted = {number.scaleb(scale)}  # the exact number: 5 in millions is 5,000,000
         if not unit and amount.unit == "%":
-            wanted.add(number * 100)
+            wanted.add(number * 100)  # a share: 0.05 for 5 %
         bare = amount.number * (factor or 1)
         powers = _scales_of(amount, unit, scale, above, lead + passage + rest)
-        readings = {bare.scaleb(power) for power in powers or {0}}
+        readings = {bare.scaleb(power) for power in powers or {0}}  # several if captions disagree
         is_certain = len(readings) == 1 and readings <= wanted
+        # Another number: neither as it is written nor as the captions scale it
         if not is_certain and bare not in wanted and (amount.scale or bare != number):
             continue
         if factor is None:

@@ -27,8 +27,10 @@ _DECLARED_ENCODING = lazy_pattern(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:
 _DECLARATION_BYTES = 1024
 """Bytes within which a page must declare its encoding (HTML Living Standard, 13.2.3.2)."""
 
+_OF_NO_TEXT = frozenset({"hidden", "password", "submit", "button", "reset", "image", "file"})
 _CONTROLS = dict.fromkeys([*range(9), 0x0B, *range(0x0E, 0x20)], " ")
 _XML_DECLARATION = lazy_pattern(r"\A<\?xml [^>]+?\?>")
+# class="a", value=5, disabled; possessive, because a page may have megabytes of them
 _ATTRIBUTE = r"""(?:[\s/]*+(?:=[^\s/=>]*+|[^\s/=>]++)(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)?+)"""
 _ELEMENT = lazy_pattern(rf"<[A-Za-z][^\s/>]*+{_ATTRIBUTE}*+")
 _MOST_ATTRIBUTES = 10_000
@@ -67,9 +69,9 @@ def read(data: bytes, path: str) -> ReaderText:
             if field.tag == "select":
                 options = list(field.iter("option"))
                 chosen = [option for option in options if "selected" in option.attrib]
-                for option in set(options) - set(
-                    chosen or options[: "multiple" not in field.attrib]
-                ):
+                if not chosen and "multiple" not in field.attrib:
+                    chosen = options[:1]  # as browsers do
+                for option in set(options) - set(chosen):
                     option.drop_tree()
             elif kind in {"checkbox", "radio"}:
                 field.tail = f"{'[x]' if 'checked' in field.attrib else '[ ]'} {field.tail or ''}"
@@ -79,6 +81,7 @@ def read(data: bytes, path: str) -> ReaderText:
             tag, inner = str(element.tag), list(element)
             if tag == "mfrac" and len(inner) == 2:  # a half is not twelve
                 inner[0].tail = "/"
+            # After the base, `msup` has an exponent, `msub` an index, `msubsup` an index and an exponent.
             for child in inner[1:] if tag in {"msup", "msub", "msubsup"} else ():
                 _move(child, is_up=child is not inner[1] or tag == "msup")
             if tag == "sup" or _has_style(element, "vertical-align", "super"):
@@ -118,7 +121,7 @@ def _tree(page: str, path: str) -> HtmlElement | None:
     if not page:
         return None
     for element in _ELEMENT.finditer(page):
-        is_long = element.end() - element.start() > 2 * _MOST_ATTRIBUTES
+        is_long = element.end() - element.start() > 2 * _MOST_ATTRIBUTES  # ` a`: at least 2 each
         if is_long and len(re.findall(_ATTRIBUTE, element[0])) > _MOST_ATTRIBUTES:
             raise DataError(
                 f"an element has more than {_MOST_ATTRIBUTES:,} attributes",
@@ -194,10 +197,8 @@ def _drop_hidden(tree: HtmlElement) -> int:
     return _drop(hidden)
 
 
-_OF_NO_TEXT = frozenset({"hidden", "password", "submit", "button", "reset", "image", "file"})
-
-
 def _move(element: HtmlElement, *, is_up: bool) -> None:
+    """Write the text of an element as raised or lowered text."""
     whole = ""
     for piece in element.itertext(with_tail=False):
         whole += str(piece)
@@ -227,12 +228,13 @@ def _spread_merged_cells(tree: HtmlElement) -> None:
     """Replace merged cells by cells for each row and column: a value is repeated in rows, a heading also in columns."""
     n_left = _MAX_SPREAD
     for table in tree.iter("table"):
+        # Column → the rows below that a merged cell still covers, and the cell
         open_below: dict[int, tuple[int, HtmlElement]] = {}
         rows = [row for row in table.iter("tr") if next(row.iterancestors("table")) is table]
         for row in rows:
             at = 0
             cells = [cell for cell in row if cell.tag in ("td", "th")]
-            for cell in [*cells, None]:
+            for cell in [*cells, None]:  # None: what stands after the last cell
                 while at in open_below and n_left:
                     n_more, above = open_below.pop(at)
                     copy = deepcopy(above)
