@@ -306,7 +306,7 @@ def _as_checked(composed: Composed, checks: Checks) -> Composed:
     left = with_introductions([each for each, kept in zip(said, is_kept, strict=True) if kept])
     if 2 * sum(is_kept) <= len(said) or not left:
         n = len(said) - sum(is_kept)
-        why = f"its quotes do not say {n} of its {counted(len(said), 'sentence')}"
+        why = f"its quotes do not support {n} of its {counted(len(said), 'sentence')}"
         return replace(composed, sentences=(), why=why)
     by_place = {(each.place, each.said): each for each in left}
     shown: list[Sentence] = []
