@@ -24,16 +24,13 @@ from pearl.documents.comparisons import (
     comparison,
     is_no_key,
 )
-from pearl.documents.dates import DATE_PARTS, date_part, read_dates, read_period
+from pearl.documents.dates import PART_OF_DATES, date_part, read_dates, read_period
 from pearl.documents.lexicon import singular
 from pearl.documents.numbers import UnclearNumberError, is_blank
 from pearl.documents.rows import TEXT_COLUMN, Rows, Stated
 from pearl.dsl.signatures import ValueType
-from pearl.errors.patterns import lazy_pattern
 
 MAX_SHOWN = 12  # maximum names of fields in a message
-
-_PART = lazy_pattern(rf"(?P<name>.+) by (?P<part>{'|'.join(DATE_PARTS)})s?", re.I | re.S)
 
 
 class Column(Struct, frozen=True):
@@ -47,7 +44,7 @@ class Column(Struct, frozen=True):
 def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
     """Find a column by its exact name, else by one in another case or number; `"Date by month"` gives months."""
     names = rows.names
-    part = None if name in names else _PART.fullmatch(name)
+    part = None if name in names else PART_OF_DATES.fullmatch(name)
     if part is None:
         return _found(rows, names, name, kind)
     column, unit = _found(rows, names, part["name"], "date"), part["part"].lower()

@@ -328,6 +328,8 @@ _PARTS: dict[str, Callable[[date], str]] = {
 }
 
 DATE_PARTS = tuple(_PARTS)  # the parts that `date_part` accepts
+PART_OF_DATES = lazy_pattern(rf"(?P<name>.+) by (?P<part>{'|'.join(DATE_PARTS)})s?", re.I | re.S)
+"""The name of a part of a column of dates: `Hired by year`."""
 
 
 def date_part(when: date | Period, part: str) -> str | None:

@@ -408,7 +408,7 @@ def quoted(text: str) -> str:
 # ambiguous ones: two digits behind a point show that `1.250` has decimals, a number without brackets that `(15)` is negative.
 
 MAX_LENGTH = 60  # maximum characters of a numeric cell
-_CODE = lazy_pattern(r"\W*0[0-9]+\W*")  # 0048: a code or a telephone number, not a quantity
+CODE = lazy_pattern(r"\W*0[0-9]+\W*")  # 0048: a code or a telephone number, not a quantity
 _ASIDE = lazy_pattern(r"[^(]*[^\W_%][^(]*\((?!.*(?:thousand|[mbtr]illion)s\b)", re.I)
 """Brackets after a number that do not hold its scale: 12 (1), 5 (2019: 4)."""
 _SMALL_IN_BRACKETS = lazy_pattern(r"\(\s*([0-9]{1,2})\s*\)")
@@ -442,7 +442,7 @@ def read_quantity(text: str, *, decimal: str = "") -> Quantity | None:
             return twice
     if below_zero := _SMALL_IN_BRACKETS.fullmatch(text):
         return Quantity(-Decimal(below_zero[1]))
-    if _CODE.fullmatch(text):
+    if CODE.fullmatch(text):
         return None
     if _ASIDE.match(text):
         below_zero = IN_BRACKETS.fullmatch(

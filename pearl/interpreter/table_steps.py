@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import Scalar, Value, as_rows, as_text, number_of
+from pearl.documents.dates import PART_OF_DATES
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
@@ -24,7 +25,6 @@ from pearl.interpreter.results import Cited, StepResult, computed, void
 from pearl.llm import LookupTask, Message, Request
 from pearl.llm.messages import inert
 from pearl.tables import lookup
-from pearl.tables.columns import DATE_PART
 from pearl.tables.running import Answer
 from pearl.tables.specification import QueryError, UndecidableError, columns_in, conditions
 from pearl.trace import LookedUp, Purpose
@@ -220,7 +220,7 @@ def _cited(answer: Answer, table: lookup.FoundTable) -> Cited:
     used += [one.column for one in query.aggregate if one.column]
     named = [*answer.columns, *query.group, *(name for one in used for name in columns_in(one))]
     names = set(table.rows.names)
-    parts = {name: DATE_PART.fullmatch(name) for name in named if name not in names}
+    parts = {name: PART_OF_DATES.fullmatch(name) for name in named if name not in names}
     own = (part["name"] if (part := parts.get(name)) else name for name in named)
     columns = tuple(dict.fromkeys(name for name in own if name in names))
     places = {

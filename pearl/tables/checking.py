@@ -7,13 +7,13 @@ import re
 from collections.abc import Sequence
 
 from pearl.documents.comparisons import ORDERED
-from pearl.documents.dates import read_period
+from pearl.documents.dates import PART_OF_DATES, read_period
 from pearl.documents.lexicon import is_year, singular
 from pearl.documents.table import base_name
 from pearl.errors import did_you_mean
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables import specification
-from pearl.tables.columns import DATE_PART, QueryTable, TypedColumn, fold, number_in
+from pearl.tables.columns import PARTS, QueryTable, TypedColumn, fold, number_in
 
 _SHOWN = 12  # Maximum names of columns in a message
 _NEAREST = 3  # Maximum similar values in a message
@@ -99,9 +99,9 @@ class _Checker:
         names = self.table.names
         if self.table.column(name):
             return name
-        if (part := DATE_PART.fullmatch(name)) and not any(
-            fold(name) == fold(one) for one in names
-        ):
+        part = PART_OF_DATES.fullmatch(name)
+        is_part = part and part["part"].lower() in PARTS
+        if part and is_part and not any(fold(name) == fold(one) for one in names):
             of = f"{self._name(part['name'])} by {part['part'].lower()}"
             if self.table.column(of):
                 return of

@@ -76,9 +76,7 @@ _BESIDE_NUMBERS = lazy_pattern(
     re.S | re.I,
 )
 """Text allowed after a number: nothing, a footnote mark or a unit; not an ordinal ending or a bound."""
-_PARTS = ("year", "quarter", "month", "weekday")
-DATE_PART = lazy_pattern(rf"(?P<name>.+) by (?P<part>{'|'.join(_PARTS)})s?", re.I | re.S)
-"""The name of a part of a date column: `Hired by year`."""
+PARTS = "year", "quarter", "month", "weekday"  # of dates that a query can name
 
 
 class TypedColumn(Struct, frozen=True):
@@ -263,7 +261,7 @@ def _unread(name: str, what: str, values: Sequence[str], read: Container[str]) -
 def date_parts(column: TypedColumn) -> list[TypedColumn]:
     """The columns `NAME by year`, `quarter`, `month` and `weekday` of a date column."""
     parts = []
-    for part in _PARTS if column.kind == "date" else ():
+    for part in PARTS if column.kind == "date" else ():
         key = {value: date_part(period, part) for value, period in column.parsed.items()}
         cells = [key.get(cell) if cell and cell.strip() else cell for cell in column.cells]
         values = list(dict.fromkeys(filter(None, map(key.get, column.values))))

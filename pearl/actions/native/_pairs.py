@@ -13,10 +13,9 @@ from pearl.actions.groups import spelling_note
 from pearl.actions.native import Family
 from pearl.actions.values import Value
 from pearl.documents.comparisons import are_mostly, is_no_key, plain_numbers, spelling_of
-from pearl.documents.numbers import read_number
+from pearl.documents.numbers import CODE, read_number
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import Parameter, ValueType
-from pearl.errors.patterns import lazy_pattern
 
 PLUGINS = Family()
 
@@ -185,16 +184,12 @@ def join(a: Rows, b: Rows, name: str) -> Value:
     return result.rows(unkeyed_a, unkeyed_b, *left.notes, *right.notes, *notes)
 
 
-_CODE = lazy_pattern(r"\W*0[0-9]+\W*")
-"""A number whose leading zeros matter, such as a telephone number: `0049`."""
-
-
 def _join_keys(
     left: Sequence[str | None], right: Sequence[str | None]
 ) -> list[dict[str | None, object | None]]:
     """A key for each value of each side, equal for values that match; None for one that matches nothing."""
     every = [value for value in dict.fromkeys((*left, *right)) if value and not is_no_key(value)]
-    is_numeric = not any(map(_CODE.fullmatch, every)) and all(
+    is_numeric = not any(map(CODE.fullmatch, every)) and all(
         are_mostly("number", values) for values in (left, right)
     )
     numbers = plain_numbers(every) if is_numeric else {}
