@@ -61,6 +61,11 @@ def test_imports_of_fast_commands(
     assert python(f"{action}; print(sorted({{*{(*HEAVY, *others)}}} & set(sys.modules)))") == "[]"
 
 
+def test_results_need_no_pydantic() -> None:
+    code = "import pearl.interpreter.answer, pearl.runs.export; print('pydantic' in sys.modules)"
+    assert python(code) == "False"
+
+
 def test_no_pickle_is_read_and_none_is_written(tmp_path: Path) -> None:
     (tmp_path / "pearl").mkdir(mode=0o700)
     bomb = pickle.dumps(Bomb())

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
+from msgspec import UNSET, convert
 from msgspec.structs import replace
-from pydantic import ValidationError
 
 from pearl.actions.values import AMONG
 from pearl.data.composing import Reading
-from pearl.data.log_files import reason as first_reason
 from pearl.data.schemas import load_schema
 from pearl.documents.document import Document
 from pearl.documents.evidence import (
@@ -52,8 +51,9 @@ from pearl.interpreter.row import (
     ResultRow,
     StepData,
     UsageData,
-    check_version,
     fields_data,
+    of_version,
+    read_exactly,
     restored_fields,
 )
 from pearl.interpreter.row_evidence import Cell, RowEvidence, ranks_at, row_evidence
@@ -305,14 +305,12 @@ class Answer(ShownInNotebooks, Generic[T]):
         """
         try:
             data = json.loads(text)
-            check_version(data)
-            row = ResultRow.model_validate(data)
-            if missing := {"answer", "question", "plan"} - row.model_fields_set:
+            row = read_exactly(ResultRow, of_version(data))
+            if missing := {"answer", "question", "plan"} - row.raw.keys():
                 raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
             return cls._of(row, None if schema is None else load_schema(schema))
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-            reason = first_reason(error) if isinstance(error, ValidationError) else str(error)
-            raise DataError(f"not an answer: {' '.join(reason.split()):.200}") from None
+            raise DataError(f"not an answer: {' '.join(str(error).split()):.200}") from None
 
     @classmethod
     def _of(cls, row: ResultRow, schema: Schema | None) -> Answer[Any]:
@@ -337,9 +335,10 @@ class Answer(ShownInNotebooks, Generic[T]):
             "_judged": (row.status, row.why),
         }  # fmt: skip
         if schema is None:
-            is_typed = "value" in row.model_fields_set
-            data = row.value if row.partial is None else row.partial
-            built = Reading(row.value, data, tuple(row.undecided or ()), tuple(row.reasons), plain=row.value)  # fmt: skip
+            is_typed = row.value is not UNSET
+            value = row.value if is_typed else None
+            data = value if row.partial is None else row.partial
+            built = Reading(value, data, tuple(row.undecided or ()), tuple(row.reasons), plain=value)  # fmt: skip
             kept |= {"_built": built, "typed": built.to_dict() if is_typed else {}}
         vars(answer).update(kept)
         return answer
@@ -359,7 +358,7 @@ class Answer(ShownInNotebooks, Generic[T]):
             why=self.why, **self.typed, method=self.method, model=self.model, plan=self.plan,
             evidence=[*map(Passage.of, self.evidence), *map(DocumentRow.of, self.row_evidence)],
             unverified_quotes=[*map(QuoteData.of, self.unverified)],
-            notes=[*self.notes], provenance=ProvenanceData(**self.provenance),
+            notes=[*self.notes], provenance=convert(self.provenance, ProvenanceData),
             steps=[*map(StepData.of, self.steps)], coverage=self.coverage,
             usage=UsageData(**self.usage.to_dict()), duration_s=round(self.duration_s, 3),
         )  # fmt: skip

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import operator
+import json
+from abc import ABC
 from collections import Counter
 from collections.abc import Mapping
+from copy import copy
 from decimal import Decimal
-from functools import cached_property, partial
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
-
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationError,
-    WithJsonSchema,
+from functools import cache, cached_property, partial
+from types import NoneType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    TypeVar,
+    get_args,
+    get_origin,
 )
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, convert, structs
 
 from pearl.documents.evidence import DOUBTS, Evidence, Unverified, short_place
 from pearl.documents.evidence.verifying import Match
@@ -37,43 +43,39 @@ VERSION = 1
 STATUSES: tuple[AnswerStatus, ...] = get_args(AnswerStatus)
 """The statuses of answers."""
 
-Count = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
-Ordinal = Annotated[int, Field(strict=True, ge=1, lt=2**63)]
-Number = Annotated[float, Field(strict=True, gt=-(2.0**63), lt=2.0**63, allow_inf_nan=False)]
-Share = Annotated[float, Field(strict=True, ge=0, le=1)]
-Flag = Annotated[bool, Field(strict=True)]
-Scalar = Flag | Annotated[int, Field(strict=True)] | Annotated[float, Field(strict=True)] | str
-
-IF_ANY = Field(exclude_if=operator.not_)
-"""Marks a field that is left out of a row if it is empty or 0."""
-IF_KNOWN = Field(exclude_if=partial(operator.is_, None))
-"""Marks a field that is left out of a row if it is None."""
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Ordinal = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Number = Annotated[float, Meta(gt=-(2.0**63), lt=2.0**63)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Scalar = bool | int | float | str
 
 
-def says(text: str) -> Any:
+def says(text: str) -> Meta:
     """Set the description of a field in the JSON Schema."""
-    return Field(description=text)
+    return Meta(description=text)
 
 
-class _Data(BaseModel):
+def written(default: Any) -> Any:
+    """The default of a field that every row has; a field with a plain default is left out of a row where it has that."""
+    return msgspec.field(default_factory=partial(copy, default))
+
+
+class _Data(Struct, frozen=True, omit_defaults=True):
     """An object in a row. Unknown fields are ignored and every field has a default, because files are untrusted."""
-
-    # Deferred, because a run needs a few of these classes.
-    model_config = ConfigDict(
-        frozen=True, json_schema_serialization_defaults_required=True, defer_build=True
-    )
 
     def to_dict(self) -> dict[str, Any]:
         """The object as JSON data."""
-        return self.model_dump()
+        # msgspec itself encodes no subclasses, such as the floats of numpy.
+        data: dict[str, Any] = msgspec.to_builtins(self, enc_hook=lambda v: json.loads(json.dumps(v)))  # fmt: skip
+        return data
 
 
-class Place(_Data):
+class Place(_Data, frozen=True):
     """A span of a source, in characters of its text."""
 
-    text: str = ""
-    start: Annotated[Count | None, IF_KNOWN] = None
-    end: Annotated[Count | None, IF_KNOWN] = None
+    text: str = written("")
+    start: Count | None = None
+    end: Count | None = None
 
     @property
     def span(self) -> Span | None:
@@ -87,25 +89,25 @@ class Place(_Data):
         return {} if span is None else {"start": span.start, "end": span.end}
 
 
-class OmittedText(Place):
+class OmittedText(Place, frozen=True):
     """What a quote leaves out of its passage."""
 
 
-class CitedCell(Place):
+class CitedCell(Place, frozen=True):
     """A cell that steps used."""
 
-    column: str = ""
-    page: Annotated[Ordinal | None, IF_KNOWN] = None
+    column: str = written("")
+    page: Ordinal | None = None
 
 
-class SourceText(Place):
+class SourceText(Place, frozen=True):
     """A text of a document from which a value derives."""
 
-    source: Annotated[str, says("The name of the document.")] = ""
-    page: Annotated[Ordinal | None, IF_KNOWN, says("The page that it begins on; absent if the source has no pages.")] = None  # fmt: skip
-    ocr: Annotated[Share | None, IF_KNOWN, says("If it was read by OCR: the mean confidence of the words on its page; of several pages, the lowest.")] = None  # fmt: skip
-    ranks: Annotated[dict[str, Ordinal], IF_ANY, says("Its rank in the search of each step that retrieved it.")] = {}  # fmt: skip
-    steps: Annotated[list[str], says("The steps that quote it, or whose values are computed from it.")] = []  # fmt: skip
+    source: Annotated[str, says("The name of the document.")] = written("")
+    page: Annotated[Ordinal | None, says("The page that it begins on; absent if the source has no pages.")] = None  # fmt: skip
+    ocr: Annotated[Share | None, says("If it was read by OCR: the mean confidence of the words on its page; of several pages, the lowest.")] = None  # fmt: skip
+    ranks: Annotated[dict[str, Ordinal], says("Its rank in the search of each step that retrieved it.")] = {}  # fmt: skip
+    steps: Annotated[list[str], says("The steps that quote it, or whose values are computed from it.")] = written([])  # fmt: skip
 
     def short_place(self, *, hides: str = "") -> str:
         """Its position as pages show it; the name of the source is omitted if it is `hides`."""
@@ -113,7 +115,7 @@ class SourceText(Place):
         return short_place(source, self.span, self.page, is_by_ocr=self.ocr is not None)
 
 
-class Passage(SourceText):
+class Passage(SourceText, frozen=True):
     """A passage that steps quote."""
 
     match: Annotated[
@@ -122,8 +124,8 @@ class Passage(SourceText):
             "How it is quoted: as it is; in other blanks, quote marks, hyphens of line ends or punctuation at its ends or "
             "between its words, or without a unit or an attribution; with something left out, see omitted."
         ),
-    ] = "exact"
-    omitted: Annotated[list[OmittedText], IF_ANY, says("What the quote leaves out of the passage.")] = []  # fmt: skip
+    ] = written("exact")
+    omitted: Annotated[list[OmittedText], says("What the quote leaves out of the passage.")] = []  # fmt: skip
 
     @classmethod
     def of(cls, passage: Evidence) -> Self:
@@ -156,21 +158,17 @@ class Passage(SourceText):
         )  # fmt: skip
 
 
-class DocumentRow(SourceText):
+class DocumentRow(SourceText, frozen=True):
     """A row that the answer is computed from."""
 
-    match: Literal["row"] = "row"
-    value: Annotated[str | None, says("null: undecided.")] = None
-    fields: dict[str, str | None] = {}
-    row: Annotated[Ordinal | None, IF_KNOWN, says("Its number in the table.")] = None
-    cells: Annotated[list[CitedCell], IF_ANY, says("The cells that steps used.")] = []
-    state: Literal["found", "undecided"] = "found"
-    decided_by: Annotated[
-        list[str],
-        IF_ANY,
-        says("The escalation models or persons that decided it instead of the main model."),
-    ] = []  # fmt: skip
-    quote: Annotated[str, IF_ANY, says("The passages that decided its values, one per line; each also has its own entry in evidence.")] = ""  # fmt: skip
+    match: Literal["row"] = written("row")
+    value: Annotated[str | None, says("null: undecided.")] = written(None)
+    fields: dict[str, str | None] = written({})
+    row: Annotated[Ordinal | None, says("Its number in the table.")] = None
+    cells: Annotated[list[CitedCell], says("The cells that steps used.")] = []
+    state: Literal["found", "undecided"] = written("found")
+    decided_by: Annotated[list[str], says("The escalation models or persons that decided it instead of the main model.")] = []  # fmt: skip
+    quote: Annotated[str, says("The passages that decided its values, one per line; each also has its own entry in evidence.")] = ""  # fmt: skip
 
     @classmethod
     def of(cls, row: RowEvidence) -> Self:
@@ -203,50 +201,44 @@ def _needed(span: Span | None) -> Span:
     return span
 
 
-def _kind_of_evidence(data: Any) -> str:
-    match = data.get("match") if isinstance(data, Mapping) else getattr(data, "match", "")
-    return "a row" if match == "row" else "a passage"
+if TYPE_CHECKING:
+    EvidenceData = Passage | DocumentRow
+else:
+
+    class EvidenceData(ABC):  # noqa: B024
+        """A `Passage` or a `DocumentRow`, for msgspec, which needs one `match` for each class of a union."""
+
+    EvidenceData.register(SourceText)
 
 
-TAGS = ("a passage", "a row")
-
-EvidenceData = Annotated[
-    Annotated[Passage, Tag("a passage")] | Annotated[DocumentRow, Tag("a row")],
-    Discriminator(_kind_of_evidence),
-]
-
-
-class FieldCandidate(_Data):
+class FieldCandidate(_Data, frozen=True):
     """A value that an undecided field may have."""
 
-    value: Scalar | None = None
-    evidence: list[Passage] = []
+    value: Scalar | None = written(None)
+    evidence: list[Passage] = written([])
 
 
-class FieldData(_Data):
+class FieldData(_Data, frozen=True):
     """The result of one field of an extraction."""
 
-    state: FieldState = "undecided"
-    value: Annotated[Scalar | None, says("null unless found; for a list, see entries.")] = None
-    why: Annotated[str, IF_ANY, says("Why it is undecided.")] = ""
+    state: FieldState = written("undecided")
+    value: Annotated[Scalar | None, says("null unless found; for a list, see entries.")] = written(None)  # fmt: skip
+    why: Annotated[str, says("Why it is undecided.")] = ""
     basis: Annotated[
         Basis,
-        IF_ANY,
         says(
             "What the value rests on: it stands in its passages, also in another notation; a model checked it; no model "
             "did; a person gave it."
         ),
     ] = ""
-    checked_by: Annotated[
-        str, IF_ANY, says("The model that confirmed that the passages support it.")
-    ] = ""
-    decided_by: Annotated[str, IF_ANY, says("The person who decided it in pearl review.")] = ""
-    decided_at: Annotated[str, IF_ANY, says("Time of the decision, in ISO 8601.")] = ""
-    evidence: Annotated[list[Passage], IF_ANY] = []
-    candidates: Annotated[list[FieldCandidate], IF_ANY, says("The values that an undecided field may have.")] = []  # fmt: skip
-    entries: Annotated[list[dict[str, FieldData]], IF_ANY, says("The entries of a list; plain values are in the field value.")] = []  # fmt: skip
-    step: Annotated[str, IF_ANY, says("The step that extracts it; its provenance is that of the value.")] = ""  # fmt: skip
-    has_objects: Annotated[Flag, IF_ANY, says("For a list whose entries have a single field named value: they are objects, not plain values.")] = False  # fmt: skip
+    checked_by: Annotated[str, says("The model that confirmed that the passages support it.")] = ""
+    decided_by: Annotated[str, says("The person who decided it in pearl review.")] = ""
+    decided_at: Annotated[str, says("Time of the decision, in ISO 8601.")] = ""
+    evidence: list[Passage] = []
+    candidates: Annotated[list[FieldCandidate], says("The values that an undecided field may have.")] = []  # fmt: skip
+    entries: Annotated[list[dict[str, FieldData]], says("The entries of a list; plain values are in the field value.")] = []  # fmt: skip
+    step: Annotated[str, says("The step that extracts it; its provenance is that of the value.")] = ""  # fmt: skip
+    has_objects: Annotated[bool, says("For a list whose entries have a single field named value: they are objects, not plain values.")] = False  # fmt: skip
 
     @classmethod
     def of(cls, field: FieldResult) -> Self:
@@ -286,27 +278,27 @@ def restored_fields(fields: Mapping[str, FieldData]) -> dict[str, FieldResult]:
     return {name: field.restored() for name, field in fields.items()}
 
 
-class PartEntry(_Data):
+class PartEntry(_Data, frozen=True):
     """An entry of a list, with its passages."""
 
-    text: str = ""
-    evidence: list[Ordinal] = []
+    text: str = written("")
+    evidence: list[Ordinal] = written([])
 
 
-class PartData(_Data):
+class PartData(_Data, frozen=True):
     """A result that is a part of the answer."""
 
-    output: Annotated[str, says("The step.")] = ""
-    label: Annotated[str, says("What the step does.")] = ""
-    value: Annotated[Any, says("Text, number, truth value, list or rows; null if there is none.")] = None  # fmt: skip
-    text: str = ""
-    state: State = "found"
-    why: Annotated[str, IF_ANY, says("Why it is undecided or refused.")] = ""
-    of: Annotated[Count | None, IF_KNOWN, says("For a number of rows: the rows that state what is asked.")] = None  # fmt: skip
-    not_stated: Annotated[Count | None, IF_KNOWN, says("The rows that do not state it.")] = None
-    undecided: Annotated[Count | None, IF_KNOWN, says("The rows that are undecided.")] = None
-    evidence: Annotated[list[Ordinal], says("Numbers of its passages in evidence, from 1.")] = []
-    entries: Annotated[list[PartEntry], IF_ANY, says("The entries of a list, each with its passages.")] = []  # fmt: skip
+    output: Annotated[str, says("The step.")] = written("")
+    label: Annotated[str, says("What the step does.")] = written("")
+    value: Annotated[Any, says("Text, number, truth value, list or rows; null if there is none.")] = written(None)  # fmt: skip
+    text: str = written("")
+    state: State = written("found")
+    why: Annotated[str, says("Why it is undecided or refused.")] = ""
+    of: Annotated[Count | None, says("For a number of rows: the rows that state what is asked.")] = None  # fmt: skip
+    not_stated: Annotated[Count | None, says("The rows that do not state it.")] = None
+    undecided: Annotated[Count | None, says("The rows that are undecided.")] = None
+    evidence: Annotated[list[Ordinal], says("Numbers of its passages in evidence, from 1.")] = written([])  # fmt: skip
+    entries: Annotated[list[PartEntry], says("The entries of a list, each with its passages.")] = []  # fmt: skip
 
     @classmethod
     def of_part(cls, part: AnswerPart) -> Self:
@@ -336,56 +328,52 @@ class PartData(_Data):
         )  # fmt: skip
 
 
-class SourceSpan(_Data):
+class SourceSpan(_Data, frozen=True):
     """A piece of a document, in characters."""
 
-    start: Count = 0
-    end: Count = 0
+    start: Count = written(0)
+    end: Count = written(0)
 
 
-class SourceData(_Data):
+class SourceData(_Data, frozen=True):
     """A document that a value derives from."""
 
-    document: Annotated[str, says("Its name, or that of a corpus whose documents are all used whole.")] = ""  # fmt: skip
-    documents: Annotated[Count, IF_ANY, says("How many documents the corpus has.")] = 0
-    characters: Annotated[Count, says("Its length.")] = 0
-    spans: Annotated[list[SourceSpan], says("In characters of the document; a whole document is one span.")] = []  # fmt: skip
+    document: Annotated[str, says("Its name, or that of a corpus whose documents are all used whole.")] = written("")  # fmt: skip
+    documents: Annotated[Count, says("How many documents the corpus has.")] = 0
+    characters: Annotated[Count, says("Its length.")] = written(0)
+    spans: Annotated[list[SourceSpan], says("In characters of the document; a whole document is one span.")] = written([])  # fmt: skip
 
 
-class ProvenanceData(_Data):
+class ProvenanceData(_Data, frozen=True):
     """The steps and documents from which a value derives, also through earlier steps. Rows of earlier versions have none."""
 
-    steps: Annotated[list[str], says("In the order of the plan.")] = []
-    sources: Annotated[list[SourceData], says("All text of documents that the value may contain.")] = []  # fmt: skip
-    chosen_from: Annotated[
-        list[SourceData],
-        IF_ANY,
-        says("The documents whose other text may have influenced the value; absent if there is none."),
-    ] = []  # fmt: skip
+    steps: Annotated[list[str], says("In the order of the plan.")] = written([])
+    sources: Annotated[list[SourceData], says("All text of documents that the value may contain.")] = written([])  # fmt: skip
+    chosen_from: Annotated[list[SourceData], says("The documents whose other text may have influenced the value; absent if there is none.")] = []  # fmt: skip
 
 
-class LookData(_Data):
+class LookData(_Data, frozen=True):
     """A further search by a step that found nothing in the passages of its first search."""
 
-    by: str = ""
-    queries: Annotated[list[str], says("Empty: the queries of the first search.")] = []
-    passages: Annotated[Count, says("Passages that were shown.")] = 0
-    state: State = "nothing"
+    by: str = written("")
+    queries: Annotated[list[str], says("Empty: the queries of the first search.")] = written([])
+    passages: Annotated[Count, says("Passages that were shown.")] = written(0)
+    state: State = written("nothing")
 
 
-class CheckedSentence(_Data):
+class CheckedSentence(_Data, frozen=True):
     """A sentence of a composed answer; contradicted and not stated sentences are left out of the answer, copied ones are sentences of the document."""
 
-    text: str = ""
-    verdict: str = ""
+    text: str = written("")
+    verdict: str = written("")
 
 
-class ChecksData(_Data):
+class ChecksData(_Data, frozen=True):
     """The verdicts on whether the quotes of each sentence support it."""
 
-    by: Annotated[str, IF_ANY, says("The model that checked it; absent if none did.")] = ""
-    why: Annotated[str, IF_ANY, says("Why it did not check all sentences.")] = ""
-    sentences: list[CheckedSentence] = []
+    by: Annotated[str, says("The model that checked it; absent if none did.")] = ""
+    why: Annotated[str, says("Why it did not check all sentences.")] = ""
+    sentences: list[CheckedSentence] = written([])
 
     @property
     def summary(self) -> str:
@@ -395,26 +383,26 @@ class ChecksData(_Data):
         return f"{by}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
 
 
-class StepData(_Data):
+class StepData(_Data, frozen=True):
     """A step of the plan."""
 
-    output: str = ""
-    action: str = ""
-    value: Scalar | list[str] | None = None
-    state: State = "found"
-    why: Annotated[str, IF_ANY, says("Why it is undecided or refused.")] = ""
-    truncated: Annotated[str, IF_ANY, says("Why its value may be incomplete.")] = ""
-    looks: Annotated[list[LookData], IF_ANY] = []
-    verdicts: Annotated[dict[str, Count], IF_ANY, says("For FILTER: number of rows by verdict (yes, no, not stated).")] = {}  # fmt: skip
-    checks: Annotated[ChecksData | None, IF_KNOWN] = None
-    record: Annotated[dict[str, FieldData] | None, IF_KNOWN] = None
-    provenance: Annotated[ProvenanceData | None, IF_KNOWN] = None
-    quotes: Annotated[list[str], says("Text that the reply copies from the document, verified or not.")] = []  # fmt: skip
-    native: Annotated[Flag, says("Computed in Python, without a model.")] = False
-    context: Annotated[str, says("How much of the document it was shown.")] = ""
-    coverage: Share | None = None
-    calls: Count = 0
-    models: Annotated[list[str], IF_ANY, says("The models whose replies it has, as backend:name.")] = []  # fmt: skip
+    output: str = written("")
+    action: str = written("")
+    value: Scalar | list[str] | None = written(None)
+    state: State = written("found")
+    why: Annotated[str, says("Why it is undecided or refused.")] = ""
+    truncated: Annotated[str, says("Why its value may be incomplete.")] = ""
+    looks: list[LookData] = []
+    verdicts: Annotated[dict[str, Count], says("For FILTER: number of rows by verdict (yes, no, not stated).")] = {}  # fmt: skip
+    checks: ChecksData | None = None
+    record: dict[str, FieldData] | None = None
+    provenance: ProvenanceData | None = None
+    quotes: Annotated[list[str], says("Text that the reply copies from the document, verified or not.")] = written([])  # fmt: skip
+    native: Annotated[bool, says("Computed in Python, without a model.")] = written(False)
+    context: Annotated[str, says("How much of the document it was shown.")] = written("")
+    coverage: Share | None = written(None)
+    calls: Count = written(0)
+    models: Annotated[list[str], says("The models whose replies it has, as backend:name.")] = []  # fmt: skip
 
     @classmethod
     def of(cls, step: StepResult) -> Self:
@@ -425,10 +413,10 @@ class StepData(_Data):
             checks = ChecksData(by=step.checks.by, why=step.checks.why, sentences=sentences)
         return cls(
             output=step.output, action=step.action, value=step.plain, state=step.state, why=step.why,
-            truncated=step.truncated, looks=[LookData(**each._asdict()) for each in step.looks],
+            truncated=step.truncated, looks=[LookData(each.by, [*each.queries], each.passages, each.state) for each in step.looks],
             verdicts=dict(step.verdicts), checks=checks,
             record=None if step.record is None else fields_data(step.record.fields),
-            provenance=None if step.provenance is None else ProvenanceData(**step.provenance),
+            provenance=None if step.provenance is None else convert(step.provenance, ProvenanceData),
             quotes=[*step.quotes], native=step.is_native, context=step.context,
             coverage=step.coverage, calls=step.n_calls, models=[*step.models],
         )  # fmt: skip
@@ -451,39 +439,28 @@ class StepData(_Data):
         )  # fmt: skip
 
 
-class UsageData(_Data):
+class UsageData(_Data, frozen=True):
     """Tokens of all calls; the last three counts are absent if they are 0."""
 
-    input_tokens: Count = 0
-    output_tokens: Count = 0
-    cached_tokens: Count = 0
-    implausible_calls: Annotated[Count, IF_ANY, says("Calls for which the server reported impossible token counts.")] = 0  # fmt: skip
-    written_tokens: Annotated[Count, IF_ANY, says("Input tokens that the server wrote to its cache.")] = 0  # fmt: skip
-    written_long_tokens: Annotated[Count, IF_ANY, says("Of these, tokens that it keeps for an hour or longer.")] = 0  # fmt: skip
+    input_tokens: Count = written(0)
+    output_tokens: Count = written(0)
+    cached_tokens: Count = written(0)
+    implausible_calls: Annotated[Count, says("Calls for which the server reported impossible token counts.")] = 0  # fmt: skip
+    written_tokens: Annotated[Count, says("Input tokens that the server wrote to its cache.")] = 0  # fmt: skip
+    written_long_tokens: Annotated[Count, says("Of these, tokens that it keeps for an hour or longer.")] = 0  # fmt: skip
 
     def restored(self) -> Usage:
         """Convert the data to a usage."""
-        return Usage(**{f"n_{name}": n for name, n in self})
-
-    @property
-    def bounded(self) -> Usage | None:
-        """The usage in an untrusted row, with impossible counts reduced; None if input or output tokens are unknown."""
-        if not self.model_fields_set >= {"input_tokens", "output_tokens"}:
-            return None
-        return Usage.bounded(
-            self.input_tokens, self.output_tokens, self.cached_tokens, self.written_tokens,
-            self.written_long_tokens,
-        )  # fmt: skip
+        return Usage(**{f"n_{name}": n for name, n in structs.asdict(self).items()})
 
 
-class QuoteData(_Data):
+class QuoteData(_Data, frozen=True):
     """A quote that is no evidence."""
 
-    step: str = ""
-    text: str = ""
+    step: str = written("")
+    text: str = written("")
     reason: Annotated[
         Literal["", "missing", "given", "short", "apart", "negation"],
-        IF_ANY,
         says(
             "missing: not in the document; given: nor that, but in what the step was given beside it; short: under four "
             "words and in several places, or pieces that say too little; apart: pieces that make no passage; negation: "
@@ -509,43 +486,28 @@ class QuoteData(_Data):
         return Unverified(self.step, self.text, reason)
 
 
-class ErrorData(_Data):
+class ErrorData(_Data, frozen=True):
     """Why a task failed."""
 
-    type: str = ""
-    message: str = ""
-    help: Annotated[str | None, says("What to do.")] = None
-    exit_code: Annotated[Count | None, IF_KNOWN, says("Exit code of the command, if this is its only task.")] = None  # fmt: skip
+    type: str = written("")
+    message: str = written("")
+    help: Annotated[str | None, says("What to do.")] = written(None)
+    exit_code: Annotated[Count | None, says("Exit code of the command, if this is its only task.")] = None  # fmt: skip
 
 
-Id = str | Annotated[int, Field(strict=True)] | None
-
-
-def _status(*names: str) -> Any:
+def _status(*names: str) -> Meta:
     # Any text, because readers show unknown values, too.
-    return WithJsonSchema({"type": "string", "enum": list(names)})
+    return Meta(extra_json_schema={"enum": [*names]})
 
 
-class TaskRow(_Data):
+class TaskRow(_Data, frozen=True):
     """The row of a task; fields of the input are passed on unchanged."""
 
-    model_config = ConfigDict(extra="allow")
-
-    v: Annotated[Literal[1], says("The version of this form.")] = 1
-    id: Annotated[Id, IF_KNOWN, says("Of the task.")] = None
-    status: str = ""
-    question: Annotated[str | None, says("As it was asked.")] = None
-    parameters: Annotated[dict[str, str], IF_ANY, says("The values of the plan's parameters.")] = {}
-
-    @property
-    def name(self) -> str:
-        """The id of the task; for an evaluation record: sample, method and seed."""
-        return id_of({"id": self.id, "method": getattr(self, "method", ""), **(self.model_extra or {})})  # fmt: skip
-
-    @property
-    def given(self) -> str:
-        """The values of the parameters in one line."""
-        return "; ".join(f"{name} = {value}" for name, value in self.parameters.items())
+    v: Annotated[Literal[1], says("The version of this form.")] = written(1)
+    id: Annotated[str | int | None, says("Of the task.")] = None
+    status: str = written("")
+    question: Annotated[str | None, says("As it was asked.")] = written(None)
+    parameters: Annotated[dict[str, str], says("The values of the plan's parameters.")] = {}
 
 
 def id_of(row: Mapping[str, Any]) -> str:
@@ -557,16 +519,19 @@ def id_of(row: Mapping[str, Any]) -> str:
     return id if isinstance(id, str) else str(id)
 
 
-class FailedRow(TaskRow):
+class FailedRow(TaskRow, frozen=True):
     """The row of a task that failed or is not finished; fields of the input are passed on unchanged."""
 
-    status: Annotated[str, _status("failed", "unfinished")] = ""
-    error: ErrorData = ErrorData()
-    steps: Annotated[list[StepData], IF_ANY, says("The steps that were finished.")] = []
+    status: Annotated[str, _status("failed", "unfinished")] = written("")
+    error: ErrorData = written(ErrorData())
+    steps: Annotated[list[StepData], says("The steps that were finished.")] = []
 
 
-class ResultRow(TaskRow):
+class ResultRow(TaskRow, frozen=True, dict=True):
     """The row of an answer; readers read all rows as this. Fields of the input are passed on unchanged."""
+
+    raw: ClassVar[Mapping[str, Any]] = {}
+    """What it is read from, without the values of a wrong type; an attribute of the object."""
 
     status: Annotated[
         str,
@@ -575,42 +540,64 @@ class ResultRow(TaskRow):
             "degraded: the answer may lack something or be wrong; undecided: a reply could not surely be read; refused: "
             "the model refused a step."
         ),
-    ] = ""
-    document: Annotated[str, says("Name of the document that was read.")] = ""
-    answer: str = ""
-    markdown: Annotated[str, says("The answer as Markdown; the footnote [^3] follows text that the third entry of evidence supports.")] = ""  # fmt: skip
-    parts: Annotated[list[PartData], says("The results that are the parts of the answer.")] = []
-    record: Annotated[dict[str, FieldData] | None, IF_KNOWN, says("The fields that were extracted, by name; address.city is the city of an address.")] = None  # fmt: skip
-    why: Annotated[str, IF_ANY, says("Why it is degraded, undecided or refused.")] = ""
-    value: Annotated[
-        Any,
-        Field(exclude_if=lambda _: False),
-        says("A typed answer, and a row of an extraction: the record in the form of the user's schema; null if a required part has no value."),
-    ] = None  # fmt: skip
-    partial: Annotated[Any, IF_KNOWN, says("If value is null: the values found, in the same form, with null for missing values.")] = None  # fmt: skip
-    undecided: Annotated[list[str] | None, IF_KNOWN, says("The paths of undecided values, with the names of the schema: drugs[0].dose; $ for the whole.")] = None  # fmt: skip
-    reasons: Annotated[list[str], IF_ANY, says("Why there is no value, or why a part of it is missing.")] = []  # fmt: skip
-    method: Annotated[str, says("plan, or direct if there was no valid plan.")] = ""
-    model: Annotated[str, says("backend:name; with the models of other roles in parentheses: openai:a (rows: openai:b)")] = ""  # fmt: skip
-    plan: str = ""
-    evidence: Annotated[list[EvidenceData], says("Passages of the document that steps quote, then the rows that the answer is computed from.")] = []  # fmt: skip
-    unverified_quotes: Annotated[list[QuoteData], says("Quotes that are no evidence.")] = []
-    notes: Annotated[list[str], IF_ANY, says("Notes on how the answer was computed; absent if there are none.")] = []  # fmt: skip
-    provenance: ProvenanceData = ProvenanceData()
-    steps: list[StepData] = []
-    coverage: Annotated[Share | None, says("The smallest fraction of the document that a reading step was shown; null if none was.")] = None  # fmt: skip
-    usage: UsageData = UsageData()
-    duration_s: Annotated[Number, says("Seconds.")] = 0
-    error: Annotated[ErrorData | None, IF_KNOWN, says("Only of failed tasks.")] = None
+    ] = written("")
+    document: Annotated[str, says("Name of the document that was read.")] = written("")
+    answer: str = written("")
+    markdown: Annotated[str, says("The answer as Markdown; the footnote [^3] follows text that the third entry of evidence supports.")] = written("")  # fmt: skip
+    parts: Annotated[list[PartData], says("The results that are the parts of the answer.")] = written([])  # fmt: skip
+    record: Annotated[dict[str, FieldData] | None, says("The fields that were extracted, by name; address.city is the city of an address.")] = None  # fmt: skip
+    why: Annotated[str, says("Why it is degraded, undecided or refused.")] = ""
+    value: Annotated[Any, says("A typed answer, and a row of an extraction: the record in the form of the user's schema; null if a required part has no value.")] = UNSET  # fmt: skip
+    partial: Annotated[Any, says("If value is null: the values found, in the same form, with null for missing values.")] = None  # fmt: skip
+    undecided: Annotated[list[str] | None, says("The paths of undecided values, with the names of the schema: drugs[0].dose; $ for the whole.")] = None  # fmt: skip
+    reasons: Annotated[list[str], says("Why there is no value, or why a part of it is missing.")] = []  # fmt: skip
+    method: Annotated[str, says("plan, or direct if there was no valid plan.")] = written("")
+    model: Annotated[str, says("backend:name; with the models of other roles in parentheses: openai:a (rows: openai:b)")] = written("")  # fmt: skip
+    plan: str = written("")
+    evidence: Annotated[list[EvidenceData], says("Passages of the document that steps quote, then the rows that the answer is computed from.")] = written([])  # fmt: skip
+    unverified_quotes: Annotated[list[QuoteData], says("Quotes that are no evidence.")] = written([])  # fmt: skip
+    notes: Annotated[list[str], says("Notes on how the answer was computed; absent if there are none.")] = []  # fmt: skip
+    provenance: ProvenanceData = written(ProvenanceData())
+    steps: list[StepData] = written([])
+    coverage: Annotated[Share | None, says("The smallest fraction of the document that a reading step was shown; null if none was.")] = written(None)  # fmt: skip
+    usage: UsageData = written(UsageData())
+    duration_s: Annotated[Number, says("Seconds.")] = written(0)
+    error: Annotated[ErrorData | None, says("Only of failed tasks.")] = None
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON data; only a typed answer has a `value`."""
-        return self.model_dump(exclude=None if "value" in self.model_fields_set else {"value"})
+        return super().to_dict() | self.extra
 
     @cached_property
     def data(self) -> dict[str, Any]:
         """The row as JSON data, cached."""
         return self.to_dict()
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """The fields of the input in a row that is read."""
+        return {k: v for k, v in self.raw.items() if k not in self.__struct_fields__}
+
+    @property
+    def name(self) -> str:
+        """The id of the task; for an evaluation record: sample, method and seed."""
+        return id_of({"id": self.id, "method": self.method, **self.extra})
+
+    @property
+    def given(self) -> str:
+        """The values of the parameters in one line."""
+        return "; ".join(f"{name} = {value}" for name, value in self.parameters.items())
+
+    @property
+    def known_usage(self) -> Usage | None:
+        """The usage in an untrusted row, with impossible counts reduced; None if input or output tokens are unknown."""
+        if not self.raw.get("usage", {}).keys() >= {"input_tokens", "output_tokens"}:
+            return None
+        usage = self.usage
+        return Usage.bounded(
+            usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.written_tokens,
+            usage.written_long_tokens,
+        )  # fmt: skip
 
     @property
     def passages(self) -> list[Passage]:
@@ -625,82 +612,123 @@ class ResultRow(TaskRow):
 
 # --- reading ----------------------------------------------------------------------------------
 
-Kind = TypeVar("Kind", bound=BaseModel)
+Kind = TypeVar("Kind", bound=Struct)
 
 MAX_NAME = 60  # Maximum characters of a name in a problem
-MAX_ROUNDS = 50  # Later rounds may find errors in values that earlier ones did not reach
+MAX_DEPTH = 60  # A value inside so many others is left out with that which it is in
 
 
-def check_version(data: Mapping[str, Any]) -> None:
-    """Raise an error for a row of another version; a row without a version has the format of the first."""
+def of_version(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row of this version; an error for another one. A row without a version has the format of the first."""
     if (version := data.get("v", VERSION)) != VERSION or isinstance(version, bool):
         raise DataError(
             f"a row of version {str(version)[:MAX_NAME]}; this pearl reads version {VERSION}",
             help="use the pearl that wrote it",
         )
+    return {**data, "v": VERSION}
 
 
 def read_row(data: Mapping[str, Any], problems: list[str] | None = None, at: str = "") -> ResultRow:
     """Read an untrusted row; values of a wrong type are left out and named in `problems`. `DataError` for another version."""
-    check_version(data)
-    return read_as(ResultRow, data, problems, at)
+    return read_as(ResultRow, of_version(data), problems, at)
 
 
 def read_as(
     kind: type[Kind], data: Mapping[str, Any], problems: list[str] | None = None, at: str = ""
 ) -> Kind:
     """Read untrusted data; values of a wrong type are left out and named in `problems`, with the prefix `at`."""
-    for _ in range(MAX_ROUNDS):
-        try:
-            return kind.model_validate(data)
-        except ValidationError as error:
-            data, wrong = _mended(data, error)
-        if problems is not None:
-            problems += (f"{at}{name} has the wrong type ({why}) and is left out." for name, why in wrong.items())  # fmt: skip
-    return kind()
+    read, wrong = _read(kind, data)
+    if problems is not None:
+        problems += (
+            f"{at}{name} has the wrong type ({why}) and is left out."
+            for name, value, why in wrong if value is not None
+        )  # fmt: skip
+    return read
 
 
-def _mended(
-    data: Mapping[str, Any], error: ValidationError
-) -> tuple[Mapping[str, Any], dict[str, str]]:
-    """Remove the values that an error names; return the rest, and the reason by name. An invalid object in a list becomes an empty one, so that the others keep their positions."""
-    mended: dict[str, Any] = dict(data)
-    own = {id(mended)}  # The containers that are copies
-    gone: set[tuple[int, Any]] = set()
-    wrong: dict[str, str] = {}
-    for each in error.errors(include_url=False, include_context=False):
-        inside: Any = mended
-        name = ""
-        places: list[tuple[Any, Any, str]] = []
-        for key in each["loc"]:
-            if (id(inside), key) in gone:  # Removed for an earlier error
-                places.clear()
-                break
-            is_there = isinstance(inside, dict) and key in inside
-            is_there |= isinstance(inside, list) and isinstance(key, int) and key < len(inside)
-            if key in TAGS or not is_there:  # A member of a union, not a key
-                continue
-            name += f" {key + 1}" if isinstance(key, int) else f"{': ' * bool(name)}{key[:MAX_NAME]}"  # fmt: skip
-            places.append((inside, key, name))
-            if isinstance(inside[key], dict | list) and id(inside[key]) not in own:
-                inside[key] = inside[key].copy()
-                own.add(id(inside[key]))
-            inside = inside[key]
-        if not places:
-            continue
-        inside, key, name = places.pop()
-        value = inside[key]
-        if isinstance(inside, list) and each["type"] not in ("model_type", "dict_type"):
-            inside, key, name = places.pop()  # Without a text or number, it would be another
-        if isinstance(inside, list):
-            inside[key] = {}
-        else:
-            del inside[key]
-        gone.add((id(inside), key))
-        if value is not None:
-            why = each["msg"].partition(" or instance of")[0]
-            wrong[name] = f"{why[:1].lower()}{why[1:]}"
-    return mended, wrong
+def read_exactly(kind: type[Kind], data: Mapping[str, Any]) -> Kind:
+    """Read untrusted data; a `ValueError` names the first value of a wrong type."""
+    read, wrong = _read(kind, data)
+    for name, _, why in wrong:
+        raise ValueError(f"{name}: {why}" if name else why)
+    return read
+
+
+_Wrong = list[tuple[str, Any, str]]
+"""Values of a wrong type: where each stands, the value, and why it is wrong."""
+
+
+def _read(kind: type[Kind], data: Mapping[str, Any]) -> tuple[Kind, _Wrong]:
+    wrong: _Wrong = []
+    known = _mended(kind, data, "", wrong)
+    known = {} if known is UNSET else known
+    read: Kind = _converted(known, kind)
+    if isinstance(read, ResultRow):
+        extra = {k: v for k, v in data.items() if k not in kind.__struct_fields__}
+        vars(read)["raw"] = {**known, **extra}
+    return read, wrong
+
+
+def _converted(data: Any, kind: Any) -> Any:
+    return convert(data, kind, dec_hook=lambda _, each: _converted(each, _evidence(each)))
+
+
+def _evidence(data: Any) -> type[Passage | DocumentRow]:
+    is_row = isinstance(data, Mapping) and data.get("match") == "row"
+    return DocumentRow if is_row else Passage
+
+
+def _mended(kind: Any, value: Any, name: str, wrong: _Wrong, depth: int = 0) -> Any:
+    """The data without the values of a wrong type; UNSET if it is one. An invalid object in a list becomes an empty one, so that the others keep their positions."""
+    try:
+        _converted(value, kind)
+        return value
+    except (msgspec.ValidationError, RecursionError) as error:
+        why = str(error).partition(" - at ")[0]
+    except UnicodeError:  # Of a name or a choice; other texts may have them
+        why = "got a lone surrogate"
+    kind = _shape(kind)
+    kinds = _kinds(_evidence(value) if kind is EvidenceData else kind, value)
+    if kinds is None or depth == MAX_DEPTH:
+        if get_origin(kind) is Literal:
+            why = f"expected {' or '.join(map(repr, get_args(kind)))}"
+        wrong.append((name.removeprefix(": "), value, f"{why[:1].lower()}{why[1:]}"))
+        return UNSET
+    mended: dict[Any, Any] = {}
+    for key, inner in kinds.items():
+        place = f"{name} {key + 1}" if isinstance(key, int) else f"{name}: {key[:MAX_NAME]}"
+        each = _mended(inner, value[key], place, wrong, depth + 1)
+        if each is not UNSET:
+            mended[key] = each
+        elif isinstance(value, list):
+            mended[key] = {}
+    return [*mended.values()] if isinstance(value, list) else mended
+
+
+def _shape(kind: Any) -> Any:
+    """A declared type without its constraints and `| None`."""
+    inner = get_args(kind)
+    is_marked = get_origin(kind) is Annotated or inner[1:] == (NoneType,)
+    return _shape(inner[0]) if is_marked else kind
+
+
+@cache
+def _fields(kind: Any) -> dict[str, Any]:
+    """The types of the fields of a class, which take a while to find."""
+    return {each.name: each.type for each in structs.fields(kind)}
+
+
+def _kinds(kind: Any, value: Any) -> dict[Any, Any] | None:
+    """The types of the values in an object or in a list of objects; None for other data."""
+    origin, inner = get_origin(kind), get_args(kind)
+    match value:
+        case Mapping() if origin is dict:
+            return {name: inner[1] for name in value if isinstance(name, str)}
+        case Mapping() if isinstance(kind, type(Struct)):
+            return {name: type for name, type in _fields(kind).items() if name in value}
+        case list() if origin is list and inner[0] not in (str, Ordinal):
+            return dict.fromkeys(range(len(value)), inner[0])
+    return None
 
 
 def restored_record(row: Mapping[str, Any]) -> Record | None:
@@ -708,4 +736,4 @@ def restored_record(row: Mapping[str, Any]) -> Record | None:
     record = row.get("record")
     if not isinstance(record, Mapping):
         return None
-    return Record({k: FieldData.model_validate(v).restored() for k, v in record.items()})
+    return Record({k: read_exactly(FieldData, v).restored() for k, v in record.items()})

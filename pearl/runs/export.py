@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import IO, Any, NamedTuple
 
-from pydantic import BaseModel
+from msgspec import Struct
 
 from pearl.errors.escaping import inert, to_json
 from pearl.interpreter.row import PartData, ResultRow, read_as, read_row
@@ -32,12 +32,11 @@ def _field(*path: str, kind: type = str) -> Column:
 
     def read(row: ResultRow) -> Any:
         value: Any = row.data
-        whole: Any = row
+        read: Any = row.raw
         for name in path:
-            if whole is None or name not in whole.model_fields_set:
+            if read is None or name not in read:
                 return None
-            # Not by attribute: a field of the input may have the name of a method.
-            value, whole = value.get(name), getattr(whole, name, None)
+            value, read = value.get(name), read[name]
         return _text(value) if kind is str else value
 
     return Column(kind, read)
@@ -158,7 +157,7 @@ def _sources(rows: Iterable[Mapping[str, Any]]) -> Table:
     passages = (
         source_row(each.to_dict(), document=row.id, field=", ".join(each.steps))
         for row in map(read_row, rows)
-        if "answer" in row.model_fields_set  # Otherwise it only has fields of the input
+        if "answer" in row.raw  # Otherwise it only has fields of the input
         for each in row.evidence
     )  # fmt: skip
     return "Sources", {**SOURCES}, passages
@@ -220,11 +219,11 @@ def check_format(form: str) -> None:
         require_extra("data", "writing Parquet", "pyarrow")
 
 
-class _Output(BaseModel):
+class _Output(Struct, frozen=True):
     output: str = ""
 
 
-class _Outputs(BaseModel):
+class _Outputs(Struct, frozen=True):
     steps: list[_Output] = []
     parts: list[PartData] = []
 
@@ -232,7 +231,7 @@ class _Outputs(BaseModel):
 def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
     """The columns of a table of results."""
     # Others, such as `input_tokens`, are columns of a part of a row: a field of the input may have their name.
-    of_rows = ResultRow.model_fields.keys() & {*FIRST, *LAST}
+    of_rows = {*ResultRow.__struct_fields__} & {*FIRST, *LAST}
     fixed = {*of_rows, "usage", "markdown", "parts", "v"}
     outputs: dict[str, None] = {}
     fields: dict[str, None] = {}

@@ -276,7 +276,7 @@ def _with_arguments(
 
 def _usage(result: Result, calls_made: Spent) -> Usage | None:
     """The tokens reported in the row, else those of all calls in the trace; None if unknown."""
-    usage = result.row.usage.bounded or (calls_made.usage if result.events else None)
+    usage = result.row.known_usage or (calls_made.usage if result.events else None)
     if usage is None:
         return None
     is_sent = calls_made.n_calls > calls_made.n_cached and result.model != "extractive"

@@ -97,12 +97,12 @@ def number_of(value: object) -> float | int | None:
 
 def cells_of(row: ResultRow, prices: Prices) -> list[Any]:
     """The cells of a row as in `COLUMNS`: texts, numbers and None, and the outputs by name."""
-    usage, more = row.usage.bounded, row.model_extra or {}
+    usage, more = row.known_usage, row.extra
     given = f" ({text_of(row.given, LONG)})" if row.parameters else ""
     model = text_of(row.model, SHORT)
     price = prices.of(model)
     cost = price.cost_usd(usage) if price and usage else None
-    is_known = row.model_fields_set
+    is_known = row.raw
     return [
         text_of(row.name, SHORT),
         text_of(row.status, 40) or "unknown",

@@ -112,7 +112,7 @@ class Result(Struct, frozen=True):
 
     def has(self, name: str) -> bool:
         """Whether the row has a field."""
-        return name in self.row.model_fields_set
+        return name in self.row.raw
 
 
 def read_result(record: ResultRecord, *, max_rows: int) -> Result:
@@ -165,7 +165,7 @@ def _why(status: str, steps: tuple[ShownStep, ...]) -> str:
 def _places(row: ResultRow) -> Iterator[Place]:
     """The evidence in order: quoted passages, and the rows behind the answer."""
     for number, each in enumerate(row.evidence, start=1):
-        if not each.model_fields_set:  # Its data could not be read
+        if each == Passage():  # Its data could not be read
             continue
         if isinstance(each, Passage):
             elided = "elided" if each.match == "elided" else ""

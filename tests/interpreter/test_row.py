@@ -17,9 +17,10 @@ from pearl.documents.evidence import Evidence, Unverified, with_omissions
 from pearl.documents.record import PLAIN, Candidate, FieldResult, Record
 from pearl.documents.rows import Stated
 from pearl.errors import DataError, PearlError, Span
+from pearl.errors.escaping import to_json
 from pearl.interpreter.parts import AnswerPart, ListEntry, Tally
 from pearl.interpreter.results import Checks, Look, StepResult
-from pearl.interpreter.row import read_row
+from pearl.interpreter.row import ErrorData, StepData, read_row
 from pearl.interpreter.row_evidence import CellEvidence, RowEvidence
 from pearl.llm import Usage
 from pearl.trace import Trace
@@ -191,12 +192,58 @@ def test_a_row_of_another_version_is_an_error_of_three_lines_at_most(version: ob
     ({"parts": [{"evidence": [1, "2"]}, {"entries": [[]]}]}, ["parts 1: evidence", "parts 2: entries 1"]),
     ({"record": {"a": {"entries": [{"b": {"state": "x"}}, 5]}}}, ["record: a: entries 1: b: state", "record: a: entries 2"]),
     ({"answer": None, "steps": None, "error": None, "a passage": 1}, []),
+    ({"\ud800": 1, "steps": [{"\ud800": 1, "state": "\ud800", "output": "\ud800"}]}, ["steps 1: state"]),
+    ({"steps": [{"quotes": [None]}, {"value": [1]}, {"checks": 1}]}, ["steps 1: quotes", "steps 2: value", "steps 3: checks"]),
+    ({"id": 1.5, "duration_s": 10**400, "usage": {"input_tokens": 1.0}}, ["id", "duration_s", "usage: input_tokens"]),
 ])  # fmt: skip
 def test_what_has_a_wrong_type_is_named_once(row: dict[str, Any], places: list[str]) -> None:
     problems: list[str] = []
     read = read_row({"question": "Why?", **row}, problems)
     assert sorted(problem.partition(" has ")[0] for problem in problems) == sorted(places)
     assert read.question == "Why?"
+    assert not any("\n" in problem for problem in problems)
+    if places:
+        with pytest.raises(DataError, match=f"not an answer: ({'|'.join(places)}): "):
+            Answer.from_json(json.dumps({"answer": "", "plan": "", "question": "Why?", **row}))
+
+
+@pytest.mark.parametrize("depth", [10, 50, 200, 310])
+def test_data_of_any_depth_is_read_or_left_out(depth: int) -> None:
+    field: dict[str, Any] = {"state": "x"}
+    for _ in range(depth):
+        field = {"entries": [{"a": field}]}
+    problems: list[str] = []
+    row = read_row({"answer": "So.", "record": {"a": field, "b": {"value": 5}}}, problems)
+    assert row.answer == "So."
+    assert row.record is not None
+    assert row.record["b"].value == 5
+    assert len(problems) == 1
+    assert row.to_dict()["record"]["b"] == {"state": "undecided", "value": 5}
+
+
+def test_rows_that_an_earlier_pearl_wrote_come_back_byte_by_byte() -> None:
+    *answers, failed = (ROOT / "tests/interpreter/rows_v1.jsonl").read_text("utf-8").splitlines()
+    for line in answers:
+        problems: list[str] = []
+        assert to_json(read_row(json.loads(line), problems).to_dict()) == line
+        assert Answer.from_json(line).to_json() == line
+        assert not problems
+    row = read_row(json.loads(failed))
+    assert (row.id, row.status, row.extra) == ("t1", "failed", {"gold": "B"})
+    assert row.error == ErrorData("DataError", "a.txt: no such file", "name it", 3)
+
+
+def test_values_of_subclasses_are_plain_in_rows() -> None:
+    class Text(str):
+        __slots__ = ()
+
+    class Share(float):
+        __slots__ = ()
+
+    step = StepResult("a", Text("FIND"), [Text("x")], False, coverage=Share(0.5))
+    row = StepData.of(step).to_dict()
+    assert (row["action"], row["value"], row["coverage"]) == ("FIND", ["x"], 0.5)
+    assert {type(row["action"]), type(row["value"][0]), type(row["coverage"])} == {str, float}
 
 
 def test_objects_of_wrong_types_leave_the_numbers_of_the_others() -> None:

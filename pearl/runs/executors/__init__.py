@@ -35,7 +35,6 @@ from typing import Any, Generic, Protocol, TypedDict, TypeVar, Unpack
 from weakref import WeakValueDictionary
 
 from msgspec import Struct
-from pydantic import BaseModel
 
 from pearl import errors, plugins
 from pearl.data.samples import given
@@ -233,7 +232,7 @@ class RecordUnit(Unit):
         """Whether the unit should be retried."""
         return bool(result.status == "failed")
 
-    def row(self, result: BaseModel | None, error: Exception | None) -> Mapping[str, Any] | None:
+    def row(self, result: Any, error: Exception | None) -> Mapping[str, Any] | None:
         """The record as JSON data."""
         return None if result is None else result.model_dump(mode="json")
 
