@@ -5,7 +5,8 @@
 Documents of 1,500 to 2,500 tokens are made up: 12 fields and 2 lists are planted in many notations, some
 are absent, some stand there twice with different values, between sentences about other people, in other
 units, and denied ones. An oracle replies with what is planted, and a checker supports it; lies are those of
-`tests/checking`. Prints a table and one JSON line.
+`tests/checking`. Instructions of a document, which need valgrind, are the slope between 4 and 44 documents.
+Prints a table and one JSON line.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from statistics import fmean, median
 from typing import Any, NamedTuple
+
+from instructions import VALGRIND, millions
 
 from pearl import Document, Pearl
 from pearl.documents.record import FieldResult, Record
@@ -50,6 +53,7 @@ New actions:
 1. record = EXTRACT(CTX, "{FIELDS}") : Extract the fields
 """
 N_TOKENS = (1_500, 2_500)
+FEW, MANY = 4, 44
 
 FIRST = [
     "Maria", "Anna", "Peter", "Johann", "Elif", "Noah", "Emma", "Luis", "Clara", "Viktor", "Amara", "Jonas",
@@ -212,6 +216,12 @@ def reply_of(doc: Made) -> str:
     return json.dumps(reply, ensure_ascii=False)
 
 
+def supported(task: CheckTask) -> str:
+    """The reply of a checker that supports everything."""
+    ids = range(1, len(task.claims) + 1)
+    return json.dumps({"verdicts": [{"id": i, "verdict": "supported"} for i in ids]})
+
+
 def alike(entry: dict[str, Stated], results: Any) -> int:
     """How well the results of an entry match: a lie about a quote may have moved them."""
     keys = list(entry)
@@ -267,8 +277,7 @@ async def measured(n: int, *, first: int, shown: list[str]) -> dict[str, Any]:
         counts["calls"] += 1
         if isinstance(request.task, CheckTask):
             checks.append(request.prompt)
-            ids = range(1, len(request.task.claims) + 1)
-            return json.dumps({"verdicts": [{"id": i, "verdict": "supported"} for i in ids]})
+            return supported(request.task)
         prompts.append(request.prompt)
         return current
 
@@ -310,14 +319,42 @@ async def measured(n: int, *, first: int, shown: list[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+async def executed(n: int) -> None:
+    """Run the plan over the first documents; so many are made in any case that only the runs differ."""
+    made_ones = [made(seed) for seed in range(MANY)]
+    replies = map(reply_of, made_ones)
+
+    def reply(request: Request) -> str:
+        if isinstance(request.task, CheckTask):
+            return supported(request.task)
+        return next(replies)
+
+    pearl = Pearl(Reading(reply))
+    plan = pearl.compile(PLAN)
+    for i, doc in enumerate(made_ones[:n]):
+        await pearl.execute(plan, Document(doc.text, f"{i}.txt"))
+
+
+def instructions() -> float:
+    """Million instructions of a document."""
+    few, many = (millions([__file__, "--only", str(n)]) for n in (FEW, MANY))
+    return round((many - few) / (MANY - FEW), 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--documents", type=int, default=1_000)
     parser.add_argument("--quick", action="store_true", help="20 documents")
+    parser.add_argument("--only", type=int, help="run over so many documents, for counts")
     given = parser.parse_args()
+    if given.only is not None:
+        asyncio.run(executed(given.only))
+        return
     n = 20 if given.quick else given.documents
     shown: list[str] = []
     results = asyncio.run(measured(n, first=0, shown=shown))
+    if VALGRIND:
+        results["million instructions per document"] = instructions()
     for key, value in results.items():
         print(f"  {key:42} {value}")
     print(*(f"    {line}" for line in shown), sep="\n")

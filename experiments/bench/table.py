@@ -69,6 +69,7 @@ ROWS = [
     Row("a call of `pearl execute`, bare", CALL_UNIT, A_CALL.format("pearl_command"), A_CALL.format("aiohttp"), "aiohttp"),
     Row("a call of `Pearl`, nothing kept", CALL_UNIT, A_CALL.format("pearl_library"), A_CALL.format("official"), "official client"),
     Row("extraction, a document", "ms", EXTRACTION, "", "", "≤ 5 ms"),
+    Row("extraction, a document: instructions", "M", "extraction/million instructions per document"),
     Row("extraction, beside instructor", "ms", EXTRACTION, "extraction_peers/instructor", "instructor"),
     Row("extraction, beside langextract", "ms", EXTRACTION, "extraction_peers/langextract", "langextract"),
     Row("makespan of single plans", "s", "makespan/within/ours_s", "makespan/within/sequential_s", "calls in turn"),

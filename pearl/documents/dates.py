@@ -22,7 +22,7 @@ from unicodedata import normalize
 
 from msgspec import Struct
 
-from pearl.documents.lexicon import APART, MONTH, ORDINALS, UNSPACED, WEEKDAYS, month_number
+from pearl.documents.lexicon import APART, MONTH, ORDINALS, UNSPACED, WEEKDAYS, any_of, month_number
 from pearl.errors.patterns import lazy_pattern
 
 _MAX_LENGTH = 60  # maximum characters of a date
@@ -42,8 +42,7 @@ _ENGLISH = rf"(?P<month>{MONTH})\b\.?"
 _SPELLED = {normalize(form, name) for name in _months() for form in ("NFC", "NFD")}
 _NAMES_OF_MONTHS = "|".join(map(re.escape, sorted(_SPELLED, key=len, reverse=True)))
 _MONTH = rf"(?P<month>(?:{MONTH}|{_NAMES_OF_MONTHS})(?![^\W\d_]))\.?"
-_ORDINAL = "|".join(sorted(ORDINALS, key=len, reverse=True))
-_DAY = rf"(?P<day>{_ORDINAL}|\d{{1,2}})(?:st|nd|rd|th|er|[º°ª])?"
+_DAY = rf"(?P<day>{any_of(ORDINALS)}|\d{{1,2}})(?:st|nd|rd|th|er|[º°ª])?"
 # "3rd day of May 2024", "3 de mayo de 2024"
 _OF = r"(?:[ ](?:day[ ]of|of|de|del))?"
 _YEAR = r"(?P<year>\d{4}|['’]?\d{2})"
@@ -59,27 +58,28 @@ def _pattern(*forms: str) -> Callable[[str], re.Match[str] | None]:
     return lambda text: compiled.fullmatch(text)
 
 
-_YEAR_FIRST = rf"{_WEEKDAY}(?P<year>\d{{4}})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}}){_TIME}"
-_NUMBERS = rf"{_WEEKDAY}(?P<one>\d{{1,2}})(?P<mark>[-/.])(?P<two>\d{{1,2}})(?P=mark)(?P<year>\d{{4}}|\d{{2}}){_TIME}"
-_NAMES = tuple(
-    _WEEKDAY + form + _TIME
-    for form in (
-        rf"{_DAY}{_OF}[-/. ]{{1,2}}{_MONTH}{_OF}[-/, ]{{1,2}}{_YEAR}",
-        rf"{_ENGLISH}[- ]{{0,2}}{_DAY}[-, ]{{1,2}}(?P<year>\d{{4}})",
-        rf"(?P<year>\d{{4}})[-/, ]{{1,2}}{_MONTH}[-/ ]{{0,2}}{_DAY}",
-    )
+def _in_full(*forms: str) -> str:
+    return f"{_WEEKDAY}(?:{'|'.join(forms)}){_TIME}"
+
+
+_YEAR_FIRST = r"(?P<year>\d{4})(?P<mark>[-/.])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})"
+_NUMBERS = r"(?P<one>\d{1,2})(?P<mark>[-/.])(?P<two>\d{1,2})(?P=mark)(?P<year>\d{4}|\d{2})"
+_NAMES = (
+    rf"{_DAY}{_OF}[-/. ]{{1,2}}{_MONTH}{_OF}[-/, ]{{1,2}}{_YEAR}",
+    rf"{_ENGLISH}[- ]{{0,2}}{_DAY}[-, ]{{1,2}}(?P<year>\d{{4}})",
+    rf"(?P<year>\d{{4}})[-/, ]{{1,2}}{_MONTH}[-/ ]{{0,2}}{_DAY}",
 )
 _SIGNED = (
     r"(?P<year>\d{4})[ ]?[年년][ ]?(?P<month>\d{1,2})[ ]?[月월][ ]?(?P<day>\d{1,2})[ ]?[日일号號]"
 )
-_of_numbers = _pattern(_NUMBERS)
+_of_numbers = _pattern(_in_full(_NUMBERS))
 _of_year = _pattern(r"(?P<year>\d{4})")
 _of_one_reading = tuple(
     _pattern(form)
     for form in (
-        _YEAR_FIRST,
+        _in_full(_YEAR_FIRST),
         _SIGNED,
-        *_NAMES,
+        *map(_in_full, _NAMES),
         rf"{_MONTH}{_OF}[-/, ]{{1,2}}(?P<year>\d{{4}})",
         rf"(?P<year>\d{{4}})[-/, ]{{1,2}}{_MONTH}",
         r"(?P<year>\d{4})[-/](?P<month>\d{1,2})",
@@ -215,15 +215,10 @@ def _words(text: str) -> str:
     return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
+_ANY_FORM = f"{_in_full(_YEAR_FIRST, _NUMBERS, *_NAMES)}|{_SIGNED}".replace("(?P=mark)", "[-/.]")
+_UNNAMED = re.sub(r"\(\?P<\w+>", "(?:", _ANY_FORM)
 _ANYWHERE = lazy_pattern(
-    rf"{APART}(?<![./-])(?:%s)(?![^\W{UNSPACED}]|[-/.]\d)"
-    % (
-        "|".join(
-            re.sub(r"\(\?P<\w+>", "(?:", form).replace("(?P=mark)", "[-/.]")
-            for form in (_YEAR_FIRST, _SIGNED, _NUMBERS, *_NAMES)
-        )
-    ),
-    re.IGNORECASE,
+    rf"{APART}(?<![./-])(?:{_UNNAMED})(?![^\W{UNSPACED}]|[-/.]\d)", re.IGNORECASE
 )
 
 

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern of words, the longest first, by their first letters: other words fail at once."""
+    rests: dict[str, list[str]] = {}
+    for word in sorted(words, key=len, reverse=True):
+        rests.setdefault(word[0], []).append(re.escape(word[1:]))
+    branches = (f"{re.escape(first)}(?:{'|'.join(each)})" for first, each in rests.items())
+    return f"(?:{'|'.join(branches)})"
+
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
@@ -35,6 +46,8 @@ _TENTHS = (
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
     "twelfth", *(f"{word}th" for word in ONES[13:]), "twentieth",
 )  # fmt: skip
+SMALL_NUMBER = any_of(SMALL_NUMBERS)
+"""Those numbers as a pattern."""
 ORDINALS = {
     **{word: n for n, word in enumerate(_TENTHS, start=1)},
     **{f"twenty{mark}{_TENTHS[n]}": 21 + n for n in range(9) for mark in " -"},
@@ -110,7 +123,7 @@ _CURRENCY_MARKS = {
 """Other marks of currencies → unit; a bare `$` is the US dollar's."""
 MONEY = (
     rf"{APART}(?:{'|'.join(map(re.escape, _CURRENCY_MARKS))})(?![^\W\d_])|[{CURRENCIES}]"
-    rf"|{APART}(?:{'|'.join(_CURRENCY_CODES)})(?![A-Za-z])"
+    rf"|{APART}{any_of(_CURRENCY_CODES)}(?![A-Za-z])"
 )
 """A currency as a sign, a code or a mark, as a pattern."""
 
@@ -133,7 +146,7 @@ SCALED_MONEY = {
     for currency in ("€", "$", "£", "EUR", "USD", "GBP", "CHF", "SEK", "NOK", "DKK")
 }
 """Currencies with a scale before them → its power: `TEUR` and `k€` are thousands of euros, `MNOK` millions."""
-SCALED = rf"(?:{'|'.join(map(re.escape, SCALED_MONEY))})(?![^\W\d_])"
+SCALED = rf"{any_of(SCALED_MONEY)}(?![^\W\d_])"
 """Those currencies as a pattern."""
 
 UNIT_NAMES = {

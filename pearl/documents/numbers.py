@@ -25,6 +25,7 @@ from pearl.documents.lexicon import (
     SCALES,
     SCALES_UNSPACED,
     SHARES,
+    SMALL_NUMBER,
     SMALL_NUMBERS,
     UNIT_UNSPACED,
     UNSPACED,
@@ -172,10 +173,11 @@ def plain(line: str) -> str:
         lambda match: re.sub(r"\D", "" if match["comma"] is None else ".", match[0]), line
     )
     if not line.isascii():
-        line = "".join(map(plain_character, line))
+        line = _NOT_ASCII.sub(lambda run: "".join(map(plain_character, run[0])), line)
     return _EMPHASIS.sub(r"\2", line)
 
 
+_NOT_ASCII = lazy_pattern(r"[^\x00-\x7f]+")
 _OTHER_SIGNS = dict(zip("％‰＄￥￡．－＋（）：٪٫٬", "%‰$¥£.-+():%.,", strict=True))
 
 
@@ -231,9 +233,7 @@ def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
         yield shown, shown.casefold() if value is None else -value if is_negative else value, unit
 
 
-_SMALL = lazy_pattern(
-    rf"\b(?:{'|'.join(sorted(SMALL_NUMBERS.keys() - {'one'}, key=len, reverse=True))})\b", re.I
-)
+_SMALL = lazy_pattern(rf"\b(?!one\b){SMALL_NUMBER}\b", re.I)
 """Number words except "one", which is seldom a number."""
 _PER_CENT = lazy_pattern(r"\bp(?:er|our)\s+cent\b", re.I)
 _ORDINAL = lazy_pattern(r"(?:st|nd|rd|th)\b")
@@ -271,7 +271,7 @@ def once(text: str) -> str:
 
 
 _TWICE = lazy_pattern(  # thirty (30)
-    rf"(?<![\w.,-])({'|'.join(sorted(SMALL_NUMBERS, key=len, reverse=True))}|[0-9]+) ?\(([0-9]+)\)",
+    rf"(?<![\w.,-])({SMALL_NUMBER}|[0-9]+) ?\(([0-9]+)\)",
     re.I,
 )
 

@@ -51,13 +51,16 @@ _CUT = lazy_pattern(
     r"|(?:(?<=\b(?:art|etc|fed|ill|[Mm]ay)\.)|(?<=\b(?:id|me|mm|no)\.)|(?<=\bmiss\.))"
     r"\s+(?=[\"“]?(?:[A-Z][a-z]|I\b|A\b)))"
 )
-_NUMBER = lazy_pattern(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")  # 3. or (b), without its item
+_NUMBER = lazy_pattern(r"\(?(?:\d{1,3}|[a-zA-Z])[.)]")  # 3. or (b), without its item
+_MAX_NUMBER = 5
+"""Maximum characters of such a number."""
 _MS = "Ms."
 _TITLE = lazy_pattern(r"\bMs\.\s*\Z")
 """Titles that the splitter does not know, unlike Mr., Mrs. and Dr."""
 _STOP = lazy_pattern(r"[.!?…][\"'”’»)\]]{0,4}\s|[。！？।]")  # `paid.” ` or 。
 _GAP = lazy_pattern(r"\s|[。！？।]")  # where a long text without full stops may be cut
 _OPENING = lazy_pattern(r"\s([\"'“‘«(\[]+)\s*\Z")  # ` “` at the end
+_NOT_ASCII = lazy_pattern(r"[^\x00-\x7f]")
 _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', " "))
 
 _LANGUAGES = {
@@ -95,15 +98,18 @@ def sentence_ranges(text: str) -> Iterator[_Range]:
         start = end = first
         for part in segment(language, source):
             end += len(part)
-            if end < last and _NUMBER.fullmatch(text, start, end):
+            whole = text[start:end]
+            inner = whole.strip()
+            if end < last and len(inner) <= _MAX_NUMBER and _NUMBER.fullmatch(inner):
                 continue  # the number of an item belongs to it
             if end < last and part.rstrip().endswith(_MS) and _TITLE.search(text, start, end):
                 continue
-            for found in _without_blanks(text, start, end):
-                if found[1] - found[0] < _LONG_SPEECH:
-                    yield found
+            if inner:
+                begin = start if whole[0] == inner[0] else start + whole.index(inner)
+                if len(inner) < _LONG_SPEECH:
+                    yield begin, begin + len(inner)
                 else:
-                    yield from _speech(text, found, language)
+                    yield from _speech(text, (begin, begin + len(inner)), language)
             start = end
 
 
@@ -113,9 +119,9 @@ def _language(text: str) -> str:
         return "en"
     middle = len(text) // 2
     sample = text[:1_000] + text[middle : middle + 1_000] + text[-1_000:]
-    n_letters = sum(map(str.isalpha, sample))
-    scripts = (unicodedata.name(c, "").partition(" ")[0] for c in sample if not c.isascii())
-    found = Counter(map(_LANGUAGES.get, scripts))
+    scripts = (unicodedata.name(c, "").partition(" ")[0] for c in _NOT_ASCII.findall(sample))
+    found = Counter(filter(None, map(_LANGUAGES.get, scripts)))
+    n_letters = sum(map(str.isalpha, sample)) if found else 0
     # Kana are a fraction of a Japanese text; any other script must be the majority.
     for code in _LANGUAGES.values():
         if found[code] > n_letters * (0.1 if code == "ja" else 0.3):

@@ -201,6 +201,7 @@ def labels_flaw(labels: Iterable[str]) -> str:
     return f"label '{short(twice)}' is repeated" if twice else ""
 
 
+@lru_cache(maxsize=128)  # The fields of a plan are read for each document
 def parse_fields(text: str) -> tuple[Field, ...]:
     """Read the short form of fields; a `PlanError` has one diagnostic, at the place of the first error."""
     return _Reader(text).read()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, normalise
-from pearl.documents.passages import sentences
+from pearl.documents.passages import sentence_ranges, sentences
 from pearl.documents.rows import shortened
 from pearl.documents.units import section, turn
 from pearl.dsl.decoding.constraint import (
@@ -125,20 +125,20 @@ def _marked(text: str, around: Span, quotes: Sequence[Span]) -> str:
     return "".join([*pieces, text[at : around.end]]).strip()
 
 
-def _near(document: Document, quote: Span) -> list[Span]:
+def _near(document: Document, quote: Span) -> Iterator[tuple[int, int]]:
     """The sentences that contain or surround a quote; the first and the last one may be cut."""
     low = max(0, quote.start - 2 * MAX_AROUND)
     window = document.text[low : quote.end + 2 * MAX_AROUND]
-    return [Span(low + s.start, low + s.end) for s in sentences(window)]
+    return ((low + start, low + end) for start, end in sentence_ranges(window))
 
 
 def is_copy(text: str, document: Document, evidence: Sequence[Evidence]) -> bool:
     """Whether every sentence of a text is a whole, quoted sentence of the document; a part of a sentence may mean something else."""
     own = {
-        _bare(document.text[s.start : s.end])
+        _bare(document.text[start:end])
         for each in evidence
-        for s in _near(document, each.span)
-        if s.start < each.span.end and s.end > each.span.start
+        for start, end in _near(document, each.span)
+        if start < each.span.end and end > each.span.start
     }
     return own.issuperset(_bare(text[s.start : s.end]) for s in sentences(text))
 
@@ -149,12 +149,19 @@ def _bare(sentence: str) -> str:
 
 def sentences_around(document: Document, quote: Span, beside: tuple[int, int]) -> Span:
     """The span of the sentences around a quote, with `beside[0]` sentences before and `beside[1]` after."""
-    spans = _near(document, quote)
-    inside = [i for i, s in enumerate(spans) if s.start < quote.end and s.end > quote.start]
+    every: list[tuple[int, int]] = []
+    inside: list[int] = []
+    n_behind = 0
+    for i, (start, end) in enumerate(_near(document, quote)):
+        every.append((start, end))
+        if start < quote.end and end > quote.start:
+            inside.append(i)
+        n_behind += start >= quote.end
+        if n_behind > beside[1]:
+            break
     first, last = (inside[0], inside[-1]) if inside else (0, -1)
-    near = spans[max(0, first - beside[0]) : last + 1 + beside[1]]
-    start = min((s.start for s in near), default=quote.start)
-    end = max((s.end for s in near), default=quote.end)
+    near = every[max(0, first - beside[0]) : last + 1 + beside[1]]
+    start, end = (near[0][0], near[-1][1]) if near else (quote.start, quote.end)
     return Span(
         max(min(start, quote.start), quote.start - MAX_AROUND),
         min(max(end, quote.end), quote.end + MAX_AROUND),

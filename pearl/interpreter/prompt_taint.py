@@ -80,7 +80,7 @@ def _content(graph: PlanGraph, step: Step, by_output: Mapping[str, Content]) -> 
         return Content(kind, _labels(step, how, by_output), is_list=True)
     if action.extracts and not (action.extracts_all or action.reads_rows):
         literal = step.arguments[-1]
-        fields = tuple(parse_fields(literal.value)) if isinstance(literal, String) else ()
+        fields = parse_fields(literal.value) if isinstance(literal, String) else ()
         if all(not each.is_list and each.type in _FIELDS for each in fields):
             return Content("record", fields=fields)
     given = graph.gives[step.output]

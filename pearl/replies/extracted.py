@@ -79,7 +79,6 @@ def _has_own_quotes(fields: Sequence[Field]) -> bool:
 ROWS = "rows"  # Name of the list that `EXTRACT_ALL` requests
 
 
-@lru_cache(maxsize=128)
 def wanted_fields(text: str, *, is_all: bool) -> tuple[Field, ...]:
     """The fields of a reply: those in the argument, or a list whose entries have them (`is_all`)."""
     fields = parse_fields(text)

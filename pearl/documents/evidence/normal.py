@@ -166,16 +166,14 @@ _SOLE = frozenset("ac")  # Letters that stand for themselves
 _POINTS = frozenset(".,:/·")
 
 # Every alternative begins with the same character set, which keeps the search fast.
-_EDITS = lazy_pattern(
-    r"""[ z'x…-](?:
-      (?<=[^ z'-][ ]) (?:(?<![a0mx].)|(?![a0x])) (?![ z'-]|.?0) (?P<dropped>)  # a lone blank beside a mark
+_EDIT = r"""[ z'x…-] (?:(?<![a0mx][ ])|(?![a0x])) (?:           # not: a blank between two words
+      (?<=[^ z'-][ ]) (?![ z'-]|.?0) (?P<dropped>)           # a lone blank beside a mark
     | (?<=[x…]) [mn]*                                        # a ligature, an ellipsis
     | (?<=') [ z']* '                                        # nested marks of quotation
-    | (?<=[ z-]) (?:(?<![a0mx].)|(?![a0x])|(?<=[z-])) [ z-]* # not: one blank between two words
-    )""",
-    re.VERBOSE,
-)
-_EDITS_OR_CLUSTERS = lazy_pattern(rf"[^ zmn-][mn]+|{_EDITS.pattern}", re.VERBOSE)
+    | (?<=[ z-]) [ z-]*
+    )"""
+_EDITS = lazy_pattern(_EDIT, re.VERBOSE)
+_EDITS_OR_CLUSTERS = lazy_pattern(rf"[^ zmn-][mn]+|{_EDIT}", re.VERBOSE)
 """Matches, in a string of kinds, every place where the normal form may differ in length."""
 
 
@@ -195,8 +193,8 @@ def _block_end(text: str, begin: int) -> int:
 
 def _beside(text: str, at: int) -> tuple[str, str]:
     """The classes of the characters before and after an offset; "" for none."""
-    before, after = text[max(at - 1, 0) : at], text[at : at + 1]
-    return before.translate(_PLAIN).translate(_KINDS), after.translate(_PLAIN).translate(_KINDS)
+    kinds = text[max(at - 1, 0) : at + 1].translate(_PLAIN).translate(_KINDS)
+    return (kinds[:1], kinds[1:]) if at else ("", kinds)
 
 
 def is_inside(text: str, at: int) -> bool:
@@ -364,6 +362,8 @@ class NormalText:
         first, last = quote.core
         start = at - first
         end = start + len(quote.text)
+        if (first, last) == (0, len(quote.text)):
+            return start, end
         if start >= 0 and self.text.startswith(quote.text, start) and self._is_whole(start, end):
             return start, end
         return at, at + last - first

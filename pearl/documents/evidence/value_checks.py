@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import datetime, time
 from decimal import Decimal, localcontext
 from functools import lru_cache
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -26,6 +27,7 @@ from pearl.documents.lexicon import (
     SCALES,
     SCALES_UNSPACED,
     SHARES,
+    SMALL_NUMBER,
     SMALL_NUMBERS,
     UNIT_UNSPACED,
     UNITS,
@@ -354,9 +356,8 @@ class _Amount(Struct, frozen=True):
         return is_same and len(units) < 2 and (bool(self.flaw) or not other.flaw)
 
 
-_WORD = rf"(?:{'|'.join(sorted(SMALL_NUMBERS, key=len, reverse=True))})(?![^\W_])"
 _NUMBER = lazy_pattern(  # 5, .5, 1.250,50, 1 250, 2½, ¾, five
-    rf"{APART}\.?\d+(?:[.,'’]\d+|[ ]\d{{3}}(?!\d))*(?:(?<!\d{{4}})(?:{FRACTION}))?|[¼-¾⅐-⅞]|\b{_WORD}",
+    rf"{APART}\.?\d+(?:[.,'’]\d+|[ ]\d{{3}}(?!\d))*(?:(?<!\d{{4}})(?:{FRACTION}))?|[¼-¾⅐-⅞]|\b{SMALL_NUMBER}(?![^\W_])",
     re.I,
 )
 _DECIMAL_COMMA = lazy_pattern(r"\d{1,3}(?:[. ]\d{3})+,\d{1,2}|\d+,\d{1,2}")  # 1.250,50; 2,5
@@ -368,6 +369,8 @@ _LEAD = lazy_pattern(
     rf"(?:\b(?:minus|negative)\s|(?<![\w)])[-+−])?(?:(?:{MONEY})\s?[-−]?)?\Z", re.I
 )
 """The sign and the currency before a number: `minus 5`, `-5`, `$5`, `-$5`, `CHF -5`."""
+_MAX_LEAD = 20
+"""More characters than they have."""
 _SCALE = lazy_pattern(
     rf"\s?(?:\((?:in\s)?)?(?:{'|'.join(SCALES_UNSPACED)}|(?:{'|'.join(sorted({*SCALE_WORDS, *FOREIGN_SCALES}, key=len, reverse=True))}|(?<=\d)[kmb])(?![^\W\d_])\.?)\)?",
     re.I,
@@ -396,20 +399,22 @@ _NAMES_OF_UNITS = {
 
 def _amounts(text: str, low: int = 0, high: int | None = None) -> Iterator[_Amount]:
     """The numbers of a part of a text in digits and in words, except those in dates other than years."""
-    in_dates = {at for day in find_dates(text) for at in range(day.start, day.end)}
     matches = list(_NUMBER.finditer(text))
-    for i, match in enumerate(matches):
+    high = len(text) if high is None else high
+    wanted = [i for i, match in enumerate(matches) if low <= match.start() < high]
+    days = find_dates(text) if wanted else []
+    for i in wanted:
+        match = matches[i]
         start, end = match.span()
-        if not low <= start < (len(text) if high is None else high):
-            continue
-        if start in in_dates:
+        if any(day.start <= start < day.end for day in days):
             if len(match[0]) == 4:
                 yield _Amount(match[0], start, Decimal(match[0]))
             continue
         before = text[matches[i - 1].end() if i else 0 : start]
         after = text[end : matches[i + 1].start() if i + 1 < len(matches) else len(text)]
-        lead = _LEAD.search(before)
-        begin = start - len(lead[0]) if lead else start
+        signs = _LEAD.search(before, max(len(before) - _MAX_LEAD, 0))
+        lead = signs[0] if signs else ""
+        begin = start - len(lead)
         flaw = ""
         if (
             _is_cut_number(text, begin, end, after)
@@ -417,7 +422,7 @@ def _amounts(text: str, low: int = 0, high: int | None = None) -> Iterator[_Amou
             or (after.strip() in SCALES_UNSPACED and matches[i + 1 :])
         ):
             flaw = f"{quoted(match[0])} is a part of another figure in the quote"
-        yield _amount(match[0], start, before, after, flaw)
+        yield _amount(match[0], start, before, lead, after, flaw)
 
 
 def _is_cut_number(text: str, begin: int, end: int, after: str) -> bool:
@@ -439,8 +444,8 @@ def _is_cut_number(text: str, begin: int, end: int, after: str) -> bool:
     return is_inside_token(text, end + bool(is_sign))
 
 
-def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amount:
-    """A number with the text between it and its neighbours."""
+def _amount(shown: str, start: int, before: str, lead: str, after: str, flaw: str) -> _Amount:
+    """A number with the text between it and its neighbours; `before` ends with its sign and currency, `lead`."""
     digits = shown
     if not shown.isascii() or shown[0].isalpha():
         digits = str(SMALL_NUMBERS.get(" ".join(shown.casefold().split()), shown))
@@ -453,10 +458,9 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
     ]
     power = next(filter(None, powers), 0)
     after = after.partition("\n")[0]
-    lead = _LEAD.search(before)
     # The number with its sign, currency, scale and unit, which `quantity` reads as one
-    line = f"{lead[0] if lead else ''}{digits}"
-    is_bracketed = before[: lead.start() if lead else None].rstrip().endswith("(")
+    line = f"{lead}{digits}"
+    is_bracketed = before.removesuffix(lead).rstrip().endswith("(")
     scaled = _SCALE.match(after)
     end = at = scaled.end() if scaled else 0
     if next_word := _NEXT.match(after, end):
@@ -513,6 +517,8 @@ _IN_UNIT = lazy_pattern(  # in mg, as %, "weight, kg", in millions of EUR
 )
 _MAX_CAPTION = 40
 """Maximum characters between a caption (`in millions`) and the line of a number, if the field itself names no scale."""
+_MAX_LINES = 4 * _MAX_CAPTION
+"""Characters before a quote that have this caption even if some of them are invisible."""
 
 
 def _format_unit(unit: str) -> str:
@@ -524,15 +530,21 @@ def _scales_in(line: str, *, is_above: bool = False) -> set[int]:
     found = set()
     words = list(_CAPTION_WORD.finditer(line))
     names = ["", *(word[0].casefold() for word in words), "", ""]
-    moneys = [False, *(unit_named(word[0]) in CURRENCY_UNITS for word in words), False, False]
-    for i, (word, name) in enumerate(zip(words, names[1:], strict=False), start=1):
+
+    def is_money(i: int) -> bool:
+        return 0 < i <= len(words) and unit_named(words[i - 1][0]) in CURRENCY_UNITS
+
+    for i, word in enumerate(words, start=1):
+        name = names[i]
         power = SCALE_WORDS.get(name) or FOREIGN_SCALES.get(name)
-        if moneys[i - 1]:
-            power = power or MONEY_SCALES.get(name)  # `£m`
+        if not power and name in MONEY_SCALES and is_money(i - 1):
+            power = MONEY_SCALES[name]  # `£m`
+        if not power:
+            continue
         lead = line[max(word.start() - 3, 0) : word.start()].rstrip()
-        is_caption = lead.endswith("(") or names[i - 1] == "in" or moneys[i - 1] or moneys[i + 1]
-        is_caption |= names[i + 1] == "of" and moneys[i + 2]
-        if not power or not is_caption or lead[-1:].isdigit():
+        is_caption = lead.endswith("(") or names[i - 1] == "in" or is_money(i - 1)
+        is_caption |= is_money(i + 1) or (names[i + 1] == "of" and is_money(i + 2))
+        if not is_caption or lead[-1:].isdigit():
             continue
         rest = line[word.end() :] if is_above else ""
         if all(len(each.text) == 4 for each in _amounts(rest)):  # years head columns
@@ -567,7 +579,21 @@ def words_of(name: str) -> str:
 _BETWEEN = lazy_pattern(r"(?<=[a-z])(?=[A-Z])|[_.\W]+")  # doseMg, dose_mg, dose.mg
 
 
+class _Measure(NamedTuple):
+    """What a field says of its numbers; a `rate` has "per" in its name."""
+
+    unit: str
+    scale: int
+    is_rate: bool
+
+
 @lru_cache(maxsize=1024)
+def _measure_of(field: Field) -> _Measure:
+    words = words_of(field.name)
+    scale = scale_of(f"{words} {field.description}") or 0
+    return _Measure(_unit_of_field(field), scale, " per " in words.casefold())
+
+
 def _unit_of_field(field: Field) -> str:
     """The unit that the name or the description of a field states; "" for none."""
     words = words_of(field.name).rstrip().casefold()
@@ -611,14 +637,15 @@ def _check_number(
     field: Field, value: Stated, passage: str, before: str, after: str
 ) -> tuple[Decimal, Decimal, Basis]:
     """Check a number; return it, the number with the passage's digits, and the basis."""
-    unit = _unit_of_field(field)
+    unit, scale, is_rate = _measure_of(field)
     number = _stated_number(value, unit)
     if field.type == "int" and number != number.to_integral_value():
         raise DisagreementError(f"{number:f} is not a whole number")
-    scale = scale_of(f"{words_of(field.name)} {field.description}") or 0
-    is_rate = " per " in words_of(field.name).casefold()
-    flaw = ""
-    above = plain(before[:-MAX_BESIDE]) if scale or not unit or unit in CURRENCY_UNITS else ""
+    flaw = above = ""
+    if scale or not unit or unit in CURRENCY_UNITS:
+        # Only a field with a scale takes it from a caption further above
+        first = 0 if scale else before.rfind("\n", 0, -_MAX_LINES) + 1
+        above = plain(before[first:-MAX_BESIDE])
     # a unit, or a caption with the scale, may stand beside the quote
     lead, passage, rest = map(plain, (before[-MAX_BESIDE:], passage, after[:MAX_BESIDE]))
     amounts = list(_amounts(lead + passage + rest, len(lead), len(lead) + len(passage)))
@@ -670,8 +697,8 @@ def _scales_of(amount: _Amount, unit: str, scale: int, above: str, text: str) ->
         return set()
     if not (not amount.unit or amount.unit[0] == "?" or amount.unit in CURRENCY_UNITS):
         return set()
-    low = 0 if scale else max(len(above) + amount.start - _MAX_CAPTION, 0)
     start = len(above) + amount.start
+    low = 0 if scale else max(start - _MAX_CAPTION, 0)
     return _scales_beside(above + text, start, start + len(amount.text), low)
 
 

@@ -77,6 +77,8 @@ class Verifier:
     def __init__(self, text: str, rows: TableRowFinder | None = None) -> None:
         self._text = text
         self._rows = rows
+        self._found: dict[str, tuple[int, list[Span]]] = {}
+        """The first places of a quote, with the number that was asked for."""
 
     def verify(self, quote: str) -> Quote:
         """Find a quote. Punctuation may differ, it may end in an attribution or have omissions; a row is found by cells."""
@@ -125,7 +127,7 @@ class Verifier:
         exact = self._exactly(piece) if first < last else None
         is_long = is_passage(piece)
         # A long quote may occur several times, and the first place counts; a short one must occur once.
-        places = [] if exact and is_long else list(islice(self.places(piece), 2))
+        places = [] if exact and is_long else self._first_places(piece, 2)
         if not (exact or places):
             return Quote(wording, (), "missing")
         is_said = sum(map(str.isalnum, needle.text)) > 1
@@ -138,14 +140,22 @@ class Verifier:
     def places(self, quote: str) -> Iterator[Span]:
         """Every place of a quote without omissions, however short; without such a place, the places of its words."""
         begin = 0
-        for wanted, is_loose in ((quote, False), (_as_words(quote), True)):
-            needle = normal_text(wanted)
+        for is_loose in (False, True):
+            needle = normal_text(_as_words(quote) if is_loose else quote)
             text = self._words if is_loose else self._normal
             while (at := text.find(needle, begin)) is not None and at[0] < at[1]:
                 yield text.original(*at)
                 begin = at[1]
             if begin:
                 return
+
+    def _first_places(self, quote: str, n: int) -> Sequence[Span]:
+        """The first places of a quote, which are kept."""
+        known, found = self._found.get(quote, (0, []))
+        if known < n and len(found) == known:  # There may be more
+            found = list(islice(self.places(quote), n))
+            self._found[quote] = n, found
+        return found[:n]
 
     def every(self, quote: str) -> list[Quote]:
         """Every place of a quote, in order; only the one of `verify` if the others are not certain."""
@@ -154,10 +164,9 @@ class Verifier:
             return [first]
         match = "normalised" if first.result == "exact" else first.result
         spans: list[tuple[Span, ...]] = [
-            (place,) for place in islice(self.places(first.text), MAX_PLACES)
+            (place,) for place in self._first_places(first.text, MAX_PLACES)
         ]
-        pieces = _divided(first.text)[-1]
-        if not spans and pieces[1:]:
+        if not spans and (pieces := _divided(first.text)[-1])[1:]:
             elided = islice(self._elided(first.text, pieces), _MAX_TRIED)
             spans = [each.spans for each in elided if each.is_verified]
         if not spans and self._rows is not None:
