@@ -42,7 +42,7 @@ class Column(Struct, frozen=True):
 
 
 def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
-    """Find a column by its exact name, else by one in another case or number; `"Date by month"` gives months."""
+    """Find a column by its exact name, else by one in another case, singular or plural; `"Date by month"` gives months."""
     names = rows.names
     part = None if name in names else PART_OF_DATES.fullmatch(name)
     if part is None:

@@ -297,7 +297,7 @@ def _day(year: int, month: int, day: int) -> Period | None:
 
 
 def _period(match: re.Match[str], first: int, last: int) -> Period | None:
-    """The months from the first to the last of a year."""
+    """The period of a year from its month `first` to its month `last`."""
     year = int(match["year"])
     try:
         after = date(year + last // 12, last % 12 + 1, 1)

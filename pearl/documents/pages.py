@@ -1,4 +1,4 @@
-"""Boxes of passages on pages of PDF files, and pictures of pages; the child process makes both."""
+"""Boxes of passages on pages of PDF files, and pictures of pages; a child process makes both."""
 
 from __future__ import annotations
 

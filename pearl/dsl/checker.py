@@ -118,7 +118,7 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
 
 
 def unread_outputs(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagnostic]:
-    """Notes on outputs that no step reads, and so join the answer; the last output and records are exempt."""
+    """Notes on outputs that become parts of the answer because no step reads them; the last output and records need none."""
     read = plan.read_names
     for step in plan.steps[:-1]:
         if step.output not in read and not actions[step.action].extracts:

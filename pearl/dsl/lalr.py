@@ -125,7 +125,7 @@ class Parser:
         return children if rule.origin[0] == "_" else getattr(self._builder, rule.origin)(children)
 
     def _scanner(self, state: int) -> re.Pattern[str]:
-        """The expression of the terminals that a state accepts: another one could match a part of a text."""
+        """The expression of the terminals that a state accepts; others are left out, because they could match the same text."""
         names = tuple(name for name in self._tables.terminals if name in self._tables.states[state])
         if names not in self._scanners:
             parts = (f"(?P<{name}>{self._tables.terminals[name]})" for name in names)

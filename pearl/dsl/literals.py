@@ -23,7 +23,7 @@ GLUED = lazy_pattern(
     rf"(?:(?<![ \t])(?<!\\n)(?:\\n|[ \t])++|(?<=[^\w\s\\]))(?=\d++[.)] *+{_ASSIGNED})"
     rf"|(?<![ \t])[ \t]*+;[ \t]*+(?={_ASSIGNED})"
 )
-"""Between two steps on one line."""
+"""What stands between two steps on one line: a written `\\n`, blanks, or a semicolon."""
 
 _MEANING = {r"\n": "\n", r"\t": "\t", r"\"": '"', r"\\": "\\"}
 

@@ -40,7 +40,7 @@ questions whose words are mostly not those of the document."""
 _N_NEAREST = 3
 _NEAR = 0.2
 """With vectors it also suffices that the best sentence is among the `_N_NEAREST` by cosine, with a cosine of
-at least `_NEAR`: unrelated texts have less. Tuned on the same half."""
+at least `_NEAR`: unrelated texts have less. Tuned on the same questions."""
 
 _N_CENTRAL = 60  # Number of central terms of a document
 

@@ -58,7 +58,7 @@ class MinedHeader(Frozen):
     model: str
     library: str  # Name of the library whose actions the prompt showed
     seed_actions: tuple[str, ...]
-    """Those actions, in the format of an action file: `NAME(CTX, X) : definition`."""
+    """The actions of `library`, in the format of an action file: `NAME(CTX, X) : definition`."""
     prompt_sha256: str  # Digest of the prompt without the question
 
 

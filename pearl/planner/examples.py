@@ -150,7 +150,7 @@ def _least_like(seen: Sequence[str], examples: Sequence[Example], n: int) -> lis
 
 
 def by_words(question: str, others: Sequence[str]) -> list[float]:
-    """BM25 scores that count question words: elsewhere stop words, they indicate the kind of plan here."""
+    """BM25 scores that do not leave out stop words such as `how many`, because they indicate the kind of plan."""
     return TermRanker([terms(other) for other in others]).scores(terms(question))
 
 

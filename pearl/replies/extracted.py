@@ -230,7 +230,7 @@ class _Said:
         parts = [field.name.split(".") for field in fields]
         self._names = {".".join(part[i:]) for part in parts for i in range(len(part))}
         self._by_key: dict[int, dict[str, list[Any]]] = {}
-        """By the id of an object, its values by name key, without names that are fields themselves."""
+        """For each object, by its `id()`: the values of names that are not exactly those of fields, by `name_key`."""
 
     def claims(self, field: Field, said: Mapping[str, Any], missing: str) -> Claims:
         """The claims of an object about a field; `missing` is the reason if it has none."""

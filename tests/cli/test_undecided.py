@@ -89,4 +89,4 @@ def test_an_evaluation_counts_them_as_what_they_are(pearl: Terminal, folder: Pat
         }  # fmt: skip
         why = records["hedge"].error or ""
         assert why.startswith("undecided: step 'animals'")
-        assert "behind '- '" in why
+        assert "after '- '" in why

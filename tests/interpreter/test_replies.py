@@ -115,7 +115,7 @@ def test_the_trace_says_what_is_undecided() -> None:
         "a": "undecided", "n": "undecided",
     }  # fmt: skip
     assert finished["a"].n_calls == 2
-    assert "behind '- '" in finished["a"].value
+    assert "after '- '" in finished["a"].value
 
 
 def test_a_text_that_is_put_together_keeps_what_is_decided() -> None:

@@ -104,7 +104,7 @@ def test_links_that_lead_out_of_a_folder_are_left_out(folder: Path) -> None:
     assert "secret.txt" not in {file.label for file in found.files}
     assert find_files(["docs/secret.txt"]).notes == ()
     (folder / "empty" / "b.txt").symlink_to(folder / "more" / "b.txt")
-    with pytest.raises(DataError, match="it has 1 file outside of it, behind links"):
+    with pytest.raises(DataError, match="it has 1 file outside of it, reached by links"):
         find_files(["empty"])
 
 

@@ -169,7 +169,7 @@ OnTrouble = Callable[[ModelError, float], None]
 
 
 class Batched(Wrapper):
-    """Collects requests and sends them in rounds as batches; few, or with grammars, directly. Close it in its loop."""
+    """Sends requests in rounds as batches; few requests, or those with grammars, directly. Close it in its event loop."""
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ _NO_PLAN = Plan(())
 
 @lru_cache(maxsize=64)
 def _plan(text: str) -> Plan:
-    """A plan of many tasks; without steps if its text cannot be parsed."""
+    """The plan of a text, cached because many tasks have the same; without steps if the text cannot be parsed."""
     return read(text).plan or _NO_PLAN
 
 

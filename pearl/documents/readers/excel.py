@@ -293,7 +293,7 @@ class _Shape(NamedTuple):
     before: str = ""
     after: str = ""
     places: str = ""
-    """Digits (0) and the signs between them, if a whole number has zeros or signs that its value lacks."""
+    """For a format that adds zeros or signs to whole numbers: its digits (as 0) with the signs between, `000-00-0000`; else ""."""
     n_thousands: int = 0
 
     @classmethod

@@ -74,7 +74,7 @@ def _is_only_row(text: str, pieces: Sequence[Piece]) -> bool:
 
 
 def _items(text: str) -> list[Piece]:
-    """The items of lists, with items within them; each ends before the next or at a blank line before prose."""
+    """The outermost items of lists, with their inner items; prose after a blank line belongs to no item."""
     starts = list(_ITEM.finditer(text))
     if not starts:
         return []

@@ -229,7 +229,7 @@ def _is_rule(cell: str) -> bool:
 
 
 def row_cells(row: str, most: int = 0) -> list[str]:
-    """The cells of a row; the last of `most` contains the rest."""
+    """The cells of a row; with `most`, at most that number, and the last one contains the rest of the row."""
     bare = row.strip().removeprefix("|")
     if bare.endswith("|") and not bare.endswith(r"\|"):
         bare = bare[:-1]

@@ -210,7 +210,7 @@ def _ends(text: str, headings: Sequence[_Heading]) -> Iterator[_Heading]:
 
 
 def _without_lists(text: str, headings: list[_Heading]) -> list[_Heading]:
-    """Remove list items from headings: most have no text below, or there are few and the text has no `1.1`."""
+    """Remove numbered lines that are list items: if most have no text below, or if they are few and none is a `1.1`."""
     n_items = n_empty = 0
     for heading, following in zip_longest(headings, headings[1:]):
         if heading.level == _ITEM:

@@ -30,7 +30,7 @@ _STYLES = tuple(
 
 _LEAST_LINES = 0.1
 _LEAST_PARAGRAPHS = 0.5
-"""Share of the lines, or of the paragraphs, that begin a turn; in prose, few do."""
+"""Minimum shares of the lines, and of the paragraphs, that begin a turn; in prose, few do."""
 
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:

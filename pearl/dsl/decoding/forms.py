@@ -32,7 +32,7 @@ _DECIMALS = 15  # Digits after the point that the plan language takes
 
 
 def _matching(pattern: str) -> Schema:
-    """The schema of a text that matches; groups capture, since not every converter knows `(?:`."""
+    """The schema of a text that matches a pattern, in which all groups capture: not every converter knows `(?:`."""
     return {"type": "string", "pattern": f"^({pattern.replace('(?:', '(')})$"}
 
 

@@ -58,9 +58,9 @@ class PrefixWarmup(Wrapper):
     """Delays calls over a document until the first one has filled the server's prefix cache.
 
     If the warm-up call fails, the next one takes its place. Waiting calls have not reached the wrapped
-    model yet, so they occupy no slot of a `Limited`, and other documents are read meanwhile. If there
-    are none, calls do not wait as long as together they send at most `MAX_AGAIN_TOKENS` uncached tokens,
-    worth at most `MAX_AGAIN_USD`.
+    model yet, so they occupy no slot of a `Limited`, and other documents are read meanwhile. Without other
+    documents, waiting saves little: then calls wait only once the uncached tokens that they send together
+    exceed `MAX_AGAIN_TOKENS`, or their price `MAX_AGAIN_USD`.
 
     With a model whose server writes what requests mark (`caching`), a call is marked and warms up the
     cache if later calls are expected whose savings exceed the price of the write, for the shortest

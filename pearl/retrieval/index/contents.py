@@ -210,7 +210,7 @@ def _joined(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _taken(parts: Sequence[Texts], numbers: NDArray[np.int64]) -> Texts:
-    """Strings by their numbers, which count through all parts; consecutive ones are copied at once."""
+    """The strings with these numbers, which run through all parts; strings with consecutive numbers are copied at once."""
     firsts = np.cumsum([0, *(len(part) for part in parts)])
     part_of = np.searchsorted(firsts, numbers, side="right") - 1
     breaks = np.flatnonzero((np.diff(numbers) != 1) | (np.diff(part_of) != 0)) + 1
