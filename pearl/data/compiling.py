@@ -139,6 +139,7 @@ class _Compiler:
         if not others:
             return Constant(None, is_nullable=is_nullable)
         words = [self.words(way.schema, name) for way in others]
+        # Different descriptions of objects stay with their fields: see `alternatives`.
         if len(others) > 1 and any(way.kind in ("object", "array") for way in others):
             words = words[:1] if all(each == words[0] for each in words) else []
         about = joined(text for each in words for text in each)
@@ -162,7 +163,7 @@ class _Compiler:
         if not nodes:
             raise _EndlessError
         lists = [node for node in nodes if isinstance(node, List)]
-        if len(lists) > 1:
+        if len(lists) > 1:  # one list, whose entries are of any of the kinds
             items = [w.schema.get("items", {}) for w in ways if w.kind == "array" and "prefixItems" not in w.schema]  # fmt: skip
             refs = max((way.refs for way in ways), key=len)
             raw = {"type": "array", "items": {"anyOf": items}}
@@ -220,6 +221,7 @@ class _Compiler:
             found = [way for ways in each for way in ways or ()]
             if any(way.kind != "any" for way in found):  # else they only require members
                 ways = self.product(ways, found, path)
+        # What only some values must fulfil is not required; but its properties may be in the document.
         extra = [raw.get("then"), raw.get("else"), *raw.get("dependentSchemas", {}).values()]
         for part in (each for each in extra if isinstance(each, Mapping)):
             more = {k: v for k, v in part.items() if k in ("properties", "$ref", "allOf")}
@@ -302,11 +304,12 @@ class _Compiler:
     def object(self, way: _Way, path: Place, level: int) -> Node:
         schema = way.schema
         given = schema.get("properties", {})
+        # An object that declares nothing is a map; one with properties has others only if it says so.
         others = schema.get("additionalProperties", not given and "patternProperties" not in schema)
         patterns = schema.get("patternProperties", {})
         if level > MAX_DEPTH and len(set(way.refs)) < len(way.refs):
             self.is_cut = True
-            raise _EndlessError
+            raise _EndlessError  # of a recursive type, the levels above are used
         if level > MAX_DEPTH:
             refuse(self.name, path, f"objects nested more than {MAX_DEPTH} deep are not supported")
         members: list[Member] = []
@@ -393,6 +396,7 @@ class _Compiler:
 
 
 _COMBINING = frozenset({"$ref", "allOf", "anyOf", "oneOf", "then", "else", "if", "not", "dependentSchemas", "$defs", "definitions", "type"})  # fmt: skip
+"""Keywords that `ways` resolves, so that no alternative has them."""
 
 
 def _choice(nodes: Sequence[Node]) -> Choice:
@@ -502,7 +506,7 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] 
             both[key] = {**mine, **value}
         elif key in _STRICTER:
             both[key] = _STRICTER[key](mine, value)
-    return both
+    return both  # Of other keywords, the first counts; the data is checked by the whole schema, too
 
 
 _STRICTER: Mapping[str, Callable[..., Any]] = {
@@ -532,7 +536,7 @@ def _json_kind(value: Any) -> str:
 
 
 def _is_decimal(schemas: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the value is a decimal number as text, so that its digits must be kept, as in `12.50`."""
+    """Whether the value is a decimal number, whose digits must be kept (`12.50`): pydantic writes "a number, or a text of digits"."""
     texts = [schema for schema in schemas if _kind(schema) == "string"]
     numbers = [schema for schema in schemas if _kind(schema) == "number"]
     if len(texts) != 1 or len(texts) + len(numbers) != len(schemas):

@@ -37,7 +37,7 @@ _TURN = lazy_pattern(
     r"|\s*+(?:<\|(?:im_start|start_header_id|user)|\[INST\])",
     re.I,
 )
-"""The beginning of another turn of a conversation."""
+"""The beginning of another turn of a conversation: `User:`, `Question 2:`, `<|im_start`."""
 _FENCE = lazy_pattern(r"\s*+(?:`{3,}+|~{3,}+)[\s\w+.-]*+\Z")  # ```text
 _COMMENT = lazy_pattern(r"\s*+#(?!#+\s*+(?:new actions|question)\b)", re.I)
 """Two or more `#` are a heading of Markdown if a part of the plan follows them."""
@@ -65,9 +65,9 @@ class Line(Struct):
     form: Literal["blank", "comment", "fence", "block", "heading", "none", "question", "turn", "control", "text"]  # fmt: skip
     number: int | None = None
     is_bullet: bool = False
-    is_call: bool = False
-    is_step: bool = False
-    is_like_step: bool = False
+    is_call: bool = False  # NAME(...: a declaration, or a step without its output
+    is_step: bool = False  # name = ACTION(..., or a number before name =
+    is_like_step: bool = False  # a step, certainly or in another notation
     role: Role = "surplus"
     is_misplaced: bool = False
     found: list[Diagnostic] = []
