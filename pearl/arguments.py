@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hints
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypedDict,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from pydantic import TypeAdapter, ValidationError
-
-from pearl.data.log_files import reason
 from pearl.errors import UsageError, suggest
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Model
@@ -99,9 +106,31 @@ def types() -> Mapping[str, Any]:
     return get_type_hints(SettingArguments)
 
 
-@cache
-def _adapter(name: str) -> TypeAdapter[Any]:
-    return TypeAdapter(types()[name])
+def _told(kind: Any) -> str:
+    """The values of a type in words."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return " or ".join(map(repr, inner))
+    if origin in (Union, UnionType):
+        return " or ".join(map(_told, inner))
+    if origin is tuple:
+        return f"({', '.join(map(_told, inner))})"
+    return "None" if kind is type(None) else str(kind.__name__)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type; a whole number fits `float`, a truth value is no number."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return isinstance(value, str) and value in inner
+    if origin in (Union, UnionType):
+        return any(_fits(value, each) for each in inner)
+    if origin is tuple:
+        is_whole = isinstance(value, tuple) and len(value) == len(inner)
+        return is_whole and all(map(_fits, value, inner))
+    others = {int: bool, float: bool, date: datetime}  # which `isinstance` would accept
+    is_other = kind in others and isinstance(value, others[kind])
+    return isinstance(value, (int, float) if kind is float else kind) and not is_other
 
 
 def check_arguments(given: Mapping[str, object]) -> None:
@@ -109,10 +138,8 @@ def check_arguments(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         if name not in types():
             raise UsageError(f"unknown setting '{name}'", help=suggest(name, types(), "settings"))
-        try:
-            name in ROLES or _adapter(name).validate_python(value, strict=True)
-        except ValidationError as error:
-            raise UsageError(f"{name}: {reason(error)}, not {value!r:.60}") from None
+        if name not in ROLES and not _fits(value, kind := types()[name]):
+            raise UsageError(f"{name}: expected {_told(kind)}, not {value!r:.60}")
 
 
 _OPTION = lazy_pattern(r"--([a-z][a-z-]*[a-z])(?:[ =](\w[\w.:*-]*))?")  # --constrain off, --hidden

@@ -183,7 +183,7 @@ class Pearl:
         self.actions = self.material.actions
         if chosen.as_of is None and self.domain.is_dated:
             # One date for all questions; a resumed run keeps the date of its first start.
-            chosen = dataclasses.replace(chosen, as_of=date.today())
+            chosen = replace(chosen, as_of=date.today())
         self.settings: dict[str, Any] = {
             **{name: getattr(chosen, name) for name in SETTINGS if name not in _OF_CLIENT},
             **{f"{role}_model": self._named(role) for role in _ROLES},

@@ -4,17 +4,15 @@ Derived from this schema: click options and their `PEARL_...` variables, keys of
 `--help-all`, the settings kept with a run, the headers of logs, the fingerprint of results, and the
 keyword arguments of `pearl.Pearl`. To add a setting, add a field here and the code that reads it.
 
-These are plain dataclasses, so that `pearl check` shows options without importing pydantic, which takes
-0.1 s. A pydantic model that inherits from one of them has its fields and checks.
+A Struct that inherits from one of these has its fields. Annotations are objects here, not texts, as all of them are read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from datetime import date
 from functools import cache
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
+
+from msgspec import Struct
 
 from pearl.errors import UsageError
 
@@ -22,8 +20,7 @@ Stage = Literal["calling", "drafting", "planning", "reading", "answering", "mapp
 """The first stage that uses a setting: a model call, prompts with the library, planning, reading, `ask`, or matching answers to options."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """The metadata of a setting."""
 
     help: str
@@ -44,11 +41,6 @@ class Setting:
     """Whether `pearl runs resume` takes the value from the run; if not, the user has to repeat it."""
     is_first: bool = False  # Whether the short `--help` shows it
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_after_validator_function(self.checked, handler(source))
-
     def checked(self, value: Any) -> Any:
         """Return the value if it is within the limits; raise a `ValueError` if not, or if it is NaN."""
         if value is not None and self.least is not None and not value >= self.least:
@@ -60,117 +52,31 @@ class Setting:
         return value
 
 
-class _AnyText:
-    """Accepts file names of any bytes; pydantic's own type rejects those that are not Unicode."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_plain_validator_function(self._checked)
-
-    def _checked(self, value: object) -> str:
-        if not isinstance(value, str) or "\0" in value:
-            raise ValueError("no text")
-        return value
-
-
-class _IsoDay:
-    """Writes a date as ISO text, both in JSON and in Python data."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema
-
-        serialization = core_schema.plain_serializer_function_ser_schema(date.isoformat)
-        return core_schema.date_schema(serialization=serialization)
-
-
-Text = Annotated[str, _AnyText()]
-Day = Annotated[date, _IsoDay()]
-
 _DOCUMENT, _PLAN, _MODEL = "Question and document", "Plan", "Model"
 _ROWS, _LIMITS, _SEARCH = "Rows", "Limits", "Search"
 
 
-@dataclass
-class Places:
-    """Settings that do not affect results: addresses, file names, speed."""
-
-    # fmt: off
-    model: Annotated[Text, Setting(
-        "extractive (no network), openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:FILE, "
-        "...: all in docs/servers.md.",
-        _MODEL, "calling", metavar="BACKEND[:NAME]", completes="pearl.llm.backends", set_by="trusted", is_first=True,
-    )] = "extractive"
-    base_url: Annotated[Text | None, Setting(
-        "Server of --model [default: $OPENAI_BASE_URL, then OpenAI; of ollama: $OLLAMA_HOST, then this "
-        "machine].",
-        _MODEL, "calling", metavar="URL", set_by="trusted", is_first=True,
-    )] = None
-    api_key_env: Annotated[Text | None, Setting(
-        "Environment variable with the API key [default: PEARL_API_KEY, then OPENAI_API_KEY].",
-        _MODEL, "calling", metavar="VARIABLE", set_by="user", is_kept=False,
-    )] = None
-    server: Annotated[Text | None, Setting(
-        "Kind of server, if it cannot be detected: vllm, sglang, llamacpp, ollama, ...",
-        _MODEL, "drafting", metavar="KIND", completes="pearl.llm.backends.openai.servers", set_by="trusted",
-    )] = None
-    prefix: Annotated[Literal["auto", "off"], Setting(
-        "Send the first call over a document alone, so that the server caches it, unless the wait costs more.",
-        _MODEL, "reading",
-    )] = "auto"
-    domain: Annotated[Text, Setting(
-        "Kind of document; selects a library and examples.",
-        _DOCUMENT, "drafting", metavar="NAME", completes="pearl.data.domains", set_by="trusted", is_first=True,
-    )] = "generic"
-    library: Annotated[Text | None, Setting(
-        "Action library, by name or file [default: the domain's].",
-        _PLAN, "drafting", metavar="NAME|FILE", set_by="trusted",
-    )] = None
-    examples: Annotated[Text | None, Setting(
-        "Examples for the planner, by name or folder [default: the domain's].",
-        _PLAN, "drafting", metavar="NAME|FOLDER", set_by="trusted",
-    )] = None
-    concurrency: Annotated[int, Setting(
-        "Maximum concurrent model calls and tasks.",
-        _LIMITS, "calling", metavar="N", least=1,
-    )] = 8
-    timeout_s: Annotated[float, Setting(
-        "Timeout of one call.",
-        _LIMITS, "calling", metavar="SECONDS", least=0.1,
-    )] = 600.0
-    requests_per_minute: Annotated[float | None, Setting(
-        "Maximum calls per minute [default: what the server accepts].",
-        _LIMITS, "calling", flag="--rpm", variable="PEARL_RPM", metavar="N", above=0,
-    )] = None
-    tokens_per_minute: Annotated[float | None, Setting(
-        "Maximum tokens per minute, prompts and replies together.",
-        _LIMITS, "calling", flag="--tpm", variable="PEARL_TPM", metavar="N", above=0,
-    )] = None
-    # fmt: on
-
-
-@dataclass
-class Deciding:
+class Deciding(Struct, frozen=True, kw_only=True):
     """Settings that affect results: runs that differ in one of these have different fingerprints."""
 
     # fmt: off
-    planner_model: Annotated[Text | None, Setting(
+    planner_model: Annotated[str | None, Setting(
         "Model that writes plans [default: --model].",
         _MODEL, "planning", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
     )] = None
-    rows_model: Annotated[Text | None, Setting(
+    rows_model: Annotated[str | None, Setting(
         "Model that reads single rows, as for FILTER [default: --model].",
         _MODEL, "reading", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
     )] = None
-    escalate_model: Annotated[Text | None, Setting(
+    escalate_model: Annotated[str | None, Setting(
         "Model for rows and fields that stay undecided, and for no others [default: none].",
         _MODEL, "reading", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
     )] = None
-    checker_model: Annotated[Text | None, Setting(
+    checker_model: Annotated[str | None, Setting(
         "Model that checks whether quotes support an answer [default: --model].",
         _MODEL, "reading", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
     )] = None
-    mapper_model: Annotated[Text | None, Setting(
+    mapper_model: Annotated[str | None, Setting(
         "Model that maps answers in words to options [default: --model].",
         _MODEL, "mapping", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
     )] = None
@@ -207,7 +113,7 @@ class Deciding:
         "and say so, or fail.",
         _PLAN, "answering",
     )] = "direct"
-    context: Annotated[Text, Setting(
+    context: Annotated[str, Setting(
         "Documents longer than the window: full, map-reduce, retrieve or auto.",
         _DOCUMENT, "reading", metavar="STRATEGY",
     )] = "auto"
@@ -215,7 +121,7 @@ class Deciding:
         "Read pictures of text by OCR: pages without text (auto), no page, or every page (force).",
         _DOCUMENT, "reading",
     )] = "auto"
-    ocr_language: Annotated[Text, Setting(
+    ocr_language: Annotated[str, Setting(
         "Language of the pictures, as Tesseract names it: eng, deu, eng+fra.",
         _DOCUMENT, "reading", metavar="CODE",
     )] = "eng"
@@ -227,11 +133,11 @@ class Deciding:
         "Read what Office files and pages hide, too: sheets, rows and columns, slides, text.",
         _DOCUMENT, "reading",
     )] = False
-    ranker: Annotated[Text, Setting(
+    ranker: Annotated[str, Setting(
         "Ranking of passages: bm25, dense or hybrid.",
         _DOCUMENT, "reading", metavar="NAME", set_by="trusted",
     )] = "bm25"
-    as_of: Annotated[Day | None, Setting(
+    as_of: Annotated[date | None, Setting(
         "Date from which the planner understands 'last year', ...: 2024-05-01 or today [default: today where "
         "the domain is dated, else none].",
         _DOCUMENT, "planning", metavar="DATE", set_by="trusted",
@@ -273,7 +179,7 @@ class Deciding:
         "default the answer is kept, with its status.",
         _ROWS, "reading",
     )] = False
-    embeddings: Annotated[Text | None, Setting(
+    embeddings: Annotated[str | None, Setting(
         "Embedder for the rankers dense and hybrid, and for extractive: openai:NAME, "
         "model2vec:NAME.",
         _SEARCH, "reading", metavar="NAME", set_by="trusted", is_kept=False,
@@ -281,9 +187,61 @@ class Deciding:
     # fmt: on
 
 
-@dataclass
-class Settings(Deciding, Places):
-    """All settings."""
+class Settings(Deciding, frozen=True, kw_only=True):
+    """All settings: those that affect results, and addresses, file names and speed, which do not."""
+
+    # fmt: off
+    model: Annotated[str, Setting(
+        "extractive (no network), openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:FILE, "
+        "...: all in docs/servers.md.",
+        _MODEL, "calling", metavar="BACKEND[:NAME]", completes="pearl.llm.backends", set_by="trusted", is_first=True,
+    )] = "extractive"
+    base_url: Annotated[str | None, Setting(
+        "Server of --model [default: $OPENAI_BASE_URL, then OpenAI; of ollama: $OLLAMA_HOST, then this "
+        "machine].",
+        _MODEL, "calling", metavar="URL", set_by="trusted", is_first=True,
+    )] = None
+    api_key_env: Annotated[str | None, Setting(
+        "Environment variable with the API key [default: PEARL_API_KEY, then OPENAI_API_KEY].",
+        _MODEL, "calling", metavar="VARIABLE", set_by="user", is_kept=False,
+    )] = None
+    server: Annotated[str | None, Setting(
+        "Kind of server, if it cannot be detected: vllm, sglang, llamacpp, ollama, ...",
+        _MODEL, "drafting", metavar="KIND", completes="pearl.llm.backends.openai.servers", set_by="trusted",
+    )] = None
+    prefix: Annotated[Literal["auto", "off"], Setting(
+        "Send the first call over a document alone, so that the server caches it, unless the wait costs more.",
+        _MODEL, "reading",
+    )] = "auto"
+    domain: Annotated[str, Setting(
+        "Kind of document; selects a library and examples.",
+        _DOCUMENT, "drafting", metavar="NAME", completes="pearl.data.domains", set_by="trusted", is_first=True,
+    )] = "generic"
+    library: Annotated[str | None, Setting(
+        "Action library, by name or file [default: the domain's].",
+        _PLAN, "drafting", metavar="NAME|FILE", set_by="trusted",
+    )] = None
+    examples: Annotated[str | None, Setting(
+        "Examples for the planner, by name or folder [default: the domain's].",
+        _PLAN, "drafting", metavar="NAME|FOLDER", set_by="trusted",
+    )] = None
+    concurrency: Annotated[int, Setting(
+        "Maximum concurrent model calls and tasks.",
+        _LIMITS, "calling", metavar="N", least=1,
+    )] = 8
+    timeout_s: Annotated[float, Setting(
+        "Timeout of one call.",
+        _LIMITS, "calling", metavar="SECONDS", least=0.1,
+    )] = 600.0
+    requests_per_minute: Annotated[float | None, Setting(
+        "Maximum calls per minute [default: what the server accepts].",
+        _LIMITS, "calling", flag="--rpm", variable="PEARL_RPM", metavar="N", above=0,
+    )] = None
+    tokens_per_minute: Annotated[float | None, Setting(
+        "Maximum tokens per minute, prompts and replies together.",
+        _LIMITS, "calling", flag="--tpm", variable="PEARL_TPM", metavar="N", above=0,
+    )] = None
+    # fmt: on
 
     def __post_init__(self) -> None:
         for name, (_, setting) in schema().items():
@@ -293,8 +251,13 @@ class Settings(Deciding, Places):
                 raise UsageError(f"{name} {error}") from None
 
 
-SETTINGS = tuple(field.name for field in fields(Settings))
+_ANNOTATIONS = {**Settings.__annotations__, **Deciding.__annotations__}
+
+SETTINGS = tuple(_ANNOTATIONS)
 """Names of all settings, which are the keys of a TOML file."""
+
+DEFAULTS = dict(zip(Settings.__struct_fields__, Settings.__struct_defaults__, strict=True))
+"""Name → value of a setting that nobody set."""
 
 ROLES = tuple(name for name in SETTINGS if name.endswith("_model"))
 """The settings that name models for some of the calls."""
@@ -303,8 +266,7 @@ ROLES = tuple(name for name in SETTINGS if name.endswith("_model"))
 @cache
 def schema() -> Mapping[str, tuple[Any, Setting]]:
     """Name → type and setting."""
-    hints = get_type_hints(Settings, include_extras=True)
-    return {name: (hints[name].__origin__, hints[name].__metadata__[-1]) for name in SETTINGS}
+    return {name: (kind.__origin__, kind.__metadata__[-1]) for name, kind in _ANNOTATIONS.items()}
 
 
 def values_for(kind: type[Any], settings: Settings) -> dict[str, Any]:

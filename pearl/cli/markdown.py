@@ -12,9 +12,9 @@ from rich.padding import Padding
 from rich.text import Text
 from rich.theme import Theme
 
-from pearl.cli.output import MARK
 from pearl.cli.terminal import MARK_STYLE
 from pearl.errors.escaping import escaped
+from pearl.interpreter.parts import MARK
 from pearl.view.markdown import parsed
 
 _THEME = Theme({"markdown.mark": MARK_STYLE, "markdown.code": "cyan", "markdown.h1": "bold"})

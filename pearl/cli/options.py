@@ -19,7 +19,7 @@ from pearl.cli.terminal import notice
 from pearl.documents.readers import ReaderOptions, reading
 from pearl.errors import PearlError, UsageError
 from pearl.errors.privacy import VARIABLE, is_private, keep_private
-from pearl.settings import SETTINGS, Setting, Settings, Stage, schema
+from pearl.settings import DEFAULTS, SETTINGS, Setting, Stage, schema
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -139,7 +139,7 @@ def _year_end(value: Any) -> tuple[int, int]:
 def _price(value: Any) -> Price:
     from pearl.llm.prices import Price
 
-    return Price.read(value) if isinstance(value, str) else Price.model_validate(value)
+    return Price.read(value) if isinstance(value, str) else Price.of(value)
 
 
 DAY = Parsed("DATE", _day, "a date, as 2024-05-01 or today")
@@ -149,7 +149,7 @@ PRICE = Parsed("PRICE", _price, "a price, as input=2.50,cached=0.25,output=10")
 
 def _option(name: str) -> Callable[[F], F]:
     kind, setting = schema()[name]
-    default = getattr(Settings, name)
+    default = DEFAULTS[name]
     if NoneType in get_args(kind):
         kind = get_args(kind)[0]
     if kind is bool:

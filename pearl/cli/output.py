@@ -13,7 +13,7 @@ from pearl.cli.terminal import MARK_STYLE, Printer, new_console, new_table
 from pearl.documents.evidence import normalise
 from pearl.errors.escaping import counted, escaped
 from pearl.errors.patterns import lazy_pattern
-from pearl.interpreter.parts import CITED
+from pearl.interpreter.parts import CITED, MARK
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -96,9 +96,6 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         style = "bold red" if quote.reason in {"missing", "apart"} else "yellow"
         printer.print((f"{quote.why}: ", style), quote.text, (f"  ({quote.step})", "dim"))
 
-
-# The number of a passage: " [^2]"
-MARK = lazy_pattern(rf" ?{CITED.pattern}")
 
 # **boat**, but not 2**3 or ** boat **
 _BOLD = lazy_pattern(r"(?<![\w*])\*\*(?=\S)([^*\n]+)(?<=\S)\*\*(?![\w*])")

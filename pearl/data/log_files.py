@@ -7,25 +7,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import msgspec
+from msgspec import Struct
 
 from pearl.errors import DataError
+from pearl.errors.escaping import json_bytes
+from pearl.errors.validation import reason
 
-Head = TypeVar("Head", bound=BaseModel)
-Row = TypeVar("Row", bound=BaseModel)
-
-
-class Frozen(BaseModel):
-    """Base of a journal line: immutable, without extra fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-def reason(error: ValidationError) -> str:
-    """The first validation error, on one line."""
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])
+Head = TypeVar("Head", bound=Struct)
+Row = TypeVar("Row", bound=Struct)
 
 
 def read_journal(
@@ -37,8 +27,8 @@ def read_journal(
     if first is None:
         raise DataError("the file is empty", path=path)
     try:
-        header = header_type.model_validate_json(first)
-    except ValidationError:
+        header = msgspec.json.decode(first, type=header_type)
+    except msgspec.DecodeError:
         raise DataError(
             f"not a file of this kind{_kind(first)}",
             path=path,
@@ -50,8 +40,8 @@ def read_journal(
         if not line.endswith(b"\n"):
             break
         try:
-            rows.append(row_type.model_validate_json(line))
-        except ValidationError as error:
+            rows.append(msgspec.json.decode(line, type=row_type))
+        except msgspec.DecodeError as error:
             raise DataError(f"not a row: {reason(error)}", path=path, line=number) from None
     return header, rows
 
@@ -77,6 +67,6 @@ def _lines(path: Path) -> Iterator[bytes]:
         ) from None
 
 
-def write_journal(file: IO[str], header: BaseModel, rows: Iterable[BaseModel]) -> None:
+def write_journal(file: IO[str], header: Struct, rows: Iterable[Struct]) -> None:
     """Write a header and its rows, one JSON object per line."""
-    file.writelines(f"{line.model_dump_json()}\n" for line in (header, *rows))
+    file.writelines(f"{json_bytes(line).decode()}\n" for line in (header, *rows))

@@ -12,15 +12,18 @@ _AT = lazy_pattern(r" - at (?:`key` in )?`\$(.*)`\Z")
 _FIELD = lazy_pattern(r"Object (missing|contains unknown)(?: required)? field `(.*?)`")
 
 
-def place(error: msgspec.ValidationError) -> str:
+def place(error: ValueError | msgspec.MsgspecError) -> str:
     """The place in the data, `choices.0.message`, with * for a key of a dictionary; "" for the whole."""
     at, field = _AT.search(str(error)), _FIELD.match(str(error))
     path = at[1].replace("[...]", ".*").replace("[", ".").replace("]", "") if at else ""
     return ".".join(filter(None, (path.strip("."), field and field[2])))
 
 
-def reason(error: msgspec.ValidationError) -> str:
-    """The place and what is wrong there, on one line."""
+def reason(error: ValueError | msgspec.MsgspecError) -> str:
+    """The place and what is wrong there, on one line; of pydantic's errors, the first."""
+    if (of_pydantic := getattr(error, "errors", None)) is not None:
+        first = of_pydantic()[0]
+        return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
     where, field = place(error), _FIELD.match(str(error))
     said = _AT.sub("", str(error)).replace("`", "")
     if field:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import Struct
-from pydantic import Field
+from msgspec import Meta, Struct, field
 
-from pearl.data.log_files import Frozen, read_journal
+from pearl.data.log_files import read_journal
 from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.runs.identity import RunConfig
@@ -16,7 +15,7 @@ from pearl.runs.identity import RunConfig
 Key = tuple[str, str, int]  # Sample, method and seed
 
 
-class Header(RunConfig):
+class Header(RunConfig, frozen=True, kw_only=True):
     """What was evaluated, and how. For existing results only the model may be known."""
 
     kind: Literal["pearl-eval-log"] = "pearl-eval-log"
@@ -27,7 +26,7 @@ class Header(RunConfig):
     """Digest of ids, questions, documents, options and right answers of the samples."""
     n_samples: int
     n_bad_rows: int = 0  # Rows of the data that could not be evaluated
-    prompts: dict[str, str] = Field(default_factory=dict)
+    prompts: dict[str, str] = field(default_factory=dict)
     """Digests of the modules that hold the templates of prompts, by name; empty for existing results."""
     mapper: str | None = None
     """The model that maps answers in words to options; None without options."""
@@ -42,7 +41,7 @@ class Header(RunConfig):
     scorer: str = "exact"  # The scorer of answers in words; options are right or wrong
 
 
-class PlanShape(Frozen):
+class PlanShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The size of a plan."""
 
     n_steps: int
@@ -51,7 +50,7 @@ class PlanShape(Frozen):
     width: int
 
 
-class Call(Frozen):
+class Call(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One reply that a record is made of; `pearl runs reply KEY` shows it with its prompt."""
 
     key: str  # In the store; "" without one
@@ -62,7 +61,7 @@ class Call(Frozen):
     temperature: float | None = None  # The temperature sent; None if none was
 
 
-class EvalRecord(Frozen, extra="ignore"):  # older logs have more fields
+class EvalRecord(Struct, frozen=True, kw_only=True):  # older logs have more fields
     """One sample under one method and one seed."""
 
     sample: str
@@ -80,7 +79,7 @@ class EvalRecord(Frozen, extra="ignore"):  # older logs have more fields
     answer: str = ""  # The answer in words; "" if the method chose an option directly
     reply: str = ""  # The reply to the request for an option
     choice: int | None = None  # The option read from the reply; None is unmapped, and wrong
-    score: Annotated[float, Field(ge=0, le=1)] = 0.0  # 0 to 1; for options 1 is right and 0 wrong
+    score: Annotated[float, Meta(ge=0, le=1)] = 0.0  # 0 to 1; for options 1 is right and 0 wrong
     error: str | None = None
     plan: str | None = None
     shape: PlanShape | None = None

@@ -10,6 +10,9 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any
 
+from msgspec import convert
+from msgspec.structs import replace
+
 from pearl.data.samples import Sample
 from pearl.documents.digest import text_sha256
 from pearl.documents.document import Document
@@ -69,11 +72,8 @@ async def _record(resources: Resources, sample: Sample, trace: Trace) -> EvalRec
     except DataError as error:
         problems.append(error.message)
     if problems:
-        return record.model_copy(
-            update={
-                "error": f"not a row of results: {problems[0].partition(' and is left out')[0]}"
-            }
-        )
+        first = problems[0].partition(" and is left out")[0]
+        return replace(record, error=f"not a row of results: {first}")
     answer, usage = row.answer, row.usage.restored()
     n_calls = sum(step.calls for step in row.steps)
     update: dict[str, Any] = {"answer": answer, "plan": row.plan or None, "coverage": row.coverage}
@@ -97,7 +97,7 @@ async def _record(resources: Resources, sample: Sample, trace: Trace) -> EvalRec
         "usage": usage,
         "duration_s": round(row.duration_s + time.monotonic() - began, 4),
     }
-    return record.model_copy(update=update)
+    return replace(record, **update)
 
 
 def _why(row: ResultRow) -> str:
@@ -137,16 +137,16 @@ def describe(
             "token_budget": evaluation.effort.token_budget,
             "part_tokens": evaluation.effort.part_tokens,
         }
-    return Header(
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        data=data,
-        data_sha256=samples_digest(samples),
-        n_samples=len(samples),
-        n_bad_rows=n_bad_rows,
-        methods=evaluation.methods,
-        seeds=evaluation.seeds,
-        price=evaluation.price,
-        scorer=evaluation.scorer,
-        mapper=pearl.clients["mapper"].name if any(each.options for each in samples) else None,
-        **how,
-    )
+    header = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "data": data,
+        "data_sha256": samples_digest(samples),
+        "n_samples": len(samples),
+        "n_bad_rows": n_bad_rows,
+        "methods": evaluation.methods,
+        "seeds": evaluation.seeds,
+        "price": evaluation.price,
+        "scorer": evaluation.scorer,
+        "mapper": pearl.clients["mapper"].name if any(each.options for each in samples) else None,
+    }
+    return convert(header | how, Header)

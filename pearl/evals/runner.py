@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from math import inf
 from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
+from msgspec.structs import replace
 
 from pearl.data.samples import Sample
 from pearl.documents.digest import digest, file_sha256
@@ -72,13 +74,13 @@ def reason(error: Exception) -> str:
 
 def rescored(log: EvalLog, scorer: str | None = None) -> EvalLog:
     """Parse the replies of a log again and rescore its records; calls no model."""
-    header = log.header.model_copy(update={"scorer": scorer or log.header.scorer})
+    header = replace(log.header, scorer=scorer or log.header.scorer)
     records = []
     for record in log.records:
         if record.status != "failed" and record.options:
             choice = read_choice(record.reply, record.options)
-            record = record.model_copy(update={"choice": choice})
-        records.append(record.model_copy(update={"score": score(record, header.scorer)}))
+            record = replace(record, choice=choice)
+        records.append(replace(record, score=score(record, header.scorer)))
     return EvalLog(header, tuple(records))
 
 
@@ -100,7 +102,7 @@ def scorable(
         elif not sample.options:
             fit.append(sample)
         elif (gold := right_option(sample.options, sample.reference)) is not None:
-            fit.append(replace(sample, gold=gold))
+            fit.append(dataclasses.replace(sample, gold=gold))
         else:
             unfit.append(
                 DataError(
@@ -202,7 +204,7 @@ async def evaluate(
     found = local.run(pearl, evaluation.units(samples))
     async with aclosing(found) as outcomes:
         async for outcome in outcomes:
-            yield EvalRecord.model_validate(outcome.to_dict())
+            yield convert(outcome.to_dict(), EvalRecord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +269,7 @@ class EvalUnit(RecordUnit):
             "calls": calls_of(trace),
         }
         record = blank(self.sample, self.method, self.seed, self.sample.document_name)
-        return graded(record.model_copy(update=update), self.evaluation)
+        return graded(replace(record, **update), self.evaluation)
 
     def _pearl(self, resources: Resources) -> Pearl:
         """The `Pearl` of this method and seed, with its own plans and costs."""
@@ -296,9 +298,7 @@ def graded(record: EvalRecord, evaluation: Evaluation) -> EvalRecord:
     """The record with its score and its cost."""
     price = evaluation.price
     cost_usd = price.cost_usd(record.usage) if price else None
-    return record.model_copy(
-        update={"cost_usd": cost_usd, "score": score(record, evaluation.scorer)}
-    )
+    return replace(record, cost_usd=cost_usd, score=score(record, evaluation.scorer))
 
 
 def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:

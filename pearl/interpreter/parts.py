@@ -426,6 +426,8 @@ def _above_quotes(text: str, reply: str, evidence: Mapping[int, Evidence]) -> li
 
 CITED = lazy_pattern(r"\[\^(\d{1,6})\]")
 """An evidence number in the Markdown of an answer: `[^3]`."""
+MARK = lazy_pattern(rf" ?{CITED.pattern}")
+"""The same with the blank before it, if there is one."""
 
 
 def marked(pieces: Iterable[Piece]) -> str:

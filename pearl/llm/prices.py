@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated, Any
 
-from msgspec import Struct
-from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveInt, ValidationError
+from msgspec import Meta, Struct, ValidationError, convert
+from msgspec.structs import asdict
 
-from pearl.data.log_files import Frozen, reason
 from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
+from pearl.errors.validation import reason
 from pearl.llm import Usage
 
 _SHIPPED = Path(__file__).with_name("prices.toml")
@@ -23,7 +25,6 @@ _FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5
 PRICE_HELP = "add US dollars per million tokens of that model, as --price input=10,output=50"
 # Minimum tokens of a prompt that vendors write to their cache.
 MIN_WRITTEN_TOKENS = 1_024
-_MODEL_CONFIG = ConfigDict(populate_by_name=True, allow_inf_nan=False, defer_build=True)
 # Version suffixes that may follow a name in the table: `-2026-01-31`, `@latest`.
 _VERSION = lazy_pattern(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest))?\Z")
 
@@ -39,17 +40,19 @@ def table_help(model: str) -> str:
     return f'add "{name}" = {{ input = 10, output = 50 }} to the table of --prices: docs/costs.md'
 
 
-class LongPrice(Frozen):
+_Usd = Annotated[float, Meta(ge=0, le=1e12)]
+_Share = Annotated[float, Meta(gt=0, le=1)]
+
+
+class LongPrice(Struct, frozen=True, forbid_unknown_fields=True):
     """Prices for calls whose prompt has more than `above` tokens, in US dollars per million tokens."""
 
-    model_config = _MODEL_CONFIG
-
-    above: PositiveInt
-    input_usd: NonNegativeFloat = Field(validation_alias="input")
-    output_usd: NonNegativeFloat = Field(validation_alias="output")
+    above: Annotated[int, Meta(gt=0)]
+    input_usd: _Usd
+    output_usd: _Usd
 
 
-class Price(Frozen):
+class Price(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Token prices of a model, in US dollars per million tokens.
 
     Example:
@@ -60,33 +63,39 @@ class Price(Frozen):
         'input=2,cached=0.2,write=2.5,output=10,batch=0.5'
     """
 
-    model_config = _MODEL_CONFIG
-
-    input_usd: NonNegativeFloat = Field(validation_alias="input")
-    cached_usd: NonNegativeFloat | None = Field(default=None, validation_alias="cached")
+    input_usd: _Usd
+    cached_usd: _Usd | None = None
     """For input tokens read from the server's cache; None for the usual input price."""
-    write_usd: NonNegativeFloat | None = Field(default=None, validation_alias="write")
+    write_usd: _Usd | None = None
     """For input tokens written to the cache; None for the usual input price."""
-    write_long_usd: NonNegativeFloat | None = Field(default=None, validation_alias="write_long")
+    write_long_usd: _Usd | None = None
     """For tokens kept an hour or longer; None if the lifetime does not affect the price."""
     write_on_request: bool = False
     """Whether the server writes to its cache only if a request asks for it."""
-    output_usd: NonNegativeFloat = Field(validation_alias="output")
-    batch: float | None = Field(default=None, gt=0, le=1)
+    output_usd: _Usd
+    batch: _Share | None = None
     """Factor on all prices for batches; None for 1."""
-    flex: float | None = Field(default=None, gt=0, le=1)
+    flex: _Share | None = None
     """Factor on all prices for replies in the service tier `flex`; None for 1."""
     long: LongPrice | None = None
 
     @classmethod
     def read(cls, text: str) -> Price:
         """Read prices in the form of a TOML inline table without braces, as in price tables."""
-        return cls.model_validate(tomllib.loads(f"price = {{{text}}}")["price"])
+        return cls.of(tomllib.loads(f"price = {{{text}}}")["price"])
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Price:
+        """Read prices by the names of price tables, which have no `_usd`; raises a `ValueError`."""
+        return convert(_named(values, cls), cls, strict=False)
 
     def __str__(self) -> str:
-        values = self.model_dump(exclude_defaults=True)
-        long = values.pop("long", {})
-        values |= {f"long.{name}": value for name, value in long.items()}
+        unset = dict(
+            zip(reversed(self.__struct_fields__), reversed(self.__struct_defaults__), strict=False)
+        )
+        values = {n: value for n, value in asdict(self).items() if value != unset.get(n, ...)}
+        long = values.pop("long", None)
+        values |= {f"long.{name}": value for name, value in asdict(long).items()} if long else {}
         return ",".join(
             f"{name.removesuffix('_usd')}={'true' if value is True else f'{value:.12g}'}"
             for name, value in values.items()
@@ -135,21 +144,26 @@ class Price(Frozen):
         return self.long is not None and n_input > self.long.above
 
 
-class _Entry(Price):
-    until: date | None = None  # The last day on which the price is valid, as for an offer
+def _named(values: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
+    """The values of a price by the names of its fields."""
+    fields = kind.__struct_fields__
+    named = {f"{n}_usd" if f"{n}_usd" in fields else n: value for n, value in values.items()}
+    if isinstance(named.get("long"), dict):
+        named["long"] = _named(named["long"], LongPrice)
+    return named
 
 
-class PriceSource(Frozen):
+class PriceSource(Struct, frozen=True, forbid_unknown_fields=True):
     """A vendor's price page, and the day on which it, or a copy of it, was read."""
 
     read: date
     at: str
 
 
-class _PriceTable(Frozen):
+class _PriceTable(Struct, forbid_unknown_fields=True):
     as_of: date
-    sources: dict[str, PriceSource] = Field(default_factory=dict)
-    usd_per_million: dict[str, _Entry]
+    usd_per_million: dict[str, dict[str, Any]]
+    sources: dict[str, PriceSource] = {}
 
 
 class Prices(Struct, frozen=True):
@@ -183,8 +197,15 @@ def _spelled(name: str) -> str:
 def read_prices(path: str | Path | None = None) -> Prices:
     """Read a price table; None for the shipped one."""
     where = _SHIPPED if path is None else Path(path)
+    prices: dict[str, Price] = {}
+    last_days: dict[str, date] = {}
+    name = ""
     try:
-        table = _PriceTable.model_validate(tomllib.loads(where.read_text(encoding="utf-8")))
+        table = convert(tomllib.loads(where.read_text(encoding="utf-8")), _PriceTable)
+        for name, entry in table.usd_per_million.items():
+            if "until" in entry:  # The last day on which the price is valid, as for an offer
+                last_days[name] = convert(entry.pop("until"), date)
+            prices[name] = Price.of(entry)
     except OSError as error:
         raise DataError(
             f"cannot be read: {error.strerror}", path=where, help="check the path"
@@ -192,11 +213,6 @@ def read_prices(path: str | Path | None = None) -> Prices:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"not TOML: {error}", path=where, help=_FORMAT) from None
     except ValidationError as error:
-        raise DataError(reason(error), path=where, help=_FORMAT) from None
-    entries = table.usd_per_million
-    return Prices(
-        table.as_of,
-        {name: Price(**entry.model_dump(exclude={"until"})) for name, entry in entries.items()},
-        {name: entry.until for name, entry in entries.items() if entry.until},
-        table.sources,
-    )
+        of = f"usd_per_million.{name}." if name else ""
+        raise DataError(f"{of}{reason(error)}", path=where, help=_FORMAT) from None
+    return Prices(table.as_of, prices, last_days, table.sources)

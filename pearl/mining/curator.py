@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal
 
-from pydantic import BaseModel
+from msgspec import Struct, convert
 
-from pearl.data.log_files import Frozen
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.dsl.nodes import print_plan
@@ -29,7 +28,7 @@ from pearl.trace import Trace
 Outcome = Literal["kept", "wrong", "repeated", "failed"]
 
 
-class Try(Frozen):
+class Try(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One plan and its outcome."""
 
     plan: str
@@ -40,7 +39,7 @@ class Try(Frozen):
     error: str | None = None
 
 
-class CurationHeader(RunConfig):
+class CurationHeader(RunConfig, frozen=True, kw_only=True):
     """The header of a curation journal: data and settings."""
 
     kind: Literal["pearl-curation"] = "pearl-curation"
@@ -49,7 +48,7 @@ class CurationHeader(RunConfig):
     retries: int
 
 
-class CurationRow(Frozen):
+class CurationRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A training question with every plan that was tried."""
 
     id: str
@@ -115,7 +114,7 @@ class CurateUnit(RecordUnit):
             outcome=outcome, tries=tuple(tries), error=problem, usage=trace.usage,
         )  # fmt: skip
 
-    def row(self, result: BaseModel | None, error: Exception | None) -> Mapping[str, Any] | None:
+    def row(self, result: Struct | None, error: Exception | None) -> Mapping[str, Any] | None:
         """The row for a file, with its outcome as `status` too."""
         row = RecordUnit.row(self, result, error)
         return row and {"status": row["outcome"], **row}
@@ -130,7 +129,7 @@ def curate_units(samples: Iterable[Sample], retries: int = 2) -> Iterator[Curate
 def curated(row: Mapping[str, Any], unit: CurateUnit) -> CurationRow:
     """The stored row of a unit, with the present index of its sample."""
     fields = {name: value for name, value in row.items() if name != "status"}
-    return CurationRow.model_validate({**fields, "index": unit.index})
+    return convert({**fields, "index": unit.index}, CurationRow)
 
 
 async def _try(

@@ -12,12 +12,11 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from pearl.actions.library import load_library, read_actions
 from pearl.actions.operators import with_operators
-from pearl.data.log_files import Frozen
 from pearl.documents.digest import text_sha256
 from pearl.dsl.checker import callable_actions, diagnose
 from pearl.dsl.decoding.forms import plan_constraint
@@ -47,7 +46,7 @@ GENERAL = "seed"
 MinedStatus = Literal["mined", "unreadable", "failed"]
 
 
-class MinedHeader(Frozen):
+class MinedHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The header: data and settings of the mining run."""
 
     kind: Literal["pearl-mined"] = "pearl-mined"
@@ -62,7 +61,7 @@ class MinedHeader(Frozen):
     prompt_sha256: str  # Digest of the prompt without the question
 
 
-class MinedRow(Frozen):
+class MinedRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One question and the actions that were proposed for it."""
 
     id: str
@@ -275,7 +274,7 @@ def mine_units(questions: Iterable[Question], seed_library: str, prompt: str) ->
 
 def mined(row: Mapping[str, Any], unit: MineUnit) -> MinedRow:
     """The stored row of a unit, with the present index of its question."""
-    return MinedRow.model_validate({**row, "index": unit.question.index})
+    return convert({**row, "index": unit.question.index}, MinedRow)
 
 
 class Proposal(Struct, frozen=True):

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Literal
 
-from pearl.data.log_files import Frozen
+from msgspec import Struct
+
 from pearl.llm import Usage
 from pearl.mining.merging import StageName
 
 
-class DraftFate(Frozen):
+class DraftFate(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One draft and its fate."""
 
     number: int
@@ -31,7 +32,7 @@ class DraftFate(Frozen):
     why: str | None = None  # Why it was dropped
 
 
-class RefinedAction(Frozen):
+class RefinedAction(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One action of the library and its drafts."""
 
     name: str
@@ -42,7 +43,7 @@ class RefinedAction(Frozen):
     is_native: bool = False
 
 
-class ShardRecord(Frozen):
+class ShardRecord(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One call to the model."""
 
     n_before: int
@@ -56,7 +57,7 @@ class ShardRecord(Frozen):
     usage: Usage = Usage()
 
 
-class Round(Frozen):
+class Round(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All shards of one round."""
 
     number: int
@@ -65,7 +66,7 @@ class Round(Frozen):
     shards: tuple[ShardRecord, ...]
 
 
-class Refinement(Frozen):
+class Refinement(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The result of refining drafts into a library."""
 
     kind: Literal["pearl-refinement"] = "pearl-refinement"

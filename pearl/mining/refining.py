@@ -7,16 +7,16 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+import msgspec
 from msgspec import Struct
-from pydantic import ValidationError
 
 from pearl.actions.library import read_actions
-from pearl.data.log_files import reason
 from pearl.documents.tokens import Counter
 from pearl.dsl.decoding.constraint import closed_object, require
 from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import Action
 from pearl.errors import DataError, ModelError
+from pearl.errors.validation import reason
 from pearl.llm import Message, Model, RefineTask, Request
 from pearl.llm.reply_limits import reply_limit
 from pearl.mining import merging
@@ -85,8 +85,8 @@ def _mined(text: str, source: str) -> Drafts:
     for number, line in enumerate(lines, start=2):
         try:
             if line.strip():
-                rows.append(MinedRow.model_validate_json(line))
-        except ValidationError as error:
+                rows.append(msgspec.json.decode(line, type=MinedRow))
+        except msgspec.DecodeError as error:
             cut = number == len(lines) + 1 and not line.rstrip().endswith("}")
             problem = "the line is truncated" if cut else reason(error)
             unread.append(f"line {number}: {problem}")
@@ -110,8 +110,8 @@ def _mined(text: str, source: str) -> Drafts:
 
 def _header(line: str, source: str) -> MinedHeader:
     try:
-        return MinedHeader.model_validate_json(line)
-    except ValidationError as error:
+        return msgspec.json.decode(line, type=MinedHeader)
+    except msgspec.DecodeError as error:
         problem = reason(error)
     try:
         data = json.loads(line)

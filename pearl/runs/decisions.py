@@ -10,12 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, ValidationError
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
-from pearl.data.log_files import Frozen
 from pearl.documents.rows import shortened
 from pearl.errors import StoreError
-from pearl.errors.escaping import counted
+from pearl.errors.escaping import counted, json_bytes
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.persistence import FAILURES, connect, create_private, to_store_error
 from pearl.runs.extraction import (
@@ -43,15 +44,15 @@ _TABLE = "CREATE TABLE IF NOT EXISTS decisions (number INTEGER PRIMARY KEY, body
 What = Literal["accepted", "corrected", "not_stated", "skipped", "undone"]
 
 
-class Decision(Frozen):
+class Decision(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A person's decision about a field of a row; for a row without fields, `path` is "answer"."""
 
     row: str
     path: str
     entry: str = ""
     what: What
-    was: dict[str, Any] = Field(default_factory=dict)  # State and value that the person was shown
-    result: dict[str, Any] = Field(default_factory=dict)
+    was: dict[str, Any] = {}  # State and value that the person was shown
+    result: dict[str, Any] = {}
     person: str
     time: str
     sample: str = ""  # The seed, if the field was drawn at random
@@ -88,7 +89,7 @@ class Decisions:
 
     def add(self, decision: Decision) -> None:
         """Store a decision; return when it is on disk."""
-        body = decision.model_dump_json(exclude={"number"}).encode("utf-8", "backslashreplace")
+        body = json_bytes(replace(decision, number=0))
         try:
             create_private(self.path)
             with closing(connect(self.path, "rw")) as connection:
@@ -113,11 +114,11 @@ class Decisions:
                     "SELECT number, body FROM decisions WHERE number > ? ORDER BY number", (last,)
                 ).fetchall()
             for number, body in new:
-                found = Decision.model_validate_json(body)
-                self._known.append(found.model_copy(update={"number": number}))
+                found = msgspec.json.decode(body, type=Decision)
+                self._known.append(replace(found, number=number))
         except FAILURES as error:
             raise to_store_error(error, self.path, "restore a copy, or move it away") from None
-        except ValidationError:
+        except msgspec.DecodeError:
             raise StoreError(
                 "a decision cannot be read", path=self.path, help="use the pearl that wrote it"
             ) from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import fields
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +11,6 @@ from pkgutil import get_data
 from typing import Any
 
 from pearl.actions.library import library_digest
-from pearl.data.log_files import Frozen
 from pearl.documents.digest import digest, text_sha256
 from pearl.dsl.nodes import print_plan
 from pearl.llm.backends import address_of
@@ -20,13 +18,13 @@ from pearl.pipeline import Pearl
 from pearl.plugins.version import __version__
 from pearl.settings import Deciding
 
-DECIDING = tuple(field.name for field in fields(Deciding))
+DECIDING = Deciding.__struct_fields__
 
 KEYS = 3  # Version of row keys; a run with another version is not resumed
 SAMPLED_BYTES = 2**20  # Bytes read at each end of a model file
 
 
-class RunConfig(Frozen, Deciding):
+class RunConfig(Deciding, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The basis of a header; a file is continued only if all of these fields are equal."""
 
     kind: str

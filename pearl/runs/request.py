@@ -9,59 +9,28 @@ from pathlib import Path
 from time import time_ns
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PlainValidator,
-    PositiveFloat,
-    PositiveInt,
-    ValidationError,
-)
+from msgspec import Meta, convert, to_builtins
 
 from pearl import plugins
-from pearl.data.log_files import Frozen, reason
 from pearl.data.schemas import Schema, stored_schema
 from pearl.data.storage import is_address
 from pearl.documents.digest import file_sha256
 from pearl.errors import DataError, PlanError, StoreError, UsageError
 from pearl.errors.escaping import LEFT_OUT, redacted
+from pearl.errors.validation import reason
 from pearl.llm.backends import ModelSettings, address_of
 from pearl.llm.prices import Price
 from pearl.runs.extraction import table_files
 from pearl.runs.store import RunInfo, RunSpec, Store
-from pearl.settings import ROLES, Settings, Text, resumed
+from pearl.settings import ROLES, Settings, resumed
+
+Positive = Annotated[int, Meta(gt=0)]
+NotNegative = Annotated[int, Meta(ge=0)]
+Tokens = Annotated[int, Meta(ge=256)]
+Amount = Annotated[float, Meta(ge=0)]
 
 
-def _executor(value: object) -> str:
-    if not isinstance(value, str) or not plugins.exists("pearl.runs.executors", value):
-        raise ValueError("no executor")
-    return value
-
-
-def _schema(value: str) -> str:
-    try:
-        stored_schema(value)
-    except PlanError as error:
-        raise ValueError(error.diagnostics[0].message) from None
-    except DataError as error:
-        raise ValueError(str(error)) from None
-    return value
-
-
-def _local(value: str) -> str:
-    if is_address(value):
-        raise ValueError("an address")
-    return value
-
-
-ExecutorName = Annotated[str, PlainValidator(_executor)]
-
-Tokens = Annotated[int, Field(ge=256)]
-
-
-class RunRequest(Frozen, Settings):
+class RunRequest(Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The options of a command that stores rows."""
 
     COMMAND: ClassVar[str]
@@ -72,35 +41,47 @@ class RunRequest(Frozen, Settings):
     """Options that name a file, or a shipped library, bank or table."""
 
     # `base_url` is the address of the server, without a password; None for OpenAI's server or none.
-    data: Text | None = None
-    split: Text | None = None
-    columns: tuple[Text, ...] = ()
-    subset: Text | None = None
-    limit: PositiveInt | None = None
-    out: Text | None = None
+    data: str | None = None
+    split: str | None = None
+    columns: tuple[str, ...] = ()
+    subset: str | None = None
+    limit: Positive | None = None
+    out: str | None = None
     as_json: bool = False
-    max_cost: NonNegativeFloat | None = None
-    max_tokens: NonNegativeInt | None = None
-    max_time: PositiveFloat | None = None
-    max_calls: NonNegativeInt | None = None
+    max_cost: Amount | None = None
+    max_tokens: NotNegative | None = None
+    max_time: Annotated[float, Meta(gt=0)] | None = None
+    max_calls: NotNegative | None = None
     price: Price | None = None
-    prices: Text | None = None
-    executor: ExecutorName
-    batch_threshold: NonNegativeInt | None = None
-    max_errors: NonNegativeInt | None = None
-    shard: Text | None = None
-    written: tuple[Text, ...] = ()
+    prices: str | None = None
+    executor: str
+    batch_threshold: NotNegative | None = None
+    max_errors: NotNegative | None = None
+    shard: str | None = None
+    written: tuple[str, ...] = ()
     """Files written by earlier commands of the run, which a later command may replace."""
+
+    def __post_init__(self) -> None:
+        try:
+            super().__post_init__()
+        except UsageError as error:
+            raise ValueError(error.message) from None
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            texts = value if isinstance(value, tuple) else (value,)
+            if any("\0" in text for text in texts if isinstance(text, str)):
+                raise ValueError(f"{name}: no text")
+        if not plugins.exists("pearl.runs.executors", self.executor):
+            raise ValueError("executor: no executor")
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
         """Create the request of a command line."""
-        known = resumed({name: params[name] for name in cls.model_fields if name in params})
-        settings = ModelSettings(known["base_url"])
+        known = resumed({name: params[name] for name in cls.__struct_fields__ if name in params})
+        address = address_of(known["model"], ModelSettings(known["base_url"])) or ""
         try:
-            address = redacted(address_of(known["model"], settings) or "", LEFT_OUT)
-            return cls(**{**known, "base_url": address or None})
-        except ValidationError as error:
+            return convert({**known, "base_url": redacted(address, LEFT_OUT) or None}, cls)
+        except ValueError as error:
             raise UsageError(f"--{reason(error).replace('_', '-')}") from None
 
     def spec(
@@ -114,7 +95,7 @@ class RunRequest(Frozen, Settings):
         shown = tuple(redacted(word, LEFT_OUT) for word in command)
         named = {"command": self.COMMAND, **settings}
         return RunSpec(
-            shown, named, inputs, work={**resumed(self.model_dump()), "written": [*written]}
+            shown, named, inputs, work={**resumed(to_builtins(self)), "written": [*written]}
         )
 
     @property
@@ -134,7 +115,7 @@ class RunRequest(Frozen, Settings):
         yield from (name for option in self.WRITES if (name := getattr(self, option)))
 
 
-class ExecuteRequest(RunRequest):
+class ExecuteRequest(RunRequest, frozen=True, kw_only=True):
     """`pearl execute --out`."""
 
     COMMAND = "execute"
@@ -142,16 +123,21 @@ class ExecuteRequest(RunRequest):
     ARGUMENTS = "plan_and_documents"
     WRITES = ("out", "trace", "rows_out")
 
-    plan_and_documents: tuple[Text, ...] = ()
+    plan_and_documents: tuple[str, ...] = ()
     together: bool = False
-    sources: tuple[Text, ...] = ()
-    tasks: Text | None = None
-    set: tuple[Text, ...] = ()
+    sources: tuple[str, ...] = ()
+    tasks: str | None = None
+    set: tuple[str, ...] = ()
     # Runs to an address are not in a store: an untrusted store must not decide where rows are sent.
-    out: Annotated[Text, AfterValidator(_local)]
-    trace: Text | None = None
-    rows_out: Text | None = None
+    out: str
+    trace: str | None = None
+    rows_out: str | None = None
     verbose: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if is_address(self.out):
+            raise ValueError("out: an address")
 
     @property
     def worked_on(self) -> dict[str, str]:
@@ -162,12 +148,12 @@ class ExecuteRequest(RunRequest):
         if self.tasks:
             inputs["tasks"] = _content(self.tasks)
         if self.data:
-            asked = self.model_dump(include={"split", "columns", "subset", "limit"})
+            asked = {name: getattr(self, name) for name in ("split", "columns", "subset", "limit")}
             inputs |= {"data": _content(self.data), "asked": json.dumps(asked)}
         return inputs
 
 
-class ExtractRequest(RunRequest):
+class ExtractRequest(RunRequest, frozen=True, kw_only=True):
     """`pearl extract --out`."""
 
     COMMAND = "extract"
@@ -176,10 +162,19 @@ class ExtractRequest(RunRequest):
 
     # Stored as JSON Schema or short form, so that the run can be resumed without the code or file
     # of its schema.
-    fields: Annotated[Text, AfterValidator(_schema)]
-    documents: tuple[Text, ...] = ()
-    out: Text
-    trace: Text | None = None
+    fields: str
+    documents: tuple[str, ...] = ()
+    out: str
+    trace: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            stored_schema(self.fields)
+        except PlanError as error:
+            raise ValueError(f"fields: {error.diagnostics[0].message}") from None
+        except DataError as error:
+            raise ValueError(f"fields: {error}") from None
 
     @property
     def outputs(self) -> Iterator[str]:
@@ -198,45 +193,45 @@ class ExtractRequest(RunRequest):
         return {"arguments": "\n".join(self.documents), "fields": self.fields}
 
 
-class EvalRequest(RunRequest):
+class EvalRequest(RunRequest, frozen=True, kw_only=True):
     """`pearl eval`."""
 
     COMMAND = "eval"
     READS = ("data", "results")
 
-    methods: Text
-    results: Text | None = None
-    scorer: Text | None = None
-    seeds: PositiveInt
-    temperature: NonNegativeFloat | None = None
+    methods: str
+    results: str | None = None
+    scorer: str | None = None
+    seeds: Positive
+    temperature: Amount | None = None
     token_budget: Tokens | None = None
     part_tokens: Tokens
     by_document: bool = False
-    trace: Text | None = None
+    trace: str | None = None
 
 
-class MineRequest(RunRequest):
+class MineRequest(RunRequest, frozen=True, kw_only=True):
     """`pearl mine`."""
 
     COMMAND = "mine"
     MAY_READ = (*RunRequest.MAY_READ, "seed_library")
     WRITES = ("out",)
 
-    seed_library: Text
+    seed_library: str
     again: bool = False
 
 
-class FewshotRequest(RunRequest):
+class FewshotRequest(RunRequest, frozen=True, kw_only=True):
     """`pearl refine fewshot`."""
 
     COMMAND = "fewshot"
     READS = ("data", "held_out")
 
-    out: Text
-    retries: NonNegativeInt
-    max_examples: PositiveInt
-    held_out: Text | None = None
-    trace: Text | None = None
+    out: str
+    retries: NotNegative
+    max_examples: Positive
+    held_out: str | None = None
+    trace: str | None = None
 
     @property
     def outputs(self) -> Iterator[str]:
@@ -272,8 +267,8 @@ def request_of(info: RunInfo) -> RunRequest:
     # Without --as-of, the day on which the run started.
     work["as_of"] = work.get("as_of") or info.settings.get("as_of")
     try:
-        return kind.model_validate(work)
-    except ValidationError as error:
+        return convert(work, kind)
+    except ValueError as error:
         raise StoreError(
             f"the request of run {info.id} is invalid: {reason(error)}", help=again
         ) from None

@@ -12,12 +12,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, ValidationError
+from msgspec import Struct, convert
+from msgspec.structs import asdict, replace
 
 from pearl.actions.library import library_names
-from pearl.data.log_files import reason
 from pearl.data.rows import Names, Position, Row, read_file
 from pearl.data.samples import Sample
 from pearl.data.storage import StoredFile
@@ -31,6 +29,7 @@ from pearl.documents.document import (
     read_bytes,
 )
 from pearl.errors import DataError, StoreError, UsageError
+from pearl.errors.validation import reason
 from pearl.plugins.persistence import write_private
 from pearl.runs.executors import Task, Unit
 from pearl.runs.store import RunInfo
@@ -41,19 +40,15 @@ if TYPE_CHECKING:
 PASSED_ON = ("options", "gold", "reference", "subsets")
 
 
-class PlannedFor(BaseModel):
+class PlannedFor(Struct, frozen=True):
     """The library that a plan was written for."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
     domain: str
     library: str
     library_sha256: str
 
 
-class _TaskRow(BaseModel):
-    model_config = ConfigDict(extra="ignore", defer_build=True)
-
+class _TaskRow(Struct):
     id: str | int | None = None
     question: str | None = None
     plan: str | None = None
@@ -121,8 +116,8 @@ class TaskFile:
         """The valid rows; errors of the other rows are reported by their tasks."""
         for source in self._rows():
             if isinstance(source, Row):
-                with suppress(ValidationError):
-                    yield source, _TaskRow.model_validate(source.fields)
+                with suppress(ValueError):
+                    yield source, _read(source)
 
     def _rows(self) -> Iterable[Row | DataError]:
         return self._piped if self._path.is_fifo() else self._read_file()
@@ -183,10 +178,8 @@ def _over_file(
     )  # fmt: skip
 
 
-class _KeptTask(BaseModel):
+class _KeptTask(Struct, frozen=True, forbid_unknown_fields=True):
     """A task over a file, in the form kept by the store."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     id: str
     path: str
@@ -226,11 +219,11 @@ def read_tasks(info: RunInfo) -> list[Task]:
             help="pass the tasks: session.resume(run_id, tasks)",
         )
     try:
-        rows = [_KeptTask.model_validate(row) for row in kept]
-    except ValidationError as error:
+        rows = [convert(row, _KeptTask) for row in kept]
+    except ValueError as error:
         raise StoreError(f"the tasks of run {info.id} cannot be read: {reason(error)}") from None
     home = Path(info.folder)
-    return [_over_file(**{**dict(row), "path": str(home / row.path)}) for row in rows]
+    return [_over_file(**{**asdict(row), "path": str(home / row.path)}) for row in rows]
 
 
 class Values(Struct, frozen=True):
@@ -341,17 +334,17 @@ def _tasks(
     """The tasks of a row, one per document; an invalid row yields one that fails."""
     extra = _copied_fields(source.fields)
     try:
-        row = _TaskRow.model_validate(source.fields)
+        row = _read(source)
         id = str(source.line if row.id is None else row.id)
         plan = _plan(source, row, library_sha256)
         path = source.file("document_path") if row.document is None else None
-    except (DataError, ValidationError) as error:
+    except (DataError, ValueError) as error:
         # Gold data is kept, so that the failure is scored as wrong instead of left out.
         asked = source.fields.get("question")
         question = asked if isinstance(asked, str) else None
         name = source.fields.get("document_name") or source.fields.get("document_path")
         kept = {**extra, **({"document": name} if isinstance(name, str) else {})}
-        problem = source.error(reason(error)) if isinstance(error, ValidationError) else error
+        problem = error if isinstance(error, DataError) else source.error(reason(error))
         said = source.fields.get("id")
         yield Task(
             str(source.line if said is None else said),
@@ -379,6 +372,10 @@ def _tasks(
             help=f"name them: pearl execute --tasks {source.path} DOC...",
         )
         yield Task(id, question=row.question, problem=problem, extra=extra)
+
+
+def _read(source: Row) -> _TaskRow:
+    return convert(source.fields, _TaskRow, strict=False)
 
 
 def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:

@@ -196,9 +196,9 @@ class Review:
         undone = {each.undoes for each in decisions}
         for last in reversed(decisions):
             if last.person == self.person and last.what != "undone" and last.number not in undone:
-                self.decisions.add(last.model_copy(update={
-                    "what": "undone", "undoes": last.number, "result": {}, "time": _now(), "sample": "",
-                }))  # fmt: skip
+                self.decisions.add(replace(
+                    last, what="undone", undoes=last.number, result={}, time=_now(), sample="",
+                ))  # fmt: skip
                 key = next((k for k, i in self.items.items() if i.about == last.field), "")
                 return {"next": f"?at={key}"}
         raise ValueError("Nothing to undo.")

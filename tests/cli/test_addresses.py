@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 from pearl.data import storage as addresses
 from tests.cli.object_storage import ObjectStorage, object_storage
@@ -336,5 +337,5 @@ def test_no_file_and_no_store_names_where_rows_are_sent(
 
     request = {"model": "extractive", "base_url": None, "executor": "local", "as_json": False}
     with pytest.raises((UsageError, ValueError), match="out"):
-        ExecuteRequest.model_validate({**request, "out": OUT})
+        convert({**request, "out": OUT}, ExecuteRequest)
     assert not bucket.names("out")

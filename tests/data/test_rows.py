@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from pydantic import BaseModel
 
 from pearl.data.log_files import read_journal, write_journal
 from pearl.data.rows import Row, read_rows, rename
@@ -271,13 +271,13 @@ def test_later_rows_may_lack_a_column() -> None:
     ]  # fmt: skip
 
 
-class Header(BaseModel):
+class Header(msgspec.Struct):
     kind: str = "a test of journals"
     v: int = 1
     model: str = "m"
 
 
-class JournalRow(BaseModel):
+class JournalRow(msgspec.Struct):
     id: int
     text: str = ""
 
@@ -287,7 +287,7 @@ ROWS = [
     JournalRow(id=1, text="zwei\n\u2028 \U0001f511"),
     JournalRow(id=2),
 ]
-WHOLE = b"".join(row.model_dump_json().encode() + b"\n" for row in (Header(), *ROWS))
+WHOLE = b"".join(msgspec.json.encode(row) + b"\n" for row in (Header(), *ROWS))
 HEADER_END = WHOLE.index(b"\n") + 1
 
 

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
+from pearl.errors.escaping import json_bytes
 from pearl.evals.log import EvalLog, EvalRecord, Header, PlanShape
 from pearl.llm import Usage
 from pearl.llm.prices import Price
@@ -49,7 +52,7 @@ def log(n_samples: int = 40, *, skill: float = 0.0, **fields: Any) -> EvalLog:
         for seed in top.seeds
     ]
     if top.price is not None:
-        records = [r.model_copy(update={"cost_usd": top.price.cost_usd(r.usage)}) for r in records]
+        records = [replace(r, cost_usd=top.price.cost_usd(r.usage)) for r in records]
     return EvalLog(top, tuple(records))
 
 
@@ -76,5 +79,5 @@ def _made_up(chance: random.Random, i: int, method: str, seed: int, skill: float
 def write(made: EvalLog, path: Path) -> Path:
     """The log as a file."""
     lines: Sequence[Header | EvalRecord] = (made.header, *made.records)
-    path.write_text("".join(f"{line.model_dump_json()}\n" for line in lines), encoding="utf-8")
+    path.write_text("".join(f"{json_bytes(line).decode()}\n" for line in lines), encoding="utf-8")
     return path

@@ -45,7 +45,7 @@ def test_a_written_log_is_read_back(tmp_path: Path) -> None:
         ),
         ('"status":"answered"', '"status":"odd"', "log.jsonl:2: not a row: status:"),
         ('"score":1.0', '"score":7', "log.jsonl:2: not a row: score:"),
-        ('"score":1.0', '"score":NaN', "log.jsonl:2: not a row: score:"),
+        ('"score":1.0', '"score":NaN', "log.jsonl:2: not a row: JSON is malformed"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, old: str, new: str, said: str) -> None:

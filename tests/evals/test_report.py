@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pearl.errors import UsageError
 from pearl.evals import report
@@ -79,7 +80,7 @@ def test_every_record_has_one_outcome_and_plans_have_figures() -> None:
 def test_seeds_of_a_sample_are_no_further_samples() -> None:
     once = log(*(right(f"q{i}") if i < 6 else wrong(f"q{i}") for i in range(10)))
     thrice = log(
-        *(r.model_copy(update={"seed": seed}) for seed in range(3) for r in once.records),
+        *(replace(r, seed=seed) for seed in range(3) for r in once.records),
         seeds=(0, 1, 2),
     )
     (one,), (three,) = report.scores(once), report.scores(thrice)

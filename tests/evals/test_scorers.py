@@ -9,11 +9,13 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pearl import plugins
 from pearl.cli import run
 from pearl.documents.words import words
 from pearl.errors import UsageError
+from pearl.errors.escaping import json_bytes
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.report import chance, compare, is_below, score_of, scores
 from pearl.evals.runner import rescored
@@ -108,12 +110,12 @@ def test_a_score_below_chance_is_reported(
     (score,) = scores(log)
     assert is_below(score, chance(rows))
     assert not is_below(score, None)
-    some = [row.model_copy(update={"score": float(i < 7)}) for i, row in enumerate(rows)]
+    some = [replace(row, score=float(i < 7)) for i, row in enumerate(rows)]
     by_luck = score_of("pearl", "all", some)
     assert by_luck.accuracy.low < 0.25 < by_luck.accuracy.high
     assert not is_below(by_luck, chance(some)), "that may be bad luck"
     path = tmp_path / "log.jsonl"
-    path.write_text("".join(f"{row.model_dump_json()}\n" for row in (log.header, *log.records)))
+    path.write_text("".join(f"{json_bytes(row).decode()}\n" for row in (log.header, *log.records)))
     assert run(["eval", "--rescore", str(path)]) == 0
     assert "pearl is below chance on all" in capsys.readouterr().out
     assert run(["eval", "--rescore", str(path), "--json"]) == 0

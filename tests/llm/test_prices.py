@@ -72,7 +72,7 @@ def test_the_shipped_table_is_dated_and_plausible() -> None:
 def test_a_price_is_written_as_in_a_table() -> None:
     price = Price.read(f"{FULL},{LONG}")
     spaced = f'"new" = {{ {FULL.replace(",", ", ")}, long = {{ above = 1_000, input = 4, output = 15 }} }}'
-    assert Price(**tomllib.loads(spaced)["new"]) == price
+    assert Price.of(tomllib.loads(spaced)["new"]) == price
     assert str(price) == f"{FULL},{LONG}"
 
 
@@ -150,7 +150,7 @@ def test_a_price_ends_with_its_last_day(tmp_path: Path, until: str, is_known: bo
     [
         (None, "cannot be read"),
         ("as_of =", "not TOML"),
-        ("as_of = 2026-01-31\n", "usd_per_million: Field required"),
+        ("as_of = 2026-01-31\n", "usd_per_million: is missing"),
         (TABLE.replace("0.2", "-1"), "usd_per_million.Llama-4.input"),
         (TABLE.replace("output", "outptu"), "usd_per_million.Llama-4"),
         (TABLE.replace("0.6", "0.6, long = { above = 10 }"), "usd_per_million.Llama-4.long"),

@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import to_builtins
+
 from pearl.llm import RefineTask, Request
 from pearl.mining.miner import MinedHeader, MinedRow
 
@@ -34,7 +36,7 @@ def header(**changes: Any) -> dict[str, Any]:
         library="seed", seed_actions=("FIND(CTX, X) : Search CTX for X and return it",),
         prompt_sha256="0" * 64,
     )  # fmt: skip
-    return {**made.model_dump(mode="json"), **changes}
+    return {**to_builtins(made), **changes}
 
 
 def row(index: int, *actions: str, **changes: Any) -> dict[str, Any]:
@@ -43,7 +45,7 @@ def row(index: int, *actions: str, **changes: Any) -> dict[str, Any]:
         id=f"q{index}", index=index, question="Why?", status="mined", model="scripted",
         prompt_sha256="0" * 64, actions=actions,
     )  # fmt: skip
-    return {**made.model_dump(mode="json"), **changes}
+    return {**to_builtins(made), **changes}
 
 
 def mined(*rows: dict[str, Any], head: dict[str, Any] | None = None) -> str:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pearl.actions.library import read_library
 from pearl.dsl.nodes import print_action
@@ -136,9 +137,9 @@ def test_the_digest_tells_prompts_apart() -> None:
 def test_drafts_are_counted_once_a_question() -> None:
     row = row_of(Scripted(lambda request: STEP))
     rows = [
-        row.model_copy(update={"actions": ("B(CTX) : b", "A(CTX) : a")}),
-        row.model_copy(update={"actions": ("A(CTX) : another a", "A(CTX) : and again")}),
-        row.model_copy(update={"actions": ("C(CTX) : c",)}),
+        replace(row, actions=("B(CTX) : b", "A(CTX) : a")),
+        replace(row, actions=("A(CTX) : another a", "A(CTX) : and again")),
+        replace(row, actions=("C(CTX) : c",)),
         row,
     ]
     assert common_drafts(rows) == [("A(CTX)", 2), ("B(CTX)", 1), ("C(CTX)", 1)]

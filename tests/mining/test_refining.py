@@ -82,7 +82,7 @@ def test_a_cut_last_line_and_broken_lines_are_forgiven() -> None:
         ("Once upon a time\nthere was a plan.\n", "no draft of 2 can be read; the first: "),
         (mined(head=header(v=2)), "version 2; this pearl reads version 1"),
         (json.dumps(row(0, FIND_A)), "the first line is not the header"),
-        ('{"kind": "pearl-mined", "v": 1}\n', "Field required"),
+        ('{"kind": "pearl-mined", "v": 1}\n', "is missing"),
         ("{not json}\n", "the first line is not the header"),
         ('{"a": 1', "the first line is not the header"),
         (mined(head=header(seed_actions=[])), "the file has no drafts"),

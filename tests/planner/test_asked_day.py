@@ -57,7 +57,7 @@ def test_a_dated_domain_has_a_date_where_none_is_given(monkeypatch: pytest.Monke
     ("settings", "why"),
     [
         ({"fiscal_year_end": (9, 30)}, "has no effect without as_of"),
-        ({"as_of": "2024-05-01"}, "as_of: Input should be a valid date"),
+        ({"as_of": "2024-05-01"}, "as_of: expected date or None"),
         ({"as_of": MAY, "fiscal_year_end": (9, 31)}, "a month and a day"),
     ],
 )

@@ -123,6 +123,7 @@ def command(
 def _rescore(
     path: str, out: str | None, writer: OutputWriter, cluster: Cluster, options: dict[str, Any]
 ) -> int:
+    from pearl.data.log_files import write_journal
     from pearl.evals.log import read_log
     from pearl.evals.runner import rescored
 
@@ -131,7 +132,7 @@ def _rescore(
     n_changed = sum(one != two for one, two in zip(log.records, found.records, strict=True))
     if out is not None:
         with writer.open(out) as file:
-            file.writelines(f"{row.model_dump_json()}\n" for row in (found.header, *found.records))
+            write_journal(file, found.header, found.records)
     click.echo(f"{n_changed} of {len(found.records)} records changed", err=True)
     _print(found, cluster, is_json=options["as_json"])
     return 0
@@ -194,7 +195,8 @@ def _evaluate(
         header: Header = ran.work.header
         units = ran.work.units if is_executed else _added(out, evaluation).units(samples)
         records = tuple(
-            runner.graded(EvalRecord.model_validate(row), evaluation) for _, row in ran.kept(units)
+            runner.graded(msgspec.convert(row, EvalRecord), evaluation)
+            for _, row in ran.kept(units)
         )
         log = EvalLog(header, records)
         if out is not None:
@@ -243,7 +245,7 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
     guess = report.chance(log.records)
     json.dump(
         {
-            "header": log.header.model_dump(),
+            "header": msgspec.to_builtins(log.header),
             "chance": guess,
             "served": report.served(log),
             "rows": [

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
+from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from pearl import plugins
@@ -79,11 +80,9 @@ def overview(prices_file: str | None) -> dict[str, Any]:
         ],
         "prices": {
             "as_of": prices.as_of.isoformat(),
-            "sources": {
-                vendor: source.model_dump(mode="json") for vendor, source in prices.sources.items()
-            },
+            "sources": {vendor: to_builtins(source) for vendor, source in prices.sources.items()},
             "usd_per_million": {
-                name: price.model_dump() for name, price in sorted(prices.by_beginning.items())
+                name: to_builtins(price) for name, price in sorted(prices.by_beginning.items())
             },
         },
         "windows": dict(known_windows()),

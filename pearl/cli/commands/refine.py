@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from pearl.cli.files import data_options, read_data, read_input
 from pearl.cli.options import (
@@ -32,7 +33,7 @@ from pearl.data.log_files import read_journal, write_journal
 from pearl.data.samples import Sample
 from pearl.dsl.nodes import print_plan
 from pearl.errors import DataError, UsageError
-from pearl.errors.escaping import escaped
+from pearl.errors.escaping import to_json
 from pearl.llm import Usage
 from pearl.mining import curator
 from pearl.planner.examples import Example, read_bank, wording
@@ -88,7 +89,7 @@ def actions(
         refinement = asyncio.run(_refine(mined, settings, options))
         file.write(library_text(refinement))
         if fates is not None:
-            fates.write(escaped(f"{refinement.model_dump_json(indent=2)}\n"))
+            fates.write(f"{to_json(msgspec.to_builtins(refinement), indent=2)}\n")
     click.echo(_summary(refinement), err=True)
     warnings = list(_warnings(refinement))
     for warning in warnings:
@@ -170,7 +171,9 @@ def fewshot(out: str, retries: int, max_examples: int, held_out: str | None, **o
         if folder.is_dir():
             read_bank(folder)  # raises, before anything is written, if a person broke a plan
         name = Path(options["data"]).name
-        header = curator.CurationHeader(**run_config(pearl), data=name, retries=retries)
+        header = msgspec.convert(
+            {**run_config(pearl), "data": name, "retries": retries}, curator.CurationHeader
+        )
         units = tuple(curator.curate_units(good, retries))
         return Work(units, {"retries": retries}, {"bank": str(folder.resolve())}, header)
 

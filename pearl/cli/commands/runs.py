@@ -8,13 +8,14 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, suppress
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from pearl.cli.options import (
     FOUND,
@@ -94,7 +95,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
         info = opened.run(run)
         tally, usage = opened.tally(info.id), opened.usage(info.id)
     if as_json:
-        shown = {**info.to_dict(), "rows": tally, "usage": asdict(usage)}
+        shown = {**info.to_dict(), "rows": tally, "usage": to_builtins(usage)}
         click.echo(to_json(shown, indent=2))
         return
     facts: dict[str, Any] = {
@@ -483,7 +484,7 @@ def _params_of(
             f"{fixed[0].replace('_', ' ')}: changing it would start another run",
             help="run the command itself; 'pearl runs resume' accepts limits, rates and paths",
         )
-    params = {**dict(request), **{name: said.params[name] for name in flags}}
+    params = {**asdict(request), **{name: said.params[name] for name in flags}}
     del params["written"]  # no option
     if out is not None:
         params["out"] = str(Path(out).absolute())

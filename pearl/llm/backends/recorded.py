@@ -29,7 +29,7 @@ def create(name: str, settings: ModelSettings) -> Recorded:
         names = sorted(path.stem for path in FOLDER.glob("*.json"))
         raise UsageError(f"unknown recording '{name}'", help=suggest(name, names, "recordings"))
     rules = read_rules(path)
-    replies = {rule.match.pattern: rule.reply for rule in rules}
+    replies = {rule.match: rule.reply for rule in rules}
     models = "; ".join(sorted({rule.model for rule in rules}))
 
     def reply(request: Request) -> str:

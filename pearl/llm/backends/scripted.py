@@ -12,11 +12,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+import msgspec
+from msgspec import Struct
 
-from pearl.data.log_files import Frozen
 from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError
+from pearl.errors.validation import reason
 from pearl.llm import Completion, ModelBase, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.flaws import is_blank
@@ -64,10 +65,10 @@ class Scripted(ModelBase):
         return Completion(text, self.name)
 
 
-class Rule(Frozen):
+class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     """A prepared reply: the pattern it matches, its text, and the model that wrote it, if any."""
 
-    match: re.Pattern[str]
+    match: str
     reply: str
     model: str = ""
 
@@ -77,7 +78,7 @@ def create(name: str, settings: ModelSettings) -> Scripted:
     if not name:
         raise UsageError("scripted: needs a file of rules", help="for example scripted:rules.json")
     rules = read_rules(Path(name))
-    patterns = [re.compile(rule.match.pattern, re.DOTALL) for rule in rules]
+    patterns = [_compiled(rule.match, number, name) for number, rule in enumerate(rules)]
 
     def reply(request: Request) -> str:
         prompt = request.prompt
@@ -102,13 +103,18 @@ def create(name: str, settings: ModelSettings) -> Scripted:
 def read_rules(path: Path) -> list[Rule]:
     """Read the rules of a file."""
     try:
-        return TypeAdapter(list[Rule]).validate_json(path.read_bytes())
+        return msgspec.json.decode(path.read_bytes(), type=list[Rule])
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=path) from None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = "".join(f"[{part!r}]" for part in first["loc"])
-        raise DataError(f"rules{where}: {first['msg']}", path=path, help=FORMAT) from None
+    except msgspec.DecodeError as error:
+        raise DataError(f"rules: {reason(error)}", path=path, help=FORMAT) from None
+
+
+def _compiled(pattern: str, number: int, path: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern, re.DOTALL)
+    except re.error as error:
+        raise DataError(f"rules: {number}.match: {error}", path=path, help=FORMAT) from None
 
 
 def _expanded(found: re.Match[str], text: str) -> str:

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypedDict, TypeVar, Unpack
 from weakref import WeakValueDictionary
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from pearl import errors, plugins
 from pearl.data.samples import given
@@ -232,9 +232,9 @@ class RecordUnit(Unit):
         """Whether the unit should be retried."""
         return bool(result.status == "failed")
 
-    def row(self, result: Any, error: Exception | None) -> Mapping[str, Any] | None:
+    def row(self, result: Struct | None, error: Exception | None) -> Mapping[str, Any] | None:
         """The record as JSON data."""
-        return None if result is None else result.model_dump(mode="json")
+        return None if result is None else to_builtins(result)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pearl.mining.refinement import Refinement
@@ -35,7 +36,7 @@ def test_what_is_written_passes_check_and_fmt_and_the_report_has_the_data(
 ) -> None:
     args = (*REFINE, "-o", "d.actions")
     pearl(*args, "--report", "r.json")
-    assert Refinement.model_validate_json(Path("r.json").read_bytes()).actions
+    assert msgspec.json.decode(Path("r.json").read_bytes(), type=Refinement).actions
     pearl("check", "d.actions")
     pearl("fmt", "--check", "d.actions")
 

@@ -240,7 +240,7 @@ def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> Non
     others |= {"embeddings"}  # documents are sent there
     others |= {"yes"}  # said once, for one repetition
     others |= {"telemetry", "private"}  # what is told of it is the user's own to say, too
-    assert options == {*ExecuteRequest.model_fields, *others} - {"written", "mapper_model"}
+    assert options == {*ExecuteRequest.__struct_fields__, *others} - {"written", "mapper_model"}
 
 
 TASKS = [
