@@ -29,7 +29,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from pearl import plugins
-from pearl.documents.readers import OPTIONS, ReaderOptions, ReaderText
+from pearl.documents.readers import OPTIONS, ReaderOptions, ReaderText, damaged
 from pearl.errors import DataError
 from pearl.plugins.extras import install_hint
 
@@ -256,10 +256,9 @@ def _reply(request: Mapping[str, Any], data: bytes, most: int) -> tuple[dict[str
         message = f"reading it needs {error.name}, which is not installed"
         extra = getattr(reader, "EXTRA", None)
         return {"error": message, "help": install_hint(extra) if extra else "install it"}, b""
-    except Exception as error:  # noqa: BLE001 - libraries fail in many ways on damaged files
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(": ")[:100]
-        message = f"the file is damaged or not what its name says ({reason})"
-        return {"error": message, "help": "save it again, or convert it to plain text"}, b""
+    except Exception as error:  # noqa: BLE001 - libraries fail in many ways
+        told = damaged(error, path)
+        return {"error": told.message.removeprefix(f"{path}: "), "help": told.help}, b""
     if len(text) > most:
         return {"exceeded": "text"}, b""
     return {"ocr": getattr(read, "ocr", {}), "notes": getattr(read, "notes", ())}, text

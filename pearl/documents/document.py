@@ -45,7 +45,9 @@ _HEAD = 20_000  # characters searched for the first records
 
 def kind_by_name(name: str) -> DocumentKind:
     """Guess the kind of a file from its name."""
-    is_table = PurePath(name).suffix.lower() in (*ROW_SUFFIXES, ".xlsx", ".xlsm")
+    suffix = PurePath(name).suffix.lower()
+    reader = _readers_by_suffix().get(suffix)
+    is_table = suffix in ROW_SUFFIXES or (reader is not None and _has(reader, "IS_TABLE"))
     return "table" if is_table else "document"
 
 
@@ -206,7 +208,14 @@ def load_at_once(path: str | Path, *, name: str | None = None, **_: Any) -> Docu
 def read_as(reader: str, data: bytes, path: str, function: str = "read", **arguments: Any) -> str:
     """Extract the text of bytes with a reader plug-in, or call another function of it, within limits of time, memory and text."""
     if _has(reader, "IS_BOUNDED"):
-        text: str = plugins.load(READERS, reader).read(data, path)
+        try:
+            text: str = plugins.load(READERS, reader).read(data, path)
+        except (DataError, MemoryError):
+            raise
+        except Exception as error:
+            from pearl.documents.readers import damaged
+
+            raise damaged(error, path) from error
         return text
     from pearl.documents import confinement  # imported on use: most commands start no child process
 

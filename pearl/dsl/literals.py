@@ -82,6 +82,7 @@ def _escaped(character: str) -> str:
 
 
 MAX_NAME = 80  # Maximum length of a name in characters; the grammar has the same limit
+NAME_TOO_LONG = f"a name has at most {MAX_NAME} characters"
 
 
 @cache

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pearl.dsl import lalr, nodes
-from pearl.dsl.literals import GLUED, MAX_NAME, canonical_name, terminal, unescape
+from pearl.dsl.literals import GLUED, MAX_NAME, NAME_TOO_LONG, canonical_name, terminal, unescape
 from pearl.dsl.signatures import ROWS, Action, Parameter, ValueType
 from pearl.errors import DataError, Diagnostic, PlanSyntaxError, Span
 from pearl.errors.patterns import lazy_pattern
@@ -75,8 +75,7 @@ def _name(token: lalr.Token) -> str:
             raise _NameError(_no_grammar(_span(token).start + end))
     name = canonical_name(str(token))  # a `str`: an unchanged token would be returned as a `Token`
     if len(name) > MAX_NAME:
-        message = f"a name has at most {MAX_NAME} characters"
-        raise _NameError(Diagnostic("syntax", message, _span(token)))
+        raise _NameError(Diagnostic("syntax", NAME_TOO_LONG, _span(token)))
     return name
 
 

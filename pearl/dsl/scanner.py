@@ -288,7 +288,7 @@ class _Line:
             self.text[end] in "0123456789" or self.match(literals.terminal("NAME"), end)
         )
         if is_cut or len(name) > MAX_NAME:
-            raise self.broken(f"a name has at most {MAX_NAME} characters", self.at, end)
+            raise self.broken(literals.NAME_TOO_LONG, self.at, end)
         if not self.result.names:
             self.result.names.append(name)
         self.at = end

@@ -152,7 +152,11 @@ def parameter(
     parameter that a wire form lacks is listed in `Completion.left_out`.
     """
     wire = {"chat": chat, "messages": messages, "gemini": gemini}
-    _DECLARED[name] = {"wire": wire, "default": default}
+    told = {"wire": wire, "default": default}
+    if _DECLARED.setdefault(name, told) != told:
+        raise ValueError(
+            f"parameter '{name}' is declared already, with other names or another default"
+        )
     return None
 
 
@@ -223,6 +227,14 @@ class Request(Sampling, frozen=True, dict=True):
         names = declared(type(self))
         wire = ((names[name]["wire"][form], value) for name, value in self.parameters.items())
         return {name: value for name, value in wire if name is not None}
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The parameters that the request sets, by their names in Chat Completions, else their own."""
+        names = declared(type(self))
+        return {
+            names[name]["wire"]["chat"] or name: value for name, value in self.parameters.items()
+        }
 
     @cached_property
     def digest(self) -> str:

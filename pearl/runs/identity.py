@@ -13,6 +13,7 @@ from typing import Any
 from pearl.actions.library import library_digest
 from pearl.documents.digest import digest, text_sha256
 from pearl.dsl.nodes import print_plan
+from pearl.llm import parameters_of
 from pearl.llm.backends import address_of
 from pearl.pipeline import Pearl
 from pearl.plugins.version import __version__
@@ -79,11 +80,9 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
         for client in dict.fromkeys(pearl.clients.values())
         if (name := client.name.partition(":")[2]) and address_of(client.name) is None
     ]
-    settings = pearl.client.settings
-    drawn = {"seed": settings.seed, "temperature": settings.temperature}
     return {
         **run_config(pearl),
-        **{name: value for name, value in drawn.items() if value is not None},
+        **parameters_of(pearl.client.settings),
         "keys": KEYS,
         "prompts_sha256": prompts_sha256(),
         "weights": " ".join(weights),

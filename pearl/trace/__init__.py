@@ -531,7 +531,7 @@ def _attempted(task: Task, news: CallAttempt) -> ModelAttempted:
         news,
         news.request,
         **_purpose(task),
-        parameters=news.request.named("chat"),
+        parameters=news.request.told,
         left_out=done.left_out if done else (),
         server=server.partition("?")[0] if server.startswith(("http://", "https://")) else "",
         replied_by=done.model if done else "",

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from msgspec.structs import replace
 
 from pearl.documents.document import Document
+from pearl.documents.evidence.wording import short_place
 from pearl.documents.rows import DOCUMENT, TEXT_COLUMN
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String, items_of
 from pearl.dsl.parser import parse
@@ -100,6 +101,9 @@ def result_page(record: ResultRecord) -> str:
         answer=_counted(shown) if rows else shown,
         rendered=rendered,
         origin=origin,
+        place_of=lambda hit: short_place(
+            hit.document, Span(hit.start, hit.end), None, is_by_ocr=False
+        ),
         is_said_by_parts=is_all and has_entries,
         has_parts=has_entries or not is_all,
         is_table=_is_table(result, rows),

@@ -8,8 +8,9 @@ from collections import Counter
 import pytest
 
 from pearl import plugins
-from pearl.documents.document import read_as
+from pearl.documents.document import kind_by_name, read_as
 from pearl.errors import DataError
+from tests.root import ROOT
 
 READING = "pearl.documents.readers"
 READERS = plugins.names(READING)
@@ -30,6 +31,39 @@ def test_a_reader_refuses_what_is_not_its_own(name: str, data: bytes) -> None:
         read_as(name, data, "some/file")
     assert str(caught.value).startswith("some/file: ")
     assert caught.value.path == "some/file"
+
+
+@pytest.mark.parametrize("data", [b"x", b"\n", b"\n\n", b"\0"])
+@pytest.mark.parametrize("name", READERS)
+def test_a_reader_reads_a_few_bytes_or_says_why_not(name: str, data: bytes) -> None:
+    try:
+        assert isinstance(read_as(name, data, "some/file"), str)
+    except DataError as error:
+        assert str(error).startswith("some/file: ")  # noqa: PT017
+
+
+def test_an_error_of_a_reader_that_runs_in_this_process_is_told_as_of_a_damaged_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read(data: bytes, path: str) -> str:
+        return [data.decode()][1]
+
+    monkeypatch.setattr(plugins.load(READING, "text"), "read", read)
+    with pytest.raises(DataError, match=r"some/file: the file is damaged .*IndexError"):
+        read_as("text", b"x", "some/file")
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_files_of_a_reader_stand_in_the_docs(name: str) -> None:
+    shown = (ROOT / "docs/data.md").read_text("utf-8")
+    assert any(f"`{suffix}`" in shown for suffix in plugins.load(READING, name).SUFFIXES)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_task_over_a_table_is_planned_as_one(name: str) -> None:
+    reader = plugins.load(READING, name)
+    if getattr(reader, "IS_TABLE", False):
+        assert {kind_by_name(f"a{suffix}") for suffix in reader.SUFFIXES} == {"table"}
 
 
 @pytest.mark.parametrize("name", READERS)

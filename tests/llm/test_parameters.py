@@ -82,18 +82,20 @@ def test_a_setting_is_a_parameter_of_every_call_also_of_an_evaluation(name: str)
     assert [getattr(request, name) for request in asked] == [value, value, value, drawn, 0]
 
 
-@pytest.mark.parametrize("name", sorted(declared(Sampling)))
+@pytest.mark.parametrize(
+    "name", [name for name, each in declared(Sampling).items() if each["wire"]["chat"] == name]
+)
 def test_a_parameter_that_a_server_rejects_is_left_out_from_then_on_and_reported(
     name: str, openai_server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Seen in the body by its own name: a word of the message is no name."""
     openai_server.next(Canned(error(f"Unsupported parameter: '{name}'", param=name), 400))
     model = create_model("openai:m", ModelSettings(openai_server.url, 20.0))
-    request = replace(REQUEST, seed=1, top_p=0.5)
+    request = replace(REQUEST, **dict.fromkeys(declared(Sampling), 1))
     replies = [complete(model, request), complete(model, request)]
     assert [name in seen.body for seen in openai_server.requests] == [True, False, False]
     assert [reply.left_out for reply in replies] == [(name,), (name,)]
-    assert replies[0].temperature == (None if name == "temperature" else 0.0)
+    assert replies[0].temperature == (None if name == "temperature" else 1)
     assert [record.getMessage() for record in caplog.records] == [
         f"openai:m is asked without: {name}"
     ]
@@ -122,6 +124,20 @@ def test_a_trace_tells_the_parameters_and_what_was_left_out(openai_server: Serve
     assert attempted.left_out == ("seed",)
 
 
+def test_a_trace_has_a_parameter_without_a_name_in_chat_completions_by_its_own() -> None:
+    class Other(Request, frozen=True):
+        top_a: float | None = parameter("top_a", chat=None, messages="top_a", gemini=None)
+
+    asked = Other(REQUEST.messages, REQUEST.task, top_a=0.25)
+    assert asked.told == {"temperature": 0.0, "top_a": 0.25}
+    assert asked.named("chat") == {"temperature": 0.0}
+
+
+def test_a_parameter_is_declared_once() -> None:
+    with pytest.raises(ValueError, match="'top_p' is declared already"):
+        parameter("top_p", chat="nucleus", messages=None, gemini=None)
+
+
 def test_a_provider_has_fields_and_names_of_its_own(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,3 +152,12 @@ def test_a_provider_has_fields_and_names_of_its_own(
     assert (second["random_seed"], second["top_p"]) == (3, 0.5)
     assert not {"top_p", "random_seed"} & first.keys()
     assert "seed" not in second
+
+
+def test_replies_to_requests_with_other_fields_are_not_taken_for_each_other() -> None:
+    plain, safe, unsafe = (
+        replace(providers()["groq"], fields=fields).create("m", ModelSettings(api_key_env=""))
+        for fields in ({}, {"safe_prompt": True}, {"safe_prompt": False})
+    )
+    assert plain.identity == "groq:m@https://api.groq.com/openai/v1"
+    assert len({plain.identity, safe.identity, unsafe.identity}) == 3

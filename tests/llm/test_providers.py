@@ -9,7 +9,7 @@ import pytest
 
 from pearl import plugins
 from pearl.errors import ModelError, UsageError
-from pearl.llm import Message, Request
+from pearl.llm import Message, Request, declared
 from pearl.llm.backends import (
     ModelSettings,
     Provider,
@@ -20,6 +20,7 @@ from pearl.llm.backends import (
 )
 from pearl.llm.backends.openai import servers
 from tests.models import answer_task
+from tests.root import ROOT
 from tests.server import Server
 
 OF_VENDORS = sorted(name for name, provider in providers().items() if provider.key)
@@ -35,6 +36,10 @@ def test_the_table_is_sound(provider: Provider) -> None:
     assert not provider.url.endswith("/")
     if provider.server:
         servers.load(provider.server)
+    ours = {each["wire"]["chat"] for each in declared(Request).values()}
+    assert provider.names.keys() <= ours  # other keys would change nothing
+    assert not provider.fields.keys() & {"model", "messages", *ours, *provider.names.values()}
+    assert f"`{provider.name}:" in (ROOT / "docs/servers.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", OF_VENDORS)

@@ -7,8 +7,7 @@ A reader module has
 - `SUFFIXES: tuple[str, ...]`, lower case, with the dot; no two modules share one;
 - `read(data: bytes, path: str) -> str`, returns the text, or raises a `DataError` that names
   `path`; a `ReaderText` also says which pages were read by OCR, and, by `not_read`, what of the
-  file is not in the text. Any other exception in the child process becomes a `DataError`
-  "the file is damaged";
+  file is not in the text. Any other exception becomes a `DataError` "the file is damaged";
 - optionally `recognises(data: bytes) -> bool`, for types that their bytes identify;
 - optionally `BEGINS: tuple[bytes, ...]`: `recognises` is called only for files with this start;
 - optionally `IS_BOUNDED = True`, if time and memory are proportional to the size of any input. Such
@@ -28,6 +27,8 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from pearl.errors import DataError
 
 
 class ReaderOptions(Struct, frozen=True):
@@ -52,6 +53,16 @@ def reading(options: Mapping[str, Any]) -> Iterator[None]:
         yield
     finally:
         OPTIONS.reset(token)
+
+
+def damaged(error: Exception, path: str) -> DataError:
+    """The error for a file on which a reader fails, as libraries do in many ways on damaged files."""
+    reason = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(": ")[:100]
+    return DataError(
+        f"the file is damaged or not what its name says ({reason})",
+        path=path,
+        help="save it again, or convert it to plain text",
+    )
 
 
 class ReaderText(str):

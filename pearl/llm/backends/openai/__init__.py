@@ -20,10 +20,12 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
+from pearl.documents.digest import digest
 from pearl.documents.tokens import DEFAULT_WINDOW, known_window
 from pearl.dsl.decoding.constraint import Constraint, Form, validate
 from pearl.errors import ModelError, UsageError
 from pearl.errors.callers import WARNING, log
+from pearl.errors.escaping import json_bytes
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, ConstrainBy, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
@@ -122,6 +124,8 @@ class OpenAIModel:
     ) -> None:
         self.name = f"{backend}:{endpoint.model}"
         self.identity = f"{self.name}@{endpoint.identity}"
+        if server and server.fields:  # Other fields get other replies
+            self.identity += f"?{digest([json_bytes(dict(server.fields))]).hex()[:16]}"
         self.notice = f"{backend}: {endpoint.greeting}"
         # Until a request is sent: an unknown server may support both forms.
         self.constrains = Constrains((server or servers.load(servers.UNKNOWN)).by)
