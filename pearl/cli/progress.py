@@ -496,9 +496,8 @@ class Screen:
         body = [line for row in rows for line in self._row(row)]
         if not is_over and self._console.height < 3:
             return [total]
-        if not is_over and len(body) > max(
-            1, self._console.height - 2
-        ):  # for the total, and the cursor
+        # Two lines are for the total, and the cursor.
+        if not is_over and len(body) > max(1, self._console.height - 2):
             running = ", ".join(name for name, row in steps.items() if row.state == "running")
             text = n_done or "planning"
             body = [self._line(f"{text}; running: {running}" if running else text)]

@@ -445,9 +445,8 @@ def read_quantity(text: str, *, decimal: str = "") -> Quantity | None:
     if CODE.fullmatch(text):
         return None
     if _ASIDE.match(text):
-        below_zero = IN_BRACKETS.fullmatch(
-            plain(text)
-        )  # EUR (1,315), but EUR (1) may have a footnote
+        # EUR (1,315), but EUR (1) may have a footnote
+        below_zero = IN_BRACKETS.fullmatch(plain(text))
         if not below_zero or len(below_zero[2].strip()) < 3:
             return None
     return find_quantity(text, decimal=decimal)

@@ -105,9 +105,8 @@ class Quotes:
     def _without_quote(self, field: Field, claim: Claim, part: Span | None) -> Value:
         """Find the place of a value without a quote; a text may occur a few times, a number or date only once."""
         assert claim.value is not None
-        if field.type == "str" and is_null(
-            claim.value
-        ):  # A phrase such as "not stated", unless the document has it as a value
+        # A phrase such as "not stated" is no value, unless the document has it as one.
+        if field.type == "str" and is_null(claim.value):
             part_text = self.document.text[part.start : part.end] if part else self.document.text
             if not n_standing(claim.value, part_text):
                 return Value()

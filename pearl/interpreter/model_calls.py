@@ -80,9 +80,8 @@ def why_hollow(text: str, request: Request) -> str:
     if len(words) >= MIN_WORDS and not is_echo:
         instructions = "\n".join(m.content for m in request.messages if m.role != "assistant")
         folded = instructions.casefold()
-        if all(
-            word in folded for word in words
-        ):  # Else it is none, and that takes a tenth of the time
+        # Without all words there is no echo; this test takes a tenth of the time of the next one.
+        if all(word in folded for word in words):
             for each in (*given, task.question):  # A part of a question may be an earlier answer
                 instructions = instructions.replace(each, "\n|\n") if each else instructions
             is_echo = _has(instructions, words)
@@ -149,9 +148,8 @@ def kept_text(text: str) -> str:
         at = text.find(loop)
         text = text[: at + len(loop)] + "\n" if at >= 0 else text
     lines, _, last = text.rpartition("\n")
-    *whole_ones, _ = [span.end for span in sentences(last)] or [
-        0
-    ]  # The last one may end with a part of a word
+    # The last sentence may end with a part of a word.
+    *whole_ones, _ = [span.end for span in sentences(last)] or [0]
     whole = last[: whole_ones[-1]] if whole_ones else ""
     return "\n".join(part for part in (lines, whole) if part.strip()).rstrip()
 

@@ -147,9 +147,8 @@ def limit(rows: Rows, n: int | float) -> Value:
     bounds = sizes(rows, rows.sorted_by) if rows.sorted_by else None
     if rows.sorted_by and rows.rows and bounds is None:
         first = read_column(rows, rows.sorted_by).values[0]
-        if first is not None and comparisons.is_no_key(
-            first
-        ):  # rows without a value are the last ones
+        # Rows without a value are the last ones.
+        if first is not None and comparisons.is_no_key(first):
             return rows.where((), rows.rows).noting(f"no row has a value of {rows.sorted_by}")
     if size >= len(rows.every):
         return rows

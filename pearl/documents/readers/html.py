@@ -93,7 +93,7 @@ def read(data: bytes, path: str) -> ReaderText:
         _spread_merged_cells(tree)
         for entry in tree.iter("li"):
             entry.attrib.pop("data-number", None)  # of the page
-        for listed in tree.iter("ol"):
+        for listed in tree.iter("ol"):  # with their own starts and styles, which inscriptis ignores
             entries = [entry for entry in listed if entry.tag == "li"]
             step = -1 if "reversed" in listed.attrib else 1
             at = _integer(listed.get("start"), len(entries) if step < 0 else 1)

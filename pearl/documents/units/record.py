@@ -253,9 +253,8 @@ def _pairs_by(text: str, separator: str) -> list[Piece]:
     going_on = 0  # end of the lines after the last record that may continue it
     for at, line in lines(text):
         if separator in line and (pairs := _pairs_in(line, separator)):
-            if (
-                pieces and going_on > (last := pieces[-1]).end
-            ):  # the lines between belong to its last field
+            # The lines between two records belong to the last field of the first.
+            if pieces and going_on > (last := pieces[-1]).end:
                 name, value = next(reversed(last.fields.items()))
                 fields = {**last.fields, name: text[last.end - len(value) : going_on]}
                 pieces[-1] = Piece(last.start, going_on, fields)

@@ -146,9 +146,8 @@ class OpenAIModel:
         # Kept separately for plans and replies: a server may reject the long form of a plan and
         # accept the short ones of steps.
         self._verdicts: dict[tuple[ConstrainBy, bool], Form | ModelError] = {}
-        self._unproven: set[tuple[ConstrainBy, bool]] = (
-            set()
-        )  # Forms that were sent, but whose first reply has not been judged yet
+        # Forms that were sent, but whose first reply has not been judged yet
+        self._unproven: set[tuple[ConstrainBy, bool]] = set()
         self._reported: set[str] = set()  # Parameters that the log has reported as left out
 
     @property

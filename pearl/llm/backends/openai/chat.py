@@ -462,9 +462,8 @@ def _cut_prompt(usage: Usage, request: Request) -> str:
     n_words = sum(len(text.split()) for text in texts)
     if n_words < LEAST_WORDS or n_read >= _least_tokens(texts, n_words):
         return ""
-    if n_read >= _least_tokens(
-        [_RUN.sub(r"\1", text) for text in texts], n_words
-    ):  # Slow, but rarely needed
+    # Slow, but rarely needed
+    if n_read >= _least_tokens([_RUN.sub(r"\1", text) for text in texts], n_words):
         return ""
     return (
         f"the server counts {n_read:,} tokens for a prompt of {n_words:,} words: it may have cut the "
