@@ -41,7 +41,7 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
         few = ": too few for reliable intervals" if n < stats.MIN_CLUSTERS else ""
         click.echo(f"intervals resample {cluster}s, {n} of them{few}")
     costs = [score.cost_usd for score in scores if score.subset == "all"]
-    each = "tokens and cost are means per record, s is the median"
+    each = "tokens and cost are means per record, seconds (s) are the median"
     known = [cost for cost in costs if cost is not None]
     click.echo(f"{each}; all together: {money(sum(known))}" if known else each)
     is_graded = any(0 < record.score < 1 for record in log.records)

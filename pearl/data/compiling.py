@@ -80,7 +80,7 @@ def tree_of_schema(root: Mapping[str, Any], name: str) -> tuple[Node, tuple[str,
         try:
             node = compiler.node(root, (), ("#",))
         except _EndlessError:
-            refuse(name, (), "a type needs itself: a cycle without an end")
+            refuse(name, (), "a type needs itself: its values have no end")
         except RecursionError:
             refuse(name, (), "nested too deep")
         except _TooLargeError as error:
@@ -94,7 +94,7 @@ def tree_of_schema(root: Mapping[str, Any], name: str) -> tuple[Node, tuple[str,
     if compiler.ignored:
         notes.append(f"{name}: ignored keywords: {short(', '.join(sorted(compiler.ignored)))}")
     if compiler.is_cut:
-        notes.append(f"{name}: types that hold themselves are read {depth} deep")
+        notes.append(f"{name}: types that contain themselves are read {depth} deep")
     if compiler.is_shortened:
         notes.append(f"{name}: of long descriptions, the first {MAX_ABOUT:,} characters are used")
     return node, tuple(notes)

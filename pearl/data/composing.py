@@ -160,7 +160,7 @@ class Composer:
             stated.discard(node.tag.name)
         fitting = [v for v, own in zip(variants, names, strict=True) if stated <= own]
         if not fitting:
-            self._lose(at, f"undecided: no kind of it has all of {short(', '.join(sorted(stated)))}")  # fmt: skip
+            self._lose(at, f"undecided: none of its alternatives has all of {short(', '.join(sorted(stated)))}")  # fmt: skip
             return None
 
         def rank(variant: Object) -> tuple[int, int]:
@@ -345,7 +345,7 @@ def converted(node: Scalar, value: Any) -> tuple[Any, str]:
         if label in node.values:
             return node.values[label], ""
         if not node.kinds:
-            return (value, "") if node.type == "label" else (None, f"{short(label)} is no value of it")  # fmt: skip
+            return (value, "") if node.type == "label" else (None, f"{short(label)} is none of its values")  # fmt: skip
     if node.form:
         return _iso(node.form, value)
     if node.type == "decimal" and "string" in node.kinds:

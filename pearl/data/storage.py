@@ -44,9 +44,9 @@ _MAGIC = lazy_pattern(r"[*?[]")  # characters that make a name a pattern
 _COMPRESSED = (".gz", ".zst")
 _CAUSES = (
     (r"NoSuchBucket|ContainerNotFound|specified bucket", "the bucket does not exist", "check its name"),
-    (r"\b403\b|AccessDenied|Forbidden", "access is denied", "check the credentials and their rights"),
+    (r"\b403\b|AccessDenied|Forbidden", "access is denied", "check the credentials and their permissions"),
     (r"\b401\b|Unauthorized|InvalidAccessKey", "the credentials are not valid", "check the credentials"),
-    (r"credential|metadata endpoint", "no credentials could be had",
+    (r"credential|metadata endpoint", "no credentials were found",
      "set those of the vendor in the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
     (r"SlowDown|\b503\b|\b429\b|throttl", "the storage refuses more requests now (throttled)",
      "give the same command again later; --concurrency N asks less at once"),

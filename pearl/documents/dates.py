@@ -192,8 +192,8 @@ def why_unstated(text: str, shown: str) -> str:
     if _words(shown) in words or not certain.isdisjoint(own):
         return ""
     if not read.isdisjoint(own):
-        return f"day and month may be swapped in the passage that is to tell the date {shown[:60]}"
-    return f"the date {shown[:60]} does not stand in the passage that is to tell it; DATE_ADD computes dates"
+        return f"the day and the month of the date {shown[:60]} may be swapped in its passage"
+    return f"the date {shown[:60]} is not in its passage; DATE_ADD computes dates"
 
 
 @lru_cache(maxsize=8)

@@ -103,7 +103,7 @@ PLUGINS = {
         require=lambda: require_extra("eval", "the scorer 'rouge-l'", "rapidfuzz"),
     ),
     "numeric": _ShippedScorer(
-        "1 if answer and reference are the same number as far as it is shown, 9.47% and 0.0947 included",
+        "1 if answer and reference are the same number to the digits that are shown; 9.47% is 0.0947",
         numeric,
     ),
 }

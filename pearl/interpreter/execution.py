@@ -484,7 +484,7 @@ def _taken(step: Step, action: Action, tried: Sequence[StepResult]) -> StepResul
     chosen = tried[-1]
     note = ""
     if chosen.has_found and unsure:
-        note = f"taken is '{chosen.output}', because of {'; '.join(map(_traced, unsure))}"
+        note = f"'{chosen.output}' is taken, because of {'; '.join(map(_traced, unsure))}"
     elif not chosen.has_found:
         chosen = (*unsure, chosen)[0]
     uses = any(result.sources and result.sources.uses_document for result in tried)

@@ -38,7 +38,7 @@ MAX_LOOKED = 60  # Maximum places that are tried for a value without a quote
 
 MAX_SHOWN = 3  # Maximum places of a quote that are shown to the checker
 
-SEVERAL = "it is open which of its places is meant, and it has no quote"
+SEVERAL = "it occurs in several places, and no quote says which is meant"
 
 MAX_PLACES = 20  # Maximum places of a quote that occurs several times
 
@@ -127,7 +127,7 @@ class Quotes:
         found = places_of(field, claim.value, text, within)
         if len(found) > MAX_LOOKED:
             return because(SEVERAL)
-        refusals = ["it stands nowhere in the text as such"]
+        refusals = ["the text does not contain it in this form"]
         stated: list[tuple[Quote, FieldScalar, Basis]] = []
         for around in (clause_around(text, span) for span in found):
             quote = Quote(text[around.start : around.end], (around,), "exact")

@@ -115,7 +115,7 @@ class FieldReader:
         needed = [each.name for each in inner if not (each.is_optional or each.is_list)]
         if len(said) > 1 and needed:
             is_rest = (all(one[name].state == "not_stated" for name in needed) for one in kept)
-            rest = f"an entry has no {needed[0]}: it may be the rest of one in another part"
+            rest = f"an entry has no {needed[0]}: it may continue an entry of another part"
             whys += [rest] * any(is_rest)
         why = whys[0] if whys else ""
         state: Literal["found", "not_stated", "undecided"] = "found" if kept else "not_stated"

@@ -537,7 +537,7 @@ class ResultRow(TaskRow, frozen=True, dict=True):
         str,
         _status(*STATUSES),
         says(
-            "degraded: the answer may lack something or be wrong; undecided: a reply could not surely be read; refused: "
+            "degraded: the answer may lack something or be wrong; undecided: a reply could not be read with certainty; refused: "
             "the model refused a step."
         ),
     ] = written("")

@@ -181,8 +181,8 @@ _KINDS: Mapping[str, str] = {
 _COLUMNS = (
     ("FIELD_source", "where the value stands: file, page and characters; person, if a person gave it"),
     ("FIELD_basis", "what the value rests on: copied or normalised from its quotes; checked: a model says that they "
-     "say so; judged: no model was asked; person: a person gave it"),
-    ("status, why", "of the document: answered if nothing is undecided; else what is"),
+     "support it; judged: no model was asked; person: a person gave it"),
+    ("status, why", "status of the document: answered if nothing is undecided, else why says what is"),
 )  # fmt: skip
 
 

@@ -88,7 +88,7 @@ class Workbook:
         names = ("about", "this workbook")
         sheets = [(f"sheet {name}", counted(n, "row")) for name, n in self.sheets.items()]
         if any(n == MAX_ROWS - 1 for n in self.sheets.values()):
-            told = f"A sheet has at most {MAX_ROWS - 1:,} rows: longer tables go on in the sheets with a number"
+            told = f"A sheet has at most {MAX_ROWS - 1:,} rows: longer tables continue in sheets with a number"
             sheets.append(("split", told))
         rows = [dict(zip(names, fact, strict=True)) for fact in (*facts, *sheets, *columns)]
         self._add_sheet("README", names, rows, iter(()), widths=(24, 100))

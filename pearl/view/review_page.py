@@ -83,7 +83,7 @@ def _why(item: Item) -> str:
     if item.kind == "unchecked" and not item.result.get("evidence"):
         return "No passage was cited for it, and it was not checked."
     if item.kind == "unchecked":
-        return "The passage stands in the document. That it says so was not checked."
+        return "The passage is in the document. Whether it supports the value was not checked."
     return str(item.result.get("why") or (item.row_why if item.kind == "degraded" else ""))
 
 

@@ -238,7 +238,7 @@ TREE = load_schema(Tree)
 
 
 def test_a_type_in_itself_is_read_to_a_stated_depth() -> None:
-    assert TREE.notes == ("Tree: types that hold themselves are read 3 deep",)
+    assert TREE.notes == ("Tree: types that contain themselves are read 3 deep",)
     names = [name for name in print_fields(TREE.fields).split(": ") if "left" in name]
     assert max(name.count("left") for name in names) == 2
     inner = {"name": stated("b"), "left.name": NOT_STATED, "others": NOT_STATED}

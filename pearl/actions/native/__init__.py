@@ -197,7 +197,7 @@ def _of_counts(run: Callable[..., Value], values: Sequence[Value]) -> Value:
         for least, most in (case for case in cases if len(case) > 1)
         if (stated := least.stated)
     ]
-    note = f"{MAY_CHANGE} '{result.value}': compared are {' and '.join(counts)}"
+    note = f"{MAY_CHANGE} '{result.value}': it compares {' and '.join(counts)}"
     if exact := {number.amount: text for text, number in found.items() if number}:
         # A computed number is given as a range; only a decided text may become another one.
         ends = [exact[min(exact)], exact[max(exact)]]
