@@ -175,4 +175,4 @@ def test_a_row_whose_text_does_not_state_the_date_that_a_model_gives_is_undecide
     found = native.compute(native.known()["DATE_ADD"], [given, 1, "days"])
     assert isinstance(found, Rows)
     assert [row.value for row in found] == [None, "2021-03-02"]
-    assert "the date 11 March 2021 does not stand in the passage" in found.notes[0]
+    assert "the date 11 March 2021 is not in its passage" in found.notes[0]
