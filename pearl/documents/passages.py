@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import chain, islice, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
@@ -86,11 +88,34 @@ def sentences(text: str) -> tuple[Span, ...]:
 
 def sentence_ranges(text: str) -> Iterator[_Range]:
     """The start and the end of each sentence of a text, for many sentences."""
+    language = _language(text)
+    for block in _blocks(text):
+        yield from _sentences_in(text, block, language)
+
+
+def sentences_near(text: str, start: int, end: int, beside: tuple[int, int]) -> list[_Range]:
+    """The sentences that overlap a range, with `beside[0]` before and `beside[1]` after it; other blocks are not split."""
+    language, blocks = _language(text), list(_blocks(text))
+    first = max(bisect_right(blocks, start, key=itemgetter(0)) - 1, 0)
+    last = first + 1
+    found = list(_sentences_in(text, blocks[first], language)) if blocks else []
+    while first > 0 and sum(stop <= start for _, stop in found) < beside[0]:
+        first -= 1
+        found = [*_sentences_in(text, blocks[first], language), *found]
+    while last < len(blocks) and (
+        blocks[last][0] < end or sum(begin >= end for begin, _ in found) < beside[1]
+    ):
+        found += _sentences_in(text, blocks[last], language)
+        last += 1
+    inside = [i for i, (begin, stop) in enumerate(found) if begin < end and stop > start]
+    return found[max(inside[0] - beside[0], 0) : inside[-1] + 1 + beside[1]] if inside else []
+
+
+def _sentences_in(text: str, block: _Range, language: str) -> Iterator[_Range]:
     # Imported on use: `import pearl` stays light.
     from sentencex import segment
 
-    language = _language(text)
-    for first, last in chain.from_iterable(_pieces(text, block) for block in _blocks(text)):
+    for first, last in _pieces(text, block):
         source = text[first:last]
         if not _STOP.search(source, 0, max(0, len(source.rstrip()) - 1)):
             yield from _without_blanks(text, first, last)
@@ -146,8 +171,7 @@ def is_wrapped(text: str) -> bool:
 
 def _blocks(text: str) -> Iterator[_Range]:
     """Runs of lines that one sentence may span."""
-    lengths = sorted(n for m in _LINE.finditer(text) if (n := m.end() - m.start()) > 20)
-    width = lengths[len(lengths) * 9 // 10] if lengths else 0
+    width: int | None = None
     begin: int | None = None  # of the block
     start = end = 0
     line = ""
@@ -157,10 +181,18 @@ def _blocks(text: str) -> Iterator[_Range]:
             after = ""
         if line:
             begin = start if begin is None else begin
-            if not after or _breaks(line, after, width):
+            if after and width is None:
+                width = _width(text)
+            if not after or _breaks(line, after, width or 0):
                 yield begin, end
                 begin = None
         (start, end), line = following, after
+
+
+def _width(text: str) -> int:
+    """The length that nine of ten lines do not exceed."""
+    lengths = sorted(n for m in _LINE.finditer(text) if (n := m.end() - m.start()) > 20)
+    return lengths[len(lengths) * 9 // 10] if lengths else 0
 
 
 def _breaks(line: str, following: str, width: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, normalise
-from pearl.documents.passages import sentence_ranges, sentences
+from pearl.documents.passages import sentences, sentences_near
 from pearl.documents.rows import shortened
 from pearl.documents.units import section, turn
 from pearl.dsl.decoding.constraint import (
@@ -125,20 +125,20 @@ def _marked(text: str, around: Span, quotes: Sequence[Span]) -> str:
     return "".join([*pieces, text[at : around.end]]).strip()
 
 
-def _near(document: Document, quote: Span) -> Iterator[tuple[int, int]]:
+def _near(document: Document, quote: Span, beside: tuple[int, int] = (0, 0)) -> list[Span]:
     """The sentences that contain or surround a quote; the first and the last one may be cut."""
     low = max(0, quote.start - 2 * MAX_AROUND)
     window = document.text[low : quote.end + 2 * MAX_AROUND]
-    return ((low + start, low + end) for start, end in sentence_ranges(window))
+    near = sentences_near(window, quote.start - low, quote.end - low, beside)
+    return [Span(low + start, low + end) for start, end in near]
 
 
 def is_copy(text: str, document: Document, evidence: Sequence[Evidence]) -> bool:
     """Whether every sentence of a text is a whole, quoted sentence of the document; a part of a sentence may mean something else."""
     own = {
-        _bare(document.text[start:end])
+        _bare(document.text[s.start : s.end])
         for each in evidence
-        for start, end in _near(document, each.span)
-        if start < each.span.end and end > each.span.start
+        for s in _near(document, each.span)
     }
     return own.issuperset(_bare(text[s.start : s.end]) for s in sentences(text))
 
@@ -149,22 +149,10 @@ def _bare(sentence: str) -> str:
 
 def sentences_around(document: Document, quote: Span, beside: tuple[int, int]) -> Span:
     """The span of the sentences around a quote, with `beside[0]` sentences before and `beside[1]` after."""
-    every: list[tuple[int, int]] = []
-    inside: list[int] = []
-    n_behind = 0
-    for i, (start, end) in enumerate(_near(document, quote)):
-        every.append((start, end))
-        if start < quote.end and end > quote.start:
-            inside.append(i)
-        n_behind += start >= quote.end
-        if n_behind > beside[1]:
-            break
-    first, last = (inside[0], inside[-1]) if inside else (0, -1)
-    near = every[max(0, first - beside[0]) : last + 1 + beside[1]]
-    start, end = (near[0][0], near[-1][1]) if near else (quote.start, quote.end)
+    near = _near(document, quote, beside) or [quote]
     return Span(
-        max(min(start, quote.start), quote.start - MAX_AROUND),
-        min(max(end, quote.end), quote.end + MAX_AROUND),
+        max(min(near[0].start, quote.start), quote.start - MAX_AROUND),
+        min(max(near[-1].end, quote.end), quote.end + MAX_AROUND),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter as Counts
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -301,16 +301,18 @@ class FieldReader:
             candidates.extend([Candidate(told, evidence)] * min(abs(n - m), MAX_PLACES))
 
         for same in equal.values():
-            places = self._places_of(same, within)
+            every = self._places_of(same, within)
             # Of several replies about one part, take the one with the most equal entries.
             n_said = Counts((entry.part, entry.reply) for entry in same)
             n_most = {part: n for (part, _), n in sorted(n_said.items(), key=lambda each: each[1])}
             told = same[: sum(n_most.values())]
-            if len(told) < len(places) and self._is_repeated(told, places):
-                note(told, places)
+            if len(told) < len(every) and self._is_repeated(told, every):
+                note(told, every)
             for reply in {entry.reply for entry in same}:
                 group = [entry for entry in same if entry.reply == reply]
-                places = self._places_of(group, group[0].part)
+                part = group[0].part
+                is_all = len(group) == len(same) and part == within
+                places = every if is_all else self._places_of(group, part)
                 twins: dict[object, list[_Entry]] = {}
                 for entry in group:
                     twins.setdefault(_said(entry.claims, is_deep=True), []).append(entry)
@@ -349,13 +351,9 @@ class FieldReader:
             ]  # fmt: skip
             places = complete or places
             passage = self._quotes.document.text[places[0][0].start : places[0][-1].end]
-            n = min(
-                n_standing(c.value, passage)
-                for c, text in stated
-                if text == rarest and c.value is not None
-            )
+            n = _times_in(passage, [claim.value for claim, text in stated if text == rarest])
             for spans in places:
-                here = at_line.setdefault(self._quotes.line(spans[0])[0], [spans] * max(1, n))
+                here = at_line.setdefault(self._quotes.line(spans[0])[0], [spans] * n)
                 # A value without a quote may occur several times on a line.
                 if len(stated) == 1 and here[-1][-1].end <= spans[0].start:
                     here.append(spans)
@@ -463,6 +461,18 @@ def has_place(result: FieldResult) -> bool:
     return bool(result.evidence) or any(
         has_place(f) for entry in result.entries for f in entry.values()
     )
+
+
+def _times_in(passage: str, values: Iterable[Stated | None]) -> int:
+    """How often a passage has all of the values, at least 1."""
+    n = 0
+    for value in values:
+        if value is not None:
+            found = n_standing(value, passage)
+            n = min(n or found, found)
+            if n < 2:  # The others do not matter
+                break
+    return max(n, 1)
 
 
 def _times(n: int) -> str:

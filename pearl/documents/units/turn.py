@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from pearl.documents.passages import paragraphs
-from pearl.documents.units import Piece, trimmed
+from pearl.documents.units import Piece, lines, trimmed
 from pearl.errors.patterns import lazy_pattern
 
 _TIME = r"[\[(]?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?(?:[ ]?[AaPp]\.?[Mm]\.?)?[\])]?"
@@ -35,7 +35,10 @@ _LEAST_PARAGRAPHS = 0.5
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     """Return every turn with `Speaker` and `Time`. In a short text every line or paragraph must be a turn."""
-    starts = max((list(style.finditer(text)) for style in _STYLES), key=len)
+    begins = [at for at, line in lines(text) if line]
+    # At the beginning of each line: a search tries every character
+    found = ([style.match(text, at) for at in begins] for style in _STYLES)
+    starts = max(([match for match in each if match] for each in found), key=len)
     speakers = {match["name"] for match in starts}
     is_short = len(starts) < 2 * len(speakers)
     n_fits = len(speakers) == 2 if is_short else len(speakers) > 1
