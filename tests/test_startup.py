@@ -14,7 +14,9 @@ from pearl import plugins
 from pearl.dsl import parser
 from pearl.errors import UsageError
 from pearl.plugins.files import cache_file
+from tests.conftest import PROXIES
 from tests.dsl.sampling import accepts
+from tests.server import Server
 
 HEAVY = (
     "asyncio", "datasets", "difflib", "email", "httpx2", "importlib.metadata", "numpy", "openai",
@@ -49,7 +51,10 @@ def python(code: str, **env: str) -> str:
     [
         ("import pearl", ("click", "lark", *OWN)),
         ("from pearl.cli import run; run(['--version'])", ("lark", "pearl.cli.options", *OWN)),
-        ("from pearl.cli import run; run(['check', 'a.plan'])", ("lark", "regex", *OWN)),
+        (
+            "from pearl.cli import run; run(['check', 'a.plan'])",
+            ("lark", "regex", "sqlite3", "tempfile", "fractions", "string", *OWN),
+        ),
         ("from pearl.cli import run; run(['check', '--help'])", ("lark", "pearl.dsl.parser", *OWN)),
     ],
 )
@@ -64,6 +69,34 @@ def test_imports_of_fast_commands(
 def test_results_need_no_pydantic() -> None:
     code = "import pearl.interpreter.answer, pearl.runs.export; print('pydantic' in sys.modules)"
     assert python(code) == "False"
+
+
+UNUSED = ("numpy", "lark", "regex", "rich", "markdown_it", "pydantic", "openai", "ctypes", "email", "zipfile", "statistics",
+          "tempfile", "importlib.metadata", "pearl.documents.pdf", "pearl.runs.request")  # fmt: skip
+"""What no run of a plan over a text needs."""
+CLIENT = ("h11", "http", "urllib.request", "pearl.llm.backends.openai.wire")
+"""What a run needs only where a server is asked."""
+
+
+def test_imports_of_a_run(
+    openai_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.plan").write_text(PLAN)
+    Path("a.txt").write_text("Nils sold the boat.")
+    asked = ["execute", "a.plan", "a.txt", "--model", "openai:m", "--base-url", openai_server.url]
+    for name in PROXIES:
+        monkeypatch.delenv(name)
+    store = str(tmp_path / "store")
+
+    def imported(names: tuple[str, ...]) -> str:
+        code = f"from pearl.cli import run; run({asked}); print(sorted({{*{names}}} & set(sys.modules)))"
+        return python(code, PEARL_STORE=store)
+
+    assert imported(UNUSED) == "[]"
+    n_asked = len(openai_server.requests)
+    assert imported((*UNUSED, *CLIENT)) == "[]"
+    assert len(openai_server.requests) == n_asked > 0
 
 
 def test_no_pickle_is_read_and_none_is_written(tmp_path: Path) -> None:

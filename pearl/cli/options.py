@@ -132,8 +132,9 @@ def _day(value: Any) -> date:
 def _year_end(value: Any) -> tuple[int, int]:
     if isinstance(value, tuple):
         return value
-    day = datetime.strptime(f"2000-{value}", "%Y-%m-%d")
-    return day.month, day.day
+    month, day = map(int, value.split("-"))
+    date(2000, month, day)  # raises a `ValueError`
+    return month, day
 
 
 def _price(value: Any) -> Price:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -82,6 +80,8 @@ def new_file(path: str | None, *, before: Callable[[], None] | None = None) -> I
             with open(number, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:  # noqa: PTH123
                 yield file
             if target.exists():
+                import shutil
+
                 shutil.copymode(target, new)
             if before is not None:
                 before()
@@ -113,6 +113,8 @@ def _check_writable(path: str) -> None:
         return
     if target.is_dir():
         raise DataError("is a folder", path=path, help="name a file")
+    import tempfile
+
     try:
         with tempfile.TemporaryFile(dir=target.parent):
             pass

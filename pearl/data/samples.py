@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,10 +12,13 @@ from pearl.data.storage import StoredFile
 from pearl.documents.document import Document, file_source, load
 from pearl.errors import DataError
 
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""The letters of options."""
+
 
 def letter(index: int) -> str:
     """The letter of option `index`, counted from 0."""
-    return string.ascii_uppercase[index]
+    return LETTERS[index]
 
 
 @dataclass(frozen=True, slots=True)

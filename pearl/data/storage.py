@@ -6,12 +6,10 @@ Credentials come from the environment that the vendor's tools use. An address ne
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import posixpath
 import re
-import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -28,7 +26,6 @@ from pearl.errors import DataError, PearlError, UsageError
 from pearl.errors.escaping import redacted
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import require_extra
-from pearl.plugins.persistence import sync_folder
 
 RETRY: Any = {
     "max_retries": 8,
@@ -108,6 +105,8 @@ class StoredFile(Struct, frozen=True):
         """The file opened for reading from its beginning, decompressed."""
         whole = io.BufferedReader(self.ranges(), _BUFFER)
         if self.key.endswith(".gz"):
+            import gzip
+
             return io.BufferedReader(gzip.GzipFile(fileobj=whole))
         if self.key.endswith(".zst"):
             require_extra("data", "reading .zst", "pyarrow")
@@ -342,8 +341,10 @@ class _Local:
             return opened.read(end - start)
 
     def put(self, key: str, data: bytes) -> None:
+        from pearl.plugins.persistence import sync_folder  # late: SQLite
+
         path = Path(key)
-        new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        new = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
         with _os_errors(key):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
-from zipfile import ZipFile
 
 from pearl.documents.document import check_archive
 from pearl.documents.table import markdown
@@ -34,6 +33,8 @@ def has_part(data: bytes, name: str) -> bool:
 
 def office_parts(data: bytes, path: str, suffix: str) -> bytes:
     """An Office file in Transitional Open XML, which the libraries read; a file in Strict Open XML is converted."""
+    from zipfile import ZipFile
+
     with ZipFile(BytesIO(data)) as archive:
         check_archive(archive, path)
         names = [name for name in archive.namelist() if name.endswith((".xml", ".rels"))]

@@ -15,7 +15,6 @@ from functools import cache
 from hashlib import sha1
 from math import ceil
 from pathlib import Path
-from tempfile import gettempdir
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
@@ -315,6 +314,8 @@ class Counter:
 
 def _is_here(vocabulary: str) -> bool:
     """Whether tiktoken has a vocabulary in memory or in its cache folder."""
+    from tempfile import gettempdir
+
     from tiktoken.registry import ENCODINGS
 
     same = {"o200k_harmony": "o200k_base", "p50k_edit": "p50k_base"}.get(vocabulary, vocabulary)

@@ -12,15 +12,15 @@ class _Lazy:
     """A stand-in for a `re.Pattern`; the first use of a method compiles it."""
 
     def __init__(self, text: Any, flags: int) -> None:
-        self._text, self._flags = text, flags
+        self.pattern, self._flags = text, flags
 
     def __getattr__(self, name: str) -> Any:
-        compiled = re.compile(self._text, self._flags)
+        compiled = re.compile(self.pattern, self._flags)
         vars(self).update({method: getattr(compiled, method) for method in _METHODS})
         return getattr(compiled, name)
 
     def __reduce__(self) -> Any:
-        return lazy_pattern, (self._text, self._flags)
+        return lazy_pattern, (self.pattern, self._flags)
 
 
 def lazy_pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:

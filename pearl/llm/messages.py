@@ -51,6 +51,8 @@ def inert(text: str) -> str:
 
 def restored(reply: str) -> str:
     """Undo in a reply the escapes that `inert` made in the prompt, so that quotes equal their document."""
+    if "&" not in reply:
+        return reply
     return _INERT.sub(lambda mark: "[" if mark[0] == "&#91;" else "<", reply)
 
 

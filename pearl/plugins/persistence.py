@@ -10,7 +10,6 @@ takes 90 us per commit instead of 2 us.
 from __future__ import annotations
 
 import os
-import random
 import sqlite3
 import sys
 import time
@@ -158,6 +157,8 @@ class WriteLock:
                     path=self._path,
                     help="end the process that hangs, then run the same command again",
                 )
+            import random
+
             # Random, so that waiting processes do not retry at the same time.
             time.sleep(wait_s * random.uniform(0.5, 1.5))
             wait_s = min(0.02, 2 * wait_s)

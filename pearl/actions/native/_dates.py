@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from functools import partial
@@ -51,6 +50,8 @@ def _add_business_days(day: date, n: int) -> date:
 
 
 def _add_months(day: date, n: int) -> date:
+    from calendar import monthrange  # late: `pearl check` imports all actions
+
     year, month = divmod(12 * day.year + day.month - 1 + n, 12)
     return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
 

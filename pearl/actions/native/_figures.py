@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, Inexact, localcontext
-from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -17,11 +17,14 @@ from pearl.documents.numbers import UnclearNumberError, is_blank
 from pearl.documents.rows import EMPTY, Row, Rows, shortened, unused_name
 from pearl.dsl.signatures import Parameter, ValueType
 
+if TYPE_CHECKING:
+    from fractions import Fraction
+
 PLUGINS = Family()
 
-_FIGURES: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
-    "mean": lambda numbers: sum(numbers, Fraction()) / len(numbers),
-    "sum": lambda numbers: sum(numbers, Fraction()),
+_FIGURES: Mapping[str, Callable[[Sequence[Any]], Any]] = {  # of fractions
+    "mean": lambda numbers: sum(numbers) / len(numbers),
+    "sum": sum,
     "min": min,
     "max": max,
 }
@@ -86,6 +89,8 @@ def _number(
     if amounts and not any(amount is not None for amount in amounts.values()):
         raise UnclearNumberError(f"no value of '{cells.name}' is a number that can be read")
     notes += [f"numbers of {cells.name} are in: {shortened(unit, 40)}"] if unit else []
+
+    from fractions import Fraction  # late: `pearl check` imports all actions
 
     def numbers(rows: Sequence[Row]) -> list[Fraction | None]:
         """The numbers of the rows with a value; None for one that is undecided."""

@@ -13,7 +13,6 @@ Other fields are kept with the sample.
 from __future__ import annotations
 
 import json
-import string
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -110,9 +109,11 @@ def inline(row: Row, field: str, name: str, names: Names) -> Document:
 
 
 def _options(row: Row) -> tuple[str, ...]:
+    from pearl.data.samples import LETTERS
+
     options = read_array(row, "options")
-    if len(options) == 1 or len(options) > len(string.ascii_uppercase):
-        raise row.error(f"options: {len(options)}, not 2 to {len(string.ascii_uppercase)}")
+    if len(options) == 1 or len(options) > len(LETTERS):
+        raise row.error(f"options: {len(options)}, not 2 to {len(LETTERS)}")
     return options
 
 
@@ -154,7 +155,9 @@ def read_gold(row: Row, options: tuple[str, ...]) -> int | None:
         return None
     if not options:
         raise row.error("'gold' needs 'options'", help="use 'reference' for an answer in words")
-    letters = string.ascii_uppercase[: len(options)]
+    from pearl.data.samples import LETTERS
+
+    letters = LETTERS[: len(options)]
     if len(gold) == 1 and gold.upper() in letters:
         return letters.index(gold.upper())
     stripped = [option.strip() for option in options]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from io import BytesIO
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
-from zipfile import ZipFile
 
 from pearl.documents.document import check_archive, check_size
 from pearl.documents.office import parse_xml
 from pearl.documents.readers import ReaderText, html, not_read
 from pearl.errors import DataError
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
 
 SUFFIXES = (".epub",)
 BEGINS = (b"PK",)
@@ -27,6 +30,8 @@ def recognises(data: bytes) -> bool:
 
 def read(data: bytes, path: str) -> ReaderText:
     """The text of a book."""
+    from zipfile import ZipFile
+
     with ZipFile(BytesIO(data)) as archive:
         check_archive(archive, path)
         found = list(_chapters(archive, path))

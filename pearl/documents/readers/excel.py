@@ -16,7 +16,6 @@ from decimal import Decimal
 from io import BytesIO
 from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zipfile import ZipFile
 
 from pearl.documents.lexicon import is_year
 from pearl.documents.marks import END, LOWER, RAISE, written
@@ -27,6 +26,8 @@ from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
+    from zipfile import ZipFile
+
     from openpyxl.workbook import Workbook
     from openpyxl.worksheet.worksheet import Worksheet
 
@@ -53,6 +54,8 @@ def recognises(data: bytes) -> bool:
 
 def read(data: bytes, path: str) -> ReaderText:
     """The text of a workbook."""
+    from zipfile import ZipFile
+
     import openpyxl
 
     data = office_parts(data, path, ".xlsx")

@@ -11,7 +11,6 @@ import asyncio
 import dataclasses
 from collections import OrderedDict, deque
 from collections.abc import Hashable
-from statistics import median
 from time import monotonic
 from typing import Literal, get_args
 
@@ -156,6 +155,8 @@ class PrefixWarmup(Wrapper):
         n_later = request.n_later()
         if self._caching is None or self._off or not n_later:
             return 0.0
+        from statistics import median  # late: only caches that are paid by time get here
+
         call_s = median(self._call_s or [CALL_S])
         n_rounds = max(request.n_between, self._n_under_way) / (self._n_places or 1)
         price, n = self._price or _USUAL_PRICE, n_tokens

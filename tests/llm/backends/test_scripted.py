@@ -68,14 +68,14 @@ def test_a_prompt_without_a_rule_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "EOF"),
-        (b"not JSON", "Invalid JSON"),
-        (b"\xff\xfe", "Invalid JSON"),
-        (b"{}", "valid array"),
-        (b'[{"match": "x"}]', "'reply'"),
-        (b'[{"match": "x", "reply": 5}]', "'reply'"),
-        (b'[{"match": "x", "reply": "y", "when": 1}]', "'when'"),
-        (b'[{"match": "(", "reply": "y"}]', r"rules\[0\]\['match'\]"),
+        (b"", "truncated"),
+        (b"not JSON", "malformed"),
+        (b"\xff\xfe", "malformed"),
+        (b"{}", "Expected array"),
+        (b'[{"match": "x"}]', "0.reply: is missing"),
+        (b'[{"match": "x", "reply": 5}]', "0.reply"),
+        (b'[{"match": "x", "reply": "y", "when": 1}]', "0.when: is unknown"),
+        (b'[{"match": "(", "reply": "y"}]', "0.match"),
     ],
 )
 def test_a_bad_file_is_named_with_what_is_wrong(tmp_path: Path, content: bytes, said: str) -> None:

@@ -90,9 +90,12 @@ def test_later_calls_wait_for_the_first_and_hit_the_cache() -> None:
     ("price", "expected"),
     [
         (None, ["first", "free", "free", "waited"]),
-        (Price(input=2.5, output=10, cached=1.25), ["first", "free", "free", "waited"]),
-        (Price(input=3, output=10, cached=0.3), ["first", "free", "waited", "waited"]),
-        (Price(input=15, output=75, cached=1.5), ["first", "waited", "waited", "waited"]),
+        (Price(input_usd=2.5, output_usd=10, cached_usd=1.25), ["first", "free", "free", "waited"]),
+        (Price(input_usd=3, output_usd=10, cached_usd=0.3), ["first", "free", "waited", "waited"]),
+        (
+            Price(input_usd=15, output_usd=75, cached_usd=1.5),
+            ["first", "waited", "waited", "waited"],
+        ),
     ],
 )
 def test_few_calls_over_a_short_document_do_not_wait(

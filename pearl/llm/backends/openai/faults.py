@@ -9,7 +9,6 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from pearl.errors import ModelError, ModelErrorKind, did_you_mean
 from pearl.errors.patterns import lazy_pattern
@@ -253,6 +252,10 @@ def _seconds(text: str) -> float | None:
     if text and (match := _DURATION.fullmatch(text)):
         hours, minutes, seconds, milliseconds = (float(part or 0) for part in match.groups())
         return 3600 * hours + 60 * minutes + seconds + milliseconds / 1000
+    from email.utils import (
+        parsedate_to_datetime,  # late: takes as long as everything of this package
+    )
+
     try:
         at = parsedate_to_datetime(text)
     except (ValueError, OverflowError):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from ipaddress import ip_address, ip_network
 from typing import Any
 from urllib.parse import quote, urlencode, urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import h11
 
@@ -271,6 +271,16 @@ def _headers(endpoint: Endpoint, key_headers: KeyHeaders) -> dict[str, str]:
 
 def proxy_of(url: str) -> str | None:
     """The proxy for a server; None if it is contacted directly."""
+    is_named = any(
+        name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name in os.environ
+    )
+    if not is_named and sys.platform not in ("darwin", "win32"):  # whose settings may name one
+        return None
+    from urllib.request import (
+        getproxies,
+        proxy_bypass,
+    )  # late: HTTP and mail of the standard library
+
     parts = urlsplit(url)
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
