@@ -249,7 +249,7 @@ class Row(Struct):
         """Note progress of a call."""
         self.begin()
         self.note, self._wait_why = progress_text(event), ""
-        self.tail = "" if is_private() else event.text
+        self.tail = event.text and ("" if is_private() else event.text)
 
     def wait(self, event: ModelWaited) -> None:
         """Note that a call waits."""

@@ -132,11 +132,10 @@ def make_folder(folder: Path) -> None:
 
 def refuse_overwriting_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
     """Check that no output overwrites an input."""
-    read = [Path(name) for name in inputs if Path(name).is_file()]
     for output in outputs:
         if output is not None and Path(output).is_file():
-            for path in read:
-                if path.samefile(output):
+            for name in inputs:
+                if Path(name).is_file() and Path(name).samefile(output):
                     raise UsageError(f"'{output}' is an input", help="write to another file")
 
 

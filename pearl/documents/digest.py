@@ -36,7 +36,7 @@ def keys_after(parts: Iterable[str]) -> Callable[[str], bytes]:
 
     def of(part: str) -> bytes:
         found = begun.copy()
-        found.update(_with_length(part))
+        _add(found, (part,))
         return found.digest()
 
     return of
@@ -44,14 +44,15 @@ def keys_after(parts: Iterable[str]) -> Callable[[str], bytes]:
 
 def _begun(parts: Iterable[str | bytes]) -> HASH:
     found = sha256()
-    for part in parts:
-        found.update(_with_length(part))
+    _add(found, parts)
     return found
 
 
-def _with_length(part: str | bytes) -> bytes:
-    data = _encoded(part) if isinstance(part, str) else part
-    return len(data).to_bytes(8, "big") + data
+def _add(found: HASH, parts: Iterable[str | bytes]) -> None:
+    for part in parts:
+        data = _encoded(part) if isinstance(part, str) else part
+        found.update(len(data).to_bytes(8, "big"))
+        found.update(data)
 
 
 _SEAL = 32  # hexadecimal digits of a digest before sealed data

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -43,7 +43,11 @@ Claimed = Callable[[bytes], AbstractAsyncContextManager[Completion | None]]
 
 def request_key(request: Request, identity: str) -> bytes:
     """Cache key of a request: its messages, the model's identity, all parameters and the whole constraint, without `task`."""
-    return digest(_parts(request, identity))
+    # Kept with the request, which the cache and its writer ask for it.
+    keys: dict[str, bytes] = vars(request).setdefault("_keys", {})
+    if identity not in keys:
+        keys[identity] = digest(_parts(request, identity))
+    return keys[identity]
 
 
 def _parts(request: Request, identity: str) -> Iterator[str]:
@@ -106,7 +110,7 @@ class DedupCache(Wrapper):
     ) -> None:
         super().__init__(model)
         self._replies = replies
-        self._claimed = claimed or self._looked_up
+        self._claimed = claimed
         self._calls: SingleFlight[_Shared] = SingleFlight()
 
     async def complete(self, request: Request) -> Completion:
@@ -121,18 +125,20 @@ class DedupCache(Wrapper):
         return replace(shared.result, usage=Usage(), is_remembered=True, prefix=None)
 
     async def _ask(self, key: bytes, request: Request) -> _Shared:
+        if self._claimed is None:
+            known = None if self._replies is None else await self._replies.reply(key)
+            return await self._replied(known, request)
         async with self._claimed(key) as known:
-            if known is not None:
-                with suppress(ModelError):  # Stored by a version that accepted refusals
-                    return _Shared(usable(known, request), is_paid=True)
-            try:
-                return _Shared(await self._model.complete(request), is_paid=False)
-            except ModelError as error:
-                return _Shared(error, is_paid=False)
+            return await self._replied(known, request)
 
-    @asynccontextmanager
-    async def _looked_up(self, key: bytes) -> AsyncIterator[Completion | None]:
-        yield None if self._replies is None else await self._replies.reply(key)
+    async def _replied(self, known: Completion | None, request: Request) -> _Shared:
+        if known is not None:
+            with suppress(ModelError):  # Stored by a version that accepted refusals
+                return _Shared(usable(known, request), is_paid=True)
+        try:
+            return _Shared(await self._model.complete(request), is_paid=False)
+        except ModelError as error:
+            return _Shared(error, is_paid=False)
 
 
 class Measured(Wrapper):

@@ -93,8 +93,11 @@ class Resources:
             if key is None:
                 return await asyncio.to_thread(self._counted, load)
             known = self._documents.get(key)
+            if known is None and isinstance(load, partial) and load.func is load_file:
+                known = load_at_once(*load.args, **load.keywords)  # A small file needs no thread
             if known is None:
-                known = await self._loading.do(key, lambda: self._load(key, load))
+                return await self._loading.do(key, lambda: self._load(key, load))
+            self._keep(key, known)
             return known
         finally:
             self.n_loading -= 1
@@ -129,15 +132,14 @@ class Resources:
         return checked, max(n_following(build_graph(checked)))
 
     async def _load(self, key: Hashable, load: Callable[[], Document]) -> Document:
-        document = None
-        if isinstance(load, partial) and load.func is load_file:
-            document = load_at_once(*load.args, **load.keywords)  # A small file needs no thread
-        if document is None:
-            document = await asyncio.to_thread(self._counted, load)
+        document = await asyncio.to_thread(self._counted, load)
+        self._keep(key, document)
+        return document
+
+    def _keep(self, key: Hashable, document: Document) -> None:
         if document not in self._kept:
             self._kept.append(document)
         self._documents[key] = document
-        return document
 
     def _counted(self, load: Callable[[], Document]) -> Document:
         with reading(self.pearl.settings):
@@ -264,6 +266,8 @@ class Task(Unit):
     @property
     def depends_on(self) -> Sequence[str]:
         """Plan, question, parameters and extra fields."""
+        if not self.extra and not self.parameters:  # Asked several times about each of many tasks
+            return self.plan or "", self.question or "", "[{}, {}]"
         try:
             extra = json.dumps([dict(self.extra), dict(self.parameters)], sort_keys=True)
         except TypeError as error:

@@ -119,6 +119,8 @@ def read_key(variable: str) -> str:
 
 def scrubbed(text: str) -> str:
     """Replace each lone surrogate by U+FFFD: no file, database or server accepts them."""
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
