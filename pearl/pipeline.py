@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from pearl.actions.library import load_library
 from pearl.arguments import AnyModel, SettingArguments, check_arguments
 from pearl.data.domains import load_domain
-from pearl.data.schemas import Schema, load_schema
 from pearl.documents.document import Document, DocumentKind, Source, load
 from pearl.documents.readers import reading
 from pearl.documents.sources import with_sources
@@ -58,6 +57,8 @@ from pearl.trace import PlanFailed, Trace
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+    from pearl.data.schemas import Schema
 
 T = TypeVar("T")
 SourceGiven = Document | str | Path | tuple[Document | str | Path, str]
@@ -385,6 +386,8 @@ class Pearl:
         trace = Trace() if trace is None else trace
         document = await self._with_sources(document, sources)
         question = one_line(question)
+        from pearl.data.schemas import load_schema  # late: few runs have a schema
+
         schema = None if answer is None else load_schema(answer)
         check_document(document)  # Before a call is paid for
         if schema is not None:
@@ -467,6 +470,8 @@ class Pearl:
             DataError: The schema cannot be used.
             ExecutionError: A step failed.
         """
+        from pearl.data.schemas import load_schema
+
         return await self._extract(load_schema(schema), document, None, token_budget, trace)
 
     async def _extract(

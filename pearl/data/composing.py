@@ -8,8 +8,6 @@ from datetime import datetime, time
 from functools import lru_cache
 from typing import Any, Final
 
-from msgspec import Struct
-
 from pearl.data.json_schema import DATA, MAPS, no_retriever
 from pearl.data.schema_tree import (
     Choice,
@@ -33,25 +31,6 @@ Flaws = Iterable[tuple[Sequence[Key], str, bool]]
 
 MISSING: Final = object()  # No value
 _ABSENT = FieldResult("undecided", why="not in the record")
-
-
-class Reading(Struct, frozen=True):
-    """A record in the form of a schema: its value (None if a required part is missing), and all `data` found."""
-
-    value: Any
-    data: Any
-    undecided: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
-    plain: Any = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The reading as JSON data; if there is no value, `partial` has the parts that were found."""
-        return {
-            "value": self.plain,
-            **({"partial": self.data} if self.plain is None else {}),
-            "undecided": list(self.undecided),
-            **({"reasons": list(self.reasons)} if self.reasons else {}),
-        }
 
 
 def told_place(where: Where) -> str:

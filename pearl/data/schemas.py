@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from pearl.data import schema_tree
 from pearl.data.compiling import HAS_DEFAULT, tree_of_schema
-from pearl.data.composing import MISSING, Composer, Flaws, Reading, flaws_of_schema, told_place
+from pearl.data.composing import MISSING, Composer, Flaws, flaws_of_schema, told_place
 from pearl.data.json_schema import check, read_schema
-from pearl.documents.record import Record
+from pearl.documents.record import Reading, Record
 from pearl.dsl.fields import TYPES, Field, parse_fields, print_fields
 from pearl.errors import DataError, UsageError
 from pearl.errors.escaping import json_bytes

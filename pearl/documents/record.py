@@ -147,3 +147,22 @@ def _paths(fields: Mapping[str, FieldResult], start: str) -> Iterator[tuple[str,
         yield f"{start}{name}", result
         for i, entry in enumerate(result.entries):
             yield from _paths(entry, f"{start}{name}[{i}].")
+
+
+class Reading(Struct, frozen=True):
+    """A record in the form of a schema: its value (None if a required part is missing), and all `data` found."""
+
+    value: Any
+    data: Any
+    undecided: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    plain: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The reading as JSON data; if there is no value, `partial` has the parts that were found."""
+        return {
+            "value": self.plain,
+            **({"partial": self.data} if self.plain is None else {}),
+            "undecided": list(self.undecided),
+            **({"reasons": list(self.reasons)} if self.reasons else {}),
+        }

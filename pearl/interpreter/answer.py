@@ -12,8 +12,6 @@ from msgspec import UNSET, convert
 from msgspec.structs import replace
 
 from pearl.actions.values import AMONG
-from pearl.data.composing import Reading
-from pearl.data.schemas import load_schema
 from pearl.documents.document import Document
 from pearl.documents.evidence import (
     Evidence,
@@ -23,7 +21,7 @@ from pearl.documents.evidence import (
     full_place,
 )
 from pearl.documents.evidence.collecting import add_passage
-from pearl.documents.record import PLAIN, FieldResult, Record
+from pearl.documents.record import PLAIN, FieldResult, Reading, Record
 from pearl.documents.rows import shortened
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
@@ -308,6 +306,8 @@ class Answer(ShownInNotebooks, Generic[T]):
             row = read_exactly(ResultRow, of_version(data))
             if missing := {"answer", "question", "plan"} - row.raw.keys():
                 raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
+            from pearl.data.schemas import load_schema  # late: only for typed answers
+
             return cls._of(row, None if schema is None else load_schema(schema))
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise DataError(f"not an answer: {' '.join(str(error).split()):.200}") from None
