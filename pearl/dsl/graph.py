@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from pearl.dsl.binding import bound
 from pearl.dsl.checker import CheckedPlan
@@ -25,8 +26,7 @@ class NeededRows(NamedTuple):
     wheres: tuple[Step, ...]
 
 
-@dataclass(frozen=True)
-class PlanGraph(ShownInNotebooks):
+class PlanGraph(ShownInNotebooks, Struct, frozen=True, dict=True):
     """A plan as a directed acyclic graph."""
 
     checked: CheckedPlan

@@ -7,11 +7,11 @@ same request as data, for backends that compute a reply without a prompt.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.documents.digest import digest
 from pearl.dsl.decoding.constraint import Constraint
@@ -255,8 +255,7 @@ class Request(Sampling, frozen=True, dict=True):
         return "\n\n".join(message.content for message in self.messages)
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Token usage of one or more calls as reported by the server; never negative.
 
     Attributes:

@@ -12,7 +12,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 from typing import Any, Literal, NamedTuple
@@ -269,8 +268,7 @@ def _picked(body: str, n: int, n_picks: int) -> ItemReplies:
 # Names
 
 
-@dataclass(frozen=True, slots=True)
-class ItemNames:
+class ItemNames(Struct, frozen=True):
     """How the items of a request are called: by numbers, and those at the places `checked` by first or last words, too."""
 
     items: tuple[str, ...]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -134,8 +133,7 @@ class JsonForm(Struct, frozen=True):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-@dataclass(frozen=True)
-class Constraint:
+class Constraint(Struct, frozen=True, dict=True):
     """A formal language that a reply must belong to, as a JSON form, a grammar, or both."""
 
     name: str

@@ -8,7 +8,6 @@ marks, and bill it: then a prefix is marked if the expected later calls save mor
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 from time import monotonic
@@ -179,7 +178,7 @@ class PrefixWarmup(Wrapper):
             return f"a wait would save only {n_tokens:,} uncached tokens"
         usage = Usage(n_tokens)
         saved = self._price.call_usd(usage)
-        saved -= self._price.call_usd(dataclasses.replace(usage, n_cached_tokens=n_tokens))
+        saved -= self._price.call_usd(replace(usage, n_cached_tokens=n_tokens))
         if saved * (1 + prefix.n_ahead) > MAX_AGAIN_USD:
             return ""
         return f"a wait would save only {money(saved)}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import random
 from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -109,8 +109,8 @@ class Billing:
         usage = Usage(n_input, n_output, n_cached, 0, n_written, n_long)
         is_unasked = not self.price.write_on_request and n_input - n_cached >= 1_024
         if is_unasked and self.random.random() < 0.5:
-            usage = dataclasses.replace(usage, n_written_long_tokens=0)
-            return usage, dataclasses.replace(usage, n_written_tokens=0)
+            usage = msgspec.structs.replace(usage, n_written_long_tokens=0)
+            return usage, msgspec.structs.replace(usage, n_written_tokens=0)
         return usage, usage
 
     async def aclose(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import string
@@ -145,7 +144,7 @@ def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
     n_input, n_output = most(_part(reported, input_name)), most(_part(reported, output_name))
     is_plausible &= n_cached + n_written <= n_input
     usage = Usage.bounded(n_input, n_output, n_cached, n_written, n_long)
-    return usage if is_plausible else dataclasses.replace(usage, n_implausible_calls=1)
+    return usage if is_plausible else replace(usage, n_implausible_calls=1)
 
 
 def plausible(usage: Usage, request: Request) -> Usage:
@@ -156,11 +155,11 @@ def plausible(usage: Usage, request: Request) -> Usage:
     most_input = BYTES_A_CHARACTER * n_characters + HIDDEN_INPUT_TOKENS
     most_output = (request.max_output_tokens or 0) + HIDDEN_OUTPUT_TOKENS
     if usage.n_input_tokens > most_input:
-        usage = dataclasses.replace(usage, n_input_tokens=0, n_cached_tokens=0, n_implausible_calls=1,
+        usage = replace(usage, n_input_tokens=0, n_cached_tokens=0, n_implausible_calls=1,
             n_written_tokens=0, n_written_long_tokens=0,
         )  # fmt: skip
     if usage.n_output_tokens > most_output:
-        usage = dataclasses.replace(usage, n_output_tokens=0, n_implausible_calls=1)
+        usage = replace(usage, n_output_tokens=0, n_implausible_calls=1)
     return usage
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -248,7 +247,7 @@ def test_a_reply_in_json_is_read_without_its_reasoning(
 
 
 def test_a_language_without_a_json_form_is_not_asked_for_as_json(vllm: Server) -> None:
-    request = replace(JSON, constraint=dataclasses.replace(CONSTRAINT, json_form=None))
+    request = replace(JSON, constraint=replace(CONSTRAINT, json_form=None))
     assert "'plan' has no JSON form" in refusal(model_of(vllm), request)
     assert vllm.requests == []
 
