@@ -45,6 +45,9 @@ class MemoryReplies:
     async def reply(self, key: bytes) -> Completion | None:
         return self.replies.get(key)
 
+    async def among(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
+        return {key: self.replies[key] for key in keys if key in self.replies}
+
     async def keep(self, key: bytes, completion: Completion) -> None:
         self.replies[key] = completion
 

@@ -19,30 +19,24 @@ TEXT = (
     "mend it before the storms. The buyer paid with a clock, and her brother kept both oars."
 )
 
-REPLY = json.dumps(
-    {
+
+def answer_of(text: str) -> bytes:
+    """The answer with a reply."""
+    message = {"role": "assistant", "content": text}
+    said = {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1_700_000_000,
         "model": "sim",
-        "choices": [
-            {
-                "index": 0,
-                "message": {
-                    "role": "assistant",
-                    "content": TEXT,
-                },
-                "finish_reason": "stop",
-            }
-        ],
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 1_500, "completion_tokens": 50, "total_tokens": 1_550},
     }
-).encode()
+    body = json.dumps(said).encode()
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+    return head % len(body) + body
 
-ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
-    len(REPLY),
-    REPLY,
-)
+
+ANSWER = answer_of(TEXT)
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
@@ -66,14 +60,19 @@ class Connection(asyncio.Protocol):
             return
         length = _LENGTH.search(self._data, 0, end)
         if len(self._data) >= end + 4 + int(length[1] if length else 0):
+            answer = self.answer(self._data[end + 4 :])
             self._data.clear()
-            asyncio.get_running_loop().call_later(CALL_S, self._transport.write, ANSWER)
+            asyncio.get_running_loop().call_later(CALL_S, self._transport.write, answer)
+
+    def answer(self, body: bytes) -> bytes:
+        """The answer to the body of a request."""
+        return ANSWER
 
 
-async def serve() -> None:
+async def serve(connection: type[Connection] = Connection) -> None:
     """Serve until the process is ended."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(Connection, "127.0.0.1", 0)
+    server = await loop.create_server(connection, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -25,6 +25,7 @@ BENCHES = {
     "slope": [],
     "extraction": ["--quick"],
     "extraction_peers": [],
+    "rows": [],
     "makespan": ["--quick"],
     "prefix": ["--quick"],
     "index": ["--rows", "20000"],
@@ -54,6 +55,7 @@ COMMANDS = {
     "the official client, one call": ("official", ""),
 }
 CALL_UNIT = "M" if VALGRIND else "ms"
+ROW_UNIT = "k" if VALGRIND else "µs"
 A_CALL = "slope/{}/a_call"
 EXTRACTION = "extraction/processor ms per document, median"
 ROWS = [
@@ -72,6 +74,8 @@ ROWS = [
     Row("extraction, a document: instructions", "M", "extraction/million instructions per document"),
     Row("extraction, beside instructor", "ms", EXTRACTION, "extraction_peers/instructor", "instructor"),
     Row("extraction, beside langextract", "ms", EXTRACTION, "extraction_peers/langextract", "langextract"),
+    Row("a row of CLASSIFY", ROW_UNIT, "rows/a row/pearl_classify", "rows/a row/loop_classify", "a loop that counts", "≤ 2"),
+    Row("a row of FILTER", ROW_UNIT, "rows/a row/pearl_filter", "rows/a row/loop_filter", "a loop that counts", "≤ 2"),
     Row("makespan of single plans", "s", "makespan/within/ours_s", "makespan/within/sequential_s", "calls in turn"),
     Row("makespan of many plans", "s", "makespan/across/ours_s", "makespan/across/allowed_s", "places kept busy"),
     Row("uncached tokens of prompts", "", "prefix/prefill for each call/auto/uncached", "prefix/prefill for each call/off/uncached", "no waiting"),

@@ -214,7 +214,7 @@ def shown_text(row: Row, instruction: str = "") -> str | None:
         >>> shown_text(row, "older than 60")
         'id: 7\nage: 63\nnote: feels dizzy'
     """
-    if not row.value or row.value != row.text:
+    if not row.value or row.value != row.text or not row.fields:
         return row.value
     cells = cells_of(row)
     if not cells:

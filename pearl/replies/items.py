@@ -175,12 +175,13 @@ def _rows(
             else:
                 raise _OutOfFormError("it has a key without a number")
         return rows, quotes
+    places = {number: place for place, number in enumerate(names.numbers)} if names else {}
     for line in body.split("\n"):
         match = _ROW.fullmatch(line)
         if match is None or match[2] is None:
             raise _OutOfFormError("there is a line in it that is no row")
         id, value = int(match[1]), match[2]
-        words = names.words_in(id, value) if names else ""
+        words = names.words_in(places.get(id, -1), value) if names else ""
         value = value[len(words) :].lstrip(" \t|:")
         if kind == "line" and not any(mark in line.removesuffix(value) for mark in ":|"):
             raise _OutOfFormError("there is a line in it without a colon")
@@ -276,6 +277,7 @@ class ItemNames(Struct, frozen=True):
     checked: tuple[int, ...]
     n_words: int
     which: str
+    ends: _Ends
 
     def flaw(self, place: int, words: str) -> str:
         """Why words do not show that they belong to an item; "" if they do, or none were asked for."""
@@ -283,11 +285,10 @@ class ItemNames(Struct, frozen=True):
             return ""
         if not words:
             return "its words are missing"
-        return _words_flaw(self.items, place, words, self.which)
+        return _words_flaw(self.ends, place, words)
 
-    def words_in(self, number: int, line: str) -> str:
+    def words_in(self, place: int, line: str) -> str:
         """The words at the beginning of a line about an item."""
-        place = self.numbers.index(number) if number in self.numbers else -1
         if place not in self.checked:
             return ""
         n_words = len(
@@ -302,33 +303,35 @@ def item_names(items: tuple[str, ...], kind: ItemKind, round: int = 0) -> ItemNa
     """The names of items, which depend on nothing else; from the second request (`round`) on, more items are checked."""
     n = len(items)
     if n == 1:
-        return ItemNames(items, (1,), (), 0, "first")
+        return ItemNames(items, (1,), (), 0, "first", _Ends(items, "first"))
     low = 100
     while 9 * low < _N_PER_ITEM * n:
         low *= 10
     numbers = Random(f"{round} {items}").sample(range(low, 10 * low), n)
     every = _CHECK_EVERY_AGAIN if round else _CHECK_EVERY[kind]
-    best, most = ItemNames(items, tuple(numbers), (), 0, "first"), (False, 0)
+    both = [_Ends(items, which) for which in ("first", "last")]
+    best, most = ItemNames(items, tuple(numbers), (), 0, "first", both[0]), (False, 0)
     for n_words in range(1, MAX_WORDS + 1):
-        for which in ("first", "last"):
-            checked = _checked(items, every, n_words, which)
+        for ends in both:
+            checked = _checked(ends, every, n_words)
             reach = (checked[-2:] == (n - 2, n - 1), len(checked))
             if reach > most:
-                best, most = ItemNames(items, tuple(numbers), checked, n_words, which), reach
+                best = ItemNames(items, tuple(numbers), checked, n_words, ends.which, ends)
+                most = reach
         if most[0] and 2 * most[1] * every > n:
             break
     return best
 
 
-def _checked(items: tuple[str, ...], every: int, n_words: int, which: str) -> tuple[int, ...]:
+def _checked(ends: _Ends, every: int, n_words: int) -> tuple[int, ...]:
     """Places of the checked items: the last two, and one in `every`; their words differ from those of the items next to them."""
     places: list[int] = []
-    last = len(items)
-    for place in reversed(range(len(items))):
+    last = len(ends.items)
+    for place in reversed(range(len(ends.items))):
         # If one is left out, all after it are shifted; if the last is said twice instead, all but the last.
         if len(places) < 2 or last - place >= every:
-            words = end_words(items[place], n_words, is_last=which == "last")
-            if not _words_flaw(items, place, words, which):
+            words = end_words(ends.items[place], n_words, is_last=ends.which == "last")
+            if not _words_flaw(ends, place, words):
                 places.append(place)
                 last = place
     return tuple(reversed(places))
@@ -341,18 +344,35 @@ def end_words(item: str, n: int, *, is_last: bool = False) -> str:
     return " ".join(item[: 40 * n].split()[:n])[: _MAX_WORD * n]
 
 
-def _words_flaw(items: Sequence[str], place: int, words: str, which: str) -> str:
+class _Ends:
+    """The letters and digits at the first or last end of items, from there on; each is made once."""
+
+    def __init__(self, items: tuple[str, ...], which: str) -> None:
+        self.items = items
+        self.which = which
+        self._known: dict[int, str] = {}
+
+    def key(self, text: str) -> str:
+        """The letters and digits of a text from this end."""
+        return _key(text) if self.which == "first" else _key(text)[::-1]
+
+    def of(self, place: int) -> str:
+        """Those of an item."""
+        if (known := self._known.get(place)) is None:
+            item = self.items[place]
+            near = item[:_NEAR_END] if self.which == "first" else item[-_NEAR_END:]
+            known = self._known[place] = self.key(near)
+        return known
+
+
+def _words_flaw(ends: _Ends, place: int, words: str) -> str:
     """Why words do not tell an item from those beside it; "" if they do."""
-    step = -1 if which == "last" else 1
-    said = _key(words)[::step]
-
-    def has_them(item: str) -> bool:
-        return _key(item[:_NEAR_END] if step > 0 else item[-_NEAR_END:])[::step].startswith(said)
-
-    if not said or not has_them(items[place]):
-        return f"the words are not its {which} ones"
-    beside = (*items[max(0, place - 2) : place], *items[place + 1 : place + 3])
-    return "other items have its words, too" if any(map(has_them, beside)) else ""
+    said = ends.key(words)
+    if not said or not ends.of(place).startswith(said):
+        return f"the words are not its {ends.which} ones"
+    beside = range(max(0, place - 2), min(place + 3, len(ends.items)))
+    are_alike = any(ends.of(each).startswith(said) for each in beside if each != place)
+    return "other items have its words, too" if are_alike else ""
 
 
 def _key(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
@@ -48,6 +48,22 @@ def test_items_without_a_finding_are_cached() -> None:
     first = ask(client(model, shelf), items_per_call=3)
     assert len(model.requests) == 2
     assert first == ask(client(model), items_per_call=3)
+
+
+def test_all_rows_of_a_step_are_looked_up_at_once() -> None:
+    """Those of this document, and the others among what was asked of single texts."""
+    asked: list[int] = []
+
+    class Counting(MemoryReplies):
+        async def among(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
+            asked.append(len(keys))
+            return await super().among(keys)
+
+    shelf = Counting()
+    ask(client(reading(lambda _: "red"), shelf))
+    assert asked == [4, 4]
+    ask(client(reading(lambda _: "red"), shelf))
+    assert asked == [4, 4, 4]
 
 
 def test_rows_of_one_document_are_not_reused_for_another() -> None:

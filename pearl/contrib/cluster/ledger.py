@@ -200,9 +200,15 @@ class _RemoteReplies:
 
     async def reply(self, key: bytes) -> Completion | None:
         """The cached reply of a key, or None."""
+        return (await self.among([key])).get(key)
+
+    async def among(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
+        """The cached replies of these keys, by key."""
         if not self._has_any:
-            return None
-        known: Completion | None = await self._channel.answer(self._channel.open("reply", key))
+            return {}
+        known: dict[bytes, Completion] = await self._channel.answer(
+            self._channel.open("among", keys)
+        )
         return known
 
     async def keep(self, key: bytes, completion: Completion) -> None:
@@ -264,8 +270,9 @@ class Ledger:
                 self._budget.out_of_time()
             case "claim":
                 await self._claim(request)
-            case "reply":
-                request.answer(await self._reply(request.value))
+            case "among":
+                known = None if self._replies is None else self._replies.among(request.value)
+                request.answer({} if known is None else await known)
             case "keep":
                 if self._replies is not None:
                     await self._replies.keep_all(request.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Protocol, TypeVar
@@ -29,6 +28,9 @@ class Replies(Protocol):
 
     async def reply(self, key: bytes) -> Completion | None:
         """The cached reply of a key, or None."""
+
+    async def among(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
+        """The cached replies of these keys, by key."""
 
     async def keep(self, key: bytes, completion: Completion) -> None:
         """Store a reply; an existing one may be kept."""
@@ -164,9 +166,6 @@ class Measured(Wrapper):
         return known
 
 
-_AT_ONCE = 32  # Items that are looked up one after the other
-
-
 class ItemCache:
     """Cached replies about items, in memory and in the persistent cache."""
 
@@ -174,33 +173,20 @@ class ItemCache:
         self._identity = identity
         self._replies = replies
         self._known: dict[bytes, str] = {}
-        self._of_batches: dict[bytes, dict[str, str]] = {}
+        self._of_batches: dict[tuple[str, tuple[str, ...]], dict[str, str]] = {}
 
     async def find(self, task: ItemsTask, texts: Sequence[str], document: str) -> dict[str, str]:
         """The cached replies, by text."""
         instruction = self._instruction(task)
-        keys = [keys_after((instruction, scope)) for scope in (document, "")]
-        # Some at once: on a cluster, each is a message to the driver.
-        parts = [texts[at : at + _AT_ONCE] for at in range(0, len(texts), _AT_ONCE)]
         found: dict[str, str] = {}
-        for replies in await asyncio.gather(*(self._find(keys, part) for part in parts)):
-            found |= replies
-        return found
-
-    async def _find(
-        self, keys: Sequence[Callable[[str], bytes]], texts: Sequence[str]
-    ) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for text in texts:
-            for key_of in keys:
-                key = key_of(text)
-                known = self._known.get(key)
-                if known is None and self._replies is not None:
-                    kept = await self._replies.reply(key)
-                    known = None if kept is None else "" if kept.text == NOTHING else kept.text
-                if known is not None:
-                    self._known[key] = found[text] = known
-                    break
+        for scope in (document, ""):
+            key_of = keys_after((instruction, scope))
+            keys = {key_of(text): text for text in texts if text not in found}
+            unknown = [key for key in keys if key not in self._known]
+            if unknown and self._replies is not None:
+                for key, kept in (await self._replies.among(unknown)).items():
+                    self._known[key] = "" if kept.text == NOTHING else kept.text
+            found |= {text: self._known[key] for key, text in keys.items() if key in self._known}
         return found
 
     def of_batch(self, task: ItemsTask) -> dict[str, str]:
@@ -224,8 +210,8 @@ class ItemCache:
                 {key: Completion(reply or NOTHING, model) for key, reply in keyed.items()}
             )
 
-    def _batch(self, task: ItemsTask) -> bytes:
-        return digest((self._instruction(task), *task.items))
+    def _batch(self, task: ItemsTask) -> tuple[str, tuple[str, ...]]:
+        return self._instruction(task), task.items
 
     def _instruction(self, task: ItemsTask) -> str:
         parts = (

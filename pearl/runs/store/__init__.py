@@ -54,6 +54,7 @@ _SUPERSEDE = "DELETE FROM results WHERE run_id = ? AND seq = ? AND task_id = ? A
 _PAGE = 200
 """Rows per read; limits the memory, and the time for which a reader blocks a checkpoint of the log."""
 
+_MAX_KEYS = 500  # Replies that are looked up at once
 _MAX_COUNT = 2**63  # Upper bound of a token count; larger values are damaged
 
 
@@ -234,18 +235,26 @@ class Store:
 
     async def reply(self, key: bytes) -> Completion | None:
         """The reply with this key; None if it is missing or damaged."""
-        # The row itself must have the key: a damaged index may lead to another row.
-        rows = self.all(
-            "SELECT b.body FROM replies AS a CROSS JOIN replies AS b ON b.rowid = a.rowid"
-            " WHERE a.key = ?1 AND +b.key = ?1",
-            (key,),
-        )
-        if not rows:
-            return None
-        completion = database.unpacked_reply(key, rows[0][0])
-        if completion is None:
-            self.n_bad_replies += 1
-        return completion
+        return (await self.among([key])).get(key)
+
+    async def among(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
+        """The replies with these keys; those that are missing or damaged are left out."""
+        found: dict[bytes, Completion] = {}
+        for at in range(0, len(keys), _MAX_KEYS):
+            some = tuple(keys[at : at + _MAX_KEYS])
+            # The row itself must have the key: a damaged index may lead to another row.
+            rows = self.all(
+                "SELECT a.key, b.body FROM replies AS a CROSS JOIN replies AS b ON b.rowid = a.rowid"
+                f" WHERE a.key IN ({', '.join('?' * len(some))}) AND +b.key = a.key",
+                some,
+            )
+            for key, body in rows:
+                completion = database.unpacked_reply(key, body)
+                if completion is None:
+                    self.n_bad_replies += 1
+                else:
+                    found[key] = completion
+        return found
 
     async def keep(self, key: bytes, completion: Completion) -> None:
         """Store a reply; return when it is on disk."""
@@ -520,6 +529,10 @@ class FreshCache:
     async def reply(self, key: bytes) -> Completion | None:
         """The reply with a key; None if it was not stored through this cache."""
         return await self._store.reply(key) if key in self._known else None
+
+    async def among(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
+        """The replies with these keys that were stored through this cache."""
+        return await self._store.among([key for key in keys if key in self._known])
 
     async def keep(self, key: bytes, completion: Completion) -> None:
         """Store a reply."""

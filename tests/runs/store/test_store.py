@@ -28,6 +28,18 @@ def test_reply_is_stored(tmp_path: Path) -> None:
         assert asyncio.run(store.reply(b"other")) is None
 
 
+def test_many_replies_are_found_at_once(tmp_path: Path) -> None:
+    keys = [key(i) for i in range(1_200)]
+    with Store.open(tmp_path) as store:
+        asyncio.run(store.keep_all(dict.fromkeys(keys[::2], REPLY)))
+        change(tmp_path, "UPDATE replies SET body = 'x' WHERE key = ?", keys[4])
+        found = asyncio.run(store.among(keys))
+        assert found == {each: REPLY for each in keys[::2] if each != keys[4]}
+        assert store.n_bad_replies == 1
+        assert asyncio.run(store.fresh().among(keys)) == {}
+        assert asyncio.run(store.among([])) == {}
+
+
 def test_files_are_private(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "store"
     with Store.open(folder) as store:
