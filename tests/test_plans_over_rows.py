@@ -7,7 +7,6 @@ document was made with, and the answer is computed here a second time from that 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -174,7 +174,7 @@ def with_parameters(plan: Plan) -> tuple[str, dict[str, str]]:
                 continue
             name = f"given_{i}_{j}"
             arguments = (*step.arguments[:j], Reference(name), *step.arguments[j + 1 :])
-            step_with = dataclasses.replace(step, arguments=arguments)
+            step_with = msgspec.structs.replace(step, arguments=arguments)
             steps = (*plan.steps[:i], step_with, *plan.steps[i + 1 :])
             parameters = (*plan.parameters, Declared(name, "a text"))
             candidate = replace(plan, steps=steps, parameters=parameters)

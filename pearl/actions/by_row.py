@@ -10,7 +10,6 @@ definition, and `EACH_NAME(ROWS, ...)` carries out `NAME(CTX, ...)` for each row
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -78,9 +77,7 @@ def reading(action: Action, library: ActionLibrary) -> Action:
     if action.name == module.ACTION.name:
         return module.READING
     first = Parameter(CTX, ValueType.CONTEXT)
-    return dataclasses.replace(
-        action, parameters=(first, *action.parameters[1:]), returns=ValueType.TEXT
-    )
+    return replace(action, parameters=(first, *action.parameters[1:]), returns=ValueType.TEXT)
 
 
 def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -550,10 +549,8 @@ def callable_actions(plan: Plan, library: ActionLibrary) -> ActionLibrary:
         base = known.get(name.removeprefix(EACH)) if name.startswith(EACH) else None
         if base is not None and base.parameters and base.parameters[0].type is ValueType.CONTEXT:
             parameters = (Parameter.named(ROWS), *base.parameters[1:])
-            own = dataclasses.replace(
-                base, name=name, parameters=parameters, returns=ValueType.LIST
-            )
-            each.append(dataclasses.replace(own, traits=frozenset()))
+            own = replace(base, name=name, parameters=parameters, returns=ValueType.LIST)
+            each.append(replace(own, traits=frozenset()))
     return known.extended(each) if each else known
 
 

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from pearl.dsl.literals import UNTYPED, quote
-from pearl.dsl.signatures import CTX, Action, ValueType
+from pearl.dsl.signatures import CTX, Action, Compared, ValueType
 from pearl.errors import Span
 from pearl.errors.callers import ShownInNotebooks
 
 NOWHERE = Span(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Compared, frozen=True, eq=False):
     """An earlier output by name, the document (`CTX`), or a source that the plan declares."""
 
+    N_COMPARED = 1
+
     name: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
-    is_source: bool = field(default=False, compare=False, repr=False)
+    span: Span = NOWHERE
+    is_source: bool = False
 
     @property
     def is_context(self) -> bool:
@@ -31,32 +31,35 @@ class Reference:
         return self.is_source or self.name == CTX
 
 
-@dataclass(frozen=True, slots=True)
-class String:
+class String(Compared, frozen=True, eq=False):
     """A quoted string; `value` is without quotes and escapes."""
 
+    N_COMPARED = 1
+
     value: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
-    has_parameter: bool = field(default=False, compare=False, repr=False)
+    span: Span = NOWHERE
+    has_parameter: bool = False
     """Whether it contains the value of a parameter."""
-    written: str = field(default="", compare=False, repr=False)
+    written: str = ""
     """The text as the plan writes it, if a parameter was replaced by its value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Compared, frozen=True, eq=False):
     """A number."""
 
+    N_COMPARED = 1
+
     value: int | float
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class ListLiteral:
+class ListLiteral(Compared, frozen=True, eq=False):
     """A list of references, strings and numbers; lists do not nest."""
 
+    N_COMPARED = 1
+
     items: tuple[Item, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
 Item = Reference | String | Number
@@ -76,16 +79,17 @@ def is_data(argument: Argument) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Compared, frozen=True, eq=False):
     """One line of a plan: `output = ACTION(arguments) : explanation`. One step, one call."""
+
+    N_COMPARED = 4
 
     output: str
     action: str
     arguments: tuple[Argument, ...]
     explanation: str
-    output_span: Span = field(default=NOWHERE, compare=False, repr=False)
-    action_span: Span = field(default=NOWHERE, compare=False, repr=False)
+    output_span: Span = NOWHERE
+    action_span: Span = NOWHERE
 
     def references(self) -> Iterator[Reference]:
         """Every name the step reads, in order, inside lists too; `CTX` included."""
@@ -103,13 +107,14 @@ class Step:
         return replace(self, arguments=tuple(arguments))
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Compared, frozen=True, eq=False):
     """A parameter or source that the head of a plan declares, with its description."""
+
+    N_COMPARED = 2
 
     name: str
     about: str = ""
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
 class Plan(ShownInNotebooks, Struct, frozen=True):

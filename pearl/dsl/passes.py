@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import NamedTuple
@@ -55,7 +54,7 @@ def common_steps(graph: PlanGraph) -> Rewritten:
 
     def renamed(item: Item) -> Item:
         if isinstance(item, Reference) and item.name in stands_for:
-            return dataclasses.replace(item, name=stands_for[item.name])
+            return replace(item, name=stands_for[item.name])
         return item
 
     for step in (each.with_items(renamed) for each in graph.steps):
@@ -92,8 +91,8 @@ def pushdown(graph: PlanGraph) -> Rewritten:
         taken = {step.output for step in graph.steps}
         names = (f"{model.output}_rows{'' if i == 1 else i}" for i in count(1))
         name = next(name for name in names if name not in taken)
-        select = dataclasses.replace(where, output=name, arguments=(first, *where.arguments[1:]))
-        narrowed = dataclasses.replace(model, arguments=(Reference(name), *others))
+        select = replace(where, output=name, arguments=(first, *where.arguments[1:]))
+        narrowed = replace(model, arguments=(Reference(name), *others))
         steps: list[Step] = []
         for step in graph.steps:
             steps += [select, narrowed] if step is model else [step]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from pearl.errors import Span
 
@@ -68,9 +70,32 @@ Trait = Literal[
 """What an action does with rows; estimates, checks, passes and prompts use it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Compared(Struct, frozen=True, eq=False):
+    """A value of which the first `N_COMPARED` fields count for equality; the others, such as its place, do not."""
+
+    N_COMPARED: ClassVar[int]
+
+    def _compared(self) -> tuple[Any, ...]:
+        return astuple(self)[: self.N_COMPARED]
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._compared() == other._compared()
+
+    def __ne__(self, other: object) -> bool:  # that of Struct compares identities
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def __repr__(self) -> str:
+        named = zip(self.__struct_fields__, self._compared(), strict=False)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in named)})"
+
+
+class Parameter(Compared, frozen=True, eq=False):
     """One parameter. Equality includes the type, so native and text actions differ."""
+
+    N_COMPARED = 4
 
     name: str
     type: ValueType = ValueType.TEXT
@@ -79,7 +104,7 @@ class Parameter:
         "results", "fields", "entry_fields",
     ] = ""  # fmt: skip
     choices: tuple[str, ...] = ()
-    least: int | None = field(default=1, compare=False)
+    least: int | None = 1
     """The minimum of a number of rows; None allows any number but 0."""
 
     @classmethod
@@ -90,9 +115,10 @@ class Parameter:
         return cls(name, ValueType.LIST, "rows") if name == ROWS else cls(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Compared, frozen=True, eq=False):
     """A named action with its signature and its definition in words."""
+
+    N_COMPARED = 6
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -100,10 +126,10 @@ class Action:
     is_variadic: bool = False
     returns: ValueType = ValueType.TEXT
     is_native: bool = False
-    traits: frozenset[Trait] = field(default=frozenset(), compare=False)
-    labels: tuple[str, ...] = field(default=(), compare=False)
+    traits: frozenset[Trait] = frozenset()
+    labels: tuple[str, ...] = ()
     """The texts, one of which it returns; () for any text."""
-    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+    span: Span = Span(0, 0)
 
     @property
     def signature(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -325,7 +324,7 @@ def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Ex
     called = dict.fromkeys(step.action for step in example.plan.steps)
     new = [full[n] for n in called if n not in seed and n not in declared and n in full]
     plan = replace(example.plan, new_actions=(*example.plan.new_actions, *new))
-    return dataclasses.replace(example, plan=plan)
+    return replace(example, plan=plan)
 
 
 def common_drafts(rows: Iterable[MinedRow], n: int = 15) -> list[tuple[str, int]]:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
 from pearl.documents.document import read_bytes
 from pearl.documents.passages import terms
 from pearl.dsl.checker import check
 from pearl.dsl.nodes import Plan
 from pearl.dsl.parser import parse
-from pearl.dsl.signatures import EACH, ActionLibrary
+from pearl.dsl.signatures import EACH, ActionLibrary, Compared
 from pearl.errors import DataError, PlanCheckError, PlanSyntaxError
 from pearl.plugins.files import find_data
 from pearl.retrieval.methods.bm25 import TermRanker
@@ -25,13 +24,14 @@ _parse = lru_cache(maxsize=256)(parse)
 """Cached: every `Pearl` reads its example bank, and plans seldom change."""
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Compared, frozen=True, eq=False):
     """A question with a correct plan."""
+
+    N_COMPARED = 2
 
     question: str
     plan: Plan
-    path: Path | None = field(default=None, compare=False)
+    path: Path | None = None
 
 
 def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ...]:
@@ -99,7 +99,7 @@ def renamed(example: Example, names: Mapping[str, str], library: ActionLibrary) 
         return name if known else each + names.get(bare, bare)
 
     steps = tuple(replace(step, action=name_of(step.action)) for step in example.plan.steps)
-    return replace(example, plan=msgspec.structs.replace(example.plan, steps=steps))
+    return replace(example, plan=replace(example.plan, steps=steps))
 
 
 def select(

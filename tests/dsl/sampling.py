@@ -7,7 +7,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from lark import Lark, UnexpectedInput
 from llguidance import LLMatcher, LLTokenizer
 from llguidance.gbnf_to_lark import gbnf_to_lark
+from msgspec.structs import replace
 
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.decoding.grammar import States

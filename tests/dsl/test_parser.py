@@ -97,3 +97,15 @@ def test_an_action_that_cannot_be_read_is_a_diagnostic_in_the_text_around_it() -
     found = parse_action(text, Span(7, len(text)))
     assert isinstance(found, Diagnostic)
     assert found.span.position(text) == (2, 5)
+
+
+def test_positions_in_the_text_count_for_nothing() -> None:
+    one, other = (
+        parse('1. a = F(CTX, ["x", 1], b) : y').steps,
+        parse('1. a = F(CTX,["x",1],b) : y').steps,
+    )
+    assert one == other
+    assert not one[0] != other[0]  # noqa: SIM202 - another operator
+    assert {*one} == {*other}
+    assert one[0].arguments[1].span != other[0].arguments[1].span
+    assert parse('1. a = F(CTX, ["x", 2], b) : y').steps[0] != one[0]

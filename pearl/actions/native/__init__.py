@@ -17,7 +17,6 @@ Undecided rows never make a result wrong: a result that they might change is und
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
@@ -112,7 +111,7 @@ def bind(action: Action) -> Action:
     if action.name != name.upper():
         return action
     if action.name == "FIND_FIGURE":
-        return dataclasses.replace(action, traits=frozenset({"claims"}))
+        return replace(action, traits=frozenset({"claims"}))
     if plugins.exists(__name__, name):
         native: Action = _module(name).ACTION
     elif (searching := by_search.known().get(action.name)) is not None:
@@ -127,9 +126,7 @@ def bind(action: Action) -> Action:
     )
     if not has_shape or (is_operator(native) and _named(native) != _named(action)):
         return action
-    return dataclasses.replace(
-        native, definition=action.definition or native.definition, span=action.span
-    )
+    return replace(native, definition=action.definition or native.definition, span=action.span)
 
 
 def is_operator(action: Action) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pearl.actions.library import load_library
 from pearl.actions.operators import with_operators
