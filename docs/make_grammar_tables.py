@@ -5,16 +5,18 @@ Tables of this grammar stay as they are: lark numbers states in another order ea
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from pearl.dsl.parser import TABLES, parser_tables
+from pearl.dsl.parser import TABLES, KeptTables, parser_tables
 
 FILE = Path(__file__).parents[1] / "grammars" / TABLES
 
 if __name__ == "__main__":
-    kept = msgspec.json.decode(FILE.read_bytes()) if FILE.exists() else {}
-    made = parser_tables()
-    if kept.get("grammar") != made.grammar or "tables" not in kept:
+    made, kept = parser_tables(), ""
+    with suppress(FileNotFoundError, msgspec.DecodeError):  # no file, or one of another form
+        kept = msgspec.json.decode(FILE.read_bytes(), type=KeptTables).grammar
+    if kept != made.grammar:
         FILE.write_bytes(msgspec.json.encode(made) + b"\n")

@@ -36,10 +36,14 @@ class Rule(Struct, frozen=True, array_like=True):
     kept: list[tuple[int, bool]]  # position, whether it is replaced
 
 
+_Terminal = tuple[str, str, re.Pattern[str] | None]  # Name; text, or expression
+
+
 class Tables(Struct, frozen=True):
     """The tables of a grammar."""
 
-    terminals: dict[str, str]  # Their expressions, in the order in which they are tried
+    terminals: dict[str, str]  # Texts or expressions, in the order in which they are tried
+    texts: list[str]  # Terminals that are texts
     rules: list[Rule]
     states: list[dict[str, int]]  # Symbol → the next state, or -1 - number of the rule to reduce by
     starts: dict[str, tuple[int, int]]  # Rule → its first state, and the last one
@@ -70,7 +74,8 @@ def build(grammar: str, starts: Sequence[str]) -> Tables:
     }
     numbers = {number: -1 - at for at, number in enumerate(rules)}
     return Tables(
-        {t.name: t.pattern.to_regexp() for t in in_order},
+        {t.name: t.pattern.value for t in in_order},
+        [t.name for t in in_order if t.pattern.type == "str"],
         list(rules.values()),
         [
             {
@@ -88,7 +93,8 @@ class Parser:
 
     def __init__(self, tables: Tables, builder: object) -> None:
         self._tables, self._builder = tables, builder
-        self._scanners: dict[tuple[str, ...], re.Pattern[str]] = {}
+        self._accepted: dict[int, list[_Terminal]] = {}
+        self._patterns: dict[str, re.Pattern[str]] = {}
 
     def parse(self, text: str, start: str) -> Any:
         """The node of a text; `UnexpectedTextError` if it does not follow the start rule."""
@@ -99,10 +105,8 @@ class Parser:
             kind, token = END, Token()
             if at < len(text):
                 begin = at
-                found = self._scanner(states[-1]).match(text, at)
-                if found is None or found.lastgroup is None:
-                    raise UnexpectedTextError(at)
-                kind, token, at = found.lastgroup, Token(found[0]), found.end()
+                kind, at = self._next(text, at, states[-1])
+                token = Token(text[begin:at])
                 token.type, token.start_pos = kind, begin
             while (to := self._tables.states[states[-1]].get(kind)) is not None and to < 0:
                 rule = self._tables.rules[-1 - to]
@@ -124,10 +128,23 @@ class Parser:
             children += parts[at] if is_replaced else [parts[at]]
         return children if rule.origin[0] == "_" else getattr(self._builder, rule.origin)(children)
 
-    def _scanner(self, state: int) -> re.Pattern[str]:
-        """The expression of the terminals that a state accepts; others are left out, because they could match the same text."""
-        names = tuple(name for name in self._tables.terminals if name in self._tables.states[state])
-        if names not in self._scanners:
-            parts = (f"(?P<{name}>{self._tables.terminals[name]})" for name in names)
-            self._scanners[names] = re.compile("|".join(parts))
-        return self._scanners[names]
+    def _next(self, text: str, at: int, state: int) -> tuple[str, int]:
+        """The terminal that follows, of those that a state accepts, and its end."""
+        if (accepted := self._accepted.get(state)) is None:
+            names = (n for n in self._tables.terminals if n in self._tables.states[state])
+            self._accepted[state] = accepted = [self._terminal(name) for name in names]
+        for name, fixed, pattern in accepted:
+            if pattern is None:
+                if text.startswith(fixed, at):
+                    return name, at + len(fixed)
+            elif found := pattern.match(text, at):
+                return name, found.end()
+        raise UnexpectedTextError(at)
+
+    def _terminal(self, name: str) -> _Terminal:
+        written = self._tables.terminals[name]
+        if name in self._tables.texts:
+            return name, written, None
+        if name not in self._patterns:
+            self._patterns[name] = re.compile(written)
+        return name, "", self._patterns[name]
