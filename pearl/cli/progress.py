@@ -407,7 +407,7 @@ class PlanSection(Struct):
         tokens = counted(usage.n_tokens, "token")
         if self.price is None:
             return [tokens]
-        from pearl.llm.prices import money  # late: pydantic
+        from pearl.llm.prices import money
 
         return [tokens, money(self.price.cost_usd(usage))]
 

@@ -20,10 +20,7 @@ def place(error: ValueError | msgspec.MsgspecError) -> str:
 
 
 def reason(error: ValueError | msgspec.MsgspecError) -> str:
-    """The place and what is wrong there, on one line; of pydantic's errors, the first."""
-    if (of_pydantic := getattr(error, "errors", None)) is not None:
-        first = of_pydantic()[0]
-        return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+    """The place and what is wrong there, on one line."""
     where, field = place(error), _FIELD.match(str(error))
     said = _AT.sub("", str(error)).replace("`", "")
     if field:

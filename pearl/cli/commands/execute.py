@@ -279,7 +279,7 @@ def _run(
         return run_tasks(tasks, {**options, "out": out})
     if plan is not None and is_sink(out):
         return _run_to_sink(tasks, plan, out, options)
-    from pearl.runs.request import ExecuteRequest  # late: its checks take 30 ms to be built
+    from pearl.runs.request import ExecuteRequest
 
     keep_json_lines(out, f"'pearl runs export RUN -o {out}' writes them as a table")
     output_options(out, None)  # refuses an unknown suffix
