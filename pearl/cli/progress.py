@@ -39,6 +39,8 @@ def _is_over(event: Event) -> bool:
 class Reporter:
     """Reports on stderr: on a terminal the steps of a single task, or a bar; elsewhere lines, fewer in long runs."""
 
+    hears_attempts = False
+
     def __init__(
         self, total: int | None, *, tells_plans: bool = False, price: Price | None = None
     ) -> None:
@@ -133,7 +135,9 @@ class Reporter:
             if _is_over(event):
                 self._tasks.pop(id, None)
             else:
-                self._tasks.setdefault(id, PlanSection()).note(event)
+                if id not in self._tasks:
+                    self._tasks[id] = PlanSection()
+                self._tasks[id].note(event)
 
     def _doing(self) -> str:
         """The activity of the task whose activity has lasted longest."""

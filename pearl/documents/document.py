@@ -242,7 +242,7 @@ def _document(text: str, name: str, path: str, reader: str | None = None) -> Doc
     notes: tuple[str, ...] = getattr(text, "notes", ())
     if "\r" in text:  # twice: some files have "\r\r\n"
         text = text.replace("\r\n", "\n").replace("\r\n", "\n")
-    feeds = [match.end() for match in re.finditer("\f", text)]
+    feeds = [match.end() for match in re.finditer("\f", text)] if "\f" in text else []
     has_pages = feeds or (reader is not None and _has(reader, "HAS_PAGES"))
     pages = tuple((str(n), start) for n, start in enumerate([0, *feeds], 1)) if has_pages else ()
     text = _clean(text, _label(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
+from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -79,7 +80,7 @@ def is_data(argument: Argument) -> bool:
     )
 
 
-class Step(Compared, frozen=True, eq=False):
+class Step(Compared, frozen=True, eq=False, dict=True):
     """One line of a plan: `output = ACTION(arguments) : explanation`. One step, one call."""
 
     N_COMPARED = 4
@@ -93,8 +94,12 @@ class Step(Compared, frozen=True, eq=False):
 
     def references(self) -> Iterator[Reference]:
         """Every name the step reads, in order, inside lists too; `CTX` included."""
-        for argument in self.arguments:
-            yield from (item for item in items_of(argument) if isinstance(item, Reference))
+        return iter(self._references)
+
+    @cached_property
+    def _references(self) -> tuple[Reference, ...]:
+        items = (item for argument in self.arguments for item in items_of(argument))
+        return tuple(item for item in items if isinstance(item, Reference))
 
     def with_items(self, change: Callable[[Item], Item]) -> Step:
         """Return the step with each argument, and each item of a list, changed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
@@ -115,7 +116,7 @@ class Parameter(Compared, frozen=True, eq=False):
         return cls(name, ValueType.LIST, "rows") if name == ROWS else cls(name)
 
 
-class Action(Compared, frozen=True, eq=False):
+class Action(Compared, frozen=True, eq=False, dict=True):
     """A named action with its signature and its definition in words."""
 
     N_COMPARED = 6
@@ -166,12 +167,13 @@ class Action(Compared, frozen=True, eq=False):
         names = [parameter.name for parameter in self.parameters]
         return next((name for i, name in enumerate(names) if name in names[:i]), None)
 
-    @property
+    # Cached, because they are asked many times about each of many documents.
+    @cached_property
     def reads_rows(self) -> bool:
         """Whether a model carries out the action for each row of its first argument."""
         return not self.is_native and bool(self.parameters) and self.parameters[0].name == ROWS
 
-    @property
+    @cached_property
     def cost(self) -> Literal["computed", "search", "rows", "text"]:
         """The kind of cost of a call: none, a search, a model call for each row, or one for a text."""
         if self.searches:
@@ -179,34 +181,34 @@ class Action(Compared, frozen=True, eq=False):
         is_by_row = self.reads_rows and "reduces" not in self.traits
         return "computed" if self.is_native else "rows" if is_by_row else "text"
 
-    @property
+    @cached_property
     def searches(self) -> bool:
         """Whether the action searches: returns the best passages of a document, or the best rows."""
         return any(parameter.reads == "passages" for parameter in self.parameters)
 
-    @property
+    @cached_property
     def asks_table(self) -> bool:
         """Whether a model carries out the action by querying a table."""
         return any(parameter.reads == "table" for parameter in self.parameters)
 
-    @property
+    @cached_property
     def composes(self) -> bool:
         """Whether the action composes the answer from the results of other steps."""
         return not self.is_native and any(each.reads == "results" for each in self.parameters)
 
-    @property
+    @cached_property
     def extracts(self) -> bool:
         """Whether the action takes a record, or records (`extracts_all`), from a document."""
         return self.extracts_all or any(
             parameter.reads == "fields" for parameter in self.parameters
         )
 
-    @property
+    @cached_property
     def extracts_all(self) -> bool:
         """Whether the action takes every record of one kind from a document, as rows."""
         return any(parameter.reads == "entry_fields" for parameter in self.parameters)
 
-    @property
+    @cached_property
     def reads_context(self) -> bool:
         """Whether the action takes a document."""
         return any(p.type is ValueType.CONTEXT for p in self.parameters)

@@ -29,6 +29,8 @@ def escaped(text: str) -> str:
 
     JSON text stays the same data, because control characters occur in strings only.
     """
+    if text.isprintable():  # A third of the time of the pattern
+        return text
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -76,7 +76,7 @@ def why_hollow(text: str, request: Request) -> str:
     replies = [message.content for message in request.messages if message.role == "assistant"]
     given = [task.document or "", *(task.parts or ()), *inputs, *replies]
     sentences = (task.question, task.explanation, task.action.definition)
-    is_echo = words in map(_words, sentences)
+    is_echo = words in map(_instruction_words, sentences)
     if len(words) >= MIN_WORDS and not is_echo:
         instructions = "\n".join(m.content for m in request.messages if m.role != "assistant")
         folded = instructions.casefold()
@@ -108,6 +108,11 @@ def why_hollow(text: str, request: Request) -> str:
 
 def _has(text: str, words: list[str]) -> bool:
     return f" {' '.join(words)} " in f" {' '.join(_words(text))} "
+
+
+@lru_cache(256)
+def _instruction_words(text: str) -> list[str]:
+    return _words(text)
 
 
 def _words(text: str) -> list[str]:

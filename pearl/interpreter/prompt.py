@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -23,8 +24,9 @@ _SHOWN = {CTX: "the text", ROWS: "the items", "LABELS": "the labels", "K": "few"
 _ASKED = ("QUESTION", "QUERY")  # Names of parameters whose argument is a question
 
 
+@lru_cache(64)  # Mostly the same for all documents of a plan
 def filled_in(
-    action: Action, arguments: Sequence[tuple[str, str]], inputs: Set[str] = frozenset()
+    action: Action, arguments: tuple[tuple[str, str], ...], inputs: frozenset[str] = frozenset()
 ) -> str:
     """The definition of an action with its arguments filled in, and earlier results below it. A question becomes an instruction to answer it."""
     given = dict(arguments)

@@ -6,6 +6,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, assert_never, get_args
 
@@ -55,11 +56,16 @@ class EventBase(Struct, frozen=True, kw_only=True):
     t_s: float = 0.0  # Seconds since the start of the trace
 
     @classmethod
-    def of(cls, *sources: object, **others: Any) -> Self:
+    def of(cls, *sources: Any, **others: Any) -> Self:
         """An event whose fields are the attributes of these objects with the same names, and the other arguments."""
-        names = {*cls.__struct_fields__} - {"event", "t_s", *others}
-        held = {n: getattr(each, n) for each in sources for n in names if hasattr(each, n)}
-        return cls(**held, **others)
+        held = {n: getattr(each, n) for each in sources for n in _copied(cls, each.__class__)}
+        return cls(**{**held, **others})
+
+
+@cache
+def _copied(event: Any, source: Any) -> frozenset[str]:
+    """The fields of a class of events that objects of another class have, too."""
+    return frozenset(n for n in event.__struct_fields__ if hasattr(source, n)) - {"event", "t_s"}
 
 
 class AskingEvent(EventBase, frozen=True, kw_only=True):
@@ -381,7 +387,8 @@ class Trace(ShownInNotebooks):
     Args:
         id: The id of the task, or the listener: `Trace(print)`.
         listener: Callback for every event in the thread of the event loop, unrecorded events
-            (`ModelProgressed`, `ModelAttempted`) included.
+            (`ModelProgressed`, `ModelAttempted`) included; without the latter if it has an attribute
+            `hears_attempts` that is false.
     """
 
     def __init__(
@@ -397,6 +404,7 @@ class Trace(ShownInNotebooks):
         """The purpose, step and reply of each call of measured work; not part of the file."""
         self._events: list[Event] = []
         self._listener = listener
+        self._hears_attempts = getattr(listener, "hears_attempts", True)
         self._began = time.monotonic()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -420,7 +428,8 @@ class Trace(ShownInNotebooks):
         elif self._listener is None:
             return
         elif isinstance(news, CallAttempt):
-            self._listener(self._stamped(_attempted(task, news)))
+            if self._hears_attempts:
+                self._listener(self._stamped(_attempted(task, news)))
         else:
             self._listener(self._stamped(ModelProgressed.of(news, **_purpose(task))))
 

@@ -44,7 +44,7 @@ def names(action: Action) -> list[str]:
 def test_every_definition_is_a_sentence_with_any_argument(action: Action, text: str) -> None:
     others = [p.name for p in action.parameters if p.reads == "number"]
     arguments = [(name, "3" if name in others else text) for name in names(action)]
-    said = filled_in(action, arguments)
+    said = filled_in(action, tuple(arguments))
     sentence = said.replace(f'"{text}"', "…")
     assert re.match(r"[A-Z][a-z]+ [^\n]*\.(\n|\Z)", said)
     assert not re.search(r"\b(CTX|ROWS|X|Y|[A-Z]{3,})\b", sentence.partition("\n")[0])
@@ -60,7 +60,7 @@ def test_every_definition_is_a_sentence_with_any_argument(action: Action, text: 
 @pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)
 def test_results_of_steps_stand_below(action: Action) -> None:
     arguments = [(name, f"{name} is </input> X?") for name in names(action)]
-    sentence, *blocks = filled_in(action, arguments, set(names(action))).split("\n\n")
+    sentence, *blocks = filled_in(action, tuple(arguments), frozenset(names(action))).split("\n\n")
     assert blocks == [
         f"{name}:\n<input>\n{name} is &lt;/input> X?\n</input>" for name in names(action)
     ]
@@ -101,4 +101,4 @@ def test_definitions_of_any_library(declared: str, arguments: list[str], said: s
     assert isinstance(action, Action)
     first = len(action.parameters) - len(names(action))
     given = [(action.parameter(first + i).name, text) for i, text in enumerate(arguments)]
-    assert filled_in(action, given) == said
+    assert filled_in(action, tuple(given)) == said

@@ -6,7 +6,7 @@ import asyncio
 import math
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from time import monotonic
 
 from msgspec import Struct, field
@@ -187,13 +187,14 @@ class Budget:
         """Context of one call: reserves its worst case, limits its time and settles its usage."""
         call = await self.reserve(call)
         is_sure, is_sent, is_usable = False, True, False
-        deadline = asyncio.timeout(self.left_s)
+        left_s = self.left_s
+        deadline = None if left_s is None else asyncio.timeout(left_s)
         try:
-            async with deadline:
+            async with deadline or nullcontext():
                 yield call
             is_sure, is_usable = call.usage is not None, True
         except TimeoutError:
-            if deadline.expired():
+            if deadline is not None and deadline.expired():
                 raise self.out_of_time() from None
             raise
         except ModelError as error:
@@ -210,6 +211,8 @@ class Budget:
 
     async def reserve(self, call: Call) -> Call:
         """Wait until the budget has room for the worst case of a call, and reserve it."""
+        if (held := self.hold(call)) is not None:
+            return held
         while True:
             changed = self.changed()
             try:

@@ -14,7 +14,7 @@ from pearl.errors.callers import WARNING, log
 from pearl.interpreter.requests import n_more_readers
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Resources, Unit, loader_key
-from pearl.trace import Trace
+from pearl.trace import Event, Trace
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -183,9 +183,20 @@ async def run(
                 yield outcome
 
 
+class _Told:
+    """Tells a listener the events of one unit."""
+
+    def __init__(self, listener: Listener, id: str) -> None:
+        self._listener, self._id = listener, id
+        self.hears_attempts = getattr(listener, "hears_attempts", True)
+
+    def __call__(self, event: Event) -> None:
+        self._listener(self._id, event)
+
+
 async def perform(unit: U, resources: Resources, listener: Listener | None = None) -> Outcome[U]:
     """Execute one unit; errors are recorded in the outcome, not raised."""
-    trace = Trace(unit.id, (lambda event: listener(unit.id, event)) if listener else None)
+    trace = Trace(unit.id, _Told(listener, unit.id) if listener else None)
     try:
         result = await unit.perform(resources, trace)
     except Exception as error:  # noqa: BLE001 - one unit's failure is recorded, the rest goes on

@@ -13,7 +13,7 @@ import weakref
 import zlib
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from typing import Self
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -208,7 +208,7 @@ class Response:
             )
         unpacker = None if coding in ("", "identity") else _Unpacker(coding)
         while True:
-            async with asyncio.timeout(self._timeout_s):
+            async with _limited(self._timeout_s):
                 event = await self._connection.event()
             if isinstance(event, h11.Data):
                 for piece in [bytes(event.data)] if unpacker is None else unpacker.unpacked(event.data):  # fmt: skip
@@ -221,6 +221,10 @@ class Response:
             raise h11.RemoteProtocolError("the packed reply ends early")
         if self._connection.http.trailing_data[0]:
             raise h11.RemoteProtocolError("the server sent more than its reply")
+
+
+def _limited(timeout_s: float | None) -> AbstractAsyncContextManager[object]:
+    return nullcontext() if timeout_s is None else asyncio.timeout(timeout_s)
 
 
 class _Unpacker:
@@ -289,7 +293,7 @@ class Connections:
             while True:
                 connection = self._reused() or await self._connected()
                 try:
-                    async with asyncio.timeout(timeout_s):
+                    async with _limited(timeout_s):
                         connection.send(method, target, headers, data)
                         head = await connection.head()
                     break

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Any
 from urllib.parse import quote, urlencode, urljoin, urlsplit
@@ -237,6 +238,7 @@ class Wire:
 _SAFE = "/%:@!$&'()*+,;=~"
 
 
+@lru_cache(64)
 def _target(url: str) -> str:
     """The path and query of an address."""
     parts = urlsplit(url)
