@@ -169,17 +169,24 @@ def verdicts(*said: str, first: int = 1) -> str:
 
 _ITEM = re.compile(r"<item (\d+)>\n(.*?)\n</item \1>", re.DOTALL)
 _CHECKED = re.compile(
-    r"Behind the numbers ([\d, ]+) also stand the (first|last)(?: (\d+) words| word) of"
+    r"(Behind the numbers [\d, ]+ also write|is its number and|its number,) the (first|last)(?: (\d+) words| word) of"
 )
 
 
 def item_keys(prompt: str) -> list[str]:
     """How the reply to a prompt calls its items: by their numbers, and some by words as well."""
-    numbers, which, n_words = found.groups() if (found := _CHECKED.search(prompt)) else ("", "", 0)
-    n, checked, keys = int(n_words or 1), numbers.split(", "), []
+    numbers, which, n_words = (
+        found.groups() if (found := _CHECKED.search(prompt)) else ("Behind", "", 0)
+    )
+    n, is_all, asked, keys = (
+        int(n_words or 1),
+        not numbers.startswith("Behind"),
+        re.findall(r"\d+", numbers),
+        [],
+    )
     for number, text in _ITEM.findall(prompt):
         words = text.split()[:n] if which == "first" else text.split()[-n:]
-        keys.append(" ".join([number, *words]) if number in checked else number)
+        keys.append(" ".join([number, *words]) if is_all or number in asked else number)
     return keys
 
 

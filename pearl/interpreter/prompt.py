@@ -15,7 +15,14 @@ from pearl.dsl.signatures import CTX, ROWS, Action, ValueType
 from pearl.llm import ActionTask, CheckTask, ChooseTask, ItemsTask, Message
 from pearl.llm.messages import block, inert
 from pearl.planner.prompt_selection import QUESTION
-from pearl.replies.items import MAX_QUOTE_WORDS, NOT_STATED, ItemKind, item_names, label_line
+from pearl.replies.items import (
+    MAX_QUOTE_WORDS,
+    NOT_STATED,
+    ItemKind,
+    end_words,
+    item_names,
+    label_line,
+)
 from pearl.replies.step_replies import form_text
 
 _SHOWN = {CTX: "the text", ROWS: "the items", "LABELS": "the labels", "K": "few"}
@@ -168,8 +175,13 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
     n = len(task.items)
     names = item_names(task.items, task.kind, task.round) if task.is_named and n > 1 else None
     numbers = names.numbers if names else tuple(range(1, n + 1))
+    words = ""
+    if names and names.checked:
+        words = f"the {names.which} {names.n_words} words of the item"
+        words = words.replace(" 1 words", " word")
+    is_of_all = names is not None and len(names.asked) == n
     parts = [filled_in(task.action, task.arguments, task.inputs)]
-    wanted, bare = "JSON object", ""
+    wanted = "JSON object"
     if task.kind == "pick":
         quotes = f',"quotes":[...]}}. A quote of each of them, in this order, is {_DECIDES}'
         parts.append(
@@ -183,19 +195,19 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
             labels = "\n" + block("input", labels.removeprefix("\n"))
         labels *= task.kind == "label"
         if task.is_in_lines:
-            wanted, bare = "lines", one.strip('"')
+            wanted = "lines"
             parts.append(
-                f'Form of the reply: one line for every item, in order, such as "17 {bare}": its number and its '
-                f"value, which is {value}{labels}"
+                f"Form of the reply: one line for every item, in order: its number, {words if is_of_all else 'a blank'} "
+                f"and its value, which is {value}{labels}"
             )
         else:
-            quoted, (first, second) = "", (17, 58) if names else (1, 2)
+            quoted, (first, second, *_) = "", (*numbers, 2)
             if task.is_quoted:
                 one, other = f'{one},"q{first}":"sold it on 2 May"', f'{other},"q{second}":null'
                 quoted = f" Behind it stands, under q and the number, {_DECIDES}"
             parts.append(
                 f'Form of the reply: one JSON object on one line, such as {{"{first}":{one},"{second}":{other}}}. For every '
-                f"item, in order, its key is its number, and its value is {value}{labels}"
+                f"item, in order, its key is its number{f' and {words}' * is_of_all}, and its value is {value}{labels}"
                 f"{'.' * bool(quoted and task.kind != 'label')}{quoted}"
             )
     # Asking about the same items again needs a different request, else the unreadable reply would
@@ -204,13 +216,18 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
     end += f", {n} in all, in their order here" if names else ""
     end += f", attempt {task.round + 1}, in that form only" if task.round else ""
     end += f" (what was wrong before: {task.why})." if task.why else "."
-    if names and names.checked:
-        words = (
-            f"{names.which} {names.n_words} words" if names.n_words > 1 else f"{names.which} word"
-        )
-        those = ", ".join(str(numbers[place]) for place in names.checked)
-        end += f" Behind the numbers {those} also stand the {words} of the item"
-        end += f', as in "17 Once {bare}".' if wanted == "lines" else ', as in "17 Once".'
+    if wanted == "lines":
+        # An item's own number: a reader of 1.5 billion parameters copied a made-up one into its first line.
+        begin = str(numbers[0])
+        word = end_words(task.items[0], 1)
+        # Its word, where all are asked for: else that reader left all of them out. More of a document is no instruction.
+        if names and is_of_all and names.which == "first" and word.isalpha():
+            begin += f" {word}"
+        end += f' The first line begins "{begin} ".'
+    if names and words and not is_of_all:
+        those = ", ".join(str(numbers[place]) for place in names.asked)
+        end += f" Behind the numbers {those} also write {words}"
+        end += ", then the value." if wanted == "lines" else "."
     items = "\n".join(
         block(f"item {number}", text) for number, text in zip(numbers, task.items, strict=True)
     )

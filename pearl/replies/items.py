@@ -52,7 +52,6 @@ _NEAR_END = 40 * MAX_WORDS  # Characters of an item in which these words are loo
 _MAX_WORD = 16  # Maximum average characters of a word: scripts without blanks have no short words
 _CHECK_EVERY: Mapping[ItemKind, int] = {"yes_no": 16, "label": 2, "line": 2}
 """Of this number of items, one is checked by its words; more would cost: a word is as long as a verdict."""
-_CHECK_EVERY_AGAIN = 2  # The same after a reply that could not be read
 _N_PER_ITEM = 8  # Numbers per item to draw from, so that a wrong figure rarely makes the number of another item
 _ODD = "<>{}[]|…\ufffd"
 """Marks of placeholders, tags, errors and lost characters; allowed only if the item contains them."""
@@ -270,10 +269,14 @@ def _picked(body: str, n: int, n_picks: int) -> ItemReplies:
 
 
 class ItemNames(Struct, frozen=True):
-    """How the items of a request are called: by numbers, and those at the places `checked` by first or last words, too."""
+    """How the items of a request are called: by numbers, and those at the places `asked` by first or last words, too.
+
+    The words of those at the places `checked` tell them from the items beside them.
+    """
 
     items: tuple[str, ...]
     numbers: tuple[int, ...]
+    asked: tuple[int, ...]
     checked: tuple[int, ...]
     n_words: int
     which: str
@@ -281,16 +284,19 @@ class ItemNames(Struct, frozen=True):
 
     def flaw(self, place: int, words: str) -> str:
         """Why words do not show that they belong to an item; "" if they do, or none were asked for."""
-        if place not in self.checked and not words:
+        if place not in self.asked and not words:
             return ""
         if not words:
             return "its words are missing"
-        return _words_flaw(self.ends, place, words)
+        return _words_flaw(self.ends, place, words, is_alone=place not in self.checked)
 
     def words_in(self, place: int, line: str) -> str:
         """The words at the beginning of a line about an item."""
-        if place not in self.checked:
+        if place not in self.asked:
             return ""
+        whole = " ".join(self.items[place].split())
+        if line.startswith(f"{whole} "):  # A small reader repeats all of it
+            return whole
         n_words = len(
             end_words(self.items[place], self.n_words, is_last=self.which == "last").split()
         )
@@ -300,23 +306,27 @@ class ItemNames(Struct, frozen=True):
 
 @lru_cache(maxsize=1_024)  # Requests are made at once, and their replies are read much later
 def item_names(items: tuple[str, ...], kind: ItemKind, round: int = 0) -> ItemNames:
-    """The names of items, which depend on nothing else; from the second request (`round`) on, more items are checked."""
+    """Names that depend on the items alone; some are called by their words, too, from the second request on all.
+
+    Readers of 1.5 billion parameters leave out the words of some, but not those of all.
+    """
     n = len(items)
     if n == 1:
-        return ItemNames(items, (1,), (), 0, "first", _Ends(items, "first"))
+        return ItemNames(items, (1,), (), (), 0, "first", _Ends(items, "first"))
     low = 100
     while 9 * low < _N_PER_ITEM * n:
         low *= 10
     numbers = Random(f"{round} {items}").sample(range(low, 10 * low), n)
-    every = _CHECK_EVERY_AGAIN if round else _CHECK_EVERY[kind]
+    every = 1 if round else _CHECK_EVERY[kind]
     both = [_Ends(items, which) for which in ("first", "last")]
-    best, most = ItemNames(items, tuple(numbers), (), 0, "first", both[0]), (False, 0)
+    best, most = ItemNames(items, tuple(numbers), (), (), 0, "first", both[0]), (False, 0)
     for n_words in range(1, MAX_WORDS + 1):
         for ends in both:
             checked = _checked(ends, every, n_words)
             reach = (checked[-2:] == (n - 2, n - 1), len(checked))
             if reach > most:
-                best = ItemNames(items, tuple(numbers), checked, n_words, ends.which, ends)
+                asked = tuple(range(n)) if round else checked
+                best = ItemNames(items, tuple(numbers), asked, checked, n_words, ends.which, ends)
                 most = reach
         if most[0] and 2 * most[1] * every > n:
             break
@@ -365,11 +375,13 @@ class _Ends:
         return known
 
 
-def _words_flaw(ends: _Ends, place: int, words: str) -> str:
-    """Why words do not tell an item from those beside it; "" if they do."""
+def _words_flaw(ends: _Ends, place: int, words: str, *, is_alone: bool = False) -> str:
+    """Why words are not those of an item, or do not tell it from those beside it; "" if they do."""
     said = ends.key(words)
     if not said or not ends.of(place).startswith(said):
-        return f"the words are not its {ends.which} ones"
+        return f"its {ends.which} words are missing"
+    if is_alone:
+        return ""
     beside = range(max(0, place - 2), min(place + 3, len(ends.items)))
     are_alike = any(ends.of(each).startswith(said) for each in beside if each != place)
     return "other items have its words, too" if are_alike else ""

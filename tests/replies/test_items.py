@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import pytest
@@ -163,8 +164,8 @@ def test_the_last_two_items_are_called_by_words_too() -> None:
         (["Here they are, 6 lines:", "", f"{A} yes", f"{B} no", f"{C} yes", f"{D} no", f"{E} Ox yes", f"{F} An no"], SIX, ""),
         ([f"{A} yes", f"{C} yes", f"{D} no", f"{E} Ox yes", f"{F} An no"], ("yes", None, "yes", "no", "yes", "no"), f"item {B} is missing"),
         ([f"{A} yes", f"{B} maybe", f"{C} yes", f"{D} no", f"{E} Ox yes", f"{F} An no"], ("yes", None, *SIX[2:]), f"item {B}: its value"),
-        ([f"{A} yes", f"{B} no", f"{C} yes", f"{D} no", f"{E} yes", f"{F} no"], NO_SIX, f"item {E}: the words are not"),
-        ([f"{A} no", f"{B} yes", f"{C} no", f"{D} yes", f"{E} An no", f"{F} An no"], NO_SIX, f"item {E}: the words are not"),
+        ([f"{A} yes", f"{B} no", f"{C} yes", f"{D} no", f"{E} yes", f"{F} no"], NO_SIX, f"item {E}: its first words are missing"),
+        ([f"{A} no", f"{B} yes", f"{C} no", f"{D} yes", f"{E} An no", f"{F} An no"], NO_SIX, f"item {E}: its first words are missing"),
         ([f"{A} yes", f"{B} no", f"{C} yes", f"{D} no", f"{E} Ox yes"], (*SIX[:5], None), f"item {F} is missing"),
         ([f"{A} yes", f"{B} no", f"{C} yes", f"{D} no"], NO_SIX, f"item {D} is missing"),
         ([f"{B} yes", f"{A} no", f"{C} yes", f"{D} no", f"{E} Ox yes", f"{F} An no"], NO_SIX, f"item {A} is not in its place"),
@@ -182,6 +183,23 @@ def test_a_row_counts_up_to_words_that_show_that_none_is_shifted(
     assert read.values == values
     assert read.why.startswith(why)
     assert bool(read.why) == bool(why)
+
+
+AGAIN = item_names(ANIMALS, "yes_no", 1)
+
+
+def test_from_the_second_request_on_all_items_are_called_by_words_too() -> None:
+    def values(words: Sequence[str]) -> Values:
+        lines = [" ".join(row) for row in zip(map(str, AGAIN.numbers), words, SIX, strict=True)]
+        return read_items("\n".join(lines), 6, "yes_no", items=ANIMALS, names=AGAIN).values
+
+    assert (AGAIN.asked, AGAIN.which) == ((0, 1, 2, 3, 4, 5), "first")
+    assert values([end_words(item, AGAIN.n_words) for item in ANIMALS]) == SIX
+    assert values(ANIMALS) == SIX  # all of an item, as small readers repeat it
+    assert values(["", *ANIMALS[1:]]) == NO_SIX
+    others = [*ANIMALS[1:], ANIMALS[-1]]  # each row speaks of the next item
+    assert values(others) == values([end_words(item, AGAIN.n_words) for item in others]) == NO_SIX
+    assert values([f"{item}s" for item in ANIMALS])[4:] == (None, None)  # "Oxs" is not "Ox"
 
 
 def test_an_object_is_read_by_the_same_names() -> None:
