@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,19 +40,28 @@ def table_help(model: str) -> str:
     return f'add "{name}" = {{ input = 10, output = 50 }} to the table of --prices: docs/costs.md'
 
 
-_Usd = Annotated[float, Meta(ge=0, le=1e12)]
 _Share = Annotated[float, Meta(gt=0, le=1)]
 
 
-class LongPrice(Struct, frozen=True, forbid_unknown_fields=True):
+class _Prices(Struct, frozen=True, forbid_unknown_fields=True):
+    """The base of prices, which are checked wherever they come from."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, int | float) and not 0 <= value < inf:
+                raise ValueError(f"{name} must be 0 or more, not {value}")
+
+
+class LongPrice(_Prices, frozen=True, forbid_unknown_fields=True):
     """Prices for calls whose prompt has more than `above` tokens, in US dollars per million tokens."""
 
     above: Annotated[int, Meta(gt=0)]
-    input_usd: _Usd
-    output_usd: _Usd
+    input_usd: float
+    output_usd: float
 
 
-class Price(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Price(_Prices, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Token prices of a model, in US dollars per million tokens.
 
     Example:
@@ -62,16 +72,16 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         'input=2,cached=0.2,write=2.5,output=10,batch=0.5'
     """
 
-    input_usd: _Usd
-    cached_usd: _Usd | None = None
+    input_usd: float
+    cached_usd: float | None = None
     """For input tokens read from the server's cache; None for the usual input price."""
-    write_usd: _Usd | None = None
+    write_usd: float | None = None
     """For input tokens written to the cache; None for the usual input price."""
-    write_long_usd: _Usd | None = None
+    write_long_usd: float | None = None
     """For tokens kept an hour or longer; None if the lifetime does not affect the price."""
     write_on_request: bool = False
     """Whether the server writes to its cache only if a request asks for it."""
-    output_usd: _Usd
+    output_usd: float
     batch: _Share | None = None
     """Factor on all prices for batches; None for 1."""
     flex: _Share | None = None

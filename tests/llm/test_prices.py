@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from datetime import date
 from decimal import Decimal
@@ -84,6 +85,12 @@ def test_a_price_is_written_as_in_a_table() -> None:
 def test_no_price(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         Price.read(text)
+
+
+@pytest.mark.parametrize("usd", [-0.1, math.nan, math.inf])
+def test_no_price_in_python(usd: float) -> None:
+    with pytest.raises(ValueError, match="output_usd must be 0 or more"):
+        Price(input_usd=1, output_usd=usd)
 
 
 @pytest.mark.parametrize(
