@@ -35,8 +35,9 @@ def keys_after(parts: Iterable[str]) -> Callable[[str], bytes]:
     begun = _begun(parts)
 
     def of(part: str) -> bytes:
+        data = _encoded(part)
         found = begun.copy()
-        _add(found, (part,))
+        found.update(len(data).to_bytes(8, "big") + data)
         return found.digest()
 
     return of
@@ -60,7 +61,9 @@ _SEAL = 32  # hexadecimal digits of a digest before sealed data
 
 def sealed(key: bytes, data: bytes) -> bytes:
     """Prefix data of a cache with a digest of its key and content."""
-    return digest((key, data)).hex()[:_SEAL].encode() + data
+    found = sha256(len(key).to_bytes(8, "big") + key + len(data).to_bytes(8, "big"))
+    found.update(data)
+    return found.hexdigest()[:_SEAL].encode() + data
 
 
 def unsealed(key: bytes, data: object) -> bytes | None:

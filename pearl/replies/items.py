@@ -117,7 +117,8 @@ def read_items(
                 raise _OutOfFormError(f"item {lost[0]} is missing, so the others may be shifted")
     except _OutOfFormError as broken:
         return ItemReplies((None,) * n, str(broken))
-    found: dict[int, set[str | None]] = {}
+    found: dict[int, str | None] = {}
+    several: set[int] = set()
     own = dict(zip(numbers, items, strict=True)) if items else {}
     for row in rows:
         value = None
@@ -126,13 +127,14 @@ def read_items(
             value = _read(row.value, kind, allowed, own.get(row.id, ""))
         if value is None:
             why = why or f"item {row.id}: its value is not of the form"
-        found.setdefault(row.id, set()).add(value)
+        if row.id in found and found[row.id] != value:
+            several.add(row.id)
+        found[row.id] = value
     values: list[str | None] = []
     for i in numbers:
-        value, *others = found.get(i, {None})
-        if others or i not in found:
-            why = why or f"item {i} {'has several values' if others else 'is missing'}"
-        values.append(None if others else value)
+        if i in several or i not in found:
+            why = why or f"item {i} {'has several values' if i in several else 'is missing'}"
+        values.append(None if i in several else found.get(i))
     quotes = tuple(said.get(i, "") for i in numbers) if said else ()
     return ItemReplies(tuple(values), why if None in values else "", quotes)
 
@@ -396,7 +398,7 @@ def _key(text: str) -> str:
 # Values
 
 
-def _read(said: object, kind: ItemKind, allowed: Sequence[str], item: str) -> str | None:
+def _read(said: object, kind: ItemKind, allowed: tuple[str, ...], item: str) -> str | None:
     """Read a value in the form of its kind; None if it has another form."""
     if said is None and kind == "line":
         return NOTHING
@@ -404,8 +406,9 @@ def _read(said: object, kind: ItemKind, allowed: Sequence[str], item: str) -> st
         said = ("no", "yes")[said]
     if not isinstance(said, str | int):
         return None
-    text = " ".join(one_line(str(said)).split())
-    return _line(text, item) if kind == "line" else _same_label(text, tuple(allowed))
+    if kind == "line":
+        return _line(label_line(str(said)), item)
+    return _same_label(str(said), allowed)
 
 
 def label_line(label: str) -> str:
@@ -415,7 +418,8 @@ def label_line(label: str) -> str:
 
 @lru_cache(maxsize=1_024)
 def _same_label(text: str, labels: tuple[str, ...]) -> str | None:
-    """The label that equals a text, ignoring case and marks around it; None if none or several do."""
+    """The label that equals a text, ignoring case, blanks and marks around it; None if none or several do."""
+    text = label_line(text)
     ways: tuple[Callable[[str], str], ...] = (
         str,
         str.casefold,

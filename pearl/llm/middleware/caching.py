@@ -191,7 +191,7 @@ class ItemCache:
 
     def of_batch(self, task: ItemsTask) -> dict[str, str]:
         """The replies about an equal batch in this process, by text."""
-        return self._of_batches.get(self._batch(task), {})
+        return self._of_batches.get((self._instruction(task), task.items), {})
 
     async def keep(
         self, task: ItemsTask, replies: Mapping[str, str], document: str, model: str
@@ -202,16 +202,12 @@ class ItemCache:
         key_of = keys_after((instruction, scope))
         keyed = {key_of(text): reply for text, reply in replies.items()}
         self._known.update(keyed)
-        self._of_batches.setdefault(self._batch(task), {}).update(replies)
+        self._of_batches.setdefault((instruction, task.items), {}).update(replies)
         if self._replies is not None:
             # All or none: if only a part were stored, the rest would form new batches that are
             # not cached.
-            await self._replies.keep_all(
-                {key: Completion(reply or NOTHING, model) for key, reply in keyed.items()}
-            )
-
-    def _batch(self, task: ItemsTask) -> tuple[str, tuple[str, ...]]:
-        return self._instruction(task), task.items
+            made = {reply: Completion(reply or NOTHING, model) for reply in set(keyed.values())}
+            await self._replies.keep_all({key: made[reply] for key, reply in keyed.items()})
 
     def _instruction(self, task: ItemsTask) -> str:
         parts = (

@@ -263,7 +263,7 @@ class Store:
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
         """Store replies by key in one commit: all of them or none."""
         now = time.time()
-        rows = [(key, database.packed_reply(key, reply), now) for key, reply in completions.items()]
+        rows = [(key, body, now) for key, body in database.packed_replies(completions)]
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany(_KEEP, rows)

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -224,11 +224,19 @@ _RARE: Mapping[str, type | tuple[type, ...]] = {
 """Fields of a completion that few stored replies have, with their types."""
 
 
-def packed_reply(key: bytes, completion: Completion) -> bytes:
-    """Encode a reply for the store."""
+def packed_replies(completions: Mapping[bytes, Completion]) -> Iterator[tuple[bytes, bytes]]:
+    """Encode replies for the store, each with its key; many rows have the same reply."""
+    bodies: dict[int, bytes] = {}
+    for key, completion in completions.items():
+        if (body := bodies.get(id(completion))) is None:
+            body = bodies[id(completion)] = _body(completion)
+        yield key, sealed(key, body)
+
+
+def _body(completion: Completion) -> bytes:
     said = {"text": completion.text, "model": completion.model, "usage": completion.usage.to_dict()}
     rare = {name: value for name in _RARE if (value := getattr(completion, name)) not in ("", None)}
-    return sealed(key, json_bytes(said | rare))
+    return json_bytes(said | rare)
 
 
 def unpacked_reply(key: bytes, body: object) -> Completion | None:
