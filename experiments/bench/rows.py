@@ -31,28 +31,6 @@ FEW, MANY = 320, 1_920
 BATCH, AT_ONCE = 32, 4
 LABELS = ["praise", "complaint", "question", "other"]
 VERDICTS = ["yes", "no"]
-WORDS = [
-    "ward",
-    "nurse",
-    "corridor",
-    "record",
-    "window",
-    "table",
-    "review",
-    "visit",
-    "family",
-    "meal",
-    "quiet",
-    "morning",
-    "report",
-    "garden",
-    "train",
-    "weather",
-    "council",
-    "paper",
-    "market",
-    "river",
-]
 PLANS = {
     "classify": """Question: How many lines are of each kind?
 
@@ -70,13 +48,12 @@ PLANS = {
 CALLERS = [f"{who}_{what}" for what in PLANS for who in ("pearl", "loop")]
 
 _ITEM = re.compile(r"<item (\d+)>\n(.*?(\d+)\.)\n</item")
-_WORDS = re.compile(
-    r"Behind the numbers ([\d, ]+) also stand the (first|last) (?:(\d+) )?words? of the item"
-)
 
 
 def lines(n: int) -> list[str]:
     """Lines that end with their number, by which the server decides."""
+    from extraction import WORDS
+
     draw = Random(1)
     return [" ".join(draw.choices(WORDS, k=draw.randrange(8, 24))) + f" {i}." for i in range(n)]
 
@@ -88,20 +65,21 @@ class Judge(Connection):
         """The answer to a prompt with items; to a question without a body, any."""
         if not body:
             return ANSWER
+        # Only here: what is measured imports nothing else
+        from pearl.replies.items import end_words, item_names
+
         prompt = json.loads(body)["messages"][-1]["content"]
-        values = LABELS if LABELS[0] in prompt else VERDICTS
-        checked, which, n_words = set[str](), "", 0
-        if found := _WORDS.search(prompt):
-            checked, which, n_words = {*found[1].split(", ")}, found[2], int(found[3] or 1)
+        is_label = LABELS[0] in prompt
+        values = LABELS if is_label else VERDICTS
+        found = _ITEM.findall(prompt)
+        names = item_names(tuple(text for _, text, _ in found), "label" if is_label else "yes_no")
         said = []
-        for number, text, own in _ITEM.findall(prompt):
-            words = text.split()
-            shown = words[:n_words] if which == "first" else words[-n_words:]
-            said.append(
-                " ".join(
-                    [number, *(shown if number in checked else []), values[int(own) % len(values)]]
-                )
-            )
+        for i, (number, text, own) in enumerate(found):
+            # The loop has other numbers: it asks for no words, and gets none
+            is_checked = i in names.checked and str(names.numbers[i]) == number
+            words = end_words(text, names.n_words, is_last=names.which == "last")
+            shown = [words] if is_checked else []
+            said.append(" ".join([number, *shown, values[int(own) % len(values)]]))
         return answer_of("\n".join(said))
 
 
