@@ -66,7 +66,7 @@ class Judge(Connection):
         if not body:
             return ANSWER
         # Only here: what is measured imports nothing else
-        from pearl.replies.items import end_words, item_names
+        from pearl.replies.items import item_names
 
         prompt = json.loads(body)["messages"][-1]["content"]
         is_label = LABELS[0] in prompt
@@ -74,11 +74,10 @@ class Judge(Connection):
         found = _ITEM.findall(prompt)
         names = item_names(tuple(text for _, text, _ in found), "label" if is_label else "yes_no")
         said = []
-        for i, (number, text, own) in enumerate(found):
+        for i, (number, _, own) in enumerate(found):
             # The loop has other numbers: it asks for no words, and gets none
             is_checked = i in names.checked and str(names.numbers[i]) == number
-            words = end_words(text, names.n_words, is_last=names.which == "last")
-            shown = [words] if is_checked else []
+            shown = [names.words_of(i)] if is_checked else []
             said.append(" ".join([number, *shown, values[int(own) % len(values)]]))
         return answer_of("\n".join(said))
 

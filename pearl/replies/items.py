@@ -290,7 +290,13 @@ class ItemNames(Struct, frozen=True):
             return ""
         if not words:
             return "its words are missing"
+        if place in self.checked and words.strip() == self.words_of(place):
+            return ""  # They were found to tell it from those beside it
         return _words_flaw(self.ends, place, words, is_alone=place not in self.checked)
+
+    def words_of(self, place: int) -> str:
+        """The words by which an item is checked."""
+        return end_words(self.items[place], self.n_words, is_last=self.which == "last")
 
     def words_in(self, place: int, line: str) -> str:
         """The words at the beginning of a line about an item."""
@@ -299,9 +305,7 @@ class ItemNames(Struct, frozen=True):
         whole = " ".join(self.items[place].split())
         if line.startswith(f"{whole} "):  # A small reader repeats all of it
             return whole
-        n_words = len(
-            end_words(self.items[place], self.n_words, is_last=self.which == "last").split()
-        )
+        n_words = len(self.words_of(place).split())
         value = line.split(None, n_words)
         return line[: -len(value[-1])] if len(value) > n_words else line
 
@@ -384,9 +388,10 @@ def _words_flaw(ends: _Ends, place: int, words: str, *, is_alone: bool = False) 
         return f"its {ends.which} words are missing"
     if is_alone:
         return ""
-    beside = range(max(0, place - 2), min(place + 3, len(ends.items)))
-    are_alike = any(ends.of(each).startswith(said) for each in beside if each != place)
-    return "other items have its words, too" if are_alike else ""
+    for each in range(max(0, place - 2), min(place + 3, len(ends.items))):
+        if each != place and ends.of(each).startswith(said):
+            return "other items have its words, too"
+    return ""
 
 
 def _key(text: str) -> str:
