@@ -50,7 +50,10 @@ def python(code: str, **env: str) -> str:
     ("action", "others"),
     [
         ("import pearl", ("click", "lark", *OWN)),
-        ("from pearl.cli import run; run(['--version'])", ("lark", "pearl.cli.options", *OWN)),
+        (
+            "from pearl.cli import run; run(['--version'])",
+            ("lark", "msgspec", "pearl.cli.options", *OWN),
+        ),
         (
             "from pearl.cli import run; run(['check', 'a.plan'])",
             ("lark", "regex", "sqlite3", "tempfile", "fractions", "string", *OWN),

@@ -6,7 +6,6 @@ import errno
 import gc
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain, takewhile
@@ -214,6 +213,8 @@ def _run(args: Sequence[str] | None) -> int:
     except Exception as error:
         if sys.flags.dev_mode and not is_private():
             raise
+        import traceback  # late: as the others of `pearl --version`
+
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(frame.filename).name}:{frame.lineno}"
         # The message may quote content.

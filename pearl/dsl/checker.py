@@ -49,8 +49,8 @@ from pearl.errors import (
     suggest,
 )
 from pearl.errors.callers import ShownInNotebooks
-from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
 from pearl.errors.patterns import lazy_pattern
+from pearl.errors.suggestions import MAX_SUGGESTED_LENGTH
 
 if TYPE_CHECKING:
     from pearl.dsl.scanner import NamedCall

@@ -24,18 +24,31 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pearl.errors.callers import ShownInNotebooks, for_caller
-from pearl.errors.diagnostics import Diagnostic as Diagnostic
-from pearl.errors.diagnostics import Fix as Fix
-from pearl.errors.diagnostics import Span as Span
-from pearl.errors.diagnostics import apply_fixes as apply_fixes
-from pearl.errors.diagnostics import did_you_mean as did_you_mean
-from pearl.errors.diagnostics import render_diagnostics as render_diagnostics
-from pearl.errors.diagnostics import suggest as suggest
 from pearl.errors.escaping import redacted
 from pearl.errors.privacy import HIDDEN, is_private
+from pearl.errors.suggestions import did_you_mean as did_you_mean
+from pearl.errors.suggestions import suggest as suggest
+
+if TYPE_CHECKING:
+    from pearl.errors.diagnostics import Diagnostic as Diagnostic
+    from pearl.errors.diagnostics import Fix as Fix
+    from pearl.errors.diagnostics import Span as Span
+    from pearl.errors.diagnostics import apply_fixes as apply_fixes
+    from pearl.errors.diagnostics import render_diagnostics as render_diagnostics
+
+_DIAGNOSTICS = ("Diagnostic", "Fix", "Span", "apply_fixes", "render_diagnostics")
+
+
+def __getattr__(name: str) -> Any:
+    """Import what `pearl --version` does not need, msgspec above all, when it is first used."""
+    if name not in _DIAGNOSTICS:
+        raise AttributeError(f"module 'pearl.errors' has no attribute {name!r}")
+    from pearl.errors import diagnostics
+
+    return getattr(diagnostics, name)
 
 
 class PearlError(ShownInNotebooks, Exception):
@@ -160,6 +173,8 @@ class PlanError(PearlError, ValueError):
 
     def render(self, name: str = "plan") -> str:
         """Every diagnostic with its source line."""
+        from pearl.errors.diagnostics import render_diagnostics
+
         return render_diagnostics(self.diagnostics, self.text, name)
 
 

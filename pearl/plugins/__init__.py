@@ -11,7 +11,6 @@ of the folder whose name begins with `_`, or a module in place of the folder.
 
 from __future__ import annotations
 
-import pkgutil
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -125,6 +124,8 @@ def _spelled(name: str) -> str:
 @cache
 def _own(package: str) -> dict[str, Any]:
     """Plug-in names → module names, or the plug-ins of families."""
+    import pkgutil  # late: `pearl --version` has no plug-ins
+
     spec = find_spec(package)
     assert spec is not None
     if spec.submodule_search_locations is None:
