@@ -69,8 +69,17 @@ _JOINED = lazy_pattern(
 )  # fmt: skip
 
 
+_WORD_ENDS = frozenset(" \n.,;:!?)")
+
+
 def is_inside_token(text: str, at: int) -> bool:
     """Whether an offset is inside a number or a compound word."""
+    after = text[at : at + 1]
+    # Most words begin behind one blank, and end at a blank or a mark; no token is joined there.
+    if after.isalpha() and text[at - 1 : at] == " " and not text[at - 2 : at - 1].isspace():
+        return False
+    if after in _WORD_ENDS and text[at - 1 : at].isalpha():
+        return False
     before = text[max(at - _REACH, 0) : at][::-1]
     # The second mark stands for the beginning of the text.
     return _JOINED.match(f"{before}{_AT}{_AT}{text[at : at + _REACH]}") is not None
