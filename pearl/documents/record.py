@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -90,12 +91,12 @@ def told_entry(entry: Mapping[str, FieldResult], is_plain: bool = True) -> str:
     return ", ".join(f"{name}: {text}" for name, text in told)
 
 
-class Record(Struct, frozen=True):
+class Record(Struct, frozen=True, dict=True):
     """The fields of one document, or of a part of it, in the order of the schema."""
 
     fields: Mapping[str, FieldResult] = {}
 
-    @property
+    @cached_property
     def lines(self) -> list[tuple[str, tuple[Evidence, ...]]]:
         """One line of text per field, with its passages; a list of objects or lists has a line per entry."""
         lines: list[tuple[str, tuple[Evidence, ...]]] = []
@@ -122,7 +123,7 @@ class Record(Struct, frozen=True):
         """Every field by its path, those of the entries of lists included: `age`, `drugs[0].doses[1].mg`."""
         return dict(_paths(self.fields, ""))
 
-    @property
+    @cached_property
     def undecided(self) -> tuple[str, ...]:
         """The paths of the undecided fields."""
         return tuple(path for path, f in self.paths.items() if f.state == "undecided")
