@@ -62,7 +62,7 @@ class Wrapper:
         """The wrapped model's support for constraints."""
         return self._model.constrains
 
-    @property
+    @cached_property
     def reads_prompts(self) -> bool:
         """Whether the wrapped model reads the messages of a request."""
         return self._model.reads_prompts

@@ -202,7 +202,15 @@ def is_done(row: Mapping[str, Any]) -> bool:
 
 def packed_trace(lines: str) -> bytes:
     """Compress a trace; its prompts have much text in common."""
-    return zlib.compress(lines.encode("utf-8", "backslashreplace"), 1)
+    data = lines.encode("utf-8", "backslashreplace")
+    if len(data) > _SMALL_TRACE:
+        return zlib.compress(data, 1)
+    small = zlib.compressobj(1, zlib.DEFLATED, 12, 6)
+    return small.compress(data) + small.flush()
+
+
+_SMALL_TRACE = 4_096
+"""Bytes, the window of 12 bits: of so many, more memory makes no smaller result, but takes longer to clear."""
 
 
 def unpacked_trace(data: object) -> str:
