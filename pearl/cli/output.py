@@ -113,10 +113,10 @@ def _print_markdown(text: str, printer: Printer) -> None:
         return
     from rich.text import Text
 
-    for segments in console.render_lines(shown, pad=False):
+    for segments in console.render_lines(shown):
         line = Text.assemble(*((part.text, part.style or "") for part in segments))
         line.rstrip()  # blanks up to the window's edge would be copied
-        console.print(line, no_wrap=True)
+        console.print(line)
 
 
 def _laid_out(text: str) -> RenderableType | None:

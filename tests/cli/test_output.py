@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from unittest.mock import patch
 
 from hypothesis import example, given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from pearl.cli import output, terminal
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.answer import Answer
+from pearl.interpreter.results import StepResult
 from pearl.llm import Usage
 from pearl.trace import Trace
 
@@ -56,3 +58,28 @@ def test_text_that_needs_no_markdown_is_laid_out_as_markdown_is(text: str) -> No
     shown = printed(text, Screen())
     with patch.object(output, "_PLAIN", lazy_pattern(r"(?!)")):
         assert printed(text, Screen()) == shown
+
+
+def test_no_line_on_a_screen_ends_in_blanks_that_would_be_copied() -> None:
+    shown = printed(
+        "# Boats\n\n- **Ada** sold it\n- Ben\n\n| a | b |\n|---|---|\n| 1 | 2 |", Screen()
+    )
+    lines = re.sub(r"\x1b\[[\d;]*m", "", shown).split("\n")
+    assert lines == [line.rstrip() for line in lines]
+    assert any("Ben" in line for line in lines)
+
+
+def test_a_line_of_a_value_is_not_cut_at_the_edge_of_a_screen() -> None:
+    value = "word " * 60
+    step = StepResult("v", "FIND", value, False, "whole", 1.0, 1)
+    screen = Screen()
+    with patch.dict(os.environ, TERM="xterm-256color", COLUMNS="80"):
+        output.print_steps([step], screen)
+    assert value.strip() in screen.getvalue()
+
+
+def test_a_reader_of_a_pipe_gets_each_line_at_once() -> None:
+    pipe = io.BytesIO()
+    printer = terminal.Printer(io.TextIOWrapper(pipe, "utf-8"))
+    printer.print("Ada ", ("sold\x1b", "bold"), " it")
+    assert pipe.getvalue() == b"Ada sold\\u001b it\n"

@@ -147,3 +147,26 @@ def test_images_of_pages_are_small() -> None:
             pages[1].page_width / pages[1].page_height, rel=0.02
         )
     assert page_images(b"a text", [1]) == {}
+
+
+def picture(image: Image.Image, resolution: float = 72.0) -> bytes:
+    """A PDF of one page that the image fills, at a number of pixels per inch."""
+    file = io.BytesIO()
+    image.save(file, "PDF", resolution=resolution)
+    return file.getvalue()
+
+
+def test_an_image_of_a_page_is_as_sharp_as_fits() -> None:
+    lines = make_pdf([["A page", "of text"], ["Another page"]])
+    (text, _), noise = page_images(lines, [1, 2, 3]).values(), Image.effect_noise((500, 700), 200)
+    (photograph,) = page_images(picture(noise), [1]).values()
+    poster = picture(Image.new("RGB", (60, 40), "red"), resolution=1.5)
+    (wide,) = page_images(poster, [1]).values()
+
+    assert (text.width, text.height) == (980, 1268)  # 612 by 792 points, each 1.6 pixels
+    drawn = pypdfium2.PdfDocument(lines)[0].render(scale=1.6).to_pil()
+    assert Image.open(io.BytesIO(text.data)).convert("RGB").tobytes() == drawn.tobytes()
+    assert (wide.page_width, wide.width) == (2880, 1800)
+    # Of 800 by 1120 pixels, this is too large a file even at the lowest quality.
+    assert photograph.width < 800
+    assert 75_000 < len(photograph.data) <= 150_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.passages import chunks, paragraphs, sentences, terms
+from pearl.documents.passages import chunks, paragraphs, sentences, sentences_near, terms
 from pearl.errors import Span
 from tests.examples import times
 
@@ -135,6 +135,21 @@ def test_sentences_are_trimmed_ordered_and_leave_nothing_out(text: str) -> None:
         at = span.end
     # A comma in the place of a line break belongs to no sentence.
     assert not (left_out + text[at:]).replace(",", "").strip()
+
+
+@given(
+    st.one_of(TEXTS, st.lists(st.sampled_from(["It rained.", "- a", "b.", "", "Ms. Ray left. He"]), max_size=12).map("\n".join)),
+    st.integers(0, 300), st.integers(1, 40), st.tuples(st.integers(0, 3), st.integers(0, 3)),
+)  # fmt: skip
+def test_sentences_near_a_range_are_those_of_the_whole_text(
+    text: str, start: int, length: int, beside: tuple[int, int]
+) -> None:
+    every = [(span.start, span.end) for span in sentences(text)]
+    end = start + length
+    inside = [i for i, (begin, stop) in enumerate(every) if begin < end and stop > start]
+    before, after = beside
+    wanted = every[max(inside[0] - before, 0) : inside[-1] + 1 + after] if inside else []
+    assert sentences_near(text, start, end, beside) == wanted
 
 
 LONG = times(400_000)  # in the gate, what takes quadratic time does not end

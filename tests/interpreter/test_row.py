@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 from decimal import Decimal
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from pearl.documents.record import PLAIN, Candidate, FieldResult, Record
 from pearl.documents.rows import Stated
 from pearl.errors import DataError, PearlError, Span
 from pearl.errors.escaping import to_json
+from pearl.interpreter import row as row_module
 from pearl.interpreter.parts import AnswerPart, ListEntry, Tally
 from pearl.interpreter.results import Checks, Look, StepResult
 from pearl.interpreter.row import ErrorData, StepData, read_row
@@ -205,6 +208,49 @@ def test_what_has_a_wrong_type_is_named_once(row: dict[str, Any], places: list[s
     if places:
         with pytest.raises(DataError, match=f"not an answer: ({'|'.join(places)}): "):
             Answer.from_json(json.dumps({"answer": "", "plan": "", "question": "Why?", **row}))
+
+
+LARGEST = 2**63 - 1
+BELOW = -(2.0**63)
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most", "wrong"),
+    [
+        ("usage: input_tokens", 0, LARGEST, (-1, LARGEST + 1)),
+        ("evidence 1: page", 1, LARGEST, (0, LARGEST + 1)),
+        ("coverage", 0, 1, (math.nextafter(0, -1), math.nextafter(1, 2))),
+        ("duration_s", math.nextafter(BELOW, 0), math.nextafter(-BELOW, 0), (BELOW, -BELOW)),
+    ],
+)
+def test_numbers_are_read_up_to_their_bounds(
+    name: str, least: float, most: float, wrong: tuple[float, float]
+) -> None:
+    def row(value: float) -> dict[str, Any]:
+        usage, passage = {"input_tokens": value}, {"page": value}
+        return {
+            "usage: input_tokens": {"usage": usage}, "evidence 1: page": {"evidence": [passage]},
+        }.get(name, {name: value})  # fmt: skip
+
+    for value, is_read in ((least, True), (most, True), *((value, False) for value in wrong)):
+        problems: list[str] = []
+        read_row(row(value), problems)
+        assert [problem.partition(" has ")[0] for problem in problems] == [name] * (not is_read)
+
+
+def kinds_in(kind: type[msgspec.Struct]) -> set[type[msgspec.Struct]]:
+    """The kinds of objects that are a kind of another one."""
+    return {kind}.union(*map(kinds_in, kind.__subclasses__()))
+
+
+def test_what_a_row_lacks_is_no_statement() -> None:
+    said = {
+        (name, value)
+        for kind in kinds_in(row_module._Data)
+        for name, value in msgspec.structs.asdict(kind()).items()
+        if isinstance(value, str | int | float) and value
+    }
+    assert said == {("v", 1), ("match", "exact"), ("match", "row"), ("state", "found"), ("state", "nothing"), ("state", "undecided")}  # fmt: skip
 
 
 @pytest.mark.parametrize("depth", [10, 50, 200, 310])

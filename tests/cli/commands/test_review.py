@@ -302,8 +302,8 @@ def test_a_value_without_a_passage_is_not_said_to_have_one(pearl: Terminal, run:
     with reader() as store, opened(store, run, kinds=["unchecked"]) as ada:
         unquoted = ada.get(f"?at={key('clinic/moreau.txt', 'smoker')}")
         assert "No passage was cited for it" in unquoted
-        assert "stands in the document" not in unquoted
-        assert "stands in the document" in ada.get(f"?at={key('clinic/brandt.txt', 'smoker')}")
+        assert "passage is in the document" not in unquoted
+        assert "passage is in the document" in ada.get(f"?at={key('clinic/brandt.txt', 'smoker')}")
 
 
 def test_a_proposed_value_of_another_type_is_not_taken(pearl: Terminal) -> None:
