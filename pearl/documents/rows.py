@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, count, repeat
 from typing import NamedTuple, overload
 
@@ -76,7 +77,7 @@ class _SequenceMeta(StructMeta, ABCMeta):
     """The class of a Struct that is a sequence."""
 
 
-class Rows(Struct, Sequence[Row], frozen=True, metaclass=_SequenceMeta):
+class Rows(Struct, Sequence[Row], frozen=True, dict=True, metaclass=_SequenceMeta):
     """A collection of rows."""
 
     rows: tuple[Row, ...]
@@ -117,7 +118,7 @@ class Rows(Struct, Sequence[Row], frozen=True, metaclass=_SequenceMeta):
         """The values of all rows that have one."""
         return [row.value for row in self.rows if row.value is not None]
 
-    @property
+    @cached_property
     def undecided(self) -> tuple[Row, ...]:
         """Rows with an undecided value, and rows whose membership is undecided."""
         unread = (
