@@ -132,7 +132,7 @@ def _day(value: Any) -> date:
 def _year_end(value: Any) -> tuple[int, int]:
     if isinstance(value, tuple):
         return value
-    month, day = map(int, value.split("-"))
+    month, day = map(int, str(value).split("-"))
     date(2000, month, day)  # raises a `ValueError`
     return month, day
 

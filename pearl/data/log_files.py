@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from pearl.errors import DataError
 from pearl.errors.escaping import json_bytes
-from pearl.errors.validation import reason
+from pearl.errors.validation import decoded, reason
 
 Head = TypeVar("Head", bound=Struct)
 Row = TypeVar("Row", bound=Struct)
@@ -27,7 +27,7 @@ def read_journal(
     if first is None:
         raise DataError("the file is empty", path=path)
     try:
-        header = msgspec.json.decode(first, type=header_type)
+        header = decoded(first, header_type)
     except msgspec.DecodeError:
         raise DataError(
             f"not a file of this kind{_kind(first)}",
@@ -40,7 +40,7 @@ def read_journal(
         if not line.endswith(b"\n"):
             break
         try:
-            rows.append(msgspec.json.decode(line, type=row_type))
+            rows.append(decoded(line, row_type))
         except msgspec.DecodeError as error:
             raise DataError(f"not a row: {reason(error)}", path=path, line=number) from None
     return header, rows
@@ -50,7 +50,7 @@ def _kind(line: bytes) -> str:
     """A description of the kind that a file's first line names."""
     try:
         kind = json.loads(line)["kind"]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return ""
     return (
         f": it is a '{kind}' of another version, or another file" if isinstance(kind, str) else ""

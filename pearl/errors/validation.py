@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 
 from pearl.errors.patterns import lazy_pattern
+
+Kind = TypeVar("Kind")
 
 # "Expected `int`, got `str` - at `$.choices[0].index`"
 _AT = lazy_pattern(r" - at (?:`key` in )?`\$(.*)`\Z")
 # "Object contains unknown field `z`"
 _FIELD = lazy_pattern(r"Object (missing|contains unknown)(?: required)? field `(.*?)`")
+
+
+def decoded(text: bytes | str, kind: type[Kind]) -> Kind:
+    """JSON as a type; raises a `DecodeError` if it is none, or is nested too deeply."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except RecursionError:
+        raise msgspec.DecodeError("nested too deeply") from None
 
 
 def place(error: ValueError | msgspec.MsgspecError) -> str:
@@ -19,9 +31,10 @@ def place(error: ValueError | msgspec.MsgspecError) -> str:
     return ".".join(filter(None, (path.strip("."), field and field[2])))
 
 
-def reason(error: ValueError | msgspec.MsgspecError) -> str:
-    """The place and what is wrong there, on one line."""
-    where, field = place(error), _FIELD.match(str(error))
+def reason(error: ValueError | msgspec.MsgspecError, within: str = "") -> str:
+    """The place, of which the caller may know the beginning, and what is wrong there, on one line."""
+    where = ".".join(filter(None, (within, place(error))))
+    field = _FIELD.match(str(error))
     said = _AT.sub("", str(error)).replace("`", "")
     if field:
         said = "is missing" if field[1] == "missing" else "is unknown"

@@ -49,8 +49,15 @@ class _Prices(Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if isinstance(value, int | float) and not 0 <= value < inf:
-                raise ValueError(f"{name} must be 0 or more, not {value}")
+            is_number = isinstance(value, int | float)
+            if name.endswith("_usd") and value is not None and not (is_number and 0 <= value < inf):
+                raise ValueError(f"{name} must be 0 or more, not {value!r}")
+            if (
+                name in ("batch", "flex")
+                and value is not None
+                and not (is_number and 0 < value <= 1)
+            ):
+                raise ValueError(f"{name} must be above 0 and at most 1, not {value!r}")
 
 
 class LongPrice(_Prices, frozen=True, forbid_unknown_fields=True):
@@ -96,7 +103,10 @@ class Price(_Prices, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Price:
         """Read prices by the names of price tables, which have no `_usd`; raises a `ValueError`."""
-        return convert(_named(values, cls), cls, strict=False)
+        try:
+            return convert(_named(values, cls), cls, strict=False)
+        except ValidationError as error:
+            raise ValidationError(str(error).replace("_usd", "")) from None
 
     def __str__(self) -> str:
         unset = dict(
@@ -156,7 +166,10 @@ class Price(_Prices, frozen=True, forbid_unknown_fields=True, kw_only=True):
 def _named(values: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
     """The values of a price by the names of its fields."""
     fields = kind.__struct_fields__
-    named = {f"{n}_usd" if f"{n}_usd" in fields else n: value for n, value in values.items()}
+    named = {
+        n if (name := f"{n}_usd") not in fields or name in values else name: value
+        for n, value in values.items()
+    }
     if isinstance(named.get("long"), dict):
         named["long"] = _named(named["long"], LongPrice)
     return named
@@ -171,8 +184,12 @@ class PriceSource(Struct, frozen=True, forbid_unknown_fields=True):
 
 class _PriceTable(Struct, forbid_unknown_fields=True):
     as_of: date
-    usd_per_million: dict[str, dict[str, Any]]
-    sources: dict[str, PriceSource] = {}
+    usd_per_million: dict[str, Any]
+    sources: dict[str, Any] = {}
+
+
+class _Offer(Struct):
+    until: date
 
 
 class Prices(Struct, frozen=True):
@@ -208,12 +225,19 @@ def read_prices(path: str | Path | None = None) -> Prices:
     where = _SHIPPED if path is None else Path(path)
     prices: dict[str, Price] = {}
     last_days: dict[str, date] = {}
-    name = ""
+    sources: dict[str, PriceSource] = {}
+    place = ""
     try:
         table = convert(tomllib.loads(where.read_text(encoding="utf-8")), _PriceTable)
-        for name, entry in table.usd_per_million.items():
+        for name, source in table.sources.items():
+            place = f"sources.{name}"
+            sources[name] = convert(source, PriceSource)
+        for name, each in table.usd_per_million.items():
+            place = f"usd_per_million.{name}"
+            entry = convert(each, dict[str, Any])
             if "until" in entry:  # The last day on which the price is valid, as for an offer
-                last_days[name] = convert(entry.pop("until"), date)
+                last_days[name] = convert(entry, _Offer).until
+                del entry["until"]
             prices[name] = Price.of(entry)
     except OSError as error:
         raise DataError(
@@ -222,6 +246,5 @@ def read_prices(path: str | Path | None = None) -> Prices:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"not TOML: {error}", path=where, help=_FORMAT) from None
     except ValidationError as error:
-        of = f"usd_per_million.{name}." if name else ""
-        raise DataError(f"{of}{reason(error)}", path=where, help=_FORMAT) from None
-    return Prices(table.as_of, prices, last_days, table.sources)
+        raise DataError(reason(error, place), path=where, help=_FORMAT) from None
+    return Prices(table.as_of, prices, last_days, sources)

@@ -16,7 +16,7 @@ from pearl.dsl.decoding.constraint import closed_object, require
 from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import Action
 from pearl.errors import DataError, ModelError
-from pearl.errors.validation import reason
+from pearl.errors.validation import decoded, reason
 from pearl.llm import Message, Model, RefineTask, Request
 from pearl.llm.reply_limits import reply_limit
 from pearl.mining import merging
@@ -85,7 +85,7 @@ def _mined(text: str, source: str) -> Drafts:
     for number, line in enumerate(lines, start=2):
         try:
             if line.strip():
-                rows.append(msgspec.json.decode(line, type=MinedRow))
+                rows.append(decoded(line, MinedRow))
         except msgspec.DecodeError as error:
             cut = number == len(lines) + 1 and not line.rstrip().endswith("}")
             problem = "the line is truncated" if cut else reason(error)
@@ -110,12 +110,12 @@ def _mined(text: str, source: str) -> Drafts:
 
 def _header(line: str, source: str) -> MinedHeader:
     try:
-        return msgspec.json.decode(line, type=MinedHeader)
+        return decoded(line, MinedHeader)
     except msgspec.DecodeError as error:
         problem = reason(error)
     try:
         data = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         data = {}
     if data.get("kind") == "pearl-mined" and data.get("v") != DRAFTS_VERSION:
         raise DataError(

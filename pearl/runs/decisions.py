@@ -18,6 +18,7 @@ from pearl.documents.rows import shortened
 from pearl.errors import StoreError
 from pearl.errors.escaping import counted, json_bytes
 from pearl.errors.patterns import lazy_pattern
+from pearl.errors.validation import decoded
 from pearl.plugins.persistence import FAILURES, connect, create_private, to_store_error
 from pearl.runs.extraction import (
     ANSWER,
@@ -114,7 +115,7 @@ class Decisions:
                     "SELECT number, body FROM decisions WHERE number > ? ORDER BY number", (last,)
                 ).fetchall()
             for number, body in new:
-                found = msgspec.json.decode(body, type=Decision)
+                found = decoded(body, Decision)
                 self._known.append(replace(found, number=number))
         except FAILURES as error:
             raise to_store_error(error, self.path, "restore a copy, or move it away") from None

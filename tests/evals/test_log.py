@@ -24,6 +24,8 @@ from tests.evals.evallogs import header, record
 from tests.models import Acting
 from tests.root import ROOT
 
+DEEP = "[" * 10_000 + "]" * 10_000
+
 
 def test_a_written_log_is_read_back(tmp_path: Path) -> None:
     made = evallogs.log(20, seeds=(0, 1), methods=("direct", "pearl", "map-reduce"))
@@ -45,6 +47,8 @@ def test_a_written_log_is_read_back(tmp_path: Path) -> None:
         ),
         ('"status":"answered"', '"status":"odd"', "log.jsonl:2: not a row: status:"),
         ('"score":1.0', '"score":7', "log.jsonl:2: not a row: score:"),
+        ('"v":1', f'"v":1,"more":{DEEP}', "log.jsonl:1: not a file of this kind"),
+        ('"score":1.0', f'"score":1.0,"more":{DEEP}', "log.jsonl:2: not a row: nested too deeply"),
         ('"score":1.0', '"score":NaN', "log.jsonl:2: not a row: JSON is malformed"),
     ],
 )

@@ -8,6 +8,7 @@ from datetime import date
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,10 +88,13 @@ def test_no_price(text: str) -> None:
         Price.read(text)
 
 
-@pytest.mark.parametrize("usd", [-0.1, math.nan, math.inf])
-def test_no_price_in_python(usd: float) -> None:
-    with pytest.raises(ValueError, match="output_usd must be 0 or more"):
-        Price(input_usd=1, output_usd=usd)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [*(("output_usd", usd) for usd in (-0.1, math.nan, math.inf, "2")), ("batch", 5), ("flex", 0)],
+)
+def test_no_price_in_python(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be (0 or more|above 0 and at most 1), not"):
+        Price(**{"input_usd": 1, "output_usd": 2, name: value})
 
 
 @pytest.mark.parametrize(
@@ -158,7 +162,13 @@ def test_a_price_ends_with_its_last_day(tmp_path: Path, until: str, is_known: bo
         (None, "cannot be read"),
         ("as_of =", "not TOML"),
         ("as_of = 2026-01-31\n", "usd_per_million: is missing"),
-        (TABLE.replace("0.2", "-1"), "usd_per_million.Llama-4.input"),
+        (TABLE.replace("0.2", "-1"), "usd_per_million.Llama-4: input must be 0 or more, not -1"),
+        (TABLE.replace("0.2", "true"), "usd_per_million.Llama-4.input: expected float, got bool"),
+        (TABLE.replace(", output = 0.6", ""), "usd_per_million.Llama-4.output: is missing"),
+        (TABLE.replace("0.6", "0.6, output_usd = 1"), "usd_per_million.Llama-4.output: is unknown"),
+        (TABLE.replace("0.6", "0.6, until = 5"), "usd_per_million.Llama-4.until: expected date"),
+        (f"{TABLE}other = 5\n", "usd_per_million.other: expected object, got int"),
+        (f"{TABLE}[sources.Meta]\nread = 2026-01-31\n", "sources.Meta.at: is missing"),
         (TABLE.replace("output", "outptu"), "usd_per_million.Llama-4"),
         (TABLE.replace("0.6", "0.6, long = { above = 10 }"), "usd_per_million.Llama-4.long"),
     ],

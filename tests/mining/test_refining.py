@@ -84,6 +84,7 @@ def test_a_cut_last_line_and_broken_lines_are_forgiven() -> None:
         (json.dumps(row(0, FIND_A)), "the first line is not the header"),
         ('{"kind": "pearl-mined", "v": 1}\n', "is missing"),
         ("{not json}\n", "the first line is not the header"),
+        ('{"a": ' + "[" * 100_000, "the first line is not the header"),
         ('{"a": 1', "the first line is not the header"),
         (mined(head=header(seed_actions=[])), "the file has no drafts"),
     ],

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from pearl.errors import ModelError, UsageError
+from pearl.errors.validation import decoded
 from pearl.llm.backends.openai import endpoint_of, faults
 from pearl.llm.backends.openai.chat import read_as
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
@@ -60,7 +61,7 @@ def read_vectors(body: bytes, n_texts: int, endpoint: Endpoint) -> NDArray[np.fl
     import numpy as np
 
     try:
-        reply = msgspec.json.decode(body, type=_Reply)
+        reply = decoded(body, _Reply)
     except msgspec.DecodeError:
         reply = read_as(_Reply, body, endpoint, WHAT)  # Raises an error that describes the reply
 

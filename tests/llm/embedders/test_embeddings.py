@@ -93,13 +93,15 @@ BROKEN: dict[str, dict[str, Any]] = {
     "a vector is zero": changed(lambda data: data[1].update(embedding=[0.0] * 16)),
     "that are not finite": changed(lambda data: data[1].update(embedding=[1e308] * 16)),
     "not finite": changed(lambda data: data[1].update(embedding=[float("nan")] * 16)),
+    "not complete JSON": changed(lambda data: data[0].update(more="DEEP")),
     r"embedding\.3": changed(lambda data: data[1]["embedding"].__setitem__(3, "1.0")),
 }
 
 
 @pytest.mark.parametrize("said", BROKEN)
 def test_malformed_replies_are_refused(openai_server: Server, said: str) -> None:
-    openai_server.next(Canned(json.dumps(BROKEN[said])))
+    body = json.dumps(BROKEN[said]).replace('"DEEP"', "[" * 100_000 + "]" * 100_000)
+    openai_server.next(Canned(body))
     with pytest.raises(ModelError, match=said) as failed:
         embed(openai_server, "a", "b", "c")
     assert failed.value.kind == "malformed"
