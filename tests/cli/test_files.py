@@ -123,6 +123,7 @@ def test_a_wrong_value_is_told_with_the_place_that_says_it(
     assert "pearl: Invalid value for PEARL_CONCURRENCY: 'few'" in pearl.talk
     pearl("execute", "why.plan", "story.txt", "--concurrency", "no", code=2)
     assert "pearl: Invalid value for '--concurrency': 'no'" in pearl.talk
+    monkeypatch.delenv("PEARL_CONCURRENCY")
     for value in ("[9, 30]", "930"):  # types that TOML has, and command lines have not
         Path("user.toml").write_text(f"fiscal_year_end = {value}\n", encoding="utf-8")
         pearl("--config", "user.toml", "execute", "why.plan", "story.txt", code=2)
