@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
 from itertools import chain, pairwise
 from typing import Any
 
@@ -154,7 +153,7 @@ def provenance_of(
         read = [each for each in sources_of_it if each[0].name in names] or sources_of_it
         return [place for source, own in read for place in _by_file(spans, own, source, document)]
 
-    whole_of = cache(partial(by_file, (all_of_it,)))
+    wholes: dict[frozenset[str], list[dict[str, Any]]] = {}
     every = []
     for step in graph.steps:
         if step.output in sources:  # A step that was not needed has no sources
@@ -168,8 +167,12 @@ def provenance_of(
         spans = merged(document.text, chain.from_iterable(each.spans for each in derived))
         texts = by_file(spans)
         read = [graph.read_by[name] for name in ([output] if output else needs)]
-        whole = whole_of(frozenset().union(*read))
-        is_chosen = texts != whole and any(each.uses_document for each in derived)
+        whole: list[dict[str, Any]] = []
+        if any(each.uses_document for each in derived):
+            if (names := frozenset().union(*read)) not in wholes:
+                wholes[names] = by_file((all_of_it,), names)
+            whole = wholes[names]
+        is_chosen = bool(whole) and texts != whole
         made[output] = {
             "steps": [step.output for step in graph.steps if step.output in steps[output]],
             "sources": texts,

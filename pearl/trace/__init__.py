@@ -456,7 +456,8 @@ class Trace(ShownInNotebooks):
 
     def to_jsonl(self) -> str:
         """One JSON object per line, with the schema version and the id of the run."""
-        return "".join(event_line(self.id, event) for event in self._events)
+        head = _head(self.id)
+        return b"".join(head + json_bytes(each)[1:] + b"\n" for each in self._events).decode()
 
     @classmethod
     def from_jsonl(cls, id: str, text: str) -> Self:
@@ -510,8 +511,11 @@ def spent(events: Iterable[Event]) -> Spent:
 
 def event_line(id: str, event: Event) -> str:
     """One line of a trace file: the event as a JSON object with the schema version and the id of the run."""
-    head = json_bytes({"v": SCHEMA_VERSION, "id": id})[:-1]
-    return (head + b"," + json_bytes(event)[1:] + b"\n").decode()
+    return (_head(id) + json_bytes(event)[1:] + b"\n").decode()
+
+
+def _head(id: str) -> bytes:
+    return json_bytes({"v": SCHEMA_VERSION, "id": id})[:-1] + b","
 
 
 def _purpose(task: Task) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import chain, groupby, pairwise
 from typing import Any, Literal
 
@@ -74,17 +73,17 @@ def collect(
     replies: Iterable[StepReply], document: Document
 ) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
     """Look up every quote of every reply in the document, or in the sources of the reply."""
-
-    @cache
-    def verifier_of(names: frozenset[str]) -> Verifier | _Verifiers:
-        read = [each for each in document.sources if each.name in names]
-        return _Verifiers(read) if read else Verifier(document.text, TableRowFinder(document))
-
+    verifiers: dict[frozenset[str], Verifier | _Verifiers] = {}
     found: dict[tuple[Span, tuple[Span, ...]], Evidence] = {}
     unverified: dict[Unverified, None] = {}
     for reply in replies:
         given: list[NormalText] = []
-        verifier = verifier_of(reply.sources)
+        if (verifier := verifiers.get(reply.sources)) is None:
+            read = [each for each in document.sources if each.name in reply.sources]
+            verifier = (
+                _Verifiers(read) if read else Verifier(document.text, TableRowFinder(document))
+            )
+            verifiers[reply.sources] = verifier
         quotes = (_parts(text, verifier, ("\n\n", "\n")) for text in find_quotes(reply.text))
         for quote in chain.from_iterable(quotes):
             if quote.spans:
