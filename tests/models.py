@@ -169,18 +169,16 @@ def verdicts(*said: str, first: int = 1) -> str:
 
 _ITEM = re.compile(r"<item (\d+)>\n(.*?)\n</item \1>", re.DOTALL)
 _CHECKED = re.compile(
-    r"(Behind the numbers [\d, ]+ also write|is its number and|its number,) the (first|last)(?: (\d+) words| word) of"
+    r"Behind (every number|the numbers [\d, ]+) also write the (first|last)(?: (\d+) words| word) of"
 )
 
 
 def item_keys(prompt: str) -> list[str]:
     """How the reply to a prompt calls its items: by their numbers, and some by words as well."""
-    numbers, which, n_words = (
-        found.groups() if (found := _CHECKED.search(prompt)) else ("Behind", "", 0)
-    )
+    numbers, which, n_words = found.groups() if (found := _CHECKED.search(prompt)) else ("", "", 0)
     n, is_all, asked, keys = (
         int(n_words or 1),
-        not numbers.startswith("Behind"),
+        numbers == "every number",
         re.findall(r"\d+", numbers),
         [],
     )

@@ -19,6 +19,7 @@ from pearl.replies.items import (
     MAX_QUOTE_WORDS,
     NOT_STATED,
     ItemKind,
+    ItemNames,
     end_words,
     item_names,
     label_line,
@@ -175,11 +176,6 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
     n = len(task.items)
     names = item_names(task.items, task.kind, task.round) if task.is_named and n > 1 else None
     numbers = names.numbers if names else tuple(range(1, n + 1))
-    words = ""
-    if names and names.checked:
-        words = f"the {names.which} {names.n_words} words of the item"
-        words = words.replace(" 1 words", " word")
-    is_of_all = names is not None and len(names.asked) == n
     parts = [filled_in(task.action, task.arguments, task.inputs)]
     wanted = "JSON object"
     if task.kind == "pick":
@@ -197,17 +193,19 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
         if task.is_in_lines:
             wanted = "lines"
             parts.append(
-                f"Form of the reply: one line for every item, in order: its number, {words if is_of_all else 'a blank'} "
-                f"and its value, which is {value}{labels}"
+                "Form of the reply: one line for every item, in order: its number, a blank and its value, which is "
+                f"{value}{labels}"
             )
         else:
-            quoted, (first, second, *_) = "", (*numbers, 2)
+            quoted = ""
             if task.is_quoted:
-                one, other = f'{one},"q{first}":"sold it on 2 May"', f'{other},"q{second}":null'
+                one, other = f'{one},"q1":"sold it on 2 May"', f'{other},"q2":null'
                 quoted = f" Behind it stands, under q and the number, {_DECIDES}"
+            # Batches share what stands before their items.
+            such = "" if names else f', such as {{"1":{one},"2":{other}}}'
             parts.append(
-                f'Form of the reply: one JSON object on one line, such as {{"{first}":{one},"{second}":{other}}}. For every '
-                f"item, in order, its key is its number{f' and {words}' * is_of_all}, and its value is {value}{labels}"
+                f"Form of the reply: one JSON object on one line{such}. For every "
+                f"item, in order, its key is its number, and its value is {value}{labels}"
                 f"{'.' * bool(quoted and task.kind != 'label')}{quoted}"
             )
     # Asking about the same items again needs a different request, else the unreadable reply would
@@ -216,22 +214,29 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
     end += f", {n} in all, in their order here" if names else ""
     end += f", attempt {task.round + 1}, in that form only" if task.round else ""
     end += f" (what was wrong before: {task.why})." if task.why else "."
-    if wanted == "lines":
-        # An item's own number: a reader of 1.5 billion parameters copied a made-up one into its first line.
-        begin = str(numbers[0])
-        word = end_words(task.items[0], 1)
-        # Its word, where all are asked for: else that reader left all of them out. More of a document is no instruction.
-        if names and is_of_all and names.which == "first" and word.isalpha():
-            begin += f" {word}"
-        end += f' The first line begins "{begin} ".'
-    if names and words and not is_of_all:
-        those = ", ".join(str(numbers[place]) for place in names.asked)
-        end += f" Behind the numbers {those} also write {words}"
-        end += ", then the value." if wanted == "lines" else "."
+    if names:
+        end += _begin_of(names, "first line" if wanted == "lines" else "first key")
     items = "\n".join(
         block(f"item {number}", text) for number, text in zip(numbers, task.items, strict=True)
     )
     return Message("system", _JUDGE), Message("user", "\n\n".join([*parts, items, end]))
+
+
+def _begin_of(names: ItemNames, what: str) -> str:
+    """Say which items are called by words, too, and how the reply begins."""
+    # With an item's own number: a reader of 1.5 billion parameters copied a made-up one into its first line.
+    begin, told = str(names.numbers[0]), ""
+    is_of_all = len(names.asked) == len(names.items)
+    if names.asked:
+        those = ", ".join(str(names.numbers[place]) for place in names.asked)
+        behind = "every number" if is_of_all else f"the numbers {those}"
+        words = f"{names.n_words} words" if names.n_words > 1 else "word"
+        told = f" Behind {behind} also write the {names.which} {words} of the item, then the value."
+        word = end_words(names.items[0], 1)
+        # That reader left all words out, unless it saw the first. More of a document is no instruction.
+        if is_of_all and names.which == "first" and word.isalpha():
+            begin += f" {word}"
+    return f'{told} The {what} begins "{begin} ".'
 
 
 def combine_messages(task: ActionTask, parts: Sequence[str]) -> tuple[Message, ...]:

@@ -266,7 +266,7 @@ def test_names_are_asked_for_where_no_form_is_taken(refuses: bool) -> None:
     model.refuses = refuses
     answer = asyncio.run(Pearl(model).execute(COUNTING, entries(40)))
     assert (answer.text, answer.status) == ("other", "answered")
-    named = ["the first word" in request.prompt for request in model.requests]
+    named = ["also write the first word" in request.prompt for request in model.requests]
     assert named == ([True, True] if refuses else [False, False, True, True])
 
 
