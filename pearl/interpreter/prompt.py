@@ -32,11 +32,18 @@ _SHOWN = {CTX: "the text", ROWS: "the items", "LABELS": "the labels", "K": "few"
 _ASKED = ("QUESTION", "QUERY")  # Names of parameters whose argument is a question
 
 
-@lru_cache(64)  # Mostly the same for all documents of a plan
 def filled_in(
     action: Action, arguments: tuple[tuple[str, str], ...], inputs: frozenset[str] = frozenset()
 ) -> str:
     """The definition of an action with its arguments filled in, and earlier results below it. A question becomes an instruction to answer it."""
+    # Earlier results are long, and of one document; the rest is mostly the same for all documents of a plan.
+    fill = _filled_in if inputs else _filled_in_once
+    return fill(action, arguments, inputs)
+
+
+def _filled_in(
+    action: Action, arguments: tuple[tuple[str, str], ...], inputs: frozenset[str]
+) -> str:
     given = dict(arguments)
     below = {name for name, value in arguments if name in inputs or "\n" in value}
     numbers = {parameter.name for parameter in action.parameters if parameter.reads == "number"}
@@ -69,6 +76,9 @@ def filled_in(
     parts += [f"{name}: {shown(name)}" for name in given if name not in told | below]
     parts += [f"{name}:\n{block('input', given[name])}" for name in given if name in below]
     return "\n\n".join(parts)
+
+
+_filled_in_once = lru_cache(64)(_filled_in)
 
 
 def _is_question(text: str) -> bool:

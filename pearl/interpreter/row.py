@@ -564,6 +564,12 @@ class ResultRow(TaskRow, frozen=True, dict=True):
     duration_s: Annotated[Number, says("Seconds.")] = written(0)
     error: Annotated[ErrorData | None, says("Only of failed tasks.")] = None
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return (read_row, (self.raw,)) if "raw" in vars(self) else super().__reduce__()
+
+    def __copy__(self) -> ResultRow:  # that of Struct leaves out `raw`
+        return self
+
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON data; only a typed answer has a `value`."""
         return super().to_dict() | self.extra

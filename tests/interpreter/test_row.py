@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import math
+import pickle
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -241,6 +244,14 @@ def test_numbers_are_read_up_to_their_bounds(
 def kinds_in(kind: type[msgspec.Struct]) -> set[type[msgspec.Struct]]:
     """The kinds of objects that are a kind of another one."""
     return {kind}.union(*map(kinds_in, kind.__subclasses__()))
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda row: pickle.loads(pickle.dumps(row))]
+)
+def test_a_copy_of_a_row_has_the_fields_of_the_input(copied: Callable[[Any], Any]) -> None:
+    row = read_row({"id": "a", "answer": "x", "mine": 1, "usage": {"input_tokens": 1}})
+    assert (copied(row), copied(row).data, copied(row).raw) == (row, row.data, row.raw)
 
 
 def test_what_a_row_lacks_is_no_statement() -> None:
