@@ -38,6 +38,8 @@ def test_dates_are_settings_of_flags_variables_and_files(
     assert f"is asked on {date.today()}. " in told("--as-of", "today")
     fiscal = "is asked on 2024-11-05, in fiscal 2025 (fiscal years end on 09-30)"
     assert fiscal in told("--as-of", "2024-11-05", "--fiscal-year-end", "09-30")
+    assert "end on 02-29)" in told("--as-of", "2024-11-05", "--fiscal-year-end", "02-29")
+    pearl(*ASK, "--as-of", "2024-11-05", "--fiscal-year-end", "09-31", code=2)
     for written in ("2024-11-05", '"2024-11-05"'):
         Path("pearl.toml").write_text(f'as_of = {written}\nfiscal-year-end = "09-30"\n')
         pearl("config", "trust")

@@ -239,6 +239,42 @@ def test_calls_are_exact_where_the_model_is_held_to_a_form(
     within(found, model, is_whole=True)
 
 
+WHOLE, PARTS = None, 2_048  # Windows: all of a document fits one, and not the other
+
+
+@pytest.mark.parametrize(
+    ("call", "window", "n_calls", "n_times"),
+    [
+        ('FIND(CTX, "the egg")', WHOLE, 1, 1),
+        ('FIND(CTX, "the egg")', PARTS, 4, 1.2),  # Results of parts may be longer when they are merged
+        ("SUMMARIZE(rows)", WHOLE, 1, 1),
+        ("SUMMARIZE(rows)", PARTS, 4, 1.2),
+        ('REDUCE(rows, "what they say")', WHOLE, 1, 1),
+        ('COMPARE(rows, rows, "how")', WHOLE, 1, 1),
+        ("EACH_SUMMARIZE(rows)", WHOLE, 100, 1),
+        ('FILTER(rows, "it is a fruit")', WHOLE, 4, 1.05),  # A batch may say that it is a repetition
+        ('CLASSIFY(rows, ["fruit", "root", "something else"], "its kind")', PARTS, 5, 1.05),
+        ('MAP(rows, "its colour")', WHOLE, 4, 1.05),
+        ('MAP(rows, "its colour")', PARTS, 5, 1.06),
+        ('TOP(rows, "how sweet", 3)', WHOLE, 5, 2.2),  # The best of each round are not known
+    ],
+)  # fmt: skip
+def test_a_forecast_is_exact_or_near_where_nothing_branches(
+    call: str, window: int | None, n_calls: int, n_times: float
+) -> None:
+    document = Document(entries(random.Random(1), 100))
+    plan = f'1. rows = SPLIT(CTX, "entry") : Rows\n2. v = {call} : Step'
+    model = Held(oracle(1, 0.0)._reply)
+    this = Pearl(model, max_output_tokens=256, window=window)
+    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
+    asyncio.run(this.execute(plan, document))
+    within(found, model, is_whole=True)
+    said, (n_sent, n_tokens) = found.steps[-1], sent(model)["v"]
+    assert (n_sent, said.calls.most) == (n_calls, n_calls)
+    assert said.input_tokens.most is not None
+    assert said.input_tokens.most <= n_times * n_tokens
+
+
 @pytest.mark.parametrize(
     ("rows", "window", "n_times"),
     [

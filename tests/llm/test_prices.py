@@ -80,12 +80,19 @@ def test_a_price_is_written_as_in_a_table() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "2/8", "input=1", "input=-1,output=2", "input=inf,output=2", "input=nan,output=2",
+    ["", "2/8", "input=1", "input=-1,output=2", "input=1,output=2,flex=0", "input=1,output=2,long={above=0,input=2,output=3}", "input=inf,output=2", "input=nan,output=2",
      "input=1,output=2,batch=1.5", "input=1,output=2,until=2026-01-01", "in=1,output=2", "input=1}\nx={output=2"],
 )  # fmt: skip
 def test_no_price(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         Price.read(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["input=0,output=0,batch=1,flex=1", "input=1,output=2,long.above=1,long.input=0,long.output=3"]
+)  # fmt: skip
+def test_prices_at_their_bounds(text: str) -> None:
+    assert str(Price.read(text)) == text
 
 
 @pytest.mark.parametrize(
