@@ -24,7 +24,6 @@ class UnexpectedTextError(ValueError):
     """The text does not follow the grammar."""
 
     def __init__(self, at: int) -> None:
-        super().__init__(f"unexpected text at {at:,}")
         self.at = at
 
 

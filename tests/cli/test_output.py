@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
+from typing import Any
 from unittest.mock import patch
 
 from hypothesis import example, given
@@ -83,3 +85,63 @@ def test_a_reader_of_a_pipe_gets_each_line_at_once() -> None:
     printer = terminal.Printer(io.TextIOWrapper(pipe, "utf-8"))
     printer.print("Ada ", ("sold\x1b", "bold"), " it")
     assert pipe.getvalue() == b"Ada sold\\u001b it\n"
+
+
+def test_an_answer_is_printed_with_all_that_is_to_be_known_of_it() -> None:
+    def passage(match: str, text: str, start: int, step: str, **others: object) -> dict[str, Any]:
+        end = start + len(text)
+        return {"match": match, "text": text, "start": start, "end": end, "source": "a.txt", "steps": [step], **others}  # fmt: skip
+
+    rows = [passage("row", f"Item: {i}", 100 + 10 * i, "n", value=f"Item: {i}") for i in range(7)]
+    rows[1] |= {"value": None, "state": "undecided"}
+    answer = Answer.from_json(json.dumps({
+        "question": "Who?", "answer": "Ada sold it; Ben", "markdown": "**Ada** sold it[^1]; Ben", "plan": "1. a = ...",
+        "status": "undecided", "why": "it is unclear", "method": "direct", "parameters": {"year": "2024"},
+        "coverage": 0.25, "notes": ["a note", "it is unclear"],
+        "steps": [
+            {"output": "a", "action": "FIND", "value": "Ada sold it", "context": "retrieve", "coverage": 0.25},
+            {"output": "b", "action": "FIND", "value": "Nothing found.", "context": "retrieve", "coverage": 0.2, "state": "nothing"},
+            {"output": "n", "action": "COUNT", "value": "2", "native": True},
+        ],
+        "evidence": [passage("exact", "Ada sold it", 0, "a"), passage("exact", "Ben was there", 20, "a", page=3), *rows],
+        "unverified_quotes": [{"step": "a", "text": "Cy left", "reason": "missing"}],
+    }))  # fmt: skip
+    shown = io.StringIO()
+    output.print_answer(answer, shown, with_steps=True)
+    assert (
+        shown.getvalue()
+        == """\
+Plan
+1. a = ...
+
+a = FIND (retrieve, 25 % of the document)
+Ada sold it
+
+b = FIND (retrieve, 20 % of the document)
+Nothing found.
+
+n = COUNT (computed)
+2
+
+Answer
+year = 2024
+Ada sold it [1]; Ben
+
+Answered in one step, without a plan.
+Undecided: it is unclear
+Evidence
+[1] a.txt, characters 0-11; a
+[2] Ben was there  (a.txt, page 3, characters 20-33; a)
+Rows behind it: 7 rows, 1 of them undecided
+[3] Item: 0  (a.txt, characters 100-107; n)
+[4] undecided: Item: 1  (a.txt, characters 110-117; n)
+[5] Item: 2  (a.txt, characters 120-127; n)
+[6] Item: 3  (a.txt, characters 130-137; n)
+[7] Item: 4  (a.txt, characters 140-147; n)
+... and 2 more; --rows FILE.csv writes all of them
+step 'b' found nothing
+Read: 25 % of the document, the passages that match best
+Note: a note
+not in the document: Cy left  (a)
+"""
+    )

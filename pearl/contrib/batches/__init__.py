@@ -13,12 +13,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.dsl.decoding.constraint import Form
 from pearl.errors import ModelError
@@ -26,7 +26,7 @@ from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Request, Usage
 from pearl.llm.backends.openai import OpenAIModel, chat, faults, servers
 from pearl.llm.backends.openai.api import Body
-from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
+from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.sessions import HttpSession
@@ -45,10 +45,6 @@ State = Literal["waiting", "completed", "failed", "expired", "cancelled", "unkno
 
 Result = TypeVar("Result")
 Model = TypeVar("Model", bound=BaseModel)
-Text = Annotated[
-    str, BeforeValidator(lambda text: scrubbed(text) if isinstance(text, str) else text)
-]
-"""A text without lone surrogates."""
 Row = dict[str, Any]
 Query = dict[str, str | int]
 

@@ -16,7 +16,6 @@ from pearl.contrib.batches import (
     Row,
     State,
     Submission,
-    Text,
     read_as,
 )
 from pearl.errors.escaping import json_bytes
@@ -47,7 +46,7 @@ class _File(BaseModel):
 
 class _Problem(BaseModel):
     code: int | None = None
-    message: Text | None = None
+    message: str | None = None
 
 
 class _Told(BaseModel):
@@ -79,20 +78,20 @@ class _Page(BaseModel):
 
 
 class _Part(BaseModel):
-    text: Text | None = None
+    text: str | None = None
     thought: bool = False
 
 
 class _Candidate(BaseModel):
     parts: list[_Part] = Field([], validation_alias=AliasPath("content", "parts"))
-    reason: Text | None = Field(None, validation_alias="finishReason")
+    reason: str | None = Field(None, validation_alias="finishReason")
 
 
 class _Reply(BaseModel):
     candidates: list[_Candidate] = []
-    blocked: Text | None = Field(None, validation_alias=AliasPath("promptFeedback", "blockReason"))
+    blocked: str | None = Field(None, validation_alias=AliasPath("promptFeedback", "blockReason"))
     usage: Any = Field(None, validation_alias="usageMetadata")
-    model: Text | None = Field(None, validation_alias="modelVersion")
+    model: str | None = Field(None, validation_alias="modelVersion")
 
 
 class VendorBatches(Batches):

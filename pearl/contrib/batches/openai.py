@@ -16,7 +16,6 @@ from pearl.contrib.batches import (
     Row,
     State,
     Submission,
-    Text,
     read_as,
 )
 from pearl.errors import ModelError
@@ -37,8 +36,8 @@ class _File(BaseModel):
 
 
 class _Problem(BaseModel):
-    code: Text | None = None
-    message: Text | None = None
+    code: str | None = None
+    message: str | None = None
     line: int | None = None
 
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from pearl.dsl.decoding.constraint import Constraint
+from pearl.dsl.signatures import Action, Parameter
 from pearl.errors import ModelError
-from pearl.llm import ChooseTask, Completion, Message, Request, Usage
-from pearl.llm.middleware.caching import CacheWriter, DedupCache, request_key
+from pearl.llm import ChooseTask, Completion, ItemsTask, Message, Request, Usage
+from pearl.llm.middleware.caching import CacheWriter, DedupCache, ItemCache, request_key
 from tests.models import Acting, MemoryReplies
 
 TASK = ChooseTask("Who?", ("I", "you"))
 REQUEST = Request((Message("system", "read"), Message("user", "who?")), TASK)
+
+ITEMS = ItemsTask(
+    "colour", Action("MAP", (Parameter("ROWS"), Parameter("X"))), (("X", "its colour"),), ("an egg", "a beet"), "line"
+)  # fmt: skip
 
 
 class Waiting:
@@ -158,3 +164,43 @@ def test_the_key_is_of_the_call_and_not_of_the_step() -> None:
     assert request_key(REQUEST, "n") != request_key(REQUEST, "m")
     held = replace(REQUEST, constraint=Constraint("yes", 'start: "yes"'))
     assert request_key(replace(held, constrain_by="line"), "m") != request_key(held, "m")
+
+
+@pytest.mark.parametrize("known", [None, Completion("yes, from another process", "acting")])
+def test_a_call_is_claimed_before_it_is_sent(known: Completion | None) -> None:
+    claims: list[str] = []
+
+    @asynccontextmanager
+    async def claimed(key: bytes) -> AsyncIterator[Completion | None]:
+        claims.append("begun")
+        yield known
+        claims.append("ended")
+
+    async def reply(request: Request) -> str:
+        claims.append("sent")
+        return "yes"
+
+    found = asyncio.run(DedupCache(Acting(reply), claimed=claimed).complete(REQUEST))
+    assert found.text == (known.text if known else "yes")
+    assert claims == ["begun", *([] if known else ["sent"]), "ended"]
+    assert found.is_remembered == (known is not None)
+
+
+def test_replies_about_items_are_found_by_their_text_and_outlive_the_process() -> None:
+    async def main() -> None:
+        kept = MemoryReplies()
+        one = ItemCache("model", kept)
+        said = {"an egg": "white", "a beet": ""}
+        await one.keep(ITEMS, said, "a document", "model")
+        assert one.of_batch(ITEMS) == said
+        for cache in (one, ItemCache("model", kept)):
+            assert await cache.find(ITEMS, ["a beet", "a date", "an egg"], "a document") == said
+            assert not await cache.find(ITEMS, ["an egg"], "another document")
+        assert not ItemCache("model", kept).of_batch(ITEMS)
+        # What a model says of an item alone does not depend on the others of its document.
+        alone = replace(ITEMS, items=("a date",))
+        await one.keep(alone, {"a date": "brown"}, "a document", "model")
+        other = ItemCache("model", kept)
+        assert await other.find(ITEMS, ["a date"], "another document") == {"a date": "brown"}
+
+    asyncio.run(main())
