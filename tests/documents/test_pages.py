@@ -158,7 +158,10 @@ def picture(image: Image.Image, resolution: float = 72.0) -> bytes:
 
 def test_an_image_of_a_page_is_as_sharp_as_fits() -> None:
     lines = make_pdf([["A page", "of text"], ["Another page"]])
-    (text, _), noise = page_images(lines, [1, 2, 3]).values(), Image.effect_noise((500, 700), 200)
+    (text, _), noise = (
+        page_images(lines, [0, 1, 2, 3]).values(),
+        Image.effect_noise((500, 700), 200),
+    )
     (photograph,) = page_images(picture(noise), [1]).values()
     poster = picture(Image.new("RGB", (60, 40), "red"), resolution=1.5)
     (wide,) = page_images(poster, [1]).values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given
@@ -137,19 +137,23 @@ def test_sentences_are_trimmed_ordered_and_leave_nothing_out(text: str) -> None:
     assert not (left_out + text[at:]).replace(",", "").strip()
 
 
-@given(
-    st.one_of(TEXTS, st.lists(st.sampled_from(["It rained.", "- a", "b.", "", "Ms. Ray left. He"]), max_size=12).map("\n".join)),
-    st.integers(0, 300), st.integers(1, 40), st.tuples(st.integers(0, 3), st.integers(0, 3)),
-)  # fmt: skip
-def test_sentences_near_a_range_are_those_of_the_whole_text(
-    text: str, start: int, length: int, beside: tuple[int, int]
-) -> None:
+def test_sentences_near_a_range_are_those_of_the_whole_text() -> None:
+    text = "It rained.\n- a\n- b\n\nMs. Ray left. He\nstayed (3. May) here.\nTom: So?\n3. End"
     every = [(span.start, span.end) for span in sentences(text)]
-    end = start + length
-    inside = [i for i, (begin, stop) in enumerate(every) if begin < end and stop > start]
-    before, after = beside
-    wanted = every[max(inside[0] - before, 0) : inside[-1] + 1 + after] if inside else []
-    assert sentences_near(text, start, end, beside) == wanted
+    assert len(every) == 7
+    for start, length in product(range(len(text) + 1), (1, 9, 40)):
+        end = start + length
+        inside = [i for i, (begin, stop) in enumerate(every) if begin < end and stop > start]
+        for before, after in product(range(4), repeat=2):
+            wanted = every[max(inside[0] - before, 0) : inside[-1] + 1 + after] if inside else []
+            assert sentences_near(text, start, end, (before, after)) == wanted
+    assert sentences_near("", 0, 1, (1, 1)) == []
+
+
+def test_a_line_that_ends_far_before_the_edge_ends_a_sentence() -> None:
+    wide = "The ferry stopped running in the autumn of that year because the new"
+    lines = [f"{wide}\nShe had paid", "The fare was high"]
+    assert cut("\n".join(lines)) == lines
 
 
 LONG = times(400_000)  # in the gate, what takes quadratic time does not end

@@ -428,3 +428,18 @@ def test_few_words_tell_items_from_those_beside_them(
 ) -> None:
     names = item_names(items, "label")
     assert (names.checked, names.n_words, names.which) == (checked, n_words, which)
+
+
+def test_words_of_long_items_are_looked_for_at_their_ends() -> None:
+    items = tuple(
+        f"{first} {'and so on ' * 30}{last}"
+        for first, last in zip(["Ada", "Ben", "Cy"], ["x", "y", "z"], strict=True)
+    )
+    alike = tuple(item.partition(" ")[2] for item in items)
+    for each, which, words in ((items, "first", "Ada Ben Cy"), (alike, "last", "x y z")):
+        names = item_names(each, "label", 1)
+        assert (names.which, names.n_words, names.asked) == (which, 1, (0, 1, 2))
+        rows = zip(names.numbers, words.split(), strict=True)
+        text = "\n".join(f"{number} {word} ham" for number, word in rows)
+        values = read_items(text, 3, "label", LABELS, items=each, names=names).values
+        assert values == ("ham", "ham", "ham")

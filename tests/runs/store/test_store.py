@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pearl.errors import StoreError
 from pearl.llm import Completion, Usage
 from pearl.plugins.persistence import connect
 from pearl.runs.store import FILE, RunSpec, Store, default_folder
-from pearl.runs.store.database import create_database
+from pearl.runs.store.database import create_database, packed_trace
 from tests.runs.store.filling import KEY, REPLY, SPEC, change, keep, key, record, row
 
 
@@ -283,3 +284,11 @@ def test_writes_are_synchronous(tmp_path: Path) -> None:
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
     finally:
         connection.close()
+
+
+def test_a_trace_has_the_text_that_its_prompts_share_once() -> None:
+    letters = random.Random(1).choices("abcdefghijklmnop", k=20_000)
+    for n in (1_000, 20_000):
+        prompt = "".join(letters[:n])
+        one, two = (len(packed_trace(prompt * times)) for times in (1, 2))
+        assert two < 1.1 * one < n

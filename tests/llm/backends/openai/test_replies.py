@@ -147,6 +147,23 @@ def contents() -> Iterator[Case]:
     yield "no model", chat(model=None), "=ok"
 
 
+def test_reasoning_is_read_from_blocks_and_from_fields() -> None:
+    blocks = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+        {"type": "text", "text": "ok"},
+    ]
+    for fields, reasoning in (
+        ({"content": blocks}, "hm"),
+        ({"content": blocks, "reasoning": "why"}, "why"),
+        ({"content": "ok", "reasoning_content": "why"}, "why"),
+        ({"content": "ok", "reasoning": 5}, ""),
+        ({"content": "ok"}, ""),
+    ):
+        found = read(json.dumps(message(**fields)).encode())
+        assert isinstance(found, Completion)
+        assert (found.text, found.reasoning) == ("ok", reasoning)
+
+
 def usages() -> Iterator[Case]:
     """A reply is paid and kept, whatever its usage is."""
     strange = Usage(n_implausible_calls=1)
