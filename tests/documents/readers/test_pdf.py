@@ -535,9 +535,12 @@ def test_values_stand_in_the_cells_of_a_table() -> None:
 
 @needs_tesseract
 def test_forced_ocr_reads_pages_with_text_and_values_that_are_drawn() -> None:
+    data = made(lease)
     with reading({"ocr": "force"}):
-        document = from_bytes(made(lease), "a.pdf")
-    assert "Ada Ferrier" in document.text
+        document = from_bytes(data, "a.pdf")
+        start = document.text.index("Ada Ferrier")
+        (boxes,) = boxes_of(data, document, [Span(start, start + len("Ada Ferrier"))])
+    assert len(boxes) == 1  # where OCR has read the words
     assert len(document.ocr) == 1
 
 

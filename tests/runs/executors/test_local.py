@@ -15,8 +15,10 @@ from pearl import Document, Pearl
 from pearl.errors import DataError
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.runs.executors import Outcome, Task
+from pearl.runs.executors import Listener, Outcome, Task
 from pearl.runs.executors.local import AHEAD, run
+from pearl.trace import Event, ModelAttempted
+from tests.server import Server
 
 PLAN = '1. hero = FIND(CTX, "the hero of {}") : Who\n2. why = FIND(CTX, hero) : Why'
 
@@ -93,3 +95,29 @@ def test_closing_does_not_wait_for_loading_documents() -> None:
         return {repr(task) for task in left}
 
     assert asyncio.run(main()) == set()
+
+
+class Hearing:
+    """A listener that says whether it hears attempts."""
+
+    def __init__(self, hears_attempts: bool) -> None:
+        self.hears_attempts = hears_attempts
+        self.kinds: set[type[Event]] = set()
+
+    def __call__(self, id: str, event: Event) -> None:
+        self.kinds.add(type(event))
+
+
+def test_a_listener_hears_attempts_unless_it_says_otherwise(openai_server: Server) -> None:
+    openai_server.on(".", "Ada sold it.")
+    willing, other, told = Hearing(True), Hearing(False), set[type[Event]]()
+
+    async def ask(listener: Listener) -> None:
+        pearl = Pearl("openai:m", base_url=openai_server.url)
+        task = Task("t", lambda: Document("Ada sold it."), plan='1. a = FIND(CTX, "who") : x')
+        async for _ in run(pearl, [task], listener=listener):
+            pass
+
+    for listener in (willing, other, lambda _, event: told.add(type(event))):
+        asyncio.run(ask(listener))
+    assert willing.kinds == told == {*other.kinds, ModelAttempted}
