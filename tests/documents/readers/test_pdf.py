@@ -506,12 +506,38 @@ def test_filled_fields_stand_at_their_labels(turn: int) -> None:
         assert from_bytes(made(draw), "a.pdf").text.splitlines() == [*LEASE, "a6: Ben"]
 
 
-def test_a_value_has_the_box_of_its_field() -> None:
+@pytest.mark.parametrize(
+    ("value", "sides"), [("Ada Ferrier", (120, 495, 320, 513)), ("1,250", (150, 465, 230, 483))]
+)
+def test_a_value_has_the_box_of_its_field(value: str, sides: tuple[int, int, int, int]) -> None:
     data = made(lease)
     document = from_bytes(data, "a.pdf")
-    start = document.text.index("1,250")
-    ((box,),) = boxes_of(data, document, [Span(start, start + 5)])
-    assert (box.x0, box.y0, box.x1, box.y1) == (150, 600 - 483, 230, 600 - 465)
+    start = document.text.index(value)
+    ((box,),) = boxes_of(data, document, [Span(start, start + len(value))])
+    left, bottom, right, top = sides
+    assert (box.x0, box.y0, box.x1, box.y1) == (left, 600 - top, right, 600 - bottom)
+
+
+def test_a_line_has_one_box_and_each_column_its_own() -> None:
+    def draw(canvas: Any) -> None:
+        for x, y, size, text in (
+            (50, 500, 12, "The fee is"), (108, 500, 14, "150 EUR"), (50, 480, 12, "a year."), (300, 500, 12, "It is due."),
+        ):  # fmt: skip
+            canvas.setFontSize(size)
+            canvas.drawString(x, y, text)
+
+    data = made(draw)
+    document = from_bytes(data, "a.pdf")
+    spans = [document.text.index(text) for text in ("The fee", "150", "a year", "It is")]
+    assert "The fee is 150 EUR" in document.text
+    fee, whole, due = boxes_of(data, document, [
+        Span(spans[0], spans[1] + 7), Span(spans[0], spans[2] + 7), Span(spans[3], spans[3] + 10),
+    ])  # fmt: skip
+    assert [len(fee), len(due)] == [1, 1]
+    assert fee[0].x0 < 60
+    assert 150 < fee[0].x1 < 200
+    assert due[0].x0 > 295
+    assert {box.y0 for box in whole} > {fee[0].y0}
 
 
 def test_values_stand_in_the_cells_of_a_table() -> None:
