@@ -578,7 +578,11 @@ class Session:
             else:
                 options["on_known"] = on_known
                 if store is not None and run is not None and into is None:
-                    options["has"] = _has_row(store, run.id, redo, is_retry=is_retry)
+                    options["has"] = (
+                        (lambda key: False)
+                        if run.is_new
+                        else _has_row(store, run.id, redo, is_retry=is_retry)
+                    )
                 outcomes = run_recorded(pearl, numbered, rows, execute=execute, **options)
             try:
                 async with aclosing(outcomes):

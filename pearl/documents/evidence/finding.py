@@ -29,6 +29,7 @@ _INLINE = lazy_pattern(
     rf'(?<!\w)"((?:{_WITHIN}[^"])+)"(?!\w)'  # "a dog", not 5" by 4"
     rf"|[“„«‹「『]((?:{_WITHIN}[^“”„«»‹›「」『』])+)[”“»›」』]"  # “a dog”, „ein Hund“, « un chien », 「犬」
 )
+_MARKS = '>"“„«‹「『'  # One of them begins every quote
 _LIST_MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d+[.)])\s+")  # `- `, `2. `, `3) `
 
 
@@ -45,6 +46,8 @@ def quoted_line(line: str) -> str | None:
 
 def find_quotes(reply: str) -> list[str]:
     """The quotes of a reply in order: block quotes and inline quotations of any length."""
+    if not any(mark in reply for mark in _MARKS):  # A tenth of the time of the patterns
+        return []
     quotes: list[str] = []
     for is_block, text in _paragraphs(reply):
         found = [text] if is_block else [one or two for one, two in _INLINE.findall(text)]

@@ -86,8 +86,9 @@ def require_own_store(folder: Path) -> None:
 class Run:
     """A run that this process is writing."""
 
-    def __init__(self, id: str, store: Store, lease: persistence.Lease) -> None:
+    def __init__(self, id: str, store: Store, lease: persistence.Lease, *, is_new: bool) -> None:
         self.id = id
+        self.is_new = is_new
         self.position = _positions(store.folder, id)[0]
         self._store = store
         self._lease = lease
@@ -417,7 +418,7 @@ class Store:
         """Start a run, or resume the latest with the same specification."""
         leases: list[persistence.Lease] = []
 
-        def work(connection: sqlite3.Connection) -> str:
+        def work(connection: sqlite3.Connection) -> tuple[str, bool]:
             info = None if fresh else self._resumable(connection, spec, id)
             run_id = _unused(connection) if info is None else info.id
             leases.append(lease_run(self.folder, run_id, info))
@@ -432,10 +433,11 @@ class Store:
                     *spec.asked, now, holder.pid, holder.host, holder.started, holder.since, run_id,
                 ),
             )  # fmt: skip
-            return run_id
+            return run_id, info is None
 
         try:
-            run = Run(self.writer.transact(work), self, leases[0])
+            run_id, is_new = self.writer.transact(work)
+            run = Run(run_id, self, leases[0], is_new=is_new)
         except BaseException:
             for lease in leases:
                 lease.release()

@@ -14,6 +14,7 @@ import zlib
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from functools import lru_cache
 from typing import Self
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -32,6 +33,8 @@ MAX_UNREAD_BYTES = 256 * 1024  # Of a reply that arrives faster than it is read
 # Seconds until another address of a host is tried, as RFC 8305 recommends: IPv6 may be broken
 HAPPY_EYEBALLS_S = 0.25
 _STATUS_LINE, _NO_HTTP = b"HTTP/", "the server does not answer in HTTP/1.1"
+_END = h11.EndOfMessage()
+_FRAMING = {"content-length", "transfer-encoding"}  # Set here, not by a user
 _PORTS = {"http": 80, "https": 443}
 _REFUSED = {str(errno.ECONNREFUSED), "1225"}  # Error numbers of POSIX and Windows
 
@@ -143,13 +146,11 @@ class _Connection(asyncio.Protocol):
         self, method: str, target: str, headers: Mapping[str, str], data: bytes | None
     ) -> None:
         """Send a whole request; the transport buffers what the server does not accept at once."""
-        length = {} if data is None else {"content-length": str(len(data))}
-        fields = [(name.encode(), value.encode()) for name, value in {**headers, **length}.items()]
-        parts = [self.http.send(h11.Request(method=method, target=target, headers=fields))]
-        if data:
-            parts.append(self.http.send(h11.Data(data=data)))
-        parts.append(self.http.send(h11.EndOfMessage()))
-        self.transport.write(b"".join(part for part in parts if part))
+        request, head = _begun(method, target, tuple(headers.items()))
+        self.http.send(request)  # h11 knows no body: its length is not constant
+        self.http.send(_END)
+        body = b"\r\n" if data is None else b"content-length: %d\r\n\r\n%b" % (len(data), data)
+        self.transport.write(head + body)
 
     async def head(self) -> h11.Response:
         """The head of the reply; informational heads (1xx) are skipped."""
@@ -183,6 +184,18 @@ class _Connection(asyncio.Protocol):
         assert transport is not None
         self.transport = transport
         self.http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADER_BYTES)
+
+
+@lru_cache(64)
+def _begun(
+    method: str, target: str, headers: tuple[tuple[str, str], ...]
+) -> tuple[h11.Request, bytes]:
+    """A request, and its head without the blank line; once for many requests, because h11 checks every header."""
+    fields = [(k.encode(), v.encode()) for k, v in headers if k not in _FRAMING]
+    request = h11.Request(method=method, target=target, headers=fields)
+    head = h11.Connection(h11.CLIENT).send(request)
+    assert head is not None
+    return request, head.removesuffix(b"\r\n")
 
 
 class Response:

@@ -83,6 +83,19 @@ def test_our_requests_are_those_of_the_official_client(
     assert meaningful(one) == meaningful(other)
 
 
+def test_headers_of_users_do_not_change_how_requests_are_framed(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", "Content-Length: 1\nTransfer-Encoding: chunked\nX-Team: seven"
+    )
+    model = create_model("openai:m", ModelSettings(openai_server.url, window=1_000))
+    assert complete(model, REQUEST).text == "ok"
+    (seen,) = openai_server.requests
+    assert "transfer-encoding" not in meaningful(seen)
+    assert meaningful(seen)["x-team"] == "seven"
+
+
 def test_organization_and_project_go_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     from pearl.llm.backends.openai.endpoint import Endpoint
     from pearl.llm.backends.openai.wire import Wire
