@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from pearl.documents.digest import sealed, unsealed
@@ -189,7 +190,10 @@ def unpacked(data: object) -> dict[str, Any] | None:
     if not isinstance(data, bytes):
         return None
     try:
-        found = json.loads(data.decode())  # json.loads would guess the encoding of bytes
+        try:
+            found = msgspec.json.decode(data)
+        except msgspec.DecodeError:  # A lone surrogate, a number without bounds
+            found = json.loads(data.decode())  # json.loads would guess the encoding of bytes
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
