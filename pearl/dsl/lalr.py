@@ -124,7 +124,12 @@ class Parser:
     def _value(self, rule: Rule, parts: list[Any]) -> Any:
         children: list[Any] = []
         for at, is_replaced in rule.kept:
-            children += parts[at] if is_replaced else [parts[at]]
+            if not is_replaced:
+                children.append(parts[at])
+            elif children:
+                children += parts[at]
+            else:  # Copies of all that is before would make lists quadratic
+                children = parts[at]
         return children if rule.origin[0] == "_" else getattr(self._builder, rule.origin)(children)
 
     def _next(self, text: str, at: int, state: int) -> tuple[str, int]:

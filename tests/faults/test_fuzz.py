@@ -146,7 +146,7 @@ def test_a_broken_plan_is_a_plan_error_with_its_place(trial: Trial, half: int) -
 
 @pytest.mark.row("R13", "reading time against the length of a plan")
 def test_time_is_linear_in_the_length_of_a_plan(trial: Trial) -> None:
-    length = trial.n(ci=20_000, nightly=400_000, release=1_000_000)
+    length = trial.n(ci=40_000, nightly=400_000, release=1_000_000)
     growth = Counter[str]()
     plans(STEP.encode())
     for kind in TEXTS:

@@ -394,14 +394,26 @@ class Store:
 
     def _pages(self, run_id: str, columns: str) -> Iterator[list[tuple[Any, ...]]]:
         seq, rowid = -(1 << 62), 0
+        # Counted by the other index: where the order is damaged, rows would be missing in silence.
+        ((n,),) = self.all(
+            "SELECT count(*) FROM results WHERE run_id = ? AND key >= x''", (run_id,)
+        )
         while True:
             found = self.all(
                 f"SELECT seq, rowid, {columns} FROM results WHERE run_id = ? "
                 "AND (seq, rowid) > (?, ?) ORDER BY seq, rowid LIMIT ?",
                 (run_id, seq, rowid, _PAGE),
             )
+            if not found and n > 0:
+                told = (
+                    f"the file is damaged: {n} rows of run '{run_id}' are not found in their order"
+                )
+                raise StoreError(
+                    told, path=self._path, help="sqlite3 FILE REINDEX may mend a copy of it"
+                )
             if not found:
                 return
+            n -= len(found)
             last = found[-1]
             if not isinstance(last[0], int) or (last[0], last[1]) <= (seq, rowid):
                 raise StoreError("the file is damaged", path=self._path, help="move it away")

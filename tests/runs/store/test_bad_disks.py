@@ -111,6 +111,25 @@ def test_damaged_index_never_gives_another_row(tmp_path: Path, filled: bytes) ->
         use(tmp_path)
 
 
+def test_rows_that_the_index_of_their_order_lacks_are_missed(tmp_path: Path, filled: bytes) -> None:
+    (tmp_path / FILE).write_bytes(filled)
+    connection = sqlite3.connect(tmp_path / FILE)
+    ((page,),) = connection.execute(
+        "SELECT rootpage FROM sqlite_master WHERE name = 'results_by_seq'"
+    )
+    connection.close()
+    data = bytearray(filled)
+    at = (page - 1) * 4_096 + 3  # two bytes: how many entries the page has
+    assert int.from_bytes(data[at : at + 2]) > 2
+    data[at : at + 2] = (2).to_bytes(2)
+    (tmp_path / FILE).write_bytes(data)
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        assert run.has(key_of(2))
+        with pytest.raises(StoreError, match=r"rows of run .* are not found in their order"):
+            list(run.rows())
+
+
 def test_store_path_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "f").touch()
     assert "cannot be used" in str(use(tmp_path / "f"))
