@@ -54,9 +54,10 @@ def test_an_error_of_a_reader_that_runs_in_this_process_is_told_as_of_a_damaged_
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_the_files_of_a_reader_stand_in_the_docs(name: str) -> None:
-    shown = (ROOT / "docs/data.md").read_text("utf-8")
-    assert any(f"`{suffix}`" in shown for suffix in plugins.load(READING, name).SUFFIXES)
+def test_the_files_of_a_shipped_reader_stand_in_the_docs(name: str) -> None:
+    shown, reader = (ROOT / "docs/data.md").read_text("utf-8"), plugins.load(READING, name)
+    is_shipped = reader.__name__.startswith("pearl.")
+    assert not is_shipped or any(f"`{suffix}`" in shown for suffix in reader.SUFFIXES)
 
 
 @pytest.mark.parametrize("name", READERS)
