@@ -75,6 +75,7 @@ def text_of(kind: str, length: int) -> str:
 
 
 FOUND = [
+    ("response_bodies", b'{"ch\xed\xa0\x80oices": []}'),
     ("jsonl_documents", b'{}\n{"id": 2, "text": "b"}\n'),
     ("typed_replies", b"; ;"),
     ("typed_replies", b'[{"animal": "dog", "quote": "The farmer has a dog"}, true]'),

@@ -362,6 +362,8 @@ def read_as(
         return convert(data, kind)
     except ValidationError as error:
         raise unlike(what, place(error), endpoint) from None
+    except UnicodeError:  # msgspec reads no name with half a character
+        raise unlike(what, "", endpoint) from None
 
 
 def unlike(what: str, place: str, endpoint: Endpoint) -> ModelError:
