@@ -35,9 +35,8 @@ def keys_after(parts: Iterable[str]) -> Callable[[str], bytes]:
     begun = _begun(parts)
 
     def of(part: str) -> bytes:
-        data = _encoded(part)
         found = begun.copy()
-        found.update(len(data).to_bytes(8, "big") + data)
+        _add(found, part)
         return found.digest()
 
     return of
@@ -45,15 +44,15 @@ def keys_after(parts: Iterable[str]) -> Callable[[str], bytes]:
 
 def _begun(parts: Iterable[str | bytes]) -> HASH:
     found = sha256()
-    _add(found, parts)
+    for part in parts:
+        _add(found, part)
     return found
 
 
-def _add(found: HASH, parts: Iterable[str | bytes]) -> None:
-    for part in parts:
-        data = _encoded(part) if isinstance(part, str) else part
-        found.update(len(data).to_bytes(8, "big"))
-        found.update(data)
+def _add(found: HASH, part: str | bytes) -> None:
+    data = _encoded(part) if isinstance(part, str) else part
+    found.update(len(data).to_bytes(8, "big"))
+    found.update(data)
 
 
 _SEAL = 32  # hexadecimal digits of a digest before sealed data
@@ -61,9 +60,7 @@ _SEAL = 32  # hexadecimal digits of a digest before sealed data
 
 def sealed(key: bytes, data: bytes) -> bytes:
     """Prefix data of a cache with a digest of its key and content."""
-    found = sha256(len(key).to_bytes(8, "big") + key + len(data).to_bytes(8, "big"))
-    found.update(data)
-    return found.hexdigest()[:_SEAL].encode() + data
+    return _begun((key, data)).hexdigest()[:_SEAL].encode() + data
 
 
 def unsealed(key: bytes, data: object) -> bytes | None:

@@ -329,9 +329,9 @@ def limit_bytes() -> int:
     return int(_from_environment("PEARL_MAX_DOCUMENT_MB", DEFAULT_LIMIT_MB) * 1_000_000)
 
 
-def check_size(n_bytes: int, what: str, path: str, advice: str) -> None:
-    """Refuse a text or an archive that is larger than the limit of documents."""
-    limit = limit_bytes()
+def check_size(n_bytes: int, what: str, path: str, advice: str, limit: int | None = None) -> None:
+    """Refuse a text or an archive that is larger than the limit of documents, which the caller may know."""
+    limit = limit_bytes() if limit is None else limit
     if n_bytes > limit:
         raise DataError(
             f"the {what} than the limit of {limit / 1_000_000:g} MB",
@@ -441,8 +441,8 @@ def read_bytes(source: str, label: str) -> bytes:
             data = sys.stdin.buffer.read(limit + 1)
         else:
             with open(source, "rb") as file:  # noqa: PTH123 - as above: of thousands of files
-                if (size := os.fstat(file.fileno()).st_size) > limit:
-                    check_size(size, "file is larger", label, "split it")
+                size = os.fstat(file.fileno()).st_size
+                check_size(size, "file is larger", label, "split it", limit)
                 # The size of a pipe or a device is not known in advance.
                 data = file.read(limit + 1)
     except OSError as error:
@@ -450,8 +450,7 @@ def read_bytes(source: str, label: str) -> bytes:
             type(error), (f"the file cannot be read: {error.strerror}", "check the path")
         )
         raise DataError(message, path=label, help=help) from error
-    if len(data) > limit:
-        check_size(len(data), "file is larger", label, "split it")
+    check_size(len(data), "file is larger", label, "split it", limit)
     return data
 
 

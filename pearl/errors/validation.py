@@ -17,7 +17,7 @@ _FIELD = lazy_pattern(r"Object (missing|contains unknown)(?: required)? field `(
 
 
 def decoded(text: bytes | str, kind: type[Kind]) -> Kind:
-    """JSON as a type; raises a `DecodeError` if it is none, or is nested too deeply."""
+    """Decode JSON as a type; raises a `DecodeError` if the text is not JSON of this type, or is nested too deeply."""
     try:
         return msgspec.json.decode(text, type=kind)
     except RecursionError:

@@ -236,13 +236,13 @@ def _begin_of(names: ItemNames, what: str) -> str:
     """Say which items are called by words, too, and how the reply begins."""
     # With an item's own number: a reader of 1.5 billion parameters copied a made-up one into its first line.
     begin, told = str(names.numbers[0]), ""
-    is_of_all = len(names.asked) == len(names.items)
+    is_of_all = len(names.asked) == len(names.ends.items)
     if names.asked:
         those = ", ".join(str(names.numbers[place]) for place in names.asked)
         behind = "every number" if is_of_all else f"the numbers {those}"
         words = f"{names.n_words} words" if names.n_words > 1 else "word"
         told = f" Behind {behind} also write the {names.which} {words} of the item, then the value."
-        word = end_words(names.items[0], 1)
+        word = end_words(names.ends.items[0], 1)
         # That reader left all words out, unless it saw the first. More of a document is no instruction.
         if is_of_all and names.which == "first" and word.isalpha():
             begin += f" {word}"

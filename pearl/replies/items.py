@@ -276,13 +276,16 @@ class ItemNames(Struct, frozen=True):
     The words of those at the places `checked` tell them from the items beside them.
     """
 
-    items: tuple[str, ...]
-    numbers: tuple[int, ...]
-    asked: tuple[int, ...]
-    checked: tuple[int, ...]
-    n_words: int
-    which: str
     ends: _Ends
+    numbers: tuple[int, ...]
+    asked: tuple[int, ...] = ()
+    checked: tuple[int, ...] = ()
+    n_words: int = 0
+
+    @property
+    def which(self) -> str:
+        """Whether the first or the last words are asked for."""
+        return self.ends.which
 
     def flaw(self, place: int, words: str) -> str:
         """Why words do not show that they belong to an item; "" if they do, or none were asked for."""
@@ -296,13 +299,13 @@ class ItemNames(Struct, frozen=True):
 
     def words_of(self, place: int) -> str:
         """The words by which an item is checked."""
-        return end_words(self.items[place], self.n_words, is_last=self.which == "last")
+        return end_words(self.ends.items[place], self.n_words, is_last=self.which == "last")
 
     def words_in(self, place: int, line: str) -> str:
         """The words at the beginning of a line about an item."""
         if place not in self.asked:
             return ""
-        whole = " ".join(self.items[place].split())
+        whole = " ".join(self.ends.items[place].split())
         if line.startswith(f"{whole} "):  # A small reader repeats all of it
             return whole
         n_words = len(self.words_of(place).split())
@@ -314,25 +317,25 @@ class ItemNames(Struct, frozen=True):
 def item_names(items: tuple[str, ...], kind: ItemKind, round: int = 0) -> ItemNames:
     """Names that depend on the items alone; some are called by their words, too, from the second request on all.
 
-    Readers of 1.5 billion parameters leave out the words of some, but not those of all.
+    Small readers follow one form of all lines rather than two.
     """
     n = len(items)
     if n == 1:
-        return ItemNames(items, (1,), (), (), 0, "first", _Ends(items, "first"))
+        return ItemNames(_Ends(items, "first"), (1,))
     low = 100
     while 9 * low < _N_PER_ITEM * n:
         low *= 10
     numbers = Random(f"{round} {items}").sample(range(low, 10 * low), n)
     every = 1 if round else _CHECK_EVERY[kind]
     both = [_Ends(items, which) for which in ("first", "last")]
-    best, most = ItemNames(items, tuple(numbers), (), (), 0, "first", both[0]), (False, 0)
+    best, most = ItemNames(both[0], tuple(numbers)), (False, 0)
     for n_words in range(1, MAX_WORDS + 1):
         for ends in both:
             checked = _checked(ends, every, n_words)
             reach = (checked[-2:] == (n - 2, n - 1), len(checked))
             if reach > most:
                 asked = tuple(range(n)) if round else checked
-                best = ItemNames(items, tuple(numbers), asked, checked, n_words, ends.which, ends)
+                best = ItemNames(ends, tuple(numbers), asked, checked, n_words)
                 most = reach
         if most[0] and 2 * most[1] * every > n:
             break

@@ -404,15 +404,13 @@ class Store:
                 "AND (seq, rowid) > (?, ?) ORDER BY seq, rowid LIMIT ?",
                 (run_id, seq, rowid, _PAGE),
             )
-            if not found and n > 0:
-                told = (
-                    f"the file is damaged: {n} rows of run '{run_id}' are not found in their order"
-                )
+            if not found:
+                if n <= 0:  # more where rows were added meanwhile
+                    return
+                told = f"the file is damaged: {n} rows of run '{run_id}' are not found in their order"  # fmt: skip
                 raise StoreError(
                     told, path=self._path, help="sqlite3 FILE REINDEX may mend a copy of it"
                 )
-            if not found:
-                return
             n -= len(found)
             last = found[-1]
             if not isinstance(last[0], int) or (last[0], last[1]) <= (seq, rowid):

@@ -265,7 +265,7 @@ class _Listing(Struct):
 
 
 def listed(data: Any) -> list[Listed]:
-    """The models of a listing as JSON data; raises a `ValueError` if it is none."""
+    """The models in the JSON data of a listing; raises a `ValueError` for other data."""
     return [
         Listed(convert(fields.get("id"), str), fields.get("owned_by"), fields)
         for fields in convert(data, _Listing).data

@@ -278,10 +278,8 @@ def proxy_of(url: str) -> str | None:
     )
     if not is_named and sys.platform not in ("darwin", "win32"):  # whose settings may name one
         return None
-    from urllib.request import (
-        getproxies,
-        proxy_bypass,
-    )  # late: HTTP and mail of the standard library
+    # late: it imports HTTP and mail of the standard library
+    from urllib.request import getproxies, proxy_bypass
 
     parts = urlsplit(url)
     proxies = getproxies()
