@@ -41,6 +41,7 @@ from pearl.interpreter.provenance import Provenance, provenance_of
 from pearl.interpreter.results import StepResult
 from pearl.interpreter.row import (
     STATUSES,
+    Cell,
     DocumentRow,
     PartData,
     Passage,
@@ -54,7 +55,7 @@ from pearl.interpreter.row import (
     read_exactly,
     restored_fields,
 )
-from pearl.interpreter.row_evidence import Cell, RowEvidence, ranks_at, row_evidence
+from pearl.interpreter.row_evidence import ranks_at, row_evidence
 from pearl.llm import Usage
 from pearl.trace import AnswerStatus, Trace
 
@@ -111,7 +112,7 @@ class Answer(ShownInNotebooks, Generic[T]):
     trace: Trace = field(repr=False, compare=False)
     parts: tuple[AnswerPart, ...] = ()
     composed: tuple[Piece, ...] = field(default=(), repr=False)
-    row_evidence: tuple[RowEvidence, ...] = field(default=(), repr=False)
+    row_evidence: tuple[DocumentRow, ...] = field(default=(), repr=False)
     document_notes: tuple[str, ...] = ()
     record: Record | None = None
     provenance: Provenance = field(default_factory=dict, repr=False)
@@ -322,7 +323,7 @@ class Answer(ShownInNotebooks, Generic[T]):
             model=row.model, outputs=tuple(part.output for part in row.parts), method=method,
             steps=tuple(step.restored() for step in row.steps),
             evidence=tuple(each.restored() for each in row.passages),
-            row_evidence=tuple(each.restored() for each in row.document_rows),
+            row_evidence=tuple(row.document_rows),
             unverified=tuple(each.restored() for each in row.unverified_quotes),
             usage=row.usage.restored(), duration_s=row.duration_s, trace=Trace(),
             parts=tuple(part.restored() for part in row.parts),
@@ -356,7 +357,7 @@ class Answer(ShownInNotebooks, Generic[T]):
             parts=[*map(PartData.of_part, self.parts)],
             record=None if self.record is None else fields_data(self.record.fields),
             why=self.why, **self.typed, method=self.method, model=self.model, plan=self.plan,
-            evidence=[*map(Passage.of, self.evidence), *map(DocumentRow.of, self.row_evidence)],
+            evidence=[*map(Passage.of, self.evidence), *self.row_evidence],
             unverified_quotes=[*map(QuoteData.of, self.unverified)],
             notes=[*self.notes], provenance=convert(self.provenance, ProvenanceData),
             steps=[*map(StepData.of, self.steps)], coverage=self.coverage,

@@ -25,14 +25,13 @@ from typing import (
 import msgspec
 from msgspec import UNSET, Meta, Struct, convert, structs
 
-from pearl.documents.evidence import DOUBTS, Evidence, Unverified, short_place
+from pearl.documents.evidence import DOUBTS, Evidence, Unverified, full_place, short_place
 from pearl.documents.evidence.verifying import Match
 from pearl.documents.record import Basis, Candidate, FieldResult, FieldState, Record
-from pearl.documents.rows import Stated
+from pearl.documents.rows import Stated, shortened
 from pearl.errors import DataError, Span
 from pearl.interpreter.parts import AnswerPart, ListEntry, Tally
 from pearl.interpreter.results import Checks, Look, StepResult
-from pearl.interpreter.row_evidence import CellEvidence, RowEvidence
 from pearl.llm import Usage
 from pearl.replies.step_replies import State
 from pearl.trace import AnswerStatus
@@ -48,6 +47,9 @@ Ordinal = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Number = Annotated[float, Meta(gt=-(2.0**63), lt=2.0**63)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Scalar = bool | int | float | str
+Cell = Scalar | None  # The value of a field in a flat row
+
+MAX_COLUMNS = 4  # Maximum columns named in the displayed position of a row
 
 
 def says(text: str) -> Meta:
@@ -151,7 +153,8 @@ class Passage(SourceText, frozen=True):
 
     def restored(self) -> Evidence:
         """Convert the data to a passage; a row lacks its position in joined files."""
-        span = _needed(self.span)
+        if (span := self.span) is None:
+            raise ValueError("a passage has no position")
         return Evidence(
             self.text, span, tuple(self.steps), self.match, self.source, span, self.gaps,
             ranks=tuple(self.ranks.items()), page=self.page, ocr=self.ocr,
@@ -170,35 +173,48 @@ class DocumentRow(SourceText, frozen=True):
     decided_by: Annotated[list[str], says("The escalation models or persons that decided it instead of the main model.")] = []  # fmt: skip
     quote: Annotated[str, says("The passages that decided its values, one per line; each also has its own entry in evidence.")] = ""  # fmt: skip
 
-    @classmethod
-    def of(cls, row: RowEvidence) -> Self:
-        """The data of a row."""
-        cells = [
-            CitedCell(column=c.column, text=c.text, page=c.page, **cls.at(c.span))
-            for c in row.cells
-        ]
-        return cls(
-            text=row.text, value=row.value, fields=dict(row.fields), **cls.at(row.span), source=row.source,
-            page=row.page, ocr=row.ocr, row=row.number, cells=cells, steps=[*row.steps],
-            state="found" if row.is_decided else "undecided", ranks=dict(row.ranks),
-            decided_by=[*row.decided_by], quote=row.quote,
-        )  # fmt: skip
+    @property
+    def is_decided(self) -> bool:
+        """Whether it has a value."""
+        return self.state == "found"
 
-    def restored(self) -> RowEvidence:
-        """Convert the data to a row."""
-        cells = (CellEvidence(c.column, c.text, _needed(c.span), c.page) for c in self.cells)
-        return RowEvidence(
-            self.text, self.value, self.fields, tuple(self.steps), self.source, self.span,
-            is_decided=self.state == "found", ranks=tuple(self.ranks.items()), number=self.row,
-            cells=tuple(cells), page=self.page, ocr=self.ocr, decided_by=tuple(self.decided_by),
-            quote=self.quote,
-        )  # fmt: skip
+    @property
+    def number(self) -> int | None:
+        """Its number in the table."""
+        return self.row
 
+    @property
+    def line(self) -> str:
+        """The row as text on one line."""
+        shown = shortened(self.text or self.value or "")
+        return shown if self.is_decided else f"undecided: {shown}"
 
-def _needed(span: Span | None) -> Span:
-    if span is None:
-        raise ValueError("a passage has no position")
-    return span
+    @property
+    def where(self) -> str:
+        """The position of the row and the steps that use it, for display."""
+        place = ""
+        if self.span:
+            table = [] if self.row is None else [f"row {self.row:,}"]
+            table += [shortened(cell.column, 40) for cell in self.cells[:MAX_COLUMNS]]
+            table += ["..."] if len(self.cells) > MAX_COLUMNS else []
+            cells = ", ".join(table)
+            place = full_place(
+                self.source, self.span, self.page, self.ocr, self.ranks.items(), cells
+            )
+            place += "; "
+        by = f"; by {', '.join(self.decided_by)}" if self.decided_by else ""
+        return f"{place}{', '.join(self.steps)}{by}"
+
+    def flat(self) -> dict[str, Cell]:
+        """The row for a data frame: its fields, then its value, text and position."""
+        own: dict[str, Cell] = {
+            "value": self.value if self.is_decided else None, "text": self.text, "state": self.state,
+            "source": self.source, "page": self.page, "start": self.start, "end": self.end, "quote": self.quote,
+        }  # fmt: skip
+        # A table may have a column named `text`.
+        return {
+            f"{name} (field)" if name in own else name: v for name, v in self.fields.items()
+        } | own
 
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pearl.errors import BudgetError, DataError, PausedError, PearlError, UsageE
 from pearl.errors.escaping import to_json
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.parts import PartValue
-from pearl.interpreter.row_evidence import Cell
+from pearl.interpreter.row import Cell
 from pearl.llm.prices import Price
 from pearl.pipeline import FieldsGiven, Pearl
 from pearl.runs.executors import Outcome, Task

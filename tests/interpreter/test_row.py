@@ -26,8 +26,7 @@ from pearl.errors.escaping import to_json
 from pearl.interpreter import row as row_module
 from pearl.interpreter.parts import AnswerPart, ListEntry, Tally
 from pearl.interpreter.results import Checks, Look, StepResult
-from pearl.interpreter.row import ErrorData, StepData, read_row
-from pearl.interpreter.row_evidence import CellEvidence, RowEvidence
+from pearl.interpreter.row import CitedCell, DocumentRow, ErrorData, Place, StepData, read_row
 from pearl.llm import Usage
 from pearl.trace import Trace
 from tests.root import ROOT
@@ -82,10 +81,15 @@ STEP = st.builds(
     checks=st.builds(Checks, TEXT, st.just((("It is.", "copied"),)), TEXT), record=RECORD,
     provenance=st.none() | PROVENANCE,
 )  # fmt: skip
+PLACE = st.builds(Place.at, SPAN)
+CELL = st.builds(
+    lambda place, **cell: CitedCell(**cell, **place), PLACE, column=TEXT, text=TEXT, page=PAGE
+)
 ROW = st.builds(
-    RowEvidence, TEXT, st.none() | TEXT, st.dictionaries(TEXT, st.none() | TEXT, max_size=2), WORDS, TEXT,
-    st.none() | SPAN, st.booleans(), RANKS, st.none() | st.integers(1, 9), page=PAGE, ocr=OCR, decided_by=WORDS, quote=TEXT,
-    cells=st.lists(st.builds(CellEvidence, TEXT, TEXT, SPAN, PAGE), max_size=1).map(tuple),
+    lambda place, **row: DocumentRow(**row, **place), st.just({}) | PLACE, text=TEXT, value=st.none() | TEXT,
+    fields=st.dictionaries(TEXT, st.none() | TEXT, max_size=2), steps=WORDS.map(list), source=TEXT,
+    state=st.sampled_from(["found", "undecided"]), ranks=RANKS.map(dict), row=st.none() | st.integers(1, 9), page=PAGE, ocr=OCR,
+    decided_by=WORDS.map(list), quote=TEXT, cells=st.lists(CELL, max_size=1),
 )  # fmt: skip
 TALLY = st.builds(
     Tally, st.builds(Stated, SOME, SOME, SOME), SOME, st.just(""), st.none(), st.booleans()
