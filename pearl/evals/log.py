@@ -16,7 +16,7 @@ Key = tuple[str, str, int]  # Sample, method and seed
 
 
 class Header(RunConfig, frozen=True, kw_only=True):
-    """What was evaluated, and how. For existing results only the model may be known."""
+    """What was evaluated, and how."""
 
     kind: Literal["pearl-eval-log"] = "pearl-eval-log"
     v: Literal[1] = 1
@@ -27,7 +27,7 @@ class Header(RunConfig, frozen=True, kw_only=True):
     n_samples: int
     n_bad_rows: int = 0  # Rows of the data that could not be evaluated
     prompts: dict[str, str] = field(default_factory=dict)
-    """Digests of the modules that hold the templates of prompts, by name; empty for existing results."""
+    """Digests of the modules that hold the templates of prompts, by name."""
     mapper: str | None = None
     """The model that maps answers in words to options; None without options."""
     methods: tuple[str, ...]

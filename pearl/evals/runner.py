@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from itertools import chain
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, convert, field
 from msgspec.structs import replace
@@ -23,7 +25,7 @@ from pearl.documents.document import Document
 from pearl.documents.words import words
 from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, PearlError, UsageError
-from pearl.evals.log import Call, EvalLog, EvalRecord, PlanShape
+from pearl.evals.log import Call, EvalLog, EvalRecord, Header, PlanShape
 from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.evals.scorers import EXACT, load_scorer
 from pearl.interpreter.chooser import read_choice
@@ -33,6 +35,7 @@ from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, asked_again
 from pearl.runs.executors import RecordUnit, Resources, local
+from pearl.runs.identity import prompt_digests, run_config
 from pearl.trace import OptionChosen, PlanAttempted, Trace
 
 
@@ -84,16 +87,14 @@ def rescored(log: EvalLog, scorer: str | None = None) -> EvalLog:
     return EvalLog(header, tuple(records))
 
 
-def scorable(
-    samples: Iterable[Sample], *, with_document: bool = True
-) -> tuple[list[Sample], list[DataError]]:
+def scorable(samples: Iterable[Sample]) -> tuple[list[Sample], list[DataError]]:
     """The samples that can be evaluated, and why the others cannot."""
     fit: list[Sample] = []
     unfit: list[DataError] = []
     for sample in samples:
         if not sample.question:
             unfit.append(DataError(f"sample '{sample.id}' has no question"))
-        elif sample.document is None and with_document:
+        elif sample.document is None:
             unfit.append(DataError(f"sample '{sample.id}' has no document"))
         elif sample.gold is not None:
             fit.append(sample)
@@ -148,29 +149,25 @@ def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
 
 def samples_digest(samples: Iterable[Sample]) -> str:
     """SHA-256 of all parts of the samples that affect results, in hexadecimal."""
-    return digest(_deciding(samples)).hex()
 
+    @cache
+    def content_of(document: Document | Path) -> str:
+        if isinstance(document, Document):
+            return f"{document.name} {document.digest}"
+        try:
+            return file_sha256(document)
+        except OSError:  # unreadable, so its samples will fail
+            return document.name
 
-def _deciding(samples: Iterable[Sample]) -> Iterator[str]:
-    content_of = cache(_content)
-    for sample in samples:
+    def deciding(sample: Sample) -> str:
         read = None if sample.document is None else content_of(sample.document)
         parts: list[object] = [
             sample.id, sample.question, sample.options, sample.gold, sample.reference,
             sorted(sample.subsets), read,
         ]  # fmt: skip
-        parts += [sample.gold_passages] if sample.gold_passages else []
-        yield json.dumps(parts)
+        return json.dumps(parts + ([sample.gold_passages] if sample.gold_passages else []))
 
-
-def _content(document: Document | Path) -> str:
-    """The digest of a document; for an unreadable file, whose samples will fail, its name."""
-    if isinstance(document, Document):
-        return f"{document.name} {document.digest}"
-    try:
-        return file_sha256(document)
-    except OSError:
-        return document.name
+    return digest(map(deciding, samples)).hex()
 
 
 class Evaluation(Struct, frozen=True):
@@ -242,56 +239,46 @@ class EvalUnit(RecordUnit):
         began = time.monotonic()
         method = load_method(self.method)
         drawn = (self.seed, self.evaluation.temperature)
+        # A `Pearl` of this method and seed, with its own plans and costs
         pearl = resources.once((EvalUnit, self.method, *drawn), lambda: self._pearl(resources))
-        update: dict[str, object] = {}
+        sample, fields = self.sample, dict[str, Any]()
         try:
             assert self.document is not None
             document = await resources.document(self.document)
             effort = self.evaluation.effort
-            prediction = await method.predict(pearl, self.sample, document, effort, trace)
-            update |= _said(prediction, pearl)
+            prediction = await method.predict(pearl, sample, document, effort, trace)
+            fields = _said(prediction, pearl)
         except Exception as error:
             if resources.is_over(error):
                 raise
-            update["error"] = reason(error)
-        # The share of the document that the request for a choice contains
-        shown = [event.coverage for event in trace if isinstance(event, OptionChosen)]
-        update |= {
-            "n_calls": trace.n_calls,
-            "usage": trace.usage,
-            "planning_usage": sum(
-                (e.usage for e in trace if isinstance(e, PlanAttempted)), Usage()
+            fields = {"status": "failed", "error": reason(error)}
+        if fields.get("coverage") is None:  # the share that the request for a choice contains
+            shown = (event.coverage for event in trace if isinstance(event, OptionChosen))
+            fields["coverage"] = next((share for share in shown if share is not None), None)
+        record = EvalRecord(
+            sample=sample.id, method=self.method, seed=self.seed, question=sample.question,
+            document=sample.document_name, subsets=tuple(sorted(sample.subsets)),
+            options=sample.options, gold=sample.gold, reference=sample.reference,
+            n_calls=trace.n_calls, usage=trace.usage,
+            planning_usage=sum((e.usage for e in trace if isinstance(e, PlanAttempted)), Usage()),
+            duration_s=round(time.monotonic() - began, 4),
+            calls=tuple(
+                Call(
+                    key=reply.key, purpose=purpose, step=step, model=reply.completion.model,
+                    fingerprint=reply.completion.fingerprint,
+                    temperature=reply.completion.temperature,
+                )
+                for purpose, step, reply in trace.replied
             ),
-            "duration_s": round(time.monotonic() - began, 4),
-            "coverage": update.get(
-                "coverage", next((share for share in shown if share is not None), None)
-            ),
-            "calls": calls_of(trace),
-        }
-        record = blank(self.sample, self.method, self.seed, self.sample.document_name)
-        return graded(replace(record, **update), self.evaluation)
+            **fields,
+        )  # fmt: skip
+        return graded(record, self.evaluation)
 
     def _pearl(self, resources: Resources) -> Pearl:
         """The `Pearl` of this method and seed, with its own plans and costs."""
         temperature = self.evaluation.temperature
         seed = self.seed if self.seed or temperature is not None else None
         return resources.pearl.unshared(seed, temperature, scope=f"eval {self.method}")
-
-
-def blank(sample: Sample, method: str, seed: int, document: str) -> EvalRecord:
-    """A record of a sample without an answer."""
-    return EvalRecord(
-        sample=sample.id,
-        method=method,
-        seed=seed,
-        status="failed",
-        question=sample.question,
-        document=document,
-        subsets=tuple(sorted(sample.subsets)),
-        options=sample.options,
-        gold=sample.gold,
-        reference=sample.reference,
-    )
 
 
 def graded(record: EvalRecord, evaluation: Evaluation) -> EvalRecord:
@@ -301,10 +288,10 @@ def graded(record: EvalRecord, evaluation: Evaluation) -> EvalRecord:
     return replace(record, cost_usd=cost_usd, score=score(record, evaluation.scorer))
 
 
-def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
+def _said(prediction: Prediction, pearl: Pearl) -> dict[str, Any]:
     """The fields of a record that come from a prediction."""
     choice, answer = prediction.choice, prediction.answer
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "status": prediction.status,
         "answer": prediction.text,
         "reply": choice.reply if choice else "",
@@ -327,12 +314,30 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
     return fields
 
 
-def calls_of(trace: Trace) -> tuple[Call, ...]:
-    """The calls whose replies a record uses."""
-    return tuple(
-        Call(
-            key=reply.key, purpose=purpose, step=step, model=reply.completion.model,
-            fingerprint=reply.completion.fingerprint, temperature=reply.completion.temperature,
-        )
-        for purpose, step, reply in trace.replied
-    )  # fmt: skip
+def describe(
+    pearl: Pearl,
+    samples: Sequence[Sample],
+    evaluation: Evaluation,
+    *,
+    data: str = "",
+    n_bad_rows: int = 0,
+) -> Header:
+    """The header of a log."""
+    header = {
+        **run_config(pearl),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "data": data,
+        "data_sha256": samples_digest(samples),
+        "n_samples": len(samples),
+        "n_bad_rows": n_bad_rows,
+        "prompts": prompt_digests(),
+        "mapper": pearl.clients["mapper"].name if any(each.options for each in samples) else None,
+        "methods": evaluation.methods,
+        "seeds": evaluation.seeds,
+        "temperature": evaluation.temperature,
+        "token_budget": evaluation.effort.token_budget,
+        "part_tokens": evaluation.effort.part_tokens,
+        "price": evaluation.price,
+        "scorer": evaluation.scorer,
+    }
+    return convert(header, Header)

@@ -1,27 +1,20 @@
-"""Logs: written, read, torn, scored anew; and records made from the results of `execute`."""
+"""Logs: written, read, torn, scored anew."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pearl import Document, Pearl
-from pearl.data.samples import Sample
-from pearl.errors import DataError, ModelError
+from pearl import Pearl
+from pearl.errors import DataError
 from pearl.evals.log import EvalLog, EvalRecord, read_log
-from pearl.evals.results import EXECUTED, result_units
 from pearl.evals.runner import Evaluation, evaluate, rescored, score
-from pearl.llm import Usage
-from pearl.llm.prices import Price
-from pearl.runs.executors import local
 from pearl.runs.identity import prompt_digests
 from tests.evals import evallogs
-from tests.evals.asking import OPTIONS, acting, sample
+from tests.evals.asking import acting, sample
 from tests.evals.evallogs import header, record
-from tests.models import Acting
 from tests.root import ROOT
 
 DEEP = "[" * 10_000 + "]" * 10_000
@@ -97,70 +90,6 @@ def test_a_wrong_score_is_mended() -> None:
     found = rescored(EvalLog(header(), bad)).records
     assert [(r.choice, r.score) for r in found] == [(0, 1.0), (None, 0.0), (0, 1.0), (None, 0.0)]
     assert [score(r) for r in found] == [r.score for r in found]
-
-
-# --- results of `execute` ---------------------------------------------------------------------
-
-
-def row(id: str = "q1", **fields: Any) -> Sample:
-    known = {
-        "status": "answered", "answer": "Because it was rotten.", "plan": "1. a = FIND(CTX) : f",
-        "steps": [{"calls": 2}, {"calls": 0}], "coverage": 0.5, "duration_s": 1.0,
-        "usage": {"input_tokens": 100, "output_tokens": 10, "cached_tokens": 5},
-    }  # fmt: skip
-    return sample(id, document=Document("story.txt", id), extra={**known, **fields})
-
-
-def scored(model: Acting, *rows: Sample, **settings: Any) -> list[EvalRecord]:
-    async def main() -> list[EvalRecord]:
-        units = result_units(rows, Evaluation((EXECUTED,), **settings))
-        return [outcome.result async for outcome in local.run(Pearl(model), units)]
-
-    return sorted(asyncio.run(main()), key=lambda record: record.sample)
-
-
-def test_results_are_mapped_and_scored() -> None:
-    price = Price(input_usd=1_000_000, output_usd=0)
-    found = scored(model := acting(), row("q1"), row("q2", answer="x"), price=price)
-    first = found[0]
-    assert (first.method, first.status, first.choice, first.score) == (
-        "executed",
-        "answered",
-        0,
-        1.0,
-    )
-    assert (first.document, first.coverage, first.n_calls) == ("story.txt", 0.5, 3)
-    assert (first.usage, first.cost_usd) == (Usage(110, 11, 5), 110.0)
-    assert len(model.requests) == 2
-    assert all(OPTIONS[0] in request.prompt for request in model.requests)
-
-
-def test_failed_and_malformed_results_are_failures() -> None:
-    told = {"type": "ExecutionError", "message": "step 'a' failed\n  help: no"}
-    found = scored(
-        model := acting(),
-        row("a", status="failed", answer=None, error=told),
-        row("b", status="failed", error=None),
-        row("c", steps="three"),
-        row("d", usage={"input_tokens": "many"}),
-    )
-    assert [record.status for record in found] == ["failed"] * 4
-    assert [record.score for record in found] == [0.0] * 4
-    assert found[0].error == "ExecutionError: step 'a' failed"
-    assert found[1].error == "the row has no answer"
-    assert (found[2].error or "").startswith("not a row of results: steps ")
-    assert "usage: input_tokens" in (found[3].error or "")
-    assert model.requests == []
-
-
-def test_an_answer_that_cannot_be_mapped_is_a_failure() -> None:
-    def choose(task: object) -> str:
-        raise ModelError("the server is gone", kind="bad_request")
-
-    (found,) = scored(acting(choose=choose), row())
-    assert (found.status, found.score) == ("failed", 0.0)
-    assert found.error == "ModelError: the server is gone"
-    assert found.usage == Usage(100, 10, 5)
 
 
 def test_the_header_has_the_digest_of_every_module_that_writes_prompts() -> None:

@@ -46,10 +46,6 @@ if TYPE_CHECKING:
     callback=lambda _context, _option, said: ",".join(said),
     help=", ".join(plugins.names("pearl.evals.methods")),
 )  # fmt: skip
-@option(
-    "--results", PATH, metavar="FILE",
-    help="Score what `pearl execute --out` wrote, instead of running methods over --data.",
-)  # fmt: skip
 @option("--rescore", PATH, "Score the replies of LOG again, without calls.", metavar="LOG")
 @option(
     "--scorer", str, metavar="NAME",
@@ -77,8 +73,8 @@ if TYPE_CHECKING:
 @unit_options
 @as_json
 def command(
-    methods: str, results: str | None, rescore: str | None, out: str | None,
-    scorer: str | None, by_document: bool, force: bool, **options: Any,
+    methods: str, rescore: str | None, out: str | None, scorer: str | None, by_document: bool,
+    force: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Score methods over the samples of --data.
 
@@ -89,11 +85,9 @@ def command(
     names = [name.strip() for name in methods.split(",") if name.strip()]
     refuse((not names, "no method given", "--methods pearl,direct"))
     refuse(
-        (sum(given is not None for given in (options["data"], results, rescore)) != 1,
-         "give exactly one of --data FILE, --results FILE, --rescore LOG",
+        ((options["data"] is None) == (rescore is None),
+         "give exactly one of --data FILE, --rescore LOG",
          "pearl eval --domain quality --data FILE --methods pearl,direct,mcq"),
-        (results is not None and options["seeds"] > 1,
-         "--seeds cannot be combined with --results", "leave out --seeds"),
         (rescore is not None and options["trace"], "--rescore calls no model", "leave out --trace"),
     )  # fmt: skip
     require_extra("eval", "an evaluation", "scipy")  # before the first call
@@ -103,7 +97,7 @@ def command(
             "  help: --temperature 0.7 draws replies"
         )
     refuse_overwriting_inputs(
-        [out, options["trace"]], [name for name in (options["data"], results, rescore) if name]
+        [out, options["trace"]], [name for name in (options["data"], rescore) if name]
     )
     cluster: Cluster = "document" if by_document else "sample"
     if scorer is not None:
@@ -114,10 +108,8 @@ def command(
     if rescore is not None:
         writer = OutputWriter(is_forced=force)
         return _rescore(rescore, out, writer, cluster, options)
-    if results is not None:
-        options["data"] = results
     options["force"] = force
-    return _evaluate(names, results is not None, out, cluster, options)
+    return _evaluate(names, out, cluster, options)
 
 
 def _rescore(
@@ -139,22 +131,17 @@ def _rescore(
 
 
 def _evaluate(
-    methods: list[str],
-    is_executed: bool,
-    out: str | None,
-    cluster: Cluster,
-    options: dict[str, Any],
+    methods: list[str], out: str | None, cluster: Cluster, options: dict[str, Any]
 ) -> int:
     from pearl.data.log_files import write_journal
     from pearl.evals import runner
     from pearl.evals.log import EvalLog, EvalRecord
     from pearl.evals.methods import Effort, load_method
-    from pearl.evals.results import EXECUTED, describe, result_units
     from pearl.evals.scorers import EXACT
     from pearl.llm.prices import read_prices
 
-    names = (EXECUTED,) if is_executed else tuple(dict.fromkeys(methods))
-    for name in () if is_executed else names:
+    names = tuple(dict.fromkeys(methods))
+    for name in names:
         load_method(name)
     evaluation = runner.Evaluation(
         names,
@@ -166,8 +153,8 @@ def _evaluate(
         else options["price"] or read_prices(options["prices"]).of(options["model"]),
         options["scorer"] or EXACT,
     )
-    read, bad = read_data({**options, "domain": "generic"} if is_executed else options)
-    samples, unfit = runner.scorable(read, with_document=not is_executed)
+    read, bad = read_data(options)
+    samples, unfit = runner.scorable(read)
     report_left_out([*bad, *unfit])
     if not samples:
         raise DataError(
@@ -175,25 +162,24 @@ def _evaluate(
             path=options["data"],
             help="a sample needs a question, a document, and a gold option or a reference answer",
         )
-    if not is_executed:
-        runner.refuse_unfit(samples, names)
+    runner.refuse_unfit(samples, names)
     name, n_bad = Path(options["data"]).name, len(bad) + len(unfit)
 
     def prepare(pearl: Pearl) -> Work[Any]:
-        if not is_executed:
-            runner.refuse_known(samples, pearl.material.examples)
-        header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
-        made = result_units(samples, evaluation) if is_executed else evaluation.units(samples)
+        runner.refuse_known(samples, pearl.material.examples)
+        header = runner.describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
         # Not part of the identity of a run: methods and seeds, which a later command may add.
         effort = (
             evaluation.temperature, evaluation.effort.token_budget, evaluation.effort.part_tokens,
         )  # fmt: skip
-        settings = {"effort": effort, "kind": "results" if is_executed else "methods"}
-        return Work(tuple(made), settings, {"samples": header.data_sha256}, header)
+        settings = {"effort": effort, "kind": "methods"}
+        return Work(
+            tuple(evaluation.units(samples)), settings, {"samples": header.data_sha256}, header
+        )
 
     def finish(ran: Finished[Any]) -> int:
         header: Header = ran.work.header
-        units = ran.work.units if is_executed else _added(out, evaluation).units(samples)
+        units = _added(out, evaluation).units(samples)
         records = tuple(
             runner.graded(msgspec.convert(row, EvalRecord), evaluation)
             for _, row in ran.kept(units)
