@@ -21,7 +21,7 @@ def test_the_progress_of_a_private_run_has_no_words_of_data_questions_and_replie
     total: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PEARL_PRIVATE", "1")
-    reporter, screen, lines = Reporter(total), progress.PlanSection(), []
+    reporter, screen, lines = Reporter(total), progress.PlanProgress(), []
 
     def listen(event: Event) -> None:
         reporter("Zelmira", event)
