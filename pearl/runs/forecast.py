@@ -7,8 +7,6 @@ from functools import lru_cache
 from math import ceil, inf
 from typing import Any
 
-from msgspec import Struct
-
 from pearl.documents.digest import digest
 from pearl.documents.document import Document, DocumentKind, Source
 from pearl.dsl.binding import bind
@@ -29,6 +27,8 @@ from pearl.runs.executors import Task, Unit
 
 PLANNING = "(plans)"
 
+MAX_PROBLEMS = 3  # Maximum problems that are listed
+
 
 class StepForecast(StepCosts):
     """Estimate for one step over all tasks, or for planning."""
@@ -42,15 +42,14 @@ class StepForecast(StepCosts):
     marked_tokens: float = 0.0  # Maximum tokens that requests mark for the cache
     share: float = 1.0  # Price factor for batches
 
-    def add(self, costs: StepCosts, n: int = 1) -> None:
-        """Add the costs of `n` more executions of the step, or of another step."""
+    def add(self, costs: StepCosts, n: int = 1, marked_tokens: float = 0.0) -> None:
+        """Add the costs of `n` more executions of the step."""
         self.n += n
         self.calls += costs.calls
         self.input_tokens += costs.input_tokens
         self.output_tokens += costs.output_tokens
-        own = costs.longest if isinstance(costs, StepForecast) else costs.input_tokens.upper
-        self.longest = max(self.longest, own)
-        self.marked_tokens += costs.marked_tokens if isinstance(costs, StepForecast) else 0
+        self.longest = max(self.longest, costs.input_tokens.upper)
+        self.marked_tokens += marked_tokens
 
     @property
     def usd(self) -> Range | None:
@@ -60,23 +59,22 @@ class StepForecast(StepCosts):
     def cost_usd(self, price: Price) -> Range:
         """The cost in US dollars: the lower bound assumes cached prompts, the upper bound cache writes and no batches."""
         inputs, outputs = self.input_tokens, self.output_tokens
-
-        def readings(n_input: int, n_output: int, n_cached: int = 0) -> list[float]:
-            n_most = n_input - n_cached
-            if price.write_on_request or not self.may_write:
-                n_most = int(min(n_most, self.marked_tokens))
-            n_kept = n_most if price.write_on_request else 0
-            return [
-                price.cost_usd(Usage(n_input, n_output, n_cached, 0, *written), is_long=is_long)
-                for written in ((0, 0), (n_most, 0), (n_most, n_kept))
-                for is_long in {False, price.is_long(self.longest)}
-            ]
-
-        least = min(readings(int(inputs.least), int(outputs.least), int(inputs.least)))
-        most = inf
-        if inf not in (inputs.upper, outputs.upper):
-            most = max(readings(ceil(inputs.upper), ceil(outputs.upper)))
-        return Range(least * self.share, most)
+        lengths = {False, price.is_long(self.longest)}
+        cached = Usage(int(inputs.least), int(outputs.least), int(inputs.least))
+        least = self.share * min(price.cost_usd(cached, is_long=each) for each in lengths)
+        if inf in (inputs.upper, outputs.upper):
+            return Range(least, inf)
+        n = n_written = ceil(inputs.upper)
+        if price.write_on_request or not self.may_write:
+            n_written = int(min(n, self.marked_tokens))
+        n_kept = n_written if price.write_on_request else 0
+        usages = [
+            Usage(n, ceil(outputs.upper), 0, 0, *written)
+            for written in ((0, 0), (n_written, 0), (n_written, n_kept))
+        ]
+        return Range(
+            least, max(price.cost_usd(u, is_long=each) for u in usages for each in lengths)
+        )
 
     def to_dict(self, usd: Range | None) -> dict[str, Any]:
         """As JSON data; null means unknown."""
@@ -91,21 +89,33 @@ class StepForecast(StepCosts):
         }
 
 
-class Forecast(Struct, frozen=True):
-    """The estimate for a run."""
+class Forecast:
+    """The estimate for a run, to which `add` adds its tasks."""
 
-    steps: tuple[StepForecast, ...]
-    total: StepForecast
-    n_tasks: int
-    n_unplanned: int
-    problems: tuple[str, ...]
-    n_problems: int
-    reply_tokens: int
-    counter: str
-    model: str
-    price: Price | None
-    n_known: int = 0
-    prices: Mapping[str, Price | None] = {}  # Of the other models, by name
+    def __init__(
+        self, pearl: Pearl, *, price: Price | None = None, is_batched: bool = False,
+        prices: Mapping[str, Price | None] | None = None,
+    ) -> None:  # fmt: skip
+        self._pearl = pearl
+        self._is_batched = is_batched
+        self._steps: dict[str, StepForecast] = {}
+        self._seen: set[bytes] = set()  # Documents that were read, and questions that were planned
+        self._compiled = lru_cache(maxsize=256)(
+            lambda plan, question: pearl.compile(plan, question=question)
+        )
+        self.model = pearl.client.name
+        self.price = price
+        self.prices = prices or {}  # Of the other models, by name
+        self.counter = pearl.limits.counter.method
+        self.reply_tokens = pearl.limits.reply_tokens
+        self.n_tasks = self.n_unplanned = self.n_problems = self.n_known = 0
+        self.problems: list[str] = []  # The first of them
+        self.total = self._new("total", price, pearl.client)
+
+    @property
+    def steps(self) -> tuple[StepForecast, ...]:
+        """The estimates of planning and of each step."""
+        return tuple(self._steps.values())
 
     @property
     def cost_usd(self) -> Range | None:
@@ -127,7 +137,7 @@ class Forecast(Struct, frozen=True):
             "n_tasks": self.n_tasks,
             "n_unplanned": self.n_unplanned,
             "n_problems": self.n_problems,
-            "problems": list(self.problems),
+            "problems": self.problems,
             "steps": [step.to_dict(step.usd) for step in self.steps],
             "total": self.total.to_dict(self.cost_usd),
             "reply_tokens": self.reply_tokens,
@@ -139,40 +149,12 @@ class Forecast(Struct, frozen=True):
             "n_known": self.n_known,
         }
 
-
-def forecast(pearl: Pearl, tasks: Iterable[Unit], *, price: Price | None = None) -> Forecast:
-    """Estimate tasks without sending requests."""
-    forecaster = Forecaster(pearl, price=price)
-    for task in tasks:
-        forecaster.add(task)
-    return forecaster.result()
-
-
-class Forecaster:
-    """Accumulates the estimates of tasks."""
-
-    def __init__(
-        self, pearl: Pearl, *, price: Price | None = None, is_batched: bool = False,
-        prices: Mapping[str, Price | None] | None = None,
-    ) -> None:  # fmt: skip
-        self._is_batched = is_batched
-        self._prices = prices or {}
-        self._pearl = pearl
-        self._price = price
-        self._steps: dict[str, StepForecast] = {}
-        self._seen: set[bytes] = set()  # Documents that were read, and questions that were planned
-        self._n_tasks = self._n_unplanned = self._n_problems = 0
-        self._problems: list[str] = []
-        self._compiled = lru_cache(maxsize=256)(
-            lambda plan, question: pearl.compile(plan, question=question)
-        )
-
     def add(self, unit: Unit) -> None:
-        """Add a unit of work."""
-        self._n_tasks += 1
+        """Add a unit of work; no request is sent."""
+        self.n_tasks += 1
         if not isinstance(unit, Task):
             name, costs = unit.costs(self._pearl)
-            self._named(name, None).add(costs)
+            self._add(name, None, costs)
             return
         try:
             if unit.problem is not None or unit.document is None:
@@ -185,25 +167,10 @@ class Forecaster:
                 checked = bind(self._compiled(unit.plan, unit.question), unit.parameters)
                 self._run(prepared(checked)[1].graph, unit.document())
         except PearlError as error:
-            self._n_problems += 1
-            if len(self._problems) < 3:
+            self.n_problems += 1
+            if len(self.problems) < MAX_PROBLEMS:
                 where = f"{unit.id}: " if unit.id else ""
-                self._problems.append(f"{where}{error.message}")
-
-    def result(self) -> Forecast:
-        """The estimate for all tasks so far."""
-        limits = self._pearl.limits
-        total = self._new("total", self._price, self._pearl.client)
-        steps = tuple(self._steps.values())
-        for step in steps:
-            total.add(step, step.n)
-        if self._n_unplanned:  # The cost of its steps is unknown until the plan is written
-            total.add(StepCosts(ANY, ANY, ANY), 0)
-        return Forecast(
-            steps, total, self._n_tasks, self._n_unplanned, tuple(self._problems), self._n_problems,
-            limits.reply_tokens, limits.counter.method, self._pearl.client.name, self._price,
-            prices=self._prices,
-        )  # fmt: skip
+                self.problems.append(f"{where}{error.message}")
 
     def _run(self, graph: PlanGraph, document: Document) -> None:
         """Add the estimate for a plan over a document."""
@@ -220,37 +187,33 @@ class Forecaster:
             role: Role = "rows" if graph.checked.action(step).cost == "rows" else "main"
             costs = estimator.step(step)
             # The last request with a prefix need not mark it.
-            if step.output in builder.heads and not self._is_new(read):
-                self._named(name, role).marked_tokens += costs.input_tokens.upper
-            self._add(name, role, costs)
+            is_marked = step.output in builder.heads and not self._is_new(read)
+            self._add(name, role, costs, costs.input_tokens.upper if is_marked else 0.0)
             self._add(f"{name}, undecided", "escalate", estimator.escalated)
             self._add(f"{name}, checked", "checker", estimator.checked)
 
-    def _add(self, name: str, role: Role, costs: StepCosts) -> None:
-        if costs.calls.most != 0:
-            self._named(name, role).add(costs)
+    def _add(self, name: str, role: Role | None, costs: StepCosts, marked: float = 0.0) -> None:
+        """Add costs to a step of the model with a role; without a role, of all models together."""
+        if role and not costs.calls.upper:
+            return
+        if name not in self._steps:
+            client = self._pearl.clients[role] if role else self._pearl.client
+            model = client.name if role and self.prices else ""
+            price = self.prices.get(model, self.price) if model or not self.prices else None
+            self._steps[name] = self._new(name, price, client, model)
+        for each in (self._steps[name], self.total):
+            each.add(costs, marked_tokens=marked)
+
+    def _new(self, name: str, price: Price | None, client: Client, model: str = "") -> StepForecast:
+        may_write = getattr(client.model, "caching", None) is None
+        share = (self._is_batched and price is not None and price.batch) or 1.0
+        return StepForecast(name=name, model=model, price=price, share=share, may_write=may_write)
 
     def _is_new(self, key: bytes) -> bool:
         """Whether a document or question occurs for the first time."""
         is_new = key not in self._seen
         self._seen.add(key)
         return is_new
-
-    def _named(self, name: str, role: Role | None) -> StepForecast:
-        """The row of a step for the model of a role; without a role, for all models together."""
-        if name in self._steps:
-            return self._steps[name]
-        client = self._pearl.clients[role] if role else self._pearl.client
-        model = client.name if role and self._prices else ""
-        price = self._prices.get(model, self._price) if model or not self._prices else None
-        step = self._steps[name] = self._new(name, price, client)
-        step.model = model
-        return step
-
-    def _new(self, name: str, price: Price | None, client: Client) -> StepForecast:
-        may_write = getattr(client.model, "caching", None) is None
-        share = (self._is_batched and price is not None and price.batch) or 1.0
-        return StepForecast(name=name, price=price, share=share, may_write=may_write)
 
     def _plan(self, question: str, kind: DocumentKind, sources: Sequence[Source]) -> None:
         """Add the estimate for planning; equal questions are planned once."""
@@ -260,7 +223,9 @@ class Forecaster:
         material = pearl.planner.shown(asked, kind=kind, sources=sources)
         descriptions = pearl.planner.told(sources)
         messages = plan_messages(asked, material, descriptions, kind)
-        self._n_unplanned += 1
+        if not self.n_unplanned:  # The cost of its steps is unknown until the plan is written
+            self.total.add(StepCosts(ANY, ANY, ANY), n=0)
+        self.n_unplanned += 1
         if not self._is_new(digest(["question", question, kind, descriptions])):
             return
         # Under a grammar, the new actions and the steps are separate replies.
@@ -279,4 +244,12 @@ class Forecaster:
             Range(1, most), Range(first, first if most == 1 else inf),
             Range(1, most * reply_tokens),
         )  # fmt: skip
-        self._named(PLANNING, "planner").add(costs)
+        self._add(PLANNING, "planner", costs)
+
+
+def forecast(pearl: Pearl, tasks: Iterable[Unit], *, price: Price | None = None) -> Forecast:
+    """Estimate tasks without sending requests."""
+    found = Forecast(pearl, price=price)
+    for task in tasks:
+        found.add(task)
+    return found

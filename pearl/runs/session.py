@@ -375,10 +375,10 @@ class Session:
         redo: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> Forecast:
         """Estimate the cost of the tasks that have no row; the arguments are those of `run`. Nothing is sent or written."""
-        from pearl.runs.forecast import Forecaster
+        from pearl.runs.forecast import Forecast
 
         tasks = self._repeatable(tasks, asked)
-        forecaster = Forecaster(
+        forecast = Forecast(
             self.pearl, price=self.price, prices=self._prices, is_batched=self._executor == "batch"
         )  # fmt: skip
         known: list[bytes] = []
@@ -393,8 +393,9 @@ class Session:
             has = _has_row(store, id, redo) if store is not None and id is not None else None
             numbered = self._numbered(enumerate(tasks))
             for _, task, _ in unrecorded(self.pearl, numbered, has, known.append):
-                forecaster.add(task)
-        return replace(forecaster.result(), n_known=len(known))
+                forecast.add(task)
+        forecast.n_known = len(known)
+        return forecast
 
     def run(
         self,

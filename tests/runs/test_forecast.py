@@ -361,7 +361,7 @@ def test_what_a_step_takes_over_a_text_without_a_bound_is_unknown(call: str) -> 
     plan = f"{finding}\n9. d = CONCAT({results}) : Join\n10. r = {call} : Read"
     this = pearl(Reading(replies(50), window=2_000), max_output_tokens=500)
     found = forecast(this, [task(plan, story(3))])
-    assert (found.problems, found.total.calls.most) == ((), None)
+    assert (found.problems, found.total.calls.most) == ([], None)
     assert found.total.calls.least == 9
 
 
