@@ -177,7 +177,8 @@ def judge(
     column = read_column(rows, name, kind)
     counts = Counter(column.values)
     different = [value for value in counts if value is not None]
-    meets, notes = comparison(operator, wanted, different, column.name)
+    cells = [value for value in column.values if value is not None]
+    meets, notes = comparison(operator, wanted, cells, column.name)
     verdicts: dict[str | None, Verdict] = {None: None, **{each: meets(each) for each in different}}
     if kind:
         n_open = sum(counts[value] for value in different if verdicts[value] is None)

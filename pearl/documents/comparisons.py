@@ -11,14 +11,22 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
 from pearl.documents.dates import Period, read_dates, read_period
-from pearl.documents.lexicon import FOREIGN_SCALES, SCALE_WORDS, SHARES, singular
+from pearl.documents.lexicon import (
+    CURRENCY_UNITS,
+    FOREIGN_SCALES,
+    KNOWN_UNITS,
+    SCALE_WORDS,
+    SHARES,
+    singular,
+)
 from pearl.documents.numbers import (
     RAISED,
+    Quantity,
     find_quantity,
     is_blank,
     quantity,
@@ -43,12 +51,10 @@ Kind = Literal["date", "number"]
 
 MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
 
-_WORD = lazy_pattern(
-    r"[^\W_]*[^\W\d_][^\W_]*"
-)  # mg or B12: letters and digits, at least one letter
 _LETTERS = lazy_pattern(r"[^\W\d_]+")  # h and km of 5 km/h
 _NO_UNITS = frozenset((*SCALE_WORDS, *FOREIGN_SCALES, *STOP_WORDS))  # "about 5", "5 (in millions)"
 _FOOTNOTE_MARK = lazy_pattern(rf"(?<=\d)[{RAISED}]+")  # 310²
+_AFTER_DIGITS = lazy_pattern(r".*\d", re.S)
 _RATE = lazy_pattern(r"/\s*[^\W\d_]|\bper\b", re.I)  # 5 km/h, 3 per day
 _BEGINS_WITH_DIGIT = lazy_pattern(r"\W*\d")  # $5, "9:15"
 _DIGITS = lazy_pattern(r"([0-9]+)")  # a group, so that `split` keeps them
@@ -87,7 +93,7 @@ def is_no_key(value: str) -> bool:
 def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
     """Whether more than half of the distinct non-empty values are dates, or numbers."""
     different = [v for v in dict.fromkeys(values) if v and not is_blank(v)][:MAX_SAMPLED]
-    read = _numbers(different).values() if kind == "number" else read_dates(different).periods
+    read = numbers_in(different).values() if kind == "number" else read_dates(different).periods
     return 2 * sum(each is not None for each in read) > len(different)
 
 
@@ -107,7 +113,7 @@ def comparison(
     same, notes = _sameness(wanted, values)
     alike = _any_of(wanted, same)
     if operator in ("is", "in"):
-        matched = [value for value in values if alike(value)]
+        matched = [value for value in dict.fromkeys(values) if alike(value)]
         return alike, [*notes, *_spellings(matched, name)]
     return (lambda value: negated(alike(value))), notes
 
@@ -168,45 +174,85 @@ def _sameness(
             return None if one is None else placed("is", one, period)
 
         return is_same_date, notes
-    amounts = {text: amount for text in texts if (amount := _number(text))}
+    amounts = {text: amount for text in texts if (amount := number_in(text))}
     if amounts and are_mostly("number", values):
-        of_number = _numbers(values)
+        of_number = numbers_in(values)
 
         def is_same_number(value: str, text: str) -> Verdict:
             one, other = of_number[value], amounts.get(text)
             if keys[value] == keys[text] or one is None or other is None:
                 return keys[value] == keys[text]
-            words = _words_beside(value, one[1]), _words_beside(text, other[1])
-            if all(words) and words[0] != words[1]:  # for example names that contain the same year
-                return False
-            return None if one[1] and other[1] and one[1] != other[1] else one[0] == other[0]
+            if not one.unit or not other.unit or one.unit == other.unit:
+                return one.value == other.value
+            # Other words are those of a name: two names may contain the same year.
+            return None if KNOWN_UNITS.issuperset((one.unit, other.unit)) else False
 
         return is_same_number, []
     return (lambda value, text: keys[value] == keys[text]), []
 
 
-_Number = tuple[Decimal, str]
+class Number(NamedTuple):
+    """A number in a cell, and its unit; for a rate or an unknown unit, the words and signs beside it."""
+
+    value: Decimal
+    unit: str
 
 
-def _number(text: str) -> _Number | None:
-    """A number and its unit, read from a plan or a cell."""
+def number_in(text: str) -> Number | None:
+    """The number that a plan, a query or a single cell gives."""
     read = find_quantity(text) or read_quantity(text)
-    return None if read is None else (read.number, read.unit)
+    return None if read is None else _beside(text, read)
 
 
-def _words_beside(text: str, unit: str) -> frozenset[str]:
-    """The words of a text besides its number and unit."""
-    return frozenset(_WORD.findall(text.casefold())) - {unit.casefold()}
+def numbers_in(values: Sequence[str]) -> dict[str, Number | None]:
+    """The number of each value of a column; other values resolve ambiguous ones. A date in words is not a number."""
+    values = list(dict.fromkeys(values))
+    read = dict(zip(values, read_numbers(values), strict=True))
+    worded = [value for value, number in read.items() if number and _LETTERS.search(value)]
+    for value, period in zip(worded, read_dates(worded).periods, strict=True):
+        if period:
+            read[value] = None
+    return {value: _beside(value, number) if number else None for value, number in read.items()}
 
 
-def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
-    """Read the numbers of a column; other cells resolve ambiguous ones. A date in words is not a number."""
-    alone = dict(zip(values, read_numbers(values), strict=True))
-    worded = [value for value, read in alone.items() if read and _LETTERS.search(value)]
-    alone |= {
-        value: None for value, date in zip(worded, read_dates(worded).periods, strict=True) if date
-    }
-    return {value: (read.number, read.unit) if read else None for value, read in alone.items()}
+def _beside(value: str, quantity: Quantity) -> Number | None:
+    """The number with the unit that its cell gives; None for a bound such as `65 and up`.
+
+    Example:
+        >>> [_beside(text, quantity(text)).unit for text in ("5 GB", "₹ 5", "5 km/h", "5 m")]
+        ['gb', '₹', 'h km', 'm']
+    """
+    if value.isdecimal():
+        return Number(quantity.number, "")
+    if not _BOUNDS.isdisjoint(_LETTERS.findall(_AFTER_DIGITS.sub("", value.casefold()))):
+        return None
+    unit = quantity.unit
+    if not unit or _RATE.search(value):
+        words = {*_LETTERS.findall(_FOOTNOTE_MARK.sub("", value.casefold()))} - _NO_UNITS
+        signs = {sign for sign in value if unicodedata.category(sign) == "Sc"}
+        unit = " ".join(sorted({*map(singular, words), *signs, *filter(None, [unit])}))
+    return Number(quantity.number, unit)
+
+
+_BOUNDS = frozenset(("or", "and", "to", "plus", "up", "max", "more", "less"))
+"""Words behind a number that make it a bound: `65 and up`."""
+
+
+def in_one_unit(
+    read: Mapping[str, Number | None], cells: Iterable[str], unit: str = ""
+) -> tuple[dict[str, Decimal | None], str]:
+    """The numbers of a column in a unit, by default the most frequent one; None for numbers in others.
+
+    Numbers without a unit are in that of the others if these are more frequent, or if the first number has a currency:
+    accounts write it only in the first row and the total. Among percentages, they may be shares (0.3) or percentages (30).
+    """
+    units = Counter(number.unit for cell in cells if (number := read.get(cell)))
+    if not unit:
+        unit, first = max(units, key=units.__getitem__, default=""), next(iter(units), "")
+        if not unit and first in CURRENCY_UNITS and not units.keys() - {"", first}:
+            unit = first
+    alike = {"", unit} if SHARES.keys().isdisjoint((unit, *units)) else {unit}
+    return {v: n.value if n and n.unit in alike else None for v, n in read.items()}, unit
 
 
 BLANK = "", ""  # The sort key of an empty value
@@ -217,14 +263,14 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
     blank = {value for value in values if value is not None and is_no_key(value)}
     different = [v for v in dict.fromkeys(values) if v is not None and v not in blank]
     keys: dict[str | None, Any] = {v: BLANK if v in blank else None for v in values}
-    dates, numbers = read_dates(different), _numbers(different)
-    amounts, _ = _in_one_unit(numbers)
+    dates, numbers = read_dates(different), numbers_in(different)
+    amounts, _ = in_one_unit(numbers, filter(None, values))
     begin_with_digit = {value for value in different if _BEGINS_WITH_DIGIT.match(value)}
     n_dates = len(different) - dates.periods.count(None)
     # Numbers in other units count: a column of them is not sorted as texts. Names with a number do not.
     n_numbers = sum(
         number is not None
-        and (bool(number[1]) or value in begin_with_digit or amounts[value] is not None)
+        and (number.unit in KNOWN_UNITS or value in begin_with_digit or amounts[value] is not None)
         for value, number in numbers.items()
     )
     notes: list[str] = []
@@ -272,47 +318,10 @@ def has_one_order(values: Sequence[str]) -> bool:
     return sorted(values, key=key_of) == sorted(values, key=by_number)
 
 
-def amounts_of(values: Sequence[str]) -> tuple[dict[str, Decimal | None], str]:
-    """Return the number of each value and the most frequent unit; None if a value has no number or another unit, or no unit among percentages."""
-    return _in_one_unit(_numbers(values))
-
-
 def plain_numbers(values: Sequence[str]) -> dict[str, Decimal]:
     """Return the numbers of the values that are only a number, without a unit or a word."""
-    return {
-        value: number[0]
-        for value, number in _numbers(values).items()
-        if number and not _unit_beside(value, number[1])
-    }
-
-
-def _in_one_unit(read: Mapping[str, _Number | None]) -> tuple[dict[str, Decimal | None], str]:
-    unit_of = {value: _unit_beside(value, number[1]) for value, number in read.items() if number}
-    units = Counter(unit_of.values())
-    shares = SHARES.keys() & units.keys()
-    if not shares and len(units) > 1:
-        del units[""]
-    unit = max(units, key=units.__getitem__, default="")
-    alike = {unit} if shares else {"", unit}
-    amounts = {
-        v: number[0] if number and unit_of[v] in alike else None for v, number in read.items()
-    }
-    return amounts, unit
-
-
-def _unit_beside(value: str, unit: str) -> str:
-    """Return the unit of a number; for a rate or an unknown unit, the words and signs beside the number.
-
-    Example:
-        >>> _unit_beside("5 GB", ""), _unit_beside("₹ 5", ""), _unit_beside("5 km/h", "km"), _unit_beside("5 m", "m")
-        ('gb', '₹', 'h km', 'm')
-    """
-    if unit and not _RATE.search(value):
-        return unit
-    words = {*_LETTERS.findall(_FOOTNOTE_MARK.sub("", value.casefold()))}
-    words -= _NO_UNITS
-    signs = {sign for sign in value if unicodedata.category(sign) == "Sc"}
-    return " ".join(sorted({*map(singular, words), *signs, *filter(None, [unit])}))
+    read = numbers_in(values)
+    return {value: number.value for value, number in read.items() if number and not number.unit}
 
 
 _Periods = dict[str, Period | None]
@@ -333,15 +342,12 @@ def _order(operator: str, text: str, values: Sequence[str]) -> tuple[Test, list[
     if read_period(text)[0] and (not text.strip().isdecimal() or are_mostly("date", values)):
         read, periods, notes = _periods(values, [text])
         wanted: Range | None = periods[text]
-    elif number := _number(text):
-        unit = _unit_beside(text, number[1])
-        found = {v: (one[0], _unit_beside(v, one[1])) for v, one in _numbers(values).items() if one}
-        units = Counter(own for _, own in found.values() if own)
-        if not unit and units:  # a number without a unit is in the most frequent unit
-            unit = units.most_common(1)[0][0]
-        alike = {v: (one, one) for v, (one, own) in found.items() if not unit or own in ("", unit)}
-        read = {value: alike.get(value) for value in values}
-        wanted = number[0], number[0]
+    elif number := number_in(text):
+        found = numbers_in(values)
+        amounts, unit = in_one_unit(found, values, number.unit)
+        read = {v: None if amount is None else (amount, amount) for v, amount in amounts.items()}
+        wanted = number.value, number.value
+        units = Counter(one.unit for one in found.values() if one and one.unit)
         names = dict.fromkeys([unit, *units]) if len({unit, *units} - {""}) > 1 else ()
         shown = ", ".join(name[:40] for name in list(names)[:5]) + ", ..." * (len(names) > 5)
         notes = [f"numbers in different units: {shown}"] if names else []

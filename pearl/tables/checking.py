@@ -13,7 +13,7 @@ from pearl.documents.table import base_name
 from pearl.errors import did_you_mean
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables import specification
-from pearl.tables.columns import PARTS, QueryTable, TypedColumn, fold, number_in
+from pearl.tables.columns import PARTS, QueryTable, TypedColumn, fold, plain_number
 
 _SHOWN = 12  # Maximum names of columns in a message
 _NEAREST = 3  # Maximum similar values in a message
@@ -187,13 +187,12 @@ def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
         return None
     is_a_cell = op not in ORDERED and fold(value) in map(fold, column.values)
     if column.kind == "number":
-        found = number_in(value)
+        found = plain_number(value)
         if found is None:
             return None if is_a_cell else f"{column.name} is a column of numbers; '{value[:60]}' is not clearly a number; it has {_some(column.values)}"  # fmt: skip
-        unit = found[1]
-        if unit and unit != column.unit:
+        if found.unit and found.unit != column.unit:
             own = f"in {column.unit}" if column.unit else "without a unit"
-            return f"{column.name} is a column of numbers {own}; '{value[:60]}' is in {unit}"
+            return f"{column.name} is a column of numbers {own}; '{value[:60]}' is in {found.unit}"
         return None
     if column.kind == "date":
         if read_period(value)[0] is None and not is_a_cell:

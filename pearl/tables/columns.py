@@ -22,26 +22,24 @@ from pearl.actions.arithmetic.program import (
     Step,
     UnfitUnitsError,
 )
-from pearl.documents.comparisons import MAX_SAMPLED, are_mostly, is_no_key
+from pearl.documents.comparisons import (
+    MAX_SAMPLED,
+    Number,
+    are_mostly,
+    in_one_unit,
+    is_no_key,
+    number_in,
+    numbers_in,
+)
 from pearl.documents.dates import date_part, read_dates, read_period
 from pearl.documents.lexicon import (
-    CURRENCIES,
     CURRENCY_UNITS,
     KNOWN_UNITS,
     SHARES,
     is_year,
     unit_named,
 )
-from pearl.documents.numbers import (
-    RAISED,
-    Quantity,
-    find_figures,
-    is_blank,
-    plain,
-    read_quantities,
-    read_quantity,
-    scale_of,
-)
+from pearl.documents.numbers import CODE, is_blank, read_quantity, scale_of
 from pearl.documents.rows import Rows
 from pearl.documents.table import base_name
 from pearl.errors.escaping import counted
@@ -69,13 +67,7 @@ def word_form(folded: str) -> str:
 
 Kind = Literal["text", "number", "date"]
 
-# "(1,234)", "$(5)": negative numbers of accounts
-_IN_BRACKETS = lazy_pattern(rf"\s*+[{CURRENCIES}]?\s?\(")
-_BESIDE_NUMBERS = lazy_pattern(
-    rf"|[(*†‡\[].*|[°%‰{CURRENCIES}]\S*|(?!.*\b(?:st|nd|rd|th|or|and|to|plus|up|max|min|more|less)\b)[^\W\d_].*",
-    re.S | re.I,
-)
-"""Text allowed after a number: nothing, a footnote mark or a unit; not an ordinal ending or a bound."""
+_BEGINS_WITH_DIGIT = lazy_pattern(r"\W*\d")  # 12 mg, but not Room 12
 PARTS = "year", "quarter", "month", "weekday"  # of dates that a query can name
 
 
@@ -121,9 +113,9 @@ def extended(column: TypedColumn, more: Sequence[str | None]) -> TypedColumn:
         if cell and column.kind == "date":
             period, _ = read_period(cell, column.is_day_first)
             parsed |= {cell: period} if period else {}
-        elif cell and column.kind == "number" and (found := number_in(cell)):
-            is_alike = found[1] in ("", column.unit) and not (column.scale and _has_scale(cell))
-            parsed |= {cell: found[0]} if is_alike else {}
+        elif cell and column.kind == "number" and (found := plain_number(cell)):
+            is_alike = found.unit in ("", column.unit) and not (column.scale and _has_scale(cell))
+            parsed |= {cell: found.value} if is_alike else {}
     values = [value for value in dict.fromkeys(more) if value and value.strip()]
     values = list(dict.fromkeys((*column.values, *values)))
     return replace(column, cells=[*column.cells, *more], values=values, parsed=parsed)
@@ -154,7 +146,7 @@ def _column(name: str, cells: list[str | None]) -> TypedColumn:
     values = [value for value in dict.fromkeys(cells) if value and value.strip()]
     stated = [value for value in values if not is_blank(value)]
     sample = stated[:MAX_SAMPLED]
-    if 2 * len(_read_numbers(sample)) > len(sample) and not any(map(_is_code, stated)):
+    if 2 * len(_plain_numbers(sample)) > len(sample) and not any(map(CODE.fullmatch, stated)):
         column = _of_numbers(name, cells, values)
         what = f"numbers in {column.unit}" if column.unit else "numbers"
     elif stated and are_mostly("date", stated):
@@ -170,84 +162,38 @@ def _column(name: str, cells: list[str | None]) -> TypedColumn:
 
 
 def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedColumn:
-    found = _read_numbers(values)
-    n_cells = Counter(cells)
-    units: Counter[str] = Counter()
-    for value, (_, own) in found.items():
-        units[own] += n_cells[value]
-    unit = max(units, key=units.__getitem__, default="")
-    first = next((own for _, own in found.values()), "")
-    if not unit and first in CURRENCY_UNITS and not units.keys() - {"", first}:
-        unit = first  # Accounts write the currency only in the first row and the total
-    # Among percentages, a bare number may be a share (0.3) or a percentage (30).
-    alike = (unit,) if unit in SHARES else ("", unit)
-    in_cells = unit if unit in KNOWN_UNITS else ""  # "" if the word is not a unit
-    numbers = {value: number for value, (number, own) in found.items() if own in alike}
-    has_bare = "" in alike and any(not own for _, own in found.values())
-    notes = (f"numbers in {name} that have no unit are read as {in_cells}",)
-    return TypedColumn(
-        name, "number", cells, values, numbers,
-        in_cells or ("" if unit else _unit_of_heading(name)),
-        notes=notes if in_cells and has_bare else (),
-    )  # fmt: skip
+    found = _plain_numbers(values)
+    amounts, unit = in_one_unit(found, filter(None, cells))
+    numbers = {value: amount for value, amount in amounts.items() if amount is not None}
+    if unit not in KNOWN_UNITS:  # the word beside the numbers
+        return TypedColumn(
+            name, "number", cells, values, numbers, "" if unit else _unit_of_heading(name)
+        )
+    has_bare = any(not found[value].unit for value in numbers)
+    notes = (f"numbers in {name} that have no unit are read as {unit}",) if has_bare else ()
+    return TypedColumn(name, "number", cells, values, numbers, unit, notes=notes)
 
 
-def _read_numbers(values: Sequence[str]) -> dict[str, tuple[int | float, str]]:
-    """Value → number and unit, for values that are a number, alone or with a common suffix."""
-    pairs = ((value, _behind(value)) for value in values)
-    behind = {value: b.casefold().removesuffix("s") for value, b in pairs if b is not None}
-    forms = Counter(behind.values())
-    common = {form for form, n in forms.items() if n >= max(2, len(values) / 10)}
-    read = {}
-    for value, quantity in zip(values, read_quantities(values), strict=True):
-        form = behind.get(value)
-        if quantity is not None and _is_plain_number(value, form, quantity, common):
-            number, unit = _plain(quantity)
-            is_word = form and form[0].isalpha() and not (unit or quantity.scale)
-            read[value] = number, form if form and is_word else unit
-    return read
+def _plain_numbers(values: Sequence[str]) -> dict[str, Number]:
+    """The values that are a number, alone or with a unit; other words beside numbers count as one if they are frequent."""
+    read = numbers_in(values)
+    frequent = Counter(number.unit for number in read.values() if number)
+    units = {unit for unit, n in frequent.items() if n >= max(2, len(values) / 10)}
+    return {
+        value: number
+        for value, number in read.items()
+        if number and _is_plain(value, number) and number.unit in {"", *KNOWN_UNITS, *units}
+    }
 
 
-def _behind(value: str) -> str | None:
-    """The few characters after a number at the beginning of a text; None for other texts."""
-    line = plain(value).strip()
-    start, end = next(find_figures(line), (-1, 0))
-    rest = _MORE_DIGITS.sub("", line[end:], count=1)
-    return None if start or len(rest) > _MAX_BEHIND else rest.strip()
+def _is_plain(value: str, number: Number) -> bool:
+    return number.unit in KNOWN_UNITS or _BEGINS_WITH_DIGIT.match(value) is not None
 
 
-_MORE_DIGITS = lazy_pattern(rf"\A(?:[.,]\d+)*[{RAISED}]*(?:[-−]\Z)?")
-"""Decimals in the other convention, a footnote mark, a trailing minus: `.50`, `¹`, `-`."""
-_MAX_BEHIND = 12  # Maximum characters after a number: a unit, not a sentence
-
-
-def _is_code(value: str) -> bool:
-    """Whether digits are a code, not a quantity: 0048, an area code."""
-    digits = value.strip()
-    return digits.isdecimal() and len(digits) > 1 and digits[0] == "0"
-
-
-def _is_plain_number(
-    value: str, behind: str | None, quantity: Quantity, common: Container[str] = ()
-) -> bool:
-    if behind is None:
-        return _IN_BRACKETS.match(value) is not None
-    is_known = " " not in behind and (bool(quantity.unit) or quantity.scale > 0)
-    is_known |= not behind[:1].isalpha()
-    return _BESIDE_NUMBERS.fullmatch(behind) is not None and (is_known or behind in common)
-
-
-def number_in(text: str) -> tuple[int | float, str] | None:
-    """The number and unit in a text; None if it is not a number or ambiguous."""
-    found = read_quantity(text)
-    is_number = found and _is_plain_number(text, _behind(text), found)
-    return _plain(found) if found and is_number else None
-
-
-def _plain(quantity: Quantity) -> tuple[int | float, str]:
-    """A number for comparison, multiplied by its scale, except for percentages."""
-    number = quantity.number
-    return int(number) if number == number.to_integral_value() else float(number), quantity.unit
+def plain_number(text: str) -> Number | None:
+    """The number in a text that is nothing else; None if it is ambiguous."""
+    number = number_in(text)
+    return number if number and _is_plain(text, number) else None
 
 
 def _unread(name: str, what: str, values: Sequence[str], read: Container[str]) -> tuple[str, ...]:
@@ -299,7 +245,7 @@ def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> Typ
             n_by_zero += rows.count(row)
     unit, scale = next(((one.unit, one.scale or 0) for one in results.values() if one), ("", 0))
     number_of = {row: _number(one) for row, one in results.items() if one}
-    text_of = {row: evaluation.plain(Decimal(repr(number))) for row, number in number_of.items()}
+    text_of = {row: evaluation.plain(number) for row, number in number_of.items()}
     # A row without any of the numbers has no value; a row with only some is undecided.
     text_of |= {
         row: "" for row in results if all(cell is not None and is_blank(cell) for cell in row)
@@ -316,17 +262,16 @@ def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> Typ
     )  # fmt: skip
 
 
-def _number(result: evaluation.Result) -> int | float:
+def _number(result: evaluation.Result) -> Decimal:
     value = Decimal(result.value)
     value = value.scaleb(2) if result.unit == evaluation.PERCENT else value
-    return int(value) if value == value.to_integral_value() else float(value)
+    return value if value == value.to_integral_value() else Decimal(repr(float(value)))
 
 
-def _amount(number: int | float, column: TypedColumn) -> evaluation.Amount:
-    value = Decimal(repr(number))
+def _amount(number: Decimal, column: TypedColumn) -> evaluation.Amount:
     if column.unit == evaluation.PERCENT:
-        return evaluation.Amount(value.scaleb(-2), evaluation.PERCENT)
-    return evaluation.Amount(value, column.unit, column.scale)
+        return evaluation.Amount(number.scaleb(-2), evaluation.PERCENT)
+    return evaluation.Amount(number, column.unit, column.scale)
 
 
 def _steps(arithmetic: Arithmetic, names: dict[str, str]) -> list[Step]:

@@ -392,7 +392,7 @@ def _described(column: TypedColumn) -> str:
             numbers = column.parsed.values()
             unit = unit_with_scale(column)
             unit = f", {unit}" if column.scale else f" in {unit}" if unit else ""
-            return f"number{unit}, {min(numbers):g} to {max(numbers):g}"
+            return f"number{unit}, {float(min(numbers)):g} to {float(max(numbers)):g}"
         case "date":
             first = min(period.first for period in column.parsed.values())
             last = max(period.last for period in column.parsed.values())

@@ -32,7 +32,7 @@ from pearl.documents.table.totals import names_total
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables.checking import check, nearest_values
-from pearl.tables.columns import QueryTable, TypedColumn, fold, number_in, word_form
+from pearl.tables.columns import QueryTable, TypedColumn, fold, plain_number, word_form
 from pearl.tables.specification import (
     Aggregate,
     AllOf,
@@ -245,8 +245,8 @@ def _equality(column: TypedColumn, value: str) -> Test:
 
 def _range(column: TypedColumn, value: str) -> Range | None:
     """The range of a value, by the kind of column: the number twice, or the first and last day of a period; None for text."""
-    if column.kind == "number" and (found := number_in(value)):
-        return found[0], found[0]
+    if column.kind == "number" and (found := plain_number(value)):
+        return found.value, found.value
     if column.kind == "date":
         return read_period(value, column.is_day_first)[0]
     return None
@@ -350,13 +350,16 @@ def _figure(one: Aggregate, rows: Sequence[int], table: QueryTable) -> int | flo
         case "min" | "max" if column.kind == "date":
             days = (day for period in numbers for day in period)
             return (min if one.function == "min" else max)(days, default=None)
-        case "min" | "max":
-            return (min if one.function == "min" else max)(numbers, default=None)
-    if not numbers:
-        return None
-    # Decimals, so that 0.1 + 0.2 is 0.3; the result is rounded once.
-    total: Decimal | int = sum(n if isinstance(n, int) else Decimal(repr(n)) for n in numbers)
-    exact = total if one.function == "sum" else Decimal(total) / len(numbers)
+        case _ if not numbers:
+            return None
+        case "min":
+            exact = min(numbers)
+        case "max":
+            exact = max(numbers)
+        case "sum":
+            exact = sum(numbers)
+        case _:
+            exact = sum(numbers) / len(numbers)
     if isinstance(one.column, Arithmetic) and exact != int(exact):
         exact = Decimal(f"{exact:.15g}")  # So that three thirds are 1
     return int(exact) if exact == int(exact) else float(exact)

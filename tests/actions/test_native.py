@@ -91,7 +91,7 @@ def test_results(name: str, values: list[Value], result: Value) -> None:
         ("SUM", [["12.500 EUR", "3.000 EUR"]], "may group thousands"),
         ("SUM", [["10 -"]], "may be below 0"),
         ("SUM", [["v1.10", "v1.9"]], "not an exact number"),
-        ("SUM", [["Jan 2024", "Jan 2025"]], "'Jan 2024' is a date, not a number"),
+        ("SUM", [["Jan 2024", "Jan 2025"]], "'Jan 2024' is a date or a bound, not a number"),
         ("SUM", [["-10-"]], "may be below 0"),
         ("MAX", [["B12"]], "no number in 'B12'"),
         ("MAX", [["9" * 41]], "the number is too long in '9999"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pearl.actions import native
 from pearl.documents.rows import Row, Rows
 from pearl.tables.columns import QueryTable
 from pearl.tables.running import run, why_empty
@@ -59,6 +60,16 @@ def test_a_value_is_found_as_its_column_is_read(op: str, case: dict[str, Any]) -
     result = run(read_query({"where": where}), table({"x": case["cells"]}))
     assert [line.rows[0] for line in result.lines] == case["rows"]
     assert list(result.undecided) == case.get("undecided", [])
+
+
+@pytest.mark.parametrize("case", CASES["columns"]["at_least"])
+def test_a_plan_reads_a_cell_as_a_query_does(case: dict[str, Any]) -> None:
+    rows = Rows(tuple(Row(f"{i}", {"x": cell}) for i, cell in enumerate(case["cells"])))
+    where = native.known()["WHERE"]
+    found = native.compute(where, [rows, "x", "at least", case["value"]])
+    assert isinstance(found, Rows)
+    assert found.values == list(map(str, case["rows"]))
+    assert [row.value for row in found.doubtful] == list(map(str, case.get("undecided", [])))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pearl.actions.columns import MAX_SHOWN, Column, read_column
 from pearl.actions.groups import NONE, group, place, size_field
 from pearl.actions.native import Family
 from pearl.actions.values import Value, as_text, written_out
-from pearl.documents.comparisons import amounts_of
+from pearl.documents.comparisons import in_one_unit, numbers_in
 from pearl.documents.numbers import UnclearNumberError, is_blank
 from pearl.documents.rows import EMPTY, Row, Rows, shortened, unused_name
 from pearl.dsl.signatures import Parameter, ValueType
@@ -83,9 +83,8 @@ def _number(
     name: str, cells: Column, value_of: Mapping[int, str | None], notes: list[str]
 ) -> Compute:
     figure = _FIGURES[name]
-    amounts, unit = amounts_of(
-        [cell for cell in dict.fromkeys(cells.values) if cell and not is_blank(cell)]
-    )
+    stated = [cell for cell in cells.values if cell and not is_blank(cell)]
+    amounts, unit = in_one_unit(numbers_in(stated), stated)
     if amounts and not any(amount is not None for amount in amounts.values()):
         raise UnclearNumberError(f"no value of '{cells.name}' is a number that can be read")
     notes += [f"numbers of {cells.name} are in: {shortened(unit, 40)}"] if unit else []

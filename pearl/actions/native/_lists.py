@@ -7,8 +7,7 @@ from itertools import chain
 
 from pearl.actions.native import Family
 from pearl.actions.values import EmptyListError, Value, items_of, without_repeats, written_out
-from pearl.documents.comparisons import amounts_of, key_of
-from pearl.documents.dates import read_dates
+from pearl.documents.comparisons import key_of, numbers_in
 from pearl.documents.numbers import UnclearNumberError, numbers_of, quoted
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Parameter, ValueType
@@ -130,15 +129,15 @@ def _alike(items: list[str]) -> list[Decimal]:
     numbers = numbers_of(items)
     if not any(map(_BESIDE_DIGITS.search, items)):  # digits alone have no unit
         return numbers
-    periods = read_dates(items).periods
-    for item, period in zip(items, periods, strict=True):
-        if period and any(map(str.isalpha, item)):
-            raise UnclearNumberError(f"{quoted(item)} is a date, not a number")
-    amounts, _ = amounts_of(list(dict.fromkeys(items)))
-    other = next((item for item, amount in amounts.items() if amount is None), None)
-    if other is not None:
-        one = next((item for item, amount in amounts.items() if amount is not None), items[0])
-        raise UnclearNumberError(f"numbers in different units: {quoted(one)} and {quoted(other)}")
+    first: dict[str, str] = {}  # unit → the first entry in it
+    for item, number in numbers_in(list(dict.fromkeys(items))).items():
+        if number is None:
+            raise UnclearNumberError(f"{quoted(item)} is a date or a bound, not a number")
+        if number.unit:
+            first.setdefault(number.unit, item)
+    if len(first) > 1:
+        one, other, *_ = map(quoted, first.values())
+        raise UnclearNumberError(f"numbers in different units: {one} and {other}")
     return numbers
 
 
