@@ -166,13 +166,11 @@ def group(ctx: click.Context, config: str | None) -> None:
         ctx.default_map = dict.fromkeys(plugins.names(COMMANDS), settings.defaults(files))
 
 
+@escaped_streams()
+@privacy_restored()
+@command_running()
 def run(args: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
-    with escaped_streams(), privacy_restored(), command_running():
-        return _run(args)
-
-
-def _run(args: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if args is None else args)
     options = set(takewhile(lambda word: word != "--", words))
     fail = partial(_fail, words, as_json=not options.isdisjoint(("--json", "--jsonl")))

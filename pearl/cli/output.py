@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from pearl.cli.terminal import MARK_STYLE, Printer, new_console, new_table
 from pearl.documents.evidence import normalise
-from pearl.errors.escaping import counted, escaped
+from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
-from pearl.interpreter.parts import CITED, MARK
+from pearl.interpreter.parts import MARK
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from pearl.dsl.fields import Field
     from pearl.interpreter.answer import Answer
     from pearl.interpreter.results import StepResult
@@ -69,17 +64,24 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         head(f"Evidence: none; {'no step quotes the document' if is_known else in_vain}")
     elif answer.evidence:
         head("Evidence")
-    numbered = _numbered(answer)
-    for each in islice(numbered, len(answer.evidence)):
-        each.print(printer, is_quoted=each.number in quoted)
+
+    def entry(number: int, text: str, where: str, style: str = "") -> None:
+        printer.print((f"[{number}] ", MARK_STYLE), (text, style), (f"  ({where})", "dim"))
+
+    for number, each in enumerate(answer.evidence, start=1):
+        if number in quoted:
+            printer.print((f"[{number}] ", MARK_STYLE), (each.where, "dim"))
+        else:
+            entry(number, each.marked, each.where)
     if answer.row_evidence:
         n = sum(not row.is_decided for row in answer.row_evidence)
         undecided = f", {n:,} of them undecided" if n else ""
         head(f"Rows behind it: {counted(len(answer.row_evidence), 'row')}{undecided}")
     # Rows with a quote are printed above, as evidence.
-    bare = [each for each, row in zip(numbered, answer.row_evidence, strict=True) if not row.quote]
-    for each in bare[:MAX_SHOWN]:
-        each.print(printer, style="" if each.is_decided else "yellow")
+    first = len(answer.evidence) + 1
+    bare = [(n, row) for n, row in enumerate(answer.row_evidence, first) if not row.quote]
+    for number, row in bare[:MAX_SHOWN]:
+        entry(number, row.line, row.where, "" if row.is_decided else "yellow")
     if (left := len(bare) - MAX_SHOWN) > 0:
         printer.print((f"... and {left:,} more; --rows FILE.csv writes all of them", "dim"))
     if answer.evidence and vain:
@@ -100,14 +102,15 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
 # **boat**, but not 2**3 or ** boat **
 _BOLD = lazy_pattern(r"(?<![\w*])\*\*(?=\S)([^*\n]+)(?<=\S)\*\*(?![\w*])")
 
-# One line without the characters that mean something in Markdown, and no entry of a list
-_PLAIN = lazy_pattern(rf"(?!\d+[.)])[^\W_](?:[^\n\\`*_\[<&]|{CITED.pattern})*")
-
 
 def _print_markdown(text: str, printer: Printer) -> None:
     """Print the Markdown of an answer: laid out for a terminal, else as plain text."""
     console = printer.console
-    shown = None if console is None or not console.is_terminal else _laid_out(text)
+    shown = None
+    if console is not None and console.is_terminal:
+        from pearl.cli.markdown import laid_out  # late: takes as long as everything else of Rich
+
+        shown = laid_out(text)
     if console is None or shown is None:
         printer.print(MARK.sub(r" [\1]", _BOLD.sub(r"\1", text)))
         return
@@ -117,19 +120,6 @@ def _print_markdown(text: str, printer: Printer) -> None:
         line = Text.assemble(*((part.text, part.style or "") for part in segments))
         line.rstrip()  # blanks up to the window's edge would be copied
         console.print(line)
-
-
-def _laid_out(text: str) -> RenderableType | None:
-    """The text for a terminal; None if it has characters that Markdown would drop."""
-    if not _PLAIN.fullmatch(text):
-        from pearl.cli.markdown import laid_out  # late: takes as long as everything else of Rich
-
-        return laid_out(text)
-    from rich.text import Text
-
-    parts = MARK.split(escaped(text))  # text, number, text, ...
-    marked = ((f" [{part}]", MARK_STYLE) if at % 2 else part for at, part in enumerate(parts))
-    return Text.assemble(*marked)
 
 
 def print_records(
@@ -175,40 +165,15 @@ def print_steps(steps: Sequence[StepResult], file: IO[str]) -> None:
     """Print steps with their values, each followed by a blank line."""
     printer = Printer(file, wraps=False)
     for step in steps:
-        how = "computed" if step.is_native else _context(step.context, step.coverage)
-        how = "not needed" if step.state == "not_needed" else how
+        read = step.coverage
+        how = "from earlier steps"
+        if step.state == "not_needed":
+            how = "not needed"
+        elif step.is_native:
+            how = "computed"
+        elif read is not None:
+            share = "100" if read == 1 else f"{100 * read:.3g}"
+            how = f"{step.context}, {share} % of the document"
         printer.print((step.output, "bold"), f" = {step.action} ", (f"({how})", "dim"))
         printer.print(step.preview)
         printer.print()
-
-
-class _Numbered(Struct, frozen=True):
-    """A passage or a row behind an answer."""
-
-    number: int
-    text: str
-    where: str
-    is_decided: bool = True
-
-    def print(self, printer: Printer, *, is_quoted: bool = False, style: str = "") -> None:
-        """Print the entry; only its place if the answer quotes the passage."""
-        mark = (f"[{self.number}] ", MARK_STYLE)
-        if is_quoted:
-            printer.print(mark, (self.where, "dim"))
-        else:
-            printer.print(mark, (self.text, style), (f"  ({self.where})", "dim"))
-
-
-def _numbered(answer: Answer) -> Iterator[_Numbered]:
-    """The passages, then the rows."""
-    for number, each in enumerate(answer.evidence, start=1):
-        yield _Numbered(number, each.marked, each.where)
-    for number, row in enumerate(answer.row_evidence, start=len(answer.evidence) + 1):
-        yield _Numbered(number, row.line, row.where, row.is_decided)
-
-
-def _context(context: str, coverage: float | None) -> str:
-    if coverage is None:
-        return "from earlier steps"
-    shown = "100" if coverage == 1 else f"{100 * coverage:.3g}"
-    return f"{context}, {shown} % of the document"

@@ -10,7 +10,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import ExitStack, aclosing, closing, contextmanager, suppress
+from contextlib import ExitStack, aclosing, closing, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -32,7 +32,7 @@ from pearl.cli.options import (
 )
 from pearl.cli.output import print_answer, print_records, print_steps
 from pearl.cli.progress import Reporter
-from pearl.cli.terminal import new_console, notice
+from pearl.cli.terminal import notice
 from pearl.cli.writing import GrowingFile, OutputWriter, is_plain, output_options, traced_listener
 from pearl.errors import (
     BudgetError,
@@ -77,16 +77,96 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
     options["as_json"] = options["as_json"] or options["as_lines"]
     if options["dry_run"]:
         return show_forecast(unasked_session(options), tasks, options)
-    page, trace = options["page"], options["trace"]
+    page, n_tasks = options["page"], known_length(tasks)
     refuse(
-        (page and known_length(tasks) != 1,
+        (page and n_tasks != 1,
          "--page needs exactly one answer", "name one document, or use --together"),
     )  # fmt: skip
     writer = OutputWriter(is_forced=options["force"])
-    writer.check(options["out"], trace, page, options["rows_out"])
+    writer.check(options["out"], options["trace"], page, options["rows_out"])
     with opened_session(options) as session, ExitStack() as stack:
+        trace = options["trace"]
         events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
-        return asyncio.run(_run_reported(session, tasks, options, writer, events))
+        reporter = Reporter(n_tasks, tells_plans=options["tells_plans"], price=session.only_price)
+        with writer.open(options["out"]) as file:
+            printer = _OutcomePrinter(file, options, n_tasks, reporter)
+            summary, _ = carry_out(
+                session, tasks, options, events=events, reporter=reporter, on_outcome=printer.add,
+                is_gentle=False,
+            )  # fmt: skip
+            last = _typed(summary.last, options["schema"])
+            # Files first: printing may end, as in `pearl ask ... | head`.
+            if page and last is not None:
+                with writer.open(page) as html:
+                    html.write(_page(last, session.pearl.models))
+            if options["rows_out"]:
+                from pearl.runs.export import write_evidence
+
+                with writer.open(options["rows_out"]) as table:
+                    suffix = Path(options["rows_out"]).suffix.lower()
+                    write_evidence(lambda: printer.evidence, table, suffix)
+            evaluation = options["evaluation"]
+            if evaluation is not None:
+                asyncio.run(evaluation.finish(session.equipped()))
+            elif n_tasks == 1 and last is not None:
+                _print_only(last, file, options)
+            elif options["schema"] is not None and not options["as_json"]:
+                print_records(printer.records, options["schema"].fields, file)
+        if page and last is not None and sys.stderr.isatty():
+            notice(f"page: {page}")
+        error = None if last is None else last.error
+        is_printed = n_tasks == 1 and options["as_json"] and evaluation is None
+        if is_printed and isinstance(error, PearlError):
+            notice(str(error))
+            return error.exit_code
+        return tasks_code(session, summary, n_tasks, summary.n_done)
+
+
+class _OutcomePrinter:
+    """Prints each of several outcomes when it arrives, and keeps what is printed or written at the end."""
+
+    def __init__(
+        self, file: IO[str], options: Mapping[str, Any], n_tasks: int | None, reporter: Reporter
+    ) -> None:
+        self.evidence: list[Mapping[str, Any]] = []
+        self.records: list[Mapping[str, Any]] = []
+        self._file, self._options, self._reporter = file, options, reporter
+        self._is_only, self._n_printed = n_tasks == 1, 0
+
+    def add(self, outcome: Outcome[Any]) -> None:
+        """Take an outcome."""
+        options = self._options
+        schema, evaluation = options["schema"], options["evaluation"]
+        outcome = _typed(outcome, schema)
+        if options["rows_out"] and outcome.result is not None:
+            found = outcome.to_dict()["evidence"]
+            self.evidence.append({"id": outcome.unit.id, "evidence": found})
+        if evaluation is not None:
+            evaluation.add(outcome.to_dict())
+        elif options["as_json"]:
+            if not self._is_only:
+                self._file.write(to_json(outcome.to_dict()) + "\n")
+        elif schema is not None:
+            row = outcome.to_dict()
+            kept = ("id", "document", "record")
+            self.records.append({key: row[key] for key in kept if key in row})
+        elif not self._is_only:
+            with self._reporter.aside():
+                self._print(outcome)
+
+    def _print(self, outcome: Outcome[Task]) -> None:
+        """Print an answer below its id; for a row of tasks, also below its document and question."""
+        task = outcome.unit
+        document = task.extra.get("document")
+        names = [task.id, document, task.question if document or task.plan else None]
+        head = escaped(" ".join(": ".join(filter(None, names)).split()))
+        self._file.write(f"{chr(10) if self._n_printed else ''}== {head}\n")
+        self._n_printed += 1
+        if outcome.result is not None:
+            print_answer(outcome.result, self._file, with_steps=self._options["verbose"])
+        else:
+            reason = _reason(outcome).removeprefix(f"{task.id}: ")
+            self._file.write(f"{escaped(f'(failed) {reason}')}\n")
 
 
 def known_length(units: Iterable[object]) -> int | None:
@@ -171,86 +251,11 @@ def reply_store(store: str | None) -> Iterator[Store | None]:
         yield opened
 
 
-async def _run_reported(
-    session: Session,
-    tasks: Iterable[Task],
-    options: Mapping[str, Any],
-    writer: OutputWriter,
-    events: GrowingFile | None,
-) -> int:
-    """Print each outcome when it arrives; a single one after the progress display has ended."""
-    from pearl.runs.session import Watcher
-
-    n_tasks, schema, evaluation = known_length(tasks), options["schema"], options["evaluation"]
-    rows: list[Mapping[str, Any]] = []
-    records: list[Mapping[str, Any]] = []
-    reporter = Reporter(n_tasks, tells_plans=options["tells_plans"], price=session.only_price)
-    run = session.run(tasks, watcher=Watcher(traced_listener(reporter, events), on_notice=notice))
-    summary = run.summary
-    with writer.open(options["out"]) as file:
-        with reporter:
-            # `aclosing`: the reader of the output may leave at any time
-            async with model_opened(session.pearl, options), aclosing(run):
-                try:
-                    async for each in run:
-                        outcome = _typed(each, schema)
-                        if options["rows_out"] and outcome.result is not None:
-                            found = outcome.to_dict()["evidence"]
-                            rows.append({"id": outcome.unit.id, "evidence": found})
-                        if evaluation is not None:
-                            evaluation.add(outcome.to_dict())
-                        elif schema is not None and not options["as_json"]:
-                            row = outcome.to_dict()
-                            kept = ("id", "document", "record")
-                            records.append({key: row[key] for key in kept if key in row})
-                        if evaluation is None and n_tasks != 1 and options["as_json"]:
-                            row = outcome.to_dict()
-                            file.write(to_json(row) + "\n")
-                        elif n_tasks != 1 and schema is None:
-                            with reporter.aside():
-                                _print(outcome, file, options["verbose"], summary.n_done == 1)
-                        reporter.advance(is_failure=outcome.error is not None)
-                finally:
-                    report_refused(summary.limits, session.pearl.client.settings.concurrency)
-        last = _typed(summary.last, schema)
-        # Files first: printing may end, as in `pearl ask ... | head`.
-        if options["page"] and last is not None:
-            with writer.open(options["page"]) as page:
-                page.write(_page(last, session.pearl.models))
-        if options["rows_out"]:
-            from pearl.runs.export import write_evidence
-
-            with writer.open(options["rows_out"]) as table:
-                write_evidence(lambda: rows, table, Path(options["rows_out"]).suffix.lower())
-        if evaluation is not None:
-            await evaluation.finish(session.equipped())
-        elif n_tasks == 1 and last is not None:
-            _print_only(last, file, options)
-        elif schema is not None and not options["as_json"]:
-            print_records(records, schema.fields, file)
-    if options["page"] and last is not None:
-        _link(options["page"])
-    error = None if last is None else last.error
-    if n_tasks == 1 and options["as_json"] and isinstance(error, PearlError) and evaluation is None:
-        notice(str(error))  # its row is printed already
-        return error.exit_code
-    return tasks_code(session, summary, n_tasks, summary.n_done)
-
-
 def _typed(outcome: Outcome[Task] | None, schema: Schema | None) -> Any:
     """The outcome, with its answer as an instance of the schema if there is one."""
     if schema is None or outcome is None or outcome.result is None:
         return outcome
     return replace(outcome, result=dataclasses.replace(outcome.result, schema=schema))
-
-
-def _link(page: str) -> None:
-    from rich.text import Text
-
-    console = new_console(err=True)
-    if console.is_terminal and is_plain(page):
-        uri = Path(page).resolve().as_uri()
-        console.print(Text.assemble("page: ", (page, f"link {uri}")))
 
 
 def _page(outcome: Outcome[Task], model: str) -> str:
@@ -388,19 +393,6 @@ def no_reply(n: int, what: str, first: str | None) -> ModelError:
         kind="transport",
         help="no work is lost: run the command again when the model can be reached",
     )
-
-
-def _print(outcome: Outcome[Task], file: IO[str], verbose: bool, is_first: bool) -> None:
-    """Print an answer below its id; for a row of tasks, also below its document and question."""
-    task = outcome.unit
-    document = task.extra.get("document")
-    names = [task.id, document, task.question if document or task.plan else None]
-    head = escaped(" ".join(": ".join(filter(None, names)).split()))
-    file.write(f"{'' if is_first else chr(10)}== {head}\n")
-    if outcome.result is not None:
-        print_answer(outcome.result, file, with_steps=verbose)
-    else:
-        file.write(escaped(f"(failed) {_reason(outcome).removeprefix(f'{task.id}: ')}") + "\n")
 
 
 def _print_only(outcome: Outcome[Task], file: IO[str], options: Mapping[str, Any]) -> None:
@@ -555,16 +547,19 @@ def carry_out(
     options: Mapping[str, Any],
     *,
     events: GrowingFile | None = None,
+    reporter: Reporter | None = None,
     on_begun: Callable[[Run], None] = lambda run: None,
+    on_outcome: Callable[[Outcome[Any]], None] = lambda outcome: None,
+    is_gentle: bool = True,
     **how: Any,
 ) -> tuple[Summary, int]:
     """Run units until they end or a signal arrives; return the summary and the signal's exit code, 0 without one.
 
-    The first Ctrl-C lets running units finish. `how` are further arguments of `Session.run`.
+    If `is_gentle`, the first Ctrl-C lets running units finish. `how` are further arguments of `Session.run`.
     """
     from pearl.runs.session import Watcher
 
-    stopper, reporter = Stopper(), Reporter(known_length(units))
+    stopper, reporter = Stopper(), reporter or Reporter(known_length(units))
     watcher = Watcher(
         traced_listener(reporter, events),
         is_stopping=lambda: stopper.is_stopping,
@@ -575,10 +570,12 @@ def carry_out(
     run = session.run(units, watcher=watcher, **how)
 
     async def to_the_end() -> None:
+        # `aclosing`: the reader of the output may leave at any time
         async with model_opened(session.pearl, options), aclosing(run):
             try:
-                with stopper, reporter:
+                with stopper if is_gentle else nullcontext(), reporter:
                     async for outcome in run:
+                        on_outcome(outcome)
                         reporter.advance(is_failure=outcome.is_failed)
             finally:
                 report_refused(run.summary.limits, session.pearl.client.settings.concurrency)

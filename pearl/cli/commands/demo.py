@@ -48,7 +48,16 @@ PARTS = (
 def command(copy: str | None, force: bool) -> int:
     """Answer three questions about shipped documents, offline."""
     if copy is not None:
-        return _copy(Path(copy), OutputWriter(is_forced=force))
+        folder, writer = Path(copy), OutputWriter(is_forced=force)
+        plans = [asked for _, asked, _, model in PARTS if not model]
+        names = dict.fromkeys([*plans, *(name for _, _, name, _ in PARTS)])
+        make_folder(folder)
+        writer.check(*(str(folder / name) for name in names))
+        for name in names:
+            with writer.open(str(folder / name)) as file:
+                file.write((FOLDER / name).read_text(encoding="utf-8"))
+            click.echo(folder / name)
+        return 0
     import pearl
     from pearl.cli.output import print_answer
 
@@ -74,17 +83,3 @@ def command(copy: str | None, force: bool) -> int:
         answers.append(answer)
     console.print("To run these commands yourself, copy the documents: pearl demo --copy .")
     return int(any(answer.is_unsure for answer in answers))
-
-
-def _copy(folder: Path, writer: OutputWriter) -> int:
-    shipped = [
-        name for _, asked, *names, model in PARTS for name in ([] if model else [asked]) + names
-    ]
-    paths = {FOLDER / name: folder / name for name in shipped}
-    make_folder(folder)
-    writer.check(*map(str, paths.values()))
-    for source, path in paths.items():
-        with writer.open(str(path)) as file:
-            file.write(source.read_text(encoding="utf-8"))
-        click.echo(path)
-    return 0

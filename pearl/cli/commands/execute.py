@@ -245,38 +245,27 @@ def _data_tasks(
     read, is_pipe = partial(files.open_samples, options), Path(options["data"]).is_fifo()
     if is_pipe:  # can be read only once
         read = partial(iter, list(read()))
-    is_whole = not (is_pipe or any(options[name] for name in _CHOOSE))
-    is_large = is_whole and _estimated_rows(options["data"]) > _LARGE
+    is_large = False
+    if not is_pipe and not any(options[name] for name in _CHOOSE):
+        path = Path(options["data"])
+        if path.is_file():  # the number of its lines, estimated from the first megabyte
+            with path.open("rb") as file:
+                head = file.read(1 << 20)
+            n_lines = head.count(b"\n") * path.stat().st_size // max(1, len(head))
+            is_large = n_lines > _LARGE
     kind = DocumentTasks if is_large else CountedDocumentTasks
     return kind(read, plan, values, files.source_adder(sources))
-
-
-def _estimated_rows(name: str) -> int:
-    """The number of lines of a file, estimated from its first megabyte."""
-    path = Path(name)
-    if not path.is_file():
-        return 0
-    with path.open("rb") as file:
-        head = file.read(1 << 20)
-    return head.count(b"\n") * path.stat().st_size // max(1, len(head))
 
 
 def _run(
     tasks: Iterable[Task], out: str | None, options: dict[str, Any], plan: str | None = None
 ) -> int:
     """Run the tasks and print their rows; with `--out`, keep them and write the file at the end."""
-    from pearl.cli.run_commands import (
-        Work,
-        known_length,
-        report_rows,
-        run_tasks,
-        run_units,
-        tasks_code,
-    )
+    from pearl.cli import run_commands
     from pearl.runs.sinks import is_sink
 
     if out is None or is_for_printing(out):
-        return run_tasks(tasks, {**options, "out": out})
+        return run_commands.run_tasks(tasks, {**options, "out": out})
     if plan is not None and is_sink(out):
         return _run_to_sink(tasks, plan, out, options)
     from pearl.runs.request import ExecuteRequest
@@ -289,26 +278,22 @@ def _run(
 
     def finish(ran: Finished[Task]) -> int:
         _write(ran, out, options)
-        report_rows(ran.summary, out, options["max_errors"])
+        run_commands.report_rows(ran.summary, out, options["max_errors"])
         if ran.interrupt:
             return ran.interrupt
-        return tasks_code(ran.session, ran.summary, known_length(tasks), ran.summary.n_rows)
+        return run_commands.tasks_code(
+            ran.session, ran.summary, run_commands.known_length(tasks), ran.summary.n_rows
+        )
 
-    work = Work(tasks, {}, inputs)
-    return run_units("execute", lambda pearl: work, options, finish, outs=[out, trace, rows_out])
+    work = run_commands.Work(tasks, {}, inputs)
+    return run_commands.run_units(
+        "execute", lambda pearl: work, options, finish, outs=[out, trace, rows_out]
+    )
 
 
 def _run_to_sink(tasks: Iterable[Task], plan: str, out: str, options: dict[str, Any]) -> int:
     """Run the tasks that have no row in a sink, and add their rows."""
-    from pearl.cli.run_commands import (
-        carry_out,
-        known_length,
-        opened_session,
-        report_rows,
-        show_forecast,
-        tasks_code,
-        unasked_session,
-    )
+    from pearl.cli import run_commands
     from pearl.data.storage import OutputFolder, address_of, is_address
     from pearl.runs.identity import fingerprint
     from pearl.runs.sinks import load_sink
@@ -328,18 +313,20 @@ def _run_to_sink(tasks: Iterable[Task], plan: str, out: str, options: dict[str, 
         f"name a folder outside of {data}, or a hidden one: --out {out.rstrip('/')}/_answers",
     ))  # fmt: skip
     if options["dry_run"]:
-        return show_forecast(unasked_session(options), tasks, options)
-    with opened_session(options) as session:
+        return run_commands.show_forecast(run_commands.unasked_session(options), tasks, options)
+    with run_commands.opened_session(options) as session:
         sink = module.create(out, plan, fingerprint(session.pearl), options["shard"] or "")
         try:
             with closing(sink):
-                summary, interrupt = carry_out(session, tasks, options, into=sink)
+                summary, interrupt = run_commands.carry_out(session, tasks, options, into=sink)
         except (DataError, KeyboardInterrupt):
             click.echo(f"  rows written so far stay in {out}; the same command goes on", err=True)
             raise
         summary.statuses = dict(sink.statuses)
-        report_rows(summary, out, options["max_errors"])
-        return interrupt or tasks_code(session, summary, known_length(tasks), summary.n_rows)
+        run_commands.report_rows(summary, out, options["max_errors"])
+        return interrupt or run_commands.tasks_code(
+            session, summary, run_commands.known_length(tasks), summary.n_rows
+        )
 
 
 def _write(ran: Finished[Task], out: str, options: dict[str, Any]) -> None:

@@ -82,15 +82,7 @@ class Evaluation:
             compared.add(document, self._gold.values[name], *self._read[document])
         n_failed = len(self.failed & found.keys())
         await compared.judge(checker_of(pearl))
-        self._report(found)
-        if self._as_json:
-            facts = {"gold": self._path, "failed": n_failed, **compared.to_dict()}
-            click.echo(to_json(facts, indent=2))
-        else:
-            print_comparison(compared, n_failed)
-
-    def _report(self, found: Mapping[str, str]) -> None:
-        """Report on stderr what was not compared."""
+        # What is not compared
         help = "name it as `pearl extract` does, or by its file name, if no other document has it"
         unmatched = [
             row.error(f"no document is called '{name}'", help=help)
@@ -106,6 +98,11 @@ class Evaluation:
             notice(f"{counted(len(bare), 'document')} without gold values; the first: {bare[0]}")
         if not found:
             raise DataError("no document has gold values", path=self._path)
+        if self._as_json:
+            facts = {"gold": self._path, "failed": n_failed, **compared.to_dict()}
+            click.echo(to_json(facts, indent=2))
+        else:
+            print_comparison(compared, n_failed)
 
 
 _HEADS: Mapping[Outcome, str] = {
@@ -231,14 +228,7 @@ def _run(
     schema: Schema, tasks: Iterable[Task], outs: Sequence[str | None], options: dict[str, Any]
 ) -> int:
     """Run the tasks, and write the tables of all rows."""
-    from pearl.cli.run_commands import (
-        Work,
-        known_length,
-        report_rows,
-        resume_command,
-        run_units,
-        tasks_code,
-    )
+    from pearl.cli import run_commands
     from pearl.interpreter.answer import UNSURE
     from pearl.runs.decisions import reviewed
     from pearl.runs.request import ExtractRequest
@@ -260,7 +250,7 @@ def _run(
         if n_rows < ran.summary.n_rows:
             raise StoreError(
                 f"{counted(ran.summary.n_rows - n_rows, 'row')} of run {id} cannot be read",
-                help=f"'{resume_command(id)}' computes them again",
+                help=f"'{run_commands.resume_command(id)}' computes them again",
             )
         ran.write_trace(options["trace"])
         for problem in rows.problems.values():
@@ -269,20 +259,24 @@ def _run(
         evaluation = options["evaluation"]
         for row in rows() if evaluation is not None else ():
             evaluation.add(row)
-        report_rows(ran.summary, ", ".join(filter(None, outs[:-1])), options["max_errors"])
+        run_commands.report_rows(
+            ran.summary, ", ".join(filter(None, outs[:-1])), options["max_errors"]
+        )
         if rows.statuses.keys() & {"degraded", "undecided"}:
             click.echo(f"  pearl review {id} shows them to a person", err=True)
         if ran.interrupt:
             return ran.interrupt
         if evaluation is not None:
             asyncio.run(evaluation.finish(ran.session.equipped()))
-        code = tasks_code(ran.session, ran.summary, known_length(tasks), n_rows)
+        code = run_commands.tasks_code(
+            ran.session, ran.summary, run_commands.known_length(tasks), n_rows
+        )
         unsure = rows.statuses.keys() & {*UNSURE, "failed", "unfinished"}
         is_sure = not (rows.problems or unsure)
         return 0 if code == 1 and rows.decisions and is_sure else code
 
-    work = Work(tasks, {}, inputs)
-    return run_units("extract", lambda pearl: work, options, finish, outs=outs)
+    work = run_commands.Work(tasks, {}, inputs)
+    return run_commands.run_units("extract", lambda pearl: work, options, finish, outs=outs)
 
 
 def _write(

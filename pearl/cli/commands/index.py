@@ -32,27 +32,24 @@ def command(corpus: tuple[str, ...], fresh: bool, as_json: bool, **options: Any)
     opened = index.opened
     assert opened is not None
     if as_json:
-        click.echo(to_json(_entry(opened), indent=2))
+        entry = {
+            "documents": opened.state.contents.n_documents,
+            "passages": opened.state.contents.n_passages,
+            "left_out": opened.n_left_out,
+            "other_files": opened.n_other,
+            "new": opened.changes.n_new,
+            "changed": opened.changes.n_changed,
+            "removed": opened.changes.n_removed,
+            "seconds": round(opened.seconds, 3),
+            "at": str(opened.folder.path),
+            "problems": list(opened.problems[:N_PROBLEMS]),
+        }
+        click.echo(to_json(entry, indent=2))
     else:
         for reason in opened.problems[1:N_PROBLEMS]:  # the first is among the notes
             notice(f"skipped: {reason}")
         click.echo(_line(opened))
     return 1 if opened.n_left_out else 0
-
-
-def _entry(opened: Opened) -> dict[str, Any]:
-    return {
-        "documents": opened.state.contents.n_documents,
-        "passages": opened.state.contents.n_passages,
-        "left_out": opened.n_left_out,
-        "other_files": opened.n_other,
-        "new": opened.changes.n_new,
-        "changed": opened.changes.n_changed,
-        "removed": opened.changes.n_removed,
-        "seconds": round(opened.seconds, 3),
-        "at": str(opened.folder.path),
-        "problems": list(opened.problems[:N_PROBLEMS]),
-    }
 
 
 def _line(opened: Opened) -> str:

@@ -85,7 +85,13 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
         rows = [mined(row, unit) for unit, row in ran.kept(ran.work.units)]
         with ran.writer.open(out) as file:
             write_journal(file, ran.work.header, rows)
-        code = ran.code(_code(rows, n_bad=len(bad), is_over=not ran.n_left))
+        failures = [row.error for row in rows if row.status == "failed"]
+        if failures and len(failures) == len(rows) and not ran.n_left:
+            raise no_reply(len(failures), "questions", failures[0])
+        is_vain = not ran.n_left and not any(row.status == "mined" for row in rows)
+        if is_vain:
+            notice("no reply could be read as actions; --again repeats those questions")
+        code = ran.code(1 if bad or failures or is_vain else 0)
         n_asked = ran.summary.n_done - ran.summary.n_unfinished
         price = ran.session.price
         duration_s = time.monotonic() - began
@@ -98,16 +104,6 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
 
     redo = is_unreadable if again else None
     return run_units("mine", prepare, options, finish, outs=[out], redo=redo)
-
-
-def _code(rows: Sequence[MinedRow], *, n_bad: int, is_over: bool) -> int:
-    failures = [row.error for row in rows if row.status == "failed"]
-    if failures and len(failures) == len(rows) and is_over:
-        raise no_reply(len(failures), "questions", failures[0])
-    if is_over and not any(row.status == "mined" for row in rows):
-        notice("no reply could be read as actions; --again repeats those questions")
-        return 1
-    return 1 if n_bad or failures else 0
 
 
 def _report(

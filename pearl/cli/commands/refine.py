@@ -41,7 +41,6 @@ from pearl.runs.identity import run_config
 
 if TYPE_CHECKING:
     from pearl.mining.refinement import Refinement
-    from pearl.mining.refining import RefineSettings
     from pearl.pipeline import Pearl
 
 
@@ -76,7 +75,8 @@ def actions(
     MINED is a mined.jsonl, or an action file.
     """
     from pearl.mining.refinement import library_text
-    from pearl.mining.refining import RefineSettings
+    from pearl.mining.refining import RefineSettings, read_drafts, refine_actions
+    from pearl.trace import Trace
 
     refuse_overwriting_inputs([out, report], [mined])
     settings = RefineSettings(
@@ -86,11 +86,25 @@ def actions(
     writer = OutputWriter(is_forced=force)
     writer.check(report, out)
     with writer.open(report) if report else nullcontext() as fates, writer.open(out) as file:
-        refinement = asyncio.run(_refine(mined, settings, options))
+        drafts = read_drafts(read_input(mined), "<stdin>" if mined == "-" else mined)
+
+        async def refined() -> Refinement:
+            async with open_pearl(options) as pearl:
+                with Reporter(1) as reporter:
+                    calls = pearl.calls(Trace("", partial(reporter, "")))
+                    counter = pearl.limits.counter
+                    return await refine_actions(drafts, calls, settings, counter=counter)
+
+        refinement = asyncio.run(refined())
         file.write(library_text(refinement))
         if fates is not None:
             fates.write(f"{to_json(msgspec.to_builtins(refinement), indent=2)}\n")
-    click.echo(_summary(refinement), err=True)
+    rows = refinement.figures
+    lead = max(len(label) for label, _, _ in rows)
+    width = max(len(f"{n:,}") for _, n, _ in rows)
+    for label, n, note in rows:
+        more = f"  ({note})" if note else ""
+        click.echo(f"{label:<{lead}}  {n:>{width},}{more}", err=True)
     warnings = list(_warnings(refinement))
     for warning in warnings:
         notice(warning)
@@ -118,26 +132,6 @@ def _warnings(refinement: Refinement) -> Iterator[str]:
         shards = [shard for each in refinement.rounds for shard in each.shards]
         problem = next((p for shard in shards for p in shard.problems), "no reply")
         yield f"the model merged nothing; its first reply: {problem}"
-
-
-async def _refine(mined: str, settings: RefineSettings, options: dict[str, Any]) -> Refinement:
-    from pearl.mining.refining import read_drafts, refine_actions
-    from pearl.trace import Trace
-
-    found = read_drafts(read_input(mined), "<stdin>" if mined == "-" else mined)
-    async with open_pearl(options) as pearl:
-        with Reporter(1) as reporter:
-            calls = pearl.calls(Trace("", partial(reporter, "")))
-            return await refine_actions(found, calls, settings, counter=pearl.limits.counter)
-
-
-def _summary(refinement: Refinement) -> str:
-    rows = refinement.figures
-    lead = max(len(label) for label, _, _ in rows)
-    width = max(len(f"{n:,}") for _, n, _ in rows)
-    return "\n".join(
-        f"{label:<{lead}}  {n:>{width},}{f'  ({note})' if note else ''}" for label, n, note in rows
-    )
 
 
 @command.command(cls=Command)
@@ -180,10 +174,13 @@ def fewshot(out: str, retries: int, max_examples: int, held_out: str | None, **o
     def finish(ran: Finished[curator.CurateUnit]) -> int:
         rows = [curator.curated(row, unit) for unit, row in ran.kept(ran.work.units)]
         bank = curator.choose_bank(rows, max_examples)
-        own = [*_earlier(folder), *rows]
+        try:  # the rows of the last written bank
+            before = read_journal(folder / JOURNAL, curator.CurationHeader, curator.CurationRow)[1]
+        except DataError:
+            before = []
         with ran.writer.open(str(folder / JOURNAL)) as file:
             write_journal(file, ran.work.header, rows)
-        n_by_hand = _write(folder, bank, own)
+        n_by_hand = _write(folder, bank, [*before, *rows])
         _tell(rows, len(samples) + len(bad) - len(good), len(bank), n_by_hand)
         return ran.code(1 if bad or any(row.outcome == "failed" for row in rows) else 0)
 
@@ -199,7 +196,11 @@ def _good(
 ) -> Sequence[Sample]:
     fit = good = curator.trainable(samples)
     if held_out is not None:
-        asked = _wordings(held_out, options)
+        plain = {"data": held_out, "split": None, "columns": (), "subset": None, "limit": None}
+        others, bad = read_data({**options, **plain})
+        if bad:  # its question might get into the bank
+            raise bad[0]
+        asked = {wording(sample.question) for sample in others}
         good = [sample for sample in fit if wording(sample.question) not in asked]
     if fit and not good:
         raise DataError(
@@ -214,22 +215,6 @@ def _good(
             help="rows need question, document, options and gold; --domain selects their format",
         )
     return good
-
-
-def _earlier(folder: Path) -> list[curator.CurationRow]:
-    """The rows of the last written bank; none if its journal is missing or unreadable."""
-    try:
-        return read_journal(folder / JOURNAL, curator.CurationHeader, curator.CurationRow)[1]
-    except DataError:
-        return []
-
-
-def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
-    plain = {"data": held_out, "split": None, "columns": (), "subset": None, "limit": None}
-    samples, bad = read_data({**options, **plain})
-    if bad:  # its question might get into the bank
-        raise bad[0]
-    return {wording(sample.question) for sample in samples}
 
 
 def _folder(out: str, *, is_made: bool) -> Path:

@@ -304,7 +304,12 @@ def export(
     from pearl.runs.request import ExtractRequest, request_of, written_files
     from pearl.runs.store import FILE
 
-    form = form or _form(out)
+    if form is None:
+        form = Path(out or "").suffix.removeprefix(".").lower()
+        if form in ("", "json", "ndjson", "txt"):
+            form = "jsonl"
+        if form not in FORMATS:
+            raise UsageError(f"'{out}': unknown format .{form}", help=f"-f {', '.join(FORMATS)}")
     if form in ("parquet", "xlsx") and out in (None, "-"):
         raise UsageError(f"the format {form} goes to a file", help=f"-o results.{form}")
     refuse_overwriting_inputs([out, trace], [str(opened_folder(store) / FILE)])
@@ -339,15 +344,6 @@ def export(
             f"{n_bad:,} damaged rows are left out; 'pearl runs resume {info.id}' computes them again"
         )
     return 1 if n_bad > 0 else 0
-
-
-def _form(out: str | None) -> str:
-    suffix = Path(out or "").suffix.removeprefix(".").lower()
-    if suffix in FORMATS:
-        return suffix
-    if suffix in ("", "json", "ndjson", "txt"):
-        return "jsonl"
-    raise UsageError(f"'{out}': unknown format .{suffix}", help=f"-f {', '.join(FORMATS)}")
 
 
 @command.command()
@@ -461,7 +457,7 @@ def _params_of(
     is_own: bool,
 ) -> tuple[dict[str, Any], set[str]]:
     """Return the parameters of the command, and the names of the options given now, which replace those of the run."""
-    from pearl.llm.backends import ModelSettings, address_of
+    from pearl.llm.backends import ModelSettings, address_of, default_key_variable
 
     name = request.COMMAND
     own = (ctx.find_root().default_map or {}).get(name) or {}
@@ -494,7 +490,10 @@ def _params_of(
         params["model"], ModelSettings(said.params["base_url"])
     )
     params["base_url"] = address or None
-    params["api_key_env"] = _key(params, said.params["api_key_env"], is_named=is_named)
+    # The variable of the key: the user's; of a server that only the store names, that of this server
+    params["api_key_env"] = said.params["api_key_env"]
+    if params["api_key_env"] is None and address and not is_named:
+        params["api_key_env"] = default_key_variable(params["model"], address)
     own = ("dry_run", "telemetry", *ALLOWED, *_UNKEPT)
     not_kept = {name: said.params[name] for name in own if name in said.params}
     return {**params, **not_kept}, flags
@@ -522,15 +521,6 @@ def _server_name(model: str, url: str | None) -> str:
     return Endpoint(url, model, "").shown if url else f"the usual server of {model}"
 
 
-def _key(params: Mapping[str, Any], said: str | None, *, is_named: bool) -> str | None:
-    """The variable of the key: the user's; for a server that only the store names, the default one of the server."""
-    from pearl.llm.backends import default_key_variable
-
-    if said is not None or is_named or not params["base_url"]:
-        return said
-    return default_key_variable(params["model"], params["base_url"])
-
-
 def _show_work(
     request: RunRequest, params: Mapping[str, Any], said: set[str], *, is_yes: bool
 ) -> None:
@@ -553,28 +543,25 @@ def _show_work(
 
 
 def _refuse_foreign_file(name: str, said: str) -> None:
-    """Refuse a file that a store names, unless it is missing or has results of a run."""
+    """Refuse a file that a store names, unless it is missing, is empty or begins as results, a trace, a log or drafts."""
     path = Path(name)
-    if path.exists() and not (path.is_file() and _is_of_a_run(path)):
+    if not path.exists():
+        return
+    row: Any = None
+    if path.is_file():
+        with path.open("rb") as file, suppress(ValueError, RecursionError):
+            row = json.loads(file.readline(MAX_LINE) or b'{"event": ""}')
+    is_own = isinstance(row, dict) and (
+        str(row.get("kind")).startswith("pearl-")
+        or {"id", "status"} <= row.keys()
+        or "event" in row
+    )
+    if not is_own:
         raise DataError(
             "exists and has no results of a run, so it is not replaced",
             path=visible(name),
             help=f"name it yourself, or another file: {visible(said)}",
         )
-
-
-def _is_of_a_run(path: Path) -> bool:
-    """Whether a file is empty, or its first line is that of results, a trace, a log or drafts."""
-    with path.open("rb") as file:
-        first = file.readline(MAX_LINE)
-    try:
-        row = json.loads(first or b'{"event": ""}')
-    except (ValueError, RecursionError):
-        return False
-    is_header = isinstance(row, dict) and str(row.get("kind")).startswith("pearl-")
-    return is_header or (
-        isinstance(row, dict) and ({"id", "status"} <= row.keys() or "event" in row)
-    )
 
 
 def _path_list(names: list[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +124,8 @@ def print_hits(hits: Sequence[Hit], is_match: Callable[[str], bool]) -> None:
     """Print each hit with its place and its passage; matching words are coloured."""
     from rich.text import Text
 
+    from pearl.documents.rows import shortened
+
     console = new_console()
     for number, hit in enumerate(hits):
         if number:
@@ -133,17 +135,11 @@ def print_hits(hits: Sequence[Hit], is_match: Callable[[str], bool]) -> None:
         document = (_line(hit.passage.document), "bold")
         console.print(Text.assemble(f"{hit.rank}. ", document, (place, "dim")))
         if hit.passage.fields:
-            console.print(Text(INDENT + _fields(hit.passage.fields), style="dim"))
+            # Long ones are cut, because the passage usually contains them.
+            pairs = hit.passage.fields.items()
+            fields = "; ".join(f"{_line(name)}: {shortened(value, FIELD)}" for name, value in pairs)
+            console.print(Text(INDENT + fields, style="dim"))
         console.print(Text.assemble(INDENT, excerpt(hit.passage.text, is_match)))
-
-
-def _fields(fields: Mapping[str, str]) -> str:
-    """Fields on one line; long ones are cut, because the passage usually contains them."""
-    pairs = ((_line(name), _line(value)) for name, value in fields.items())
-    return "; ".join(
-        f"{name}: {value if len(value) <= FIELD else value[: FIELD - 1].rstrip() + '…'}"
-        for name, value in pairs
-    )
 
 
 def matcher(query: str, stem: Stem) -> Callable[[str], bool]:
