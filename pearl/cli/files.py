@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import glob
 import os
-import re
 import shlex
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +28,6 @@ from pearl.dsl.literals import canonical_name
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, Diagnostic, UsageError, suggest
 from pearl.errors.escaping import counted
-from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from pearl.data.rows import Position
@@ -43,26 +41,16 @@ if TYPE_CHECKING:
 
 Kind = Literal["plan", "actions"]
 
-# FIND(CTX, X) : Find X, or with # in place of the colon
-_ACTION_LINE = lazy_pattern(r"^\w+\([^()\n]*\)\s*[:#]", re.M)
-# New actions:, Question: Why?, 1. or 2), a = FIND(...), - a = FIND(...)
-_PLAN_LINE = lazy_pattern(
-    r"^\s*(?:New actions\b|Question:|\d+\s*[.)]|[-*]?\s*\w+\s*=)", re.M | re.I
-)
-
 kind_option = option(
-    "--kind", click.Choice(["plan", "actions"]), "Kind of the files [default: detected]."
+    "--kind",
+    click.Choice(["plan", "actions"]),
+    "Kind of the files [default: by the suffix, else plan].",
 )
 
 
-def kind_of(name: str, text: str, said: Kind | None = None) -> Kind:
-    """The kind of a file: `said` if given, else by its suffix, else by its lines."""
-    if said is not None:
-        return said
-    suffix = Path(name).suffix
-    if suffix in (".plan", ".actions"):
-        return "plan" if suffix == ".plan" else "actions"
-    return "actions" if _ACTION_LINE.search(text) and not _PLAN_LINE.search(text) else "plan"
+def kind_of(name: str, said: Kind | None = None) -> Kind:
+    """The kind of a file: `said` if given, else by its suffix."""
+    return said or ("actions" if Path(name).suffix == ".actions" else "plan")
 
 
 def library_for(library: str | None, domain: str) -> ActionLibrary:
@@ -78,7 +66,7 @@ def with_commands(found: Sequence[Diagnostic], name: str) -> list[Diagnostic]:
     """Add the command that applies the fix to the help of each diagnostic that has one."""
     context = click.get_current_context()
     words = ["pearl", "check", "--fix", name]
-    for setting in ("domain", "library"):
+    for setting in ("domain", "library", "kind"):
         if context.get_parameter_source(setting) is click.core.ParameterSource.COMMANDLINE:
             words += [f"--{setting}", str(context.params[setting])]
     command = f"'{shlex.join(words)}' mends it"

@@ -38,9 +38,17 @@ class OutputWriter:
     def check(self, *paths: str | None) -> None:
         """Check, before any call, that files can be written and may be replaced."""
         for path in paths:
-            if path is not None and path not in STDOUT:
-                _check_writable(path)
-                self._check_free(path)
+            if path is None or path in STDOUT:
+                continue
+            target = Path(path).resolve()
+            if target.is_dir():
+                raise DataError("is a folder", path=path, help="name a file")
+            if target.is_file() or not target.exists():  # neither a pipe nor a device
+                import tempfile
+
+                with _os_errors_reported(path), tempfile.TemporaryFile(dir=target.parent):
+                    pass
+            self._check_free(path)
 
     @contextmanager
     def open(self, path: str | None) -> Iterator[IO[str]]:
@@ -105,21 +113,6 @@ def unwritable(path: str, error: OSError) -> DataError:
     return DataError(
         f"cannot be written: {error.strerror}", path=path, help="name another file or folder"
     )
-
-
-def _check_writable(path: str) -> None:
-    target = Path(path).resolve()
-    if target.exists() and not target.is_file() and not target.is_dir():
-        return
-    if target.is_dir():
-        raise DataError("is a folder", path=path, help="name a file")
-    import tempfile
-
-    try:
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
-    except OSError as error:
-        raise unwritable(path, error) from None
 
 
 def make_folder(folder: Path) -> None:

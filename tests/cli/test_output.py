@@ -9,11 +9,10 @@ import re
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.cli import output, terminal
-from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.results import StepResult
 from pearl.llm import Usage
@@ -50,16 +49,6 @@ def test_without_a_terminal_the_text_is_that_of_rich(text: str) -> None:
     shown = printed(text, io.StringIO())
     with patch.object(output, "Printer", ByRich):
         assert printed(text, io.StringIO()) == shown
-
-
-@given(ANSWERS)
-@example("Ada sold the boat [^1] because it leaked.")
-@example("12")
-@example("12. March")
-def test_text_that_needs_no_markdown_is_laid_out_as_markdown_is(text: str) -> None:
-    shown = printed(text, Screen())
-    with patch.object(output, "_PLAIN", lazy_pattern(r"(?!)")):
-        assert printed(text, Screen()) == shown
 
 
 def test_no_line_on_a_screen_ends_in_blanks_that_would_be_copied() -> None:

@@ -38,7 +38,7 @@ def command(
         shown = "<stdin>" if name == "-" else name
         is_wrong = any(d.severity == "error" for d in found)
         into = None
-        if flows and not is_wrong and kind_of(name, text, kind) == "plan":
+        if flows and not is_wrong and kind_of(name, kind) == "plan":
             from pearl.dsl.checker import compile_plan
             from pearl.dsl.graph import build_graph
             from pearl.interpreter.prompt_taint import flows as flows_of
@@ -72,7 +72,7 @@ def _examine(
     from pearl.dsl.parser import read
 
     n_fixed = 0
-    if kind_of(name, text, kind) == "actions":
+    if kind_of(name, kind) == "actions":
         _, found = read_actions(text)
         fixes = [d.fix for d in found if d.fix]
         if fix and fixes:

@@ -58,26 +58,21 @@ class Check(Struct, frozen=True):
 
 def run_checks(settings: Mapping[str, Any], store: str | None) -> Iterator[Check]:
     """Run all checks in order."""
+    from pearl.llm.client import ClientSettings, role_settings
+
     folder = Path(__file__).parents[2]
     yield Check("pearl", "ok", f"{__version__} in {folder}, Python {platform.python_version()}")
-    yield from _models(settings)
+    names = ("base_url", "api_key_env", "server", "window", "timeout_s")
+    main = ClientSettings(settings["model"], **{name: settings[name] for name in names})
+    yield _model("model", main)
+    for role in ROLES:  # their servers answer, without a paid call
+        if settings[role]:
+            yield _model(role.replace("_", " "), role_settings(main, settings[role]))
     yield from _servers()
     yield _keys()
     yield from _extras()
     yield _store(store)
     yield from _files()
-
-
-def _models(settings: Mapping[str, Any]) -> Iterator[Check]:
-    """Check the chosen models, and that their servers answer, without a paid call."""
-    from pearl.llm.client import ClientSettings, role_settings
-
-    names = ("base_url", "api_key_env", "server", "window", "timeout_s")
-    main = ClientSettings(settings["model"], **{name: settings[name] for name in names})
-    yield _model("model", main)
-    for role in ROLES:
-        if settings[role]:
-            yield _model(role.replace("_", " "), role_settings(main, settings[role]))
 
 
 def _model(what: str, settings: ClientSettings) -> Check:

@@ -27,7 +27,7 @@ def command(files: tuple[str, ...], kind: Kind | None, check: bool, as_json: boo
     for name in files:
         text = read_input(name)
         try:
-            formatted = _format(text, kind_of(name, text, kind), "<stdin>" if name == "-" else name)
+            formatted = _format(text, kind_of(name, kind), "<stdin>" if name == "-" else name)
         except PearlError as error:
             n_broken += 1
             reports.append({"path": name, "status": "broken", "error": error.message})

@@ -172,7 +172,11 @@ async def _many(options: dict[str, Any], replies: Replies, writer: OutputWriter)
 
             async for done in in_order(rows, one, pearl.client.settings.concurrency):
                 if done["status"] == "failed":
-                    failures.append(_failure(**done["error"]))
+                    error = done["error"]
+                    help = "replies are stored; --fresh requests all of them again"
+                    help = error["help"] if error["exit_code"] == DataError.exit_code else help
+                    reason = error["message"].partition("\n")[0]
+                    failures.append(f"{reason}\n  help: {help}" if help else reason)
                 file.write(to_json(done) + "\n")
                 reporter.advance()
     if failures:
@@ -218,10 +222,3 @@ async def _plan(
         }
     except PearlError as error:
         return {"status": "failed", "error": error.to_dict()}
-
-
-def _failure(type: str, message: str, help: str | None, exit_code: int) -> str:
-    if exit_code != DataError.exit_code:
-        help = "replies are stored; --fresh requests all of them again"
-    reason = message.partition("\n")[0]
-    return f"{reason}\n  help: {help}" if help else reason

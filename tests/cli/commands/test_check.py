@@ -42,7 +42,7 @@ def test_help_of_every_diagnostic_and_the_command_that_mends_it(pearl: Terminal,
     for row in json.loads(pearl(*args, code=None))[0]["diagnostics"]:
         codes.add(row["code"])
         assert row["help"]
-        command = "'pearl check --fix x --library seed'"
+        command = f"'pearl check --fix x --library seed --kind {kind}'"
         assert (command in row["help"]) == (row["fix"] is not None)
     assert code in codes or code == "too-many-steps"  # its example is for a lower limit
 
@@ -55,7 +55,9 @@ def test_check_fix_mends_what_is_obvious(pearl: Terminal) -> None:
 
 def test_check_reads_action_files_and_stdin(pearl: Terminal) -> None:
     actions = b"FIND(CTX, X) : f\nFIND(CTX) : g\nBAD(CTX : h\n"
-    (report,) = json.loads(pearl("check", "-", "--json", stdin=actions, code=1))
+    (report,) = json.loads(
+        pearl("check", "-", "--kind", "actions", "--json", stdin=actions, code=1)
+    )
     assert report["path"] == "<stdin>"
     assert [(d["line"], d["code"]) for d in report["diagnostics"]] == [
         (2, "duplicate-name"),
