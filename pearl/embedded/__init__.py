@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from pearl.dsl.fields import Field
 from pearl.dsl.nodes import Plan, Reference, Step, String, print_action, print_plan
 from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType
 from pearl.embedded.reading import carry_out, choose_option, combine
@@ -19,10 +18,10 @@ from pearl.llm import (
     CheckTask,
     ChooseTask,
     Completion,
-    Constrains,
     ItemsTask,
     LookupTask,
     MineTask,
+    ModelBase,
     PlanTask,
     RefineTask,
     Request,
@@ -50,18 +49,19 @@ def read_lines(task: ActionTask) -> str:
     lines: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for match in _LINE.finditer(task.document or ""):
         lines[name_key(match["label"])].append((match["value"], match[0].strip()))
-    fields = wanted_fields(text, is_all=task.action.extracts_all)
-    return json.dumps({field.name: _value(field, lines) for field in fields}, ensure_ascii=False)
-
-
-def _value(field: Field, lines: dict[str, list[tuple[str, str]]]) -> Any:
-    same = lines.get(name_key(field.name), [])
-    if field.is_list or len(same) != 1:
-        return [{UNREAD: _UNREAD}] if field.is_list else {UNREAD: _UNREAD}
-    ((value, line),) = same
-    if _RUNS_ON.search(value) or len(value.split()) > _MAX_WORDS:
-        return {"undecided": _UNREAD}
-    return {"value": value, "quote": line}
+    read: dict[str, Any] = {}
+    for field in wanted_fields(text, is_all=task.action.extracts_all):
+        read[field.name] = {UNREAD: _UNREAD}
+        same = lines.get(name_key(field.name), [])
+        if field.is_list:
+            read[field.name] = [{UNREAD: _UNREAD}]
+        elif len(same) == 1:
+            ((value, line),) = same
+            is_longer = _RUNS_ON.search(value) or len(value.split()) > _MAX_WORDS
+            read[field.name] = (
+                {"undecided": _UNREAD} if is_longer else {"value": value, "quote": line}
+            )
+    return json.dumps(read, ensure_ascii=False)
 
 
 _GENERAL = ("FIND", "SEARCH", "COMPREHEND", "COPY_OUT", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")  # fmt: skip
@@ -84,14 +84,6 @@ def write_plan(question: str, library: ActionLibrary) -> str:
         <BLANKLINE>
         1. answer = FIND(CTX, "Why did Ada sell the mill?") : Find what the text says about it
     """
-    action = _general(library)
-    asked = String(" ".join(question.split())[:MAX_ARGUMENT])
-    step = Step("answer", action.name, (Reference(CTX), asked), "Find what the text says about it")
-    return print_plan(Plan((step,), (_OWN,) if action is _OWN else ()))
-
-
-def _general(library: ActionLibrary) -> Action:
-    """The most general action that takes the document and a text."""
     fitting = [
         action
         for action in library.values()
@@ -101,14 +93,15 @@ def _general(library: ActionLibrary) -> Action:
     ]
     named = {action.name: action for action in fitting}
     known = next((named[name] for name in _GENERAL if name in named), None)
-    return known or min(fitting, key=lambda a: (a.name.count("_"), len(a.name)), default=_OWN)
+    action = known or min(fitting, key=lambda a: (a.name.count("_"), len(a.name)), default=_OWN)
+    asked = String(" ".join(question.split())[:MAX_ARGUMENT])
+    step = Step("answer", action.name, (Reference(CTX), asked), "Find what the text says about it")
+    return print_plan(Plan((step,), (_OWN,) if action is _OWN else ()))
 
 
-class ExtractiveModel:
+class ExtractiveModel(ModelBase):
     """Computes replies to tasks by rule."""
 
-    window: int | None = None
-    constrains = Constrains()
     reads_prompts = False
 
     def __init__(self, embedder: TextEmbedder | None = None) -> None:
@@ -130,11 +123,9 @@ class ExtractiveModel:
                     "planning over named sources needs a language model",
                     help="name one with --model, or write the plan: pearl execute FILE.plan --source ...",
                 )
-            case PlanTask() as task:
+            case PlanTask() | MineTask() as task:
                 text = write_plan(task.question, task.library)
             case ActionTask() as task if task.action.extracts:
-                # imported on use: few plans extract
-
                 text = read_lines(task)
             case ActionTask(parts=[*parts]) as task:
                 text = await combine(task, parts, self._ranker)
@@ -148,8 +139,6 @@ class ExtractiveModel:
                 text = "Undecided: the embedded model queries no tables; name a language model with --model"
             case ChooseTask() as task:
                 text = choose_option(task, self._ranker)
-            case MineTask() as task:
-                text = write_plan(task.question, task.library)
             case RefineTask() as task:  # the rules of `pearl.mining` merge equal drafts
                 kept = [
                     {"action": print_action(draft), "drafts": [i]}

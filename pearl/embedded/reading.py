@@ -120,7 +120,7 @@ async def combine(task: ActionTask, parts: Sequence[str], ranker: SentenceRanker
 async def _quote(ranker: SentenceRanker, index: SentenceIndex, query: SentenceQuery) -> str:
     """The sentences worth quoting, best first, or in document order if all are requested."""
     hits = await ranker.rank(index, query)
-    if not _is_stated(hits, query):
+    if not _is_stated(hits):
         return _nothing(query.subject)
     share, most = (_LISTED, MAX_LISTED) if query.is_many else (_CLOSE, MAX_QUOTES)
     chosen: dict[str, int] = {}
@@ -134,7 +134,7 @@ async def _quote(ranker: SentenceRanker, index: SentenceIndex, query: SentenceQu
     return _block(sorted(chosen, key=lambda text: chosen[text]) if query.is_many else chosen)
 
 
-def _is_stated(hits: Sequence[SentenceHit], query: SentenceQuery) -> bool:
+def _is_stated(hits: Sequence[SentenceHit]) -> bool:
     """Whether the best sentences cover enough of a query to be quoted as an answer."""
     leading = hits[:_N_LEADING]
     if any(hit.coverage >= (_ENOUGH if hit.n_terms > 1 else _ENOUGH_OF_ONE) for hit in leading):
@@ -174,9 +174,17 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
     words = task.action.name.split("_")
     about = task.question if task.arguments else ""
     other.append((about, _FROM_QUESTION))
+    weights: dict[str, float] = {}  # The largest one, if several texts have a term
+    for text, weight in [*((text, 1.0) for text in own), *other]:
+        for term in terms(text, drop_stop_words=True):
+            share = _FROM_FRAME if term in _FRAME else 1.0
+            weights[term] = max(weight * share, weights.get(term, 0.0))
+    # By the name of the action, its own question, or that of the plan
+    kinds = [_KIND_WORDS[word] for word in words if word in _KIND_WORDS]
+    kinds += [kind for text in (*own, about) for kind, form in _KINDS if form.match(text)]
     return SentenceQuery(
-        _weights([*((text, 1.0) for text in own), *other]),
-        _kind(words, own, about),
+        weights,
+        kinds[0] if kinds else "thing",
         is_claim=not _CLAIMING.isdisjoint(words),
         text=" ".join(
             dict.fromkeys(" ".join(each.split()) for each in (*own, about) if each.strip())
@@ -184,26 +192,6 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
         is_many=not _MANY.isdisjoint(words),
         subject=", ".join(own) or task.question,
     )
-
-
-def _kind(words: Iterable[str], own: Iterable[str], question: str) -> Kind:
-    """The kind of a step's answer: by the name of its action, its own question, or that of the plan."""
-    named = (_KIND_WORDS[word] for word in words if word in _KIND_WORDS)
-    asked = (
-        kind for each in (*own, question)
-        if (kind := next((kind for kind, form in _KINDS if form.match(each)), None))
-    )  # fmt: skip
-    return next((kind for kind in chain(named, asked) if kind != "thing"), "thing")
-
-
-def _weights(texts: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """The weight of each term; the largest one if several texts have the term."""
-    weights: dict[str, float] = {}
-    for text, weight in texts:
-        for term in terms(text, drop_stop_words=True):
-            share = _FROM_FRAME if term in _FRAME else 1.0
-            weights[term] = max(weight * share, weights.get(term, 0.0))
-    return weights
 
 
 # Options ------------------------------------------------------------------------------------------
@@ -214,7 +202,11 @@ _N_SENTENCES = 3  # Number of best sentences whose coverage counts
 
 def choose_option(task: ChooseTask, ranker: SentenceRanker) -> str:
     """The letter of the best option, after the decisive passage if reasons are requested; "none" if unsure."""
-    weights = _own_weights(task.options)
+    # 1 for a term of one option alone; terms of all options are left out
+    different = [dict.fromkeys(terms(text, drop_stop_words=True)) for text in task.options]
+    n_with, n = Counter(chain.from_iterable(different)), max(len(different), 2)
+    known = {term: math.log(n / n_own, n) for term, n_own in n_with.items() if n_own < n}
+    weights = [{term: known[term] for term in each if term in known} for each in different]
     quotes = [""] * len(weights)
     if task.answer is not None:
         said = set(terms(task.answer, drop_stop_words=True))
@@ -233,11 +225,3 @@ def choose_option(task: ChooseTask, ranker: SentenceRanker) -> str:
         return "none"
     best = scores.index(top)
     return f"{quotes[best]}Answer: {letter(best)}" if task.is_reasoned else letter(best)
-
-
-def _own_weights(texts: Sequence[str]) -> list[dict[str, float]]:
-    """The weights of the terms of each text: 1 for a term of this text alone; terms of all texts are left out."""
-    different = [dict.fromkeys(terms(text, drop_stop_words=True)) for text in texts]
-    n_with, n = Counter(chain.from_iterable(different)), max(len(texts), 2)
-    weight = {term: math.log(n / n_own, n) for term, n_own in n_with.items() if n_own < n}
-    return [{term: weight[term] for term in each if term in weight} for each in different]

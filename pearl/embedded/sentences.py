@@ -172,7 +172,9 @@ class _Sentences(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | list[str]:
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
-        return _on_one_line(self.raw(index))
+        # Without line breaks, and without the marks of a list or quotation at its start
+        line = re.sub(r"\s+", " ", self.raw(index))
+        return line[match.end() :] if (match := _MARKS.match(line)) else line
 
     def raw(self, number: int) -> str:
         """A sentence as it is in the text."""
@@ -214,10 +216,6 @@ class SentenceIndex:
                 else self.texts.raw(number)
             )
             yield chain.from_iterable(map(known.__getitem__, raw.split()))
-
-    def _words_of(self, number: int) -> list[str]:
-        sentence = self.texts[number][len(self._labels.get(number, "")) :]
-        return terms(sentence, drop_stop_words=True)
 
     def _read_labels(self) -> dict[int, str]:
         """The labels at the beginning of sentences: `Ann Lee:`. A rare one is a heading: `Founder: Ann Lee`."""
@@ -320,7 +318,9 @@ class SentenceIndex:
         return total
 
     def _score(self, number: int, cover: float, query: SentenceQuery, asked: Set[str]) -> float:
-        text, words = self.texts[number], set(self._words_of(number))
+        text = self.texts[number]
+        said = text[len(self._labels.get(number, "")) :]
+        words = set(terms(said, drop_stop_words=True))
         common = self._lower_words if query.kind == "person" else frozenset[str]()
         has = sign(query.kind, text, asked, common)
         score = cover + _KIND * has * min(1.0, 0.3 + cover)
@@ -342,12 +342,6 @@ def _rows(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
         return ((start, end),)
     starts = accumulate((len(line) + 1 for line in lines), initial=start)
     return [(at, at + len(line)) for at, line in zip(starts, lines, strict=False)]
-
-
-def _on_one_line(sentence: str) -> str:
-    """A sentence without line breaks, and without the marks of a list or quotation at its start."""
-    line = re.sub(r"\s+", " ", sentence)
-    return line[match.end() :] if (match := _MARKS.match(line)) else line
 
 
 class SentenceRanker:
