@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from pearl.dsl.decoding.constraint import Form
 from pearl.errors import ModelError
@@ -26,7 +26,6 @@ from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Request, Usage
 from pearl.llm.backends.openai import OpenAIModel, chat, faults, servers
 from pearl.llm.backends.openai.api import Body
-from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.sessions import HttpSession
@@ -44,19 +43,8 @@ MAX_PAGES = 10  # Pages of a listing that are searched, latest first
 State = Literal["waiting", "completed", "failed", "expired", "cancelled", "unknown"]
 
 Result = TypeVar("Result")
-Model = TypeVar("Model", bound=BaseModel)
 Row = dict[str, Any]
 Query = dict[str, str | int]
-
-
-def read_as(model: type[Model], body: bytes, endpoint: Endpoint, what: str) -> Model:
-    """Read a body with status 200 as a `model`, whose fields may lie deep in it; `what` names it in messages."""
-    data = chat.read_json(body, endpoint)
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        place = ".".join(map(str, error.errors()[0]["loc"]))
-        raise chat.unlike(what, place, endpoint) from None
 
 
 class Submission(BaseModel):
@@ -94,6 +82,7 @@ class Batches(ABC):
 
     max_requests: ClassVar[int]  # of a batch
     max_bytes: ClassVar[int]
+    told: ClassVar[type[Struct]]  # A batch in the words of the vendor
     n_probe: ClassVar[int] = 100  # requests sent first; if all fail, the others are not sent
     path: ClassVar[str] = "/batches"
     id_name: ClassVar[str] = "custom_id"  # of a request
@@ -120,8 +109,8 @@ class Batches(ABC):
         """Create a batch, which starts billing."""
 
     @abstractmethod
-    def _batch(self, body: bytes) -> Batch:
-        """Read a batch from the body of a reply."""
+    def _described(self, told: Any) -> Batch:
+        """What the vendor tells of a batch, a `told`."""
 
     @abstractmethod
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
@@ -151,6 +140,9 @@ class Batches(ABC):
         """The state of a batch; None if the server does not know it."""
         body = await self._call(self._known(self._wire().get(self._path(id))))
         return None if body is None else self._batch(body)
+
+    def _batch(self, body: bytes) -> Batch:
+        return self._described(chat.read_as(self.told, body, self._endpoint, "batch"))
 
     async def find(self, submission: Submission) -> Batch | None:
         """The batch of a submission; None if it is not among the latest ones."""

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AwareDatetime, BaseModel, Field
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from pearl.contrib.batches import (
     TRANSFER_TIMEOUT_S,
@@ -20,11 +21,11 @@ from pearl.contrib.batches import (
     Row,
     State,
     Submission,
-    read_as,
 )
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request
+from pearl.llm.backends.openai import chat
 from pearl.llm.backends.openai.api import Body
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.sessions import HttpSession
@@ -42,14 +43,14 @@ _STATUSES = {
 }  # fmt: skip
 
 
-class _Told(BaseModel):
-    id: Annotated[str, Field(min_length=1)]
+class _Told(Struct):
+    id: Annotated[str, Meta(min_length=1)]
     processing_status: str
-    created_at: AwareDatetime | None = None
+    created_at: Annotated[datetime, Meta(tz=True)] | None = None
     request_counts: dict[str, int] = {}  # by state; `processing` until the batch has ended
 
 
-class _Page(BaseModel):
+class _Page(Struct):
     data: list[_Told]
     has_more: bool = False
     last_id: str | None = None
@@ -61,6 +62,7 @@ class VendorBatches(Batches):
     max_requests = 100_000
     max_bytes = 256_000_000
     path = "/messages/batches"
+    told = _Told
 
     def __init__(self, session: HttpSession, server: Server | None) -> None:
         super().__init__(session, server)
@@ -80,12 +82,20 @@ class VendorBatches(Batches):
         body = await self._call(self._wire().post(self.path, data), TRANSFER_TIMEOUT_S)
         return self._batch(body)
 
-    def _batch(self, body: bytes) -> Batch:
-        return _described(read_as(_Told, body, self._endpoint, "batch"))
+    def _described(self, told: _Told) -> Batch:
+        counts, status = told.request_counts, told.processing_status.lower()
+        state = _STATES.get(status, "unknown")
+        n_done = sum(counts.values()) - counts.get("processing", 0)
+        return Batch(told.id, status, state, n_done, (told.id,) if state == "completed" else ())
 
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
-        page = read_as(_Page, body, self._endpoint, "listing of batches")
-        same = [_described(told, is_sure=False) for told in page.data if _may_be(told, submission)]
+        page = chat.read_as(_Page, body, self._endpoint, "listing of batches")
+        same = []
+        for told in page.data:
+            at = told.created_at.timestamp() if told.created_at else submission.created_at
+            is_as_large = sum(told.request_counts.values()) == len(submission.keys)
+            if is_as_large and at >= submission.created_at - CLOCKS_S:
+                same.append(replace(self._described(told), is_sure=False))
         return same, {"after_id": page.last_id} if page.has_more and page.last_id else {}
 
     async def _download(self, place: str) -> bytes | None:
@@ -106,22 +116,3 @@ class VendorBatches(Batches):
             case "canceled":
                 raise self._cancelled()
         raise ModelError(f"a line from {self.server} has no result", kind="malformed")
-
-
-def _described(told: _Told, *, is_sure: bool = True) -> Batch:
-    counts, status = told.request_counts, told.processing_status.lower()
-    state = _STATES.get(status, "unknown")
-    return Batch(
-        told.id,
-        status,
-        state,
-        sum(counts.values()) - counts.get("processing", 0),
-        (told.id,) if state == "completed" else (),
-        is_sure=is_sure,
-    )
-
-
-def _may_be(told: _Told, submission: Submission) -> bool:
-    at = datetime.timestamp(told.created_at) if told.created_at else submission.created_at
-    is_as_large = sum(told.request_counts.values()) == len(submission.keys)
-    return is_as_large and at >= submission.created_at - CLOCKS_S

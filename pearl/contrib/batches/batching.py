@@ -12,6 +12,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -76,7 +77,8 @@ class PendingBatches:
             try:
                 make_private(self._folder)
                 for path in sorted(self._folder.glob("*.json")):
-                    self._load(path)
+                    with suppress(FileNotFoundError):  # Another process has read its batch
+                        self._load(path)
             except OSError as error:
                 raise StoreError(error.strerror or str(error), path=self._folder) from None
 
@@ -112,8 +114,6 @@ class PendingBatches:
     def _load(self, path: Path) -> None:
         try:
             record = PendingBatch.model_validate_json(path.read_bytes())
-        except FileNotFoundError:
-            return  # another process has read its batch meanwhile
         except ValidationError:
             raise StoreError(
                 "it is not a record of a batch",
@@ -303,12 +303,6 @@ class Batched(Wrapper):
 
     async def _round(self, requests: Mapping[bytes, Request]) -> None:
         """Carry out one round of requests, by key, until each has its reply or error."""
-        try:
-            await self._carry_out(requests)
-        except Exception as error:  # noqa: BLE001 - a bug must not leave callers waiting
-            self._fail(requests, error)
-
-    async def _carry_out(self, requests: Mapping[bytes, Request]) -> None:
         self._n_rounds += 1
         records = self._records.take(requests)
         found = {key for record in records for key in record.keys & requests.keys()}
@@ -342,6 +336,8 @@ class Batched(Wrapper):
                 progress.is_left = True
                 self._report(progress)
             raise
+        except Exception as error:  # noqa: BLE001 - a bug must not leave callers waiting
+            self._fail(requests, error)
 
     async def _sent_directly(
         self, requests: Mapping[bytes, Request], progress: BatchProgress

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
+from msgspec import Meta, Struct
 from msgspec.structs import replace
-from pydantic import AliasPath, BaseModel, Field
 
 from pearl.contrib.batches import (
     TRANSFER_TIMEOUT_S,
@@ -16,7 +16,6 @@ from pearl.contrib.batches import (
     Row,
     State,
     Submission,
-    read_as,
 )
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Request, Usage
@@ -40,58 +39,85 @@ _STATES: dict[str, State] = {
 _STATUSES = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 16: 401}
 
 
-class _File(BaseModel):
-    name: Annotated[str, Field(min_length=1, validation_alias=AliasPath("file", "name"))]
+class _Camel(Struct, frozen=True, rename="camel"):
+    """Fields by the names of Google's JSON."""
 
 
-class _Problem(BaseModel):
+class _File(_Camel, frozen=True):
+    name: Annotated[str, Meta(min_length=1)]
+
+
+class _Uploaded(_Camel, frozen=True):
+    file: _File
+
+
+class _Problem(_Camel, frozen=True):
     code: int | None = None
     message: str | None = None
 
 
-class _Told(BaseModel):
+_Count = (
+    Annotated[str, Meta(pattern=r"^[0-9]{1,12}$")] | int
+)  # Google writes long integers as texts
+
+
+class _Stats(_Camel, frozen=True):
+    successful_request_count: _Count = 0
+    failed_request_count: _Count = 0
+
+
+class _Output(_Camel, frozen=True):
+    responses_file: str = ""
+
+
+class _Metadata(_Camel, frozen=True):
+    state: str = ""
+    display_name: str = ""
+    batch_stats: _Stats = _Stats()
+    output: _Output = _Output()
+
+
+class _Told(_Camel, frozen=True):
     """A long-running operation of Google's API; `metadata` has the batch."""
 
-    name: Annotated[str, Field(pattern=r"^batches/[^/]+$")]
-    state: str = Field("", validation_alias=AliasPath("metadata", "state"))
-    title: str | None = Field(None, validation_alias=AliasPath("metadata", "displayName"))
-    n_succeeded: int | None = Field(
-        None, validation_alias=AliasPath("metadata", "batchStats", "successfulRequestCount")
-    )
-    n_failed: int | None = Field(
-        None, validation_alias=AliasPath("metadata", "batchStats", "failedRequestCount")
-    )
-    file: str | None = Field(
-        None, validation_alias=AliasPath("metadata", "output", "responsesFile")
-    )
-    told_file: str | None = Field(None, validation_alias=AliasPath("response", "responsesFile"))
-    error: _Problem | None = None
+    name: Annotated[str, Meta(pattern=r"^batches/[^/]+$")]
+    metadata: _Metadata = _Metadata()
+    response: _Output = _Output()
+    error: _Problem = _Problem()
 
 
-class _Operation(BaseModel):
+class _Operation(_Camel, frozen=True):
     told: _Told
 
 
-class _Page(BaseModel):
+class _Page(_Camel, frozen=True):
     operations: list[_Told] = []
-    next: str = Field("", validation_alias="nextPageToken")
+    next_page_token: str = ""
 
 
-class _Part(BaseModel):
-    text: str | None = None
+class _Part(_Camel, frozen=True):
+    text: str = ""
     thought: bool = False
 
 
-class _Candidate(BaseModel):
-    parts: list[_Part] = Field([], validation_alias=AliasPath("content", "parts"))
-    reason: str | None = Field(None, validation_alias="finishReason")
+class _Content(_Camel, frozen=True):
+    parts: list[_Part] = []
 
 
-class _Reply(BaseModel):
+class _Candidate(_Camel, frozen=True):
+    content: _Content = _Content()
+    finish_reason: str | None = None
+
+
+class _Feedback(_Camel, frozen=True):
+    block_reason: str | None = None
+
+
+class _Reply(_Camel, frozen=True):
     candidates: list[_Candidate] = []
-    blocked: str | None = Field(None, validation_alias=AliasPath("promptFeedback", "blockReason"))
-    usage: Any = Field(None, validation_alias="usageMetadata")
-    model: str | None = Field(None, validation_alias="modelVersion")
+    prompt_feedback: _Feedback = _Feedback()
+    usage_metadata: Any = None
+    model_version: str | None = None
 
 
 class VendorBatches(Batches):
@@ -100,6 +126,7 @@ class VendorBatches(Batches):
     # Google has no limit of requests, and one of 2 GB: these keep the memory of a round small.
     max_requests = 100_000
     max_bytes = 256_000_000
+    told = _Told
     id_name = "key"
     page_size = "pageSize"
 
@@ -140,7 +167,7 @@ class VendorBatches(Batches):
         file = {"displayName": "requests.jsonl", "mimeType": KIND, "sizeBytes": len(data)}
         sent = self._wire().upload_resumably(f"/upload{VERSION}/files", file, data, KIND)
         body = await self._call(sent, TRANSFER_TIMEOUT_S)
-        return read_as(_File, body, self._endpoint, "file").name
+        return chat.read_as(_Uploaded, body, self._endpoint, "file").file.name
 
     async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
         """Create a batch from a file, which starts billing."""
@@ -154,9 +181,10 @@ class VendorBatches(Batches):
         return f"{VERSION}/{id}"
 
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
-        page = read_as(_Page, body, self._endpoint, "listing of batches")
-        same = [self._described(told) for told in page.operations if told.title == submission.id]
-        return same, {"pageToken": page.next} if page.next else {}
+        page = chat.read_as(_Page, body, self._endpoint, "listing of batches")
+        own = [told for told in page.operations if told.metadata.display_name == submission.id]
+        following: Query = {"pageToken": page.next_page_token} if page.next_page_token else {}
+        return list(map(self._described, own)), following
 
     async def aclose(self) -> None:
         """Close the connections to the vendor's own interface."""
@@ -168,21 +196,21 @@ class VendorBatches(Batches):
 
     def _batch(self, body: bytes) -> Batch:
         # A batch that has failed has an `error`, which `read_as` would take for that of the call.
-        told = read_as(_Operation, b'{"told":%b}' % body, self._endpoint, "batch").told
+        told = chat.read_as(_Operation, b'{"told":%b}' % body, self._endpoint, "batch").told
         return self._described(told)
 
     def _described(self, told: _Told) -> Batch:
-        state: State = _STATES.get(told.state.rpartition("STATE_")[2], "unknown")
-        problem = told.error or _Problem()
-        file = told.file or told.told_file
+        batch, stats = told.metadata, told.metadata.batch_stats
+        state: State = _STATES.get(batch.state.rpartition("STATE_")[2], "unknown")
+        file = batch.output.responses_file or told.response.responses_file
         return Batch(
             told.name,
-            told.state,
+            batch.state,
             state,
-            (told.n_succeeded or 0) + (told.n_failed or 0),
+            int(stats.successful_request_count) + int(stats.failed_request_count),
             (file,) if file else (),
-            self._problem(problem.message) if state == "failed" else None,
-            is_too_much=state == "failed" and problem.code == 8,
+            self._problem(told.error.message) if state == "failed" else None,
+            is_too_much=state == "failed" and told.error.code == 8,
         )
 
     def _reply(self, row: Row, request: Request | None) -> Completion:
@@ -193,20 +221,19 @@ class VendorBatches(Batches):
                 raise self._cancelled()
             known = _STATUSES.get(code, 500) if isinstance(code, int) and code < 100 else code
             raise self._refused(known if isinstance(known, int) else 500, error, request)
-        reply = read_as(_Reply, json_bytes(row.get("response")), self._endpoint, "reply")
-        usage = _usage(reply.usage)
-        choices = [_choice(candidate) for candidate in reply.candidates]
-        if reply.blocked:
+        body = json_bytes(row.get("response"))
+        reply = chat.read_as(_Reply, body, self._endpoint, "reply")
+        choices = []
+        if reply.prompt_feedback.block_reason:
             choices = [chat.ChatChoice(finish_reason="safety", message=chat.ChatMessage())]
-        whole = chat.ChatReply(choices=choices, model=reply.model)
-        return chat.completion_of(whole, usage, self._endpoint)
-
-
-def _choice(candidate: _Candidate) -> chat.ChatChoice:
-    said = "".join(part.text or "" for part in candidate.parts if not part.thought)
-    thought = "".join(part.text or "" for part in candidate.parts if part.thought)
-    message = chat.ChatMessage(content=said, reasoning=thought or None)
-    return chat.ChatChoice(message=message, finish_reason=candidate.reason)
+        elif reply.candidates:
+            first = reply.candidates[0]
+            said = "".join(part.text for part in first.content.parts if not part.thought)
+            thought = "".join(part.text for part in first.content.parts if part.thought)
+            message = chat.ChatMessage(content=said, reasoning=thought or None)
+            choices = [chat.ChatChoice(message=message, finish_reason=first.finish_reason)]
+        whole = chat.ChatReply(choices=choices, model=reply.model_version)
+        return chat.completion_of(whole, _usage(reply.usage_metadata), self._endpoint)
 
 
 def _usage(told: Any) -> Usage:

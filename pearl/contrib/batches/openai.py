@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from pydantic import AfterValidator, AliasPath, BaseModel, Field
+from msgspec import Meta, Struct
 
 from pearl.contrib.batches import (
     TRANSFER_TIMEOUT_S,
@@ -16,11 +16,10 @@ from pearl.contrib.batches import (
     Row,
     State,
     Submission,
-    read_as,
 )
 from pearl.errors import ModelError
 from pearl.llm import Completion, Request
-from pearl.llm.backends.openai import faults
+from pearl.llm.backends.openai import chat, faults
 from pearl.llm.backends.openai.api import Body
 
 _STATES: dict[str, State] = {
@@ -28,31 +27,39 @@ _STATES: dict[str, State] = {
     "validating": "waiting", "in_progress": "waiting", "finalizing": "waiting", "cancelling": "waiting",
 }  # fmt: skip
 PATH = "/v1/chat/completions"
-_Id = Annotated[str, Field(min_length=1)]
+_Id = Annotated[str, Meta(min_length=1)]
 
 
-class _File(BaseModel):
+class _File(Struct):
     id: _Id
 
 
-class _Problem(BaseModel):
+class _Problem(Struct):
     code: str | None = None
     message: str | None = None
     line: int | None = None
 
 
-class _Told(BaseModel):
+class _Problems(Struct):
+    data: list[_Problem] | None = None
+
+
+class _Counts(Struct):
+    completed: int | None = None
+    failed: int | None = None
+
+
+class _Told(Struct):
     id: _Id
-    status: Annotated[str, AfterValidator(str.lower)]
+    status: str
     input_file_id: str | None = None
     output_file_id: str | None = None
     error_file_id: str | None = None
-    n_completed: int | None = Field(None, validation_alias=AliasPath("request_counts", "completed"))
-    n_failed: int | None = Field(None, validation_alias=AliasPath("request_counts", "failed"))
-    first_problem: _Problem | None = Field(None, validation_alias=AliasPath("errors", "data", 0))
+    request_counts: _Counts | None = None
+    errors: _Problems | None = None
 
 
-class _Page(BaseModel):
+class _Page(Struct):
     data: list[_Told]
     has_more: bool = False
 
@@ -62,6 +69,7 @@ class VendorBatches(Batches):
 
     max_requests = 50_000
     max_bytes = 200_000_000
+    told = _Told
 
     def _line(self, id: str, body: Body) -> Row:
         return {"custom_id": id, "method": "POST", "url": PATH, "body": body}
@@ -71,7 +79,7 @@ class VendorBatches(Batches):
         data = b"\n".join([*lines, b""])
         sent = self._wire().upload("/files", "requests.jsonl", data, {"purpose": "batch"})
         body = await self._call(sent, TRANSFER_TIMEOUT_S)
-        return read_as(_File, body, self._endpoint, "file").id
+        return chat.read_as(_File, body, self._endpoint, "file").id
 
     async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
         """Create a batch from a file, which starts billing."""
@@ -79,7 +87,7 @@ class VendorBatches(Batches):
         return self._batch(await self._call(self._wire().post(self.path, asked)))
 
     def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
-        page = read_as(_Page, body, self._endpoint, "listing of batches")
+        page = chat.read_as(_Page, body, self._endpoint, "listing of batches")
         same = [told for told in page.data if told.input_file_id == submission.file_id]
         following: Query = {"after": page.data[-1].id} if page.has_more and page.data else {}
         return list(map(self._described, same)), following
@@ -87,21 +95,19 @@ class VendorBatches(Batches):
     async def _download(self, place: str) -> bytes | None:
         return await self._fetched(f"/files/{quote(place, safe='')}/content")
 
-    def _batch(self, body: bytes) -> Batch:
-        return self._described(read_as(_Told, body, self._endpoint, "batch"))
-
     def _described(self, told: _Told) -> Batch:
-        first = told.first_problem or _Problem()
+        status, counts = told.status.lower(), told.request_counts or _Counts()
+        first = next(iter((told.errors and told.errors.data) or ()), _Problem())
         where = f" (line {first.line})" if first.line is not None else ""
         is_quota = first.code == "insufficient_quota"
         problem = self._problem(first.message or first.code, where, is_quota=is_quota)
         return Batch(
             told.id,
-            told.status,
-            _STATES.get(told.status, "unknown"),
-            (told.n_completed or 0) + (told.n_failed or 0),
+            status,
+            _STATES.get(status, "unknown"),
+            (counts.completed or 0) + (counts.failed or 0),
             tuple(id for id in (told.output_file_id, told.error_file_id) if id),
-            problem if told.status == "failed" else None,
+            problem if status == "failed" else None,
             is_too_much=first.code == "token_limit_exceeded",
         )
 
