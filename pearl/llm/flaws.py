@@ -45,8 +45,13 @@ def loop_in(text: str) -> str | None:
     tail = text[-2 * _WINDOW :]  # Doubled, because line numbers may be as long as the unit
     for form in (tail, _NUMBERING.sub("", tail)):
         period = _period(form)
-        if period is not None:
-            return _unit(form[-_WINDOW:], period)
+        if period is None:
+            continue
+        unit = form[-period:]
+        for mark in ("\n", " "):  # It begins at a line or word
+            if at := unit.rfind(mark) + 1:
+                return unit[at:] + unit[:at]
+        return unit
     return None
 
 
@@ -63,16 +68,6 @@ def _period(text: str) -> int | None:
         if start >= 0 and text[start : n - period] == text[start + period :]:
             return period
     return None
-
-
-def _unit(text: str, period: int) -> str:
-    """The repeated unit, rotated to begin at a line or word."""
-    unit = text[-period:]
-    for mark in ("\n", " "):
-        at = unit.rfind(mark) + 1
-        if at:
-            return unit[at:] + unit[:at]
-    return unit
 
 
 REPETITION_HELP = (

@@ -429,7 +429,21 @@ class Trace(ShownInNotebooks):
             return
         elif isinstance(news, CallAttempt):
             if self._hears_attempts:
-                self._listener(self._stamped(_attempted(task, news)))
+                done = news.completion
+                _, _, server = news.identity.partition("@")
+                told = ModelAttempted.of(
+                    news,
+                    news.request,
+                    **_purpose(task),
+                    parameters=news.request.told,
+                    left_out=done.left_out if done else (),
+                    server=server.partition("?")[0]
+                    if server.startswith(("http://", "https://"))
+                    else "",
+                    replied_by=done.model if done else "",
+                    finish_reason=(done.finish_reason or "") if done else "",
+                )
+                self._listener(self._stamped(told))
         else:
             self._listener(self._stamped(ModelProgressed.of(news, **_purpose(task))))
 
@@ -535,21 +549,6 @@ def _purpose(task: Task) -> dict[str, Any]:
             return {"purpose": "refine"}
         case _:
             assert_never(task)
-
-
-def _attempted(task: Task, news: CallAttempt) -> ModelAttempted:
-    done = news.completion
-    _, _, server = news.identity.partition("@")
-    return ModelAttempted.of(
-        news,
-        news.request,
-        **_purpose(task),
-        parameters=news.request.told,
-        left_out=done.left_out if done else (),
-        server=server.partition("?")[0] if server.startswith(("http://", "https://")) else "",
-        replied_by=done.model if done else "",
-        finish_reason=(done.finish_reason or "") if done else "",
-    )
 
 
 def read_trace(path: str | Path) -> list[Trace]:

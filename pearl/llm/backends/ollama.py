@@ -24,7 +24,13 @@ def create(name: str, settings: ModelSettings) -> OllamaModel:
         raise UsageError("ollama: needs the name of a model", help="for example ollama:llama3.2")
     key = read_key(settings.api_key_env or "")
     endpoint = Endpoint(address(settings), name, key, settings.api_key_env or "" if key else "")
-    window = settings.window or _window()
+    given = os.environ.get("OLLAMA_CONTEXT_LENGTH", "").strip() or str(WINDOW)
+    if not settings.window and (not given.isdecimal() or int(given) < 256):
+        raise UsageError(
+            f"OLLAMA_CONTEXT_LENGTH={given} is not a number of tokens",
+            help="use 256 or more, or --window instead",
+        )
+    window = settings.window or int(given)
     return OllamaModel(endpoint, settings.timeout_s, window, load("ollama"), backend="ollama")
 
 
@@ -47,12 +53,11 @@ class OllamaModel(OpenAIModel):
 
 def address(settings: ModelSettings) -> str:
     """The address of the server, `/v1` included."""
-    return settings.base_url or _address(os.environ.get(ADDRESS_VARIABLE, ""))
-
-
-def _address(host: str) -> str:
-    """The address in `OLLAMA_HOST`, parsed as Ollama's own client does: `0.0.0.0` → `http://localhost:11434/v1`."""
-    scheme, _, rest = host.strip().strip("\"'").rpartition("://")
+    if settings.base_url:
+        return settings.base_url
+    # `OLLAMA_HOST`, parsed as Ollama's own client does: `0.0.0.0` → `http://localhost:11434/v1`
+    host = os.environ.get(ADDRESS_VARIABLE, "").strip().strip("\"'")
+    scheme, _, rest = host.rpartition("://")
     where, _, path = rest.partition("/")
     name, colon, port = where.rpartition(":")
     if not colon or not port.isdecimal() or (":" in name and not name.endswith("]")):
@@ -63,18 +68,6 @@ def _address(host: str) -> str:
         name = f"[{name}]"
     path = f"/{path.strip('/')}" if path.strip("/") else ""
     return f"{scheme or 'http'}://{name}:{port}{path}/v1"
-
-
-def _window() -> int:
-    given = os.environ.get("OLLAMA_CONTEXT_LENGTH", "").strip()
-    if not given:
-        return WINDOW
-    if not given.isdecimal() or int(given) < 256:
-        raise UsageError(
-            f"OLLAMA_CONTEXT_LENGTH={given} is not a number of tokens",
-            help="use 256 or more, or --window instead",
-        )
-    return int(given)
 
 
 ABILITIES = Abilities("NAME", Constrains(load("ollama").by))

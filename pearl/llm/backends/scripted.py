@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -78,13 +79,20 @@ def create(name: str, settings: ModelSettings) -> Scripted:
     if not name:
         raise UsageError("scripted: needs a file of rules", help="for example scripted:rules.json")
     rules = read_rules(Path(name))
-    patterns = [_compiled(rule.match, number, name) for number, rule in enumerate(rules)]
+    patterns = []
+    for number, rule in enumerate(rules):
+        try:
+            patterns.append(re.compile(rule.match, re.DOTALL))
+        except re.error as error:
+            raise DataError(f"rules: {number}.match: {error}", path=name, help=FORMAT) from None
 
     def reply(request: Request) -> str:
         prompt = request.prompt
         for pattern, rule in zip(patterns, rules, strict=True):
             if found := pattern.search(prompt):
-                return _expanded(found, rule.reply)
+                with suppress(re.error, IndexError):  # Its backslashes are no references to groups
+                    return found.expand(rule.reply)
+                return rule.reply
         raise ModelError(
             f"no rule of {name} matches the prompt",
             kind="bad_request",
@@ -108,21 +116,6 @@ def read_rules(path: Path) -> list[Rule]:
         raise DataError(f"cannot be read: {error.strerror}", path=path) from None
     except msgspec.DecodeError as error:
         raise DataError(f"rules: {reason(error)}", path=path, help=FORMAT) from None
-
-
-def _compiled(pattern: str, number: int, path: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern, re.DOTALL)
-    except re.error as error:
-        raise DataError(f"rules: {number}.match: {error}", path=path, help=FORMAT) from None
-
-
-def _expanded(found: re.Match[str], text: str) -> str:
-    """Insert the groups of the match into a reply; unchanged if its backslashes are not references."""
-    try:
-        return found.expand(text) if "\\" in text else text
-    except (re.error, IndexError):
-        return text
 
 
 ABILITIES = Abilities("RULES.json")

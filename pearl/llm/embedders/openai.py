@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -30,18 +30,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+@cache
 def prefix_of(model: str, kind: TextKind) -> str:
     """The prefix that a model expects before texts of a kind; "" for most models."""
-    name = model.lower()
-    entry = next((each for each in _models() if all(word in name for word in each["words"])), {})
-    return str(entry.get(kind, ""))
-
-
-@cache
-def _models() -> list[dict[str, Any]]:
     text = Path(__file__).with_name("prefixes.toml").read_text(encoding="utf-8")
-    models: list[dict[str, Any]] = tomllib.loads(text)["model"]
-    return models
+    for entry in tomllib.loads(text)["model"]:
+        if all(word in model.lower() for word in entry["words"]):
+            return str(entry.get(kind, ""))
+    return ""
 
 
 WHAT = "list of embeddings"
@@ -152,7 +148,12 @@ class OpenAIEmbedder:
         try:
             made = await gather([batch(some) for some in batches])
         except ModelError as error:
-            error.help = _advice(error)
+            # Advice that names options of language models is replaced.
+            error.help = error.help and error.help.replace("--base-url", ADDRESS_VARIABLE)
+            if error.kind == "deadline":
+                error.help = (
+                    "the server may be busy, or its model slow: try again, or cut passages shorter"
+                )
             raise
         if not made:
             return np.zeros((0, 0), np.float32)
@@ -219,10 +220,3 @@ def _batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:
         n_characters += len(text)
     if batch:
         yield batch
-
-
-def _advice(error: ModelError) -> str | None:
-    """Replace advice that names options of language models by advice for embeddings; None for none."""
-    if error.kind == "deadline":
-        return "the server may be busy, or its model slow: try again, or cut passages shorter"
-    return error.help and error.help.replace("--base-url", ADDRESS_VARIABLE)

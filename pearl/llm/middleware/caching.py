@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Protocol, TypeVar
 
@@ -48,23 +48,16 @@ def request_key(request: Request, identity: str) -> bytes:
     # Kept with the request, which the cache and its writer ask for it.
     keys: dict[str, bytes] = vars(request).setdefault("_keys", {})
     if identity not in keys:
-        keys[identity] = digest(_parts(request, identity))
+        sampled = parameters_key(request.parameters, "max_output_tokens", "temperature", "seed")
+        parts = ["pearl request 2", identity, sampled]
+        if (held := request.constraint) is None:
+            parts.append("")
+        else:
+            is_json = request.constrain_by == "json" and held.json_form is not None
+            form = held.rendered("json-schema") if is_json else ""
+            parts += [request.constrain_by, held.name, held.lark, form]
+        keys[identity] = digest([*parts, request.digest])
     return keys[identity]
-
-
-def _parts(request: Request, identity: str) -> Iterator[str]:
-    yield "pearl request 2"
-    yield identity
-    yield parameters_key(request.parameters, "max_output_tokens", "temperature", "seed")
-    if request.constraint is None:
-        yield ""
-    else:
-        yield request.constrain_by
-        yield request.constraint.name
-        yield request.constraint.lark
-        is_json = request.constrain_by == "json" and request.constraint.json_form is not None
-        yield request.constraint.rendered("json-schema") if is_json else ""
-    yield request.digest
 
 
 def parameters_key(values: Mapping[str, Any], *first: str) -> str:

@@ -93,7 +93,9 @@ class PrefixWarmup(Wrapper):
     async def complete(self, request: Request) -> Completion:
         """Send one request, after the one that warms up the cache for it."""
         end = prefix_end(request)
-        n_tokens = 0 if end is None else self._tokens(len(request.messages[0].content) + end)
+        # Estimated from the server's counts so far
+        n_characters = 0 if end is None else len(request.messages[0].content) + end
+        n_tokens = n_characters * self._n_tokens // self._n_characters
         if end is None or n_tokens < self._min_tokens:
             why = "no document" if end is None else "the document is short"
             return await self._go(request, PrefixUse("free", self._off or why))
@@ -220,10 +222,6 @@ class PrefixWarmup(Wrapper):
             self._n_missed += 1
             if self._n_missed >= PROOFS:
                 self._off = "the server reports no cached tokens"
-
-    def _tokens(self, n_characters: int) -> int:
-        """Estimate the tokens of a text from the server's counts so far."""
-        return n_characters * self._n_tokens // self._n_characters
 
     def _prefix(self, request: Request, end: int) -> _Prefix:
         # Strings cache their hash, so the document is hashed only once.

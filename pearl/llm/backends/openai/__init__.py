@@ -186,10 +186,7 @@ class OpenAIModel:
         except ModelError as error:
             error.usage = error.usage and plausible(error.usage, request)
             raise
-        return self._with_parameters(chat.within(completion, request, self._endpoint), request)
-
-    def _with_parameters(self, completion: Completion, request: Request) -> Completion:
-        """The completion, with the parameters that the server was sent or that were left out."""
+        completion = chat.within(completion, request, self._endpoint)
         form = (self.server or servers.load(servers.UNKNOWN)).api.form
         left_out = self.session.accepted.left_out(request, form)
         if not self._reported.issuperset(left_out):

@@ -269,7 +269,11 @@ class ServerTokenizer:
             session, server = await self._connected()
             async with asyncio.timeout(TIMEOUT_S):
                 n_framed = await _prompt_tokens(text, session, server) if is_framed else 0
-                n = await _text_tokens(text, session, server)
+                # Special tokens in the text are counted as ordinary text.
+                plain = ("add_special", "parse_special")
+                names = plain if server.tokenizes == "content" else ("add_special_tokens",)
+                body = {"model": session.endpoint.model, server.tokenizes: scrubbed(text)}
+                n = await _tokens(body | dict.fromkeys(names, False), session)
         except TimeoutError:
             raise TokenizerError(f"no answer within {TIMEOUT_S:g} s") from None
         except ModelError as error:
@@ -300,14 +304,6 @@ class _Templated(Struct):
 
 class _Tokens(Struct):
     tokens: list[int]
-
-
-async def _text_tokens(text: str, session: HttpSession, server: Server) -> int:
-    """The tokens of a text; special tokens in it are counted as ordinary text."""
-    body = {"model": session.endpoint.model, server.tokenizes: scrubbed(text)}
-    if server.tokenizes == "content":
-        return await _tokens({**body, "add_special": False, "parse_special": False}, session)
-    return await _tokens({**body, "add_special_tokens": False}, session)
 
 
 async def _prompt_tokens(text: str, session: HttpSession, server: Server) -> int:
