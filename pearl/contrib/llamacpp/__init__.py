@@ -106,11 +106,10 @@ class _HeaderReader:
         if "context_length" not in numbers:
             raise self._wrong(f"contains no language model (its architecture is '{prefix[:-1]}')")
         trained = numbers["context_length"]
-        return Header(trained, self._has_template(), _bytes_a_token(numbers), self._size)
-
-    def _has_template(self) -> bool:
-        with mmap.mmap(self._file.fileno(), min(self._size, MAX_METADATA), access=mmap.ACCESS_READ) as data:  # fmt: skip
-            return data.find(_TEMPLATE) >= 0
+        n_searched = min(self._size, MAX_METADATA)
+        with mmap.mmap(self._file.fileno(), n_searched, access=mmap.ACCESS_READ) as data:
+            has_template = data.find(_TEMPLATE) >= 0
+        return Header(trained, has_template, _bytes_a_token(numbers), self._size)
 
     def _value(self, kind: int, depth: int = 0) -> int | str | None:
         """Read a value; arrays are skipped and give None."""
@@ -275,10 +274,18 @@ class LlamaCppModel:
         self._timeout_s = timeout_s
         self._header = header
         self.is_small = header.n_bytes < SMALL_BYTES
-        self.notice = "" if self._header.has_template else NOTICE.format(path.name)
+        self.notice = "" if header.has_template else NOTICE.format(path.name)
         # It keeps out other users of this machine, who may find the port.
         self._key = secrets.token_hex(16)
-        settings = self._settings()
+        settings = {
+            "path": str(path.absolute()),
+            "alias": path.stem,
+            "key": self._key,
+            "window": window,
+            "cache_mib": CACHE_MIB,
+            "template": "" if header.has_template else COMPLETION_TEMPLATE,
+            "stops": [] if header.has_template else COMPLETION_STOPS,
+        }
         self._worker = Worker(path, settings)
         self._client: tuple[str, OpenAIModel] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -353,17 +360,6 @@ class LlamaCppModel:
             )
             self._client = address, client
         return self._client[1]
-
-    def _settings(self) -> dict[str, object]:
-        return {
-            "path": str(self._path.absolute()),
-            "alias": self._path.stem,
-            "key": self._key,
-            "window": self.window,
-            "cache_mib": CACHE_MIB,
-            "template": "" if self._header.has_template else COMPLETION_TEMPLATE,
-            "stops": [] if self._header.has_template else COMPLETION_STOPS,
-        }
 
     def _check_memory(self) -> None:
         assert self.window

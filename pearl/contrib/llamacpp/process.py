@@ -101,8 +101,13 @@ class WorkerProcess:
 
     def last_error(self) -> str:
         """Why the process ended, from stderr, on one line; call after `stop`."""
-        reason = _reason([line for line in self._stderr if line])
-        reason = reason or _ending(self._process.returncode)
+        reason, code = _reason([line for line in self._stderr if line]), self._process.returncode
+        if not reason and code >= 0:
+            reason = f"ended with code {code}"
+        elif not reason:
+            reason = f"ended by signal {-code}"
+            with suppress(ValueError):
+                reason = f"ended by {signal.Signals(-code).name}"
         return reason if len(reason) <= MAX_QUOTED else f"{reason[: MAX_QUOTED - 1]}…"
 
     def _await_address(self, stdout: IO[str]) -> None:
@@ -132,13 +137,6 @@ def _reason(lines: Sequence[str]) -> str:
             reason = match[1]
             return before if before and "failed to load model from" in reason else reason
     return "; ".join(lines[-2:])
-
-
-def _ending(code: int) -> str:
-    try:
-        return f"ended with code {code}" if code >= 0 else f"ended by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"ended by signal {-code}"
 
 
 class Worker:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from msgspec import Struct, convert
 
 from pearl.errors import ModelError
 from pearl.errors.escaping import json_bytes
@@ -39,8 +39,8 @@ class StreamingWire(Wire):
                 async for chunk in chunks:
                     if isinstance(chunk, dict) and chunk.get("error"):
                         raise faults.reported(chunk["error"], self._endpoint)
-                    reply.add(_Chunk.model_validate(chunk))
-        except (ValidationError, ValueError, RecursionError):
+                    reply.add(convert(chunk, _Chunk))
+        except (ValueError, RecursionError):
             reply.finish_reason = None
         if reply.finish_reason is None:
             raise ModelError(f"the stream of {self._endpoint.shown} ends early", kind="transport")
@@ -64,17 +64,17 @@ class StreamingWire(Wire):
                     yield json.loads(data)
 
 
-class _Delta(BaseModel):
+class _Delta(Struct, frozen=True):
     content: str | None = None
     reasoning_content: str | None = None
 
 
-class _StreamedChoice(BaseModel):
+class _StreamedChoice(Struct, frozen=True):
     delta: _Delta = _Delta()
     finish_reason: str | None = None
 
 
-class _Prompt(BaseModel):
+class _Prompt(Struct, frozen=True):
     """Progress on the prompt, as reported by llama.cpp."""
 
     total: int = 0
@@ -82,7 +82,7 @@ class _Prompt(BaseModel):
     cache: int = 0
 
 
-class _Chunk(BaseModel):
+class _Chunk(Struct, frozen=True):
     choices: list[_StreamedChoice] = []
     usage: dict[str, Any] | None = None
     model: str | None = None
@@ -106,8 +106,9 @@ class _StreamedReply:
 
     def add(self, chunk: _Chunk) -> None:
         """Append a chunk; raises `ModelError` if the reply repeats itself."""
-        told = chunk.model_dump(exclude={"choices", "prompt_progress"})
-        self._told |= {name: value for name, value in told.items() if value}
+        for name in ("usage", "model", "service_tier", "system_fingerprint"):
+            if value := getattr(chunk, name):
+                self._told[name] = value
         if chunk.prompt_progress is not None:
             self._prompt = prompt = chunk.prompt_progress
             report(CallProgress("reading", prompt.processed, prompt.total))

@@ -29,7 +29,13 @@ class Collector(Telemetry):
     def __init__(
         self, on_trouble: Callable[[str], object], exporter: SpanExporter | None = None
     ) -> None:
-        _check_protocol()
+        for variable in PROTOCOL_VARIABLES:
+            protocol = os.environ.get(variable, "").strip()
+            if protocol and protocol != "http/protobuf":
+                raise UsageError(
+                    f"{variable} is '{protocol}', but spans are sent by http/protobuf only",
+                    help=f"export {variable}=http/protobuf, with its port, usually 4318",
+                )
         self._counting = _Counting(exporter or OTLPSpanExporter())
         self._processor = _Counted(self._counting)
         self._is_closed = False
@@ -50,8 +56,10 @@ class Collector(Telemetry):
         closing.join(CLOSE_S)
         n, n_delivered = self._processor.n_ended, self._counting.n_delivered
         if n_delivered < n:
+            named = (os.environ.get(variable, "").strip() for variable in ENDPOINT_VARIABLES)
+            address = redacted(next(filter(None, named), "http://localhost:4318"))
             self._on_trouble(
-                f"{n - n_delivered:,} of {n:,} spans did not reach the collector at {_address()}"
+                f"{n - n_delivered:,} of {n:,} spans did not reach the collector at {address}"
             )
 
 
@@ -81,18 +89,3 @@ class _Counting(SpanExporter):
 
     def shutdown(self) -> None:
         self._exporter.shutdown()
-
-
-def _check_protocol() -> None:
-    for variable in PROTOCOL_VARIABLES:
-        protocol = os.environ.get(variable, "").strip()
-        if protocol and protocol != "http/protobuf":
-            raise UsageError(
-                f"{variable} is '{protocol}', but spans are sent by http/protobuf only",
-                help=f"export {variable}=http/protobuf, with its port, usually 4318",
-            )
-
-
-def _address() -> str:
-    named = (os.environ.get(variable, "").strip() for variable in ENDPOINT_VARIABLES)
-    return redacted(next(filter(None, named), "http://localhost:4318"))

@@ -16,7 +16,6 @@ from opentelemetry.trace import (
     SpanKind,
     Status,
     StatusCode,
-    Tracer,
     TracerProvider,
     set_span_in_context,
 )
@@ -88,16 +87,15 @@ class TaskSpans:
 
     def __init__(
         self,
-        tracer: Tracer,
+        telemetry: Telemetry,
+        id: str,
+        run_id: str,
         *,
-        has_content: bool = False,
-        id: str = "",
-        run_id: str = "",
         began_ns: int | None = None,
         replayed_with: str | None = None,
     ) -> None:
-        self._tracer = tracer
-        self._has_content = has_content
+        self._tracer = telemetry.tracer
+        self._has_content = telemetry.has_content
         self._began_ns = self._end_ns = time.time_ns() if began_ns is None else began_ns
         self._replayed_with = replayed_with
         self._plan = _NO_PLAN
@@ -106,7 +104,7 @@ class TaskSpans:
         self._steps: dict[str, _Step] = {}
         self._done: dict[str, Span] = {}
         self._usage = Usage()
-        self._root = tracer.start_span(
+        self._root = self._tracer.start_span(
             "invoke_workflow pearl",
             start_time=self._began_ns,
             attributes={
@@ -405,7 +403,7 @@ class Telemetry:
 
         self.has_content = conventions.captures_content() if content is None else content
         self._on_trouble = on_trouble or (lambda line: warnings.warn(line, stacklevel=2))
-        self._tracer = (provider or get_tracer_provider()).get_tracer(
+        self.tracer = (provider or get_tracer_provider()).get_tracer(
             "pearl", __version__, schema_url=conventions.SCHEMA_URL
         )
         self._is_over = False
@@ -422,12 +420,6 @@ class Telemetry:
     def run(self, run_id: str = "") -> RunSpans:
         """The spans of the tasks of one run."""
         return RunSpans(self, run_id)
-
-    def spans(self, id: str, run_id: str, **options: Any) -> TaskSpans:
-        """The spans of one task; the options are those of `TaskSpans`."""
-        return TaskSpans(
-            self._tracer, has_content=self.has_content, id=id, run_id=run_id, **options
-        )
 
     @contextmanager
     def guarded(self) -> Iterator[bool]:
@@ -454,7 +446,11 @@ class RunSpans:
             if not isinstance(event, ModelProgressed):  # frequent, and not in spans
                 with self._telemetry.guarded() as is_on:
                     if is_on:
-                        self._spans(id, event).hear(event)
+                        if id not in self._running:
+                            began_ns = time.time_ns() - round(event.t_s * 1e9)
+                            spans = TaskSpans(self._telemetry, id, self._run_id, began_ns=began_ns)
+                            self._running[id] = spans
+                        self._running[id].hear(event)
             if listener is not None:
                 listener(id, event)
 
@@ -464,7 +460,7 @@ class RunSpans:
         """Add the span of a task that is skipped because its row is stored."""
         with self._telemetry.guarded() as is_on:
             if is_on:
-                spans = self._telemetry.spans(id, self._run_id)
+                spans = TaskSpans(self._telemetry, id, self._run_id)
                 spans.mark_kept(status)
                 spans.end()
 
@@ -487,8 +483,9 @@ class RunSpans:
                 took_ns = round(events[-1].t_s * 1e9) if events else 0
                 model = next((e.model for e in events if isinstance(e, RunStarted)), "")
                 model = model.partition(" (")[0]  # without those of other roles
-                spans = self._telemetry.spans(
-                    id, self._run_id, began_ns=time.time_ns() - took_ns, replayed_with=model
+                began_ns = time.time_ns() - took_ns
+                spans = TaskSpans(
+                    self._telemetry, id, self._run_id, began_ns=began_ns, replayed_with=model
                 )
                 for event in events:
                     spans.hear(event)
@@ -498,11 +495,3 @@ class RunSpans:
         """End the spans of unfinished tasks."""
         for id in tuple(self._running):
             self.finished(id, status="interrupted")
-
-    def _spans(self, id: str, event: Event) -> TaskSpans:
-        spans = self._running.get(id)
-        if spans is None:
-            began_ns = time.time_ns() - round(event.t_s * 1e9)
-            spans = self._telemetry.spans(id, self._run_id, began_ns=began_ns)
-            self._running[id] = spans
-        return spans
