@@ -25,11 +25,6 @@ class Range(Struct, frozen=True):
         """Limit both bounds by a cap; None for no cap."""
         return self if cap is None else Range(min(self.least, cap), min(self.upper, cap))
 
-    @property
-    def or_nothing(self) -> Range:
-        """The same upper bound with a lower bound of 0, for calls that may not be made."""
-        return Range(0, self.upper)
-
     def to_dict(self) -> dict[str, float | None]:
         """As JSON data."""
         return {"least": self.least, "most": self.most}
@@ -54,7 +49,6 @@ class StepCosts(Struct):
 
     @property
     def or_nothing(self) -> StepCosts:
-        """The same upper bounds with lower bounds of 0."""
-        return StepCosts(
-            self.calls.or_nothing, self.input_tokens.or_nothing, self.output_tokens.or_nothing
-        )
+        """The same upper bounds with lower bounds of 0, for calls that may not be made."""
+        ranges = (self.calls, self.input_tokens, self.output_tokens)
+        return StepCosts(*(Range(0, each.upper) for each in ranges))

@@ -26,13 +26,17 @@ from pearl.dsl.fields import Field
 from pearl.dsl.nodes import Argument, Reference, Step, String, items_of
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
-from pearl.interpreter import checking, context, row_steps
+from pearl.interpreter import checking, composing, context, extracting, record_claims, row_steps
 from pearl.interpreter.context import ContextLimits, ContextOverflowError, awaited, fail_step
 from pearl.interpreter.cost_ranges import ANY, NONE, ONE, Range, StepCosts
+from pearl.interpreter.field_values import MAX_SHOWN
+from pearl.interpreter.looking import NEAR_TOKENS
+from pearl.interpreter.reducing import Reducer, is_grouped
 from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
 from pearl.interpreter.row_steps import ITEM_TOKENS, RowRequests, RowStep, check_numbers
 from pearl.llm import ActionTask, ItemsTask
 from pearl.llm.reply_limits import items_limit
+from pearl.replies.extracted import wanted_fields
 
 UNKNOWN = "x"  # Placeholder in prompts for text that a model will write; its tokens are added
 
@@ -60,11 +64,6 @@ class Bound(Struct, frozen=True):
     tokens: float  # Maximum tokens
     rows: Rows | None = None  # The rows from which its rows will be selected, if they are known
     answer: float = 0.0  # Maximum tokens that a model writes as the value of each row
-
-    @property
-    def shown(self) -> Rows | None:
-        """The candidate rows; None if a model writes their values, as the text in a prompt is then unknown."""
-        return None if self.answer else self.rows
 
 
 class CostEstimator:
@@ -104,7 +103,7 @@ class CostEstimator:
         """Estimate the costs of the next step."""
         action = self._calls.graph.checked.action(step)
         check_numbers(step, action)
-        self.escalated = self.checked = StepCosts()
+        self.escalated = self.checked = self._by_rows.checked = StepCosts()
         is_by_row = action.cost == "rows"
         by = self._by_rows if is_by_row else self
         try:
@@ -112,7 +111,8 @@ class CostEstimator:
                 with suppress(ContextOverflowError):
                     self.escalated = self._escalation._of_step(step, action).or_nothing
             costs = by._of_step(step, action)
-            self.checked = by.checked if is_by_row else self._of_checks(step, action, costs)
+            is_checked = is_by_row or action.composes
+            self.checked = by.checked if is_checked else self._of_checks(step, action, costs)
         except (ValueError, ExecutionError) as error:
             fail_step(step, error)
         return costs if step.output in self._always else costs.or_nothing
@@ -134,8 +134,7 @@ class CostEstimator:
             return self._of_text(step, action)
         return StepCosts()
 
-    # -----------------------------------------------------------------------------------------
-    # What a step gives to later ones
+    # --- What a step gives to later ones ---
 
     def _unknown(self, *arguments: Argument) -> list[Bound]:
         """The bounds of the unknown values in arguments."""
@@ -217,13 +216,12 @@ class CostEstimator:
             return self._best(first, whole_number(number_of(values[1]), "N", least=1))
         if first.rows is not None and not is_open and traits & {"by_field", "condition"}:
             with suppress(ValueError):  # The candidate rows are known
-                result = native.compute(action, [first.rows, *values[1:]])
-                if isinstance(result, Rows) and "groups" in traits:  # Their sizes are unknown
+                result = as_rows(native.compute(action, [first.rows, *values[1:]]))
+                if "groups" in traits:  # Their sizes are unknown
                     return Bound(len(result), first.tokens + self._tokens(result))
-                if isinstance(result, Rows):
-                    tokens = self._tokens(result) + len(result) * first.answer
-                    answer = first.answer if "condition" in traits else 0
-                    return Bound(len(result), tokens, result, answer)
+                tokens = self._tokens(result) + len(result) * first.answer
+                answer = first.answer if "condition" in traits else 0
+                return Bound(len(result), tokens, result, answer)
         if "selects" in traits:
             return first
         if "tries" not in traits and action.returns in (ValueType.NUMBER, ValueType.BOOL):
@@ -237,62 +235,43 @@ class CostEstimator:
             tokens += NUMBER_TOKENS * n
         return Bound(n, tokens + (BULLET_TOKENS * n if action.returns is ValueType.LIST else 0))
 
-    # -----------------------------------------------------------------------------------------
-    # Composed answers, and what the checker is asked
+    # --- Composed answers, and what the checker is asked ---
 
     def _of_composer(self, step: Step) -> StepCosts:
-        """Costs of composing the answer: at most one call, none if fewer than two results are decided."""
+        """Costs of composing the answer and of its check: at most one call, none if fewer than two results are decided."""
         if self._limits.compose == "off" or len({each.name for each in step.references()}) < 2:
             return StepCosts()
-        from pearl.interpreter.composing import max_prompt_tokens
-
-        most = max_prompt_tokens(_question(step), self._counter)
+        first = step.arguments[0]
+        question = first.value if isinstance(first, String) else ""  # An earlier step writes it
+        if self._checker.check != "off":
+            self.checked = self._of_requests(1, *composing.check_costs(question, self._checker))
+        most = composing.max_prompt_tokens(question, self._counter)
         return self._costs(Range(0, 1), Range(0, most).up_to(self._limits.prompt_tokens))
 
     def _of_checks(self, step: Step, action: Action, costs: StepCosts) -> StepCosts:
-        """Costs of checking a composed answer, or the values that a model read."""
+        """Costs of checking the values that a model read."""
         if self._checker.check == "off" or not costs.calls.upper:
             return StepCosts()
-        if action.composes:
-            from pearl.interpreter import composing
-
-            return self._of_requests(1, *composing.check_costs(_question(step), self._checker))
         fields, n_replies = list[Field](), 1.0
         is_number = self._calls.graph.gives[step.output] is ValueType.NUMBER
         if "claims" in action.traits or (is_number and action.cost == "text"):
             fields = [Field(step.output)]
         elif action.extracts:
-            # Imported on use: few plans extract
-            from pearl.replies.extracted import wanted_fields
-
             texts = [each.value for each in step.arguments if isinstance(each, String)]
             fields = list(wanted_fields(texts[-1], is_all=action.extracts_all))
             if (n_replies := costs.calls.upper) == inf:
                 return StepCosts(ANY, ANY, ANY)
-        # Imported on use, too
-        from pearl.interpreter.field_values import MAX_SHOWN
-        from pearl.interpreter.record_claims import AROUND_ENTRY, ENTRY_TOKENS
-
         lists = [field for field in fields if field.is_list]
         n = n_replies * (len(fields) - len(lists))
-        n += n_replies * self._limits.reply_tokens // ENTRY_TOKENS if lists else 0
+        n += n_replies * self._limits.reply_tokens // record_claims.ENTRY_TOKENS if lists else 0
         # All values are shown, every quote with all of its places, and the entries around an entry. A place
         # with what is around it is a part of the document, which may be shorter than a reply.
         n_places, length = MAX_SHOWN + bool(lists), len(self._calls.document.text)
-        beside = n_places * min(2 * checking.MAX_AROUND, length) + AROUND_ENTRY * bool(lists)
+        beside = n_places * min(2 * checking.MAX_AROUND, length)
+        beside += record_claims.AROUND_ENTRY * bool(lists)
         whole = self._checker.counter.bounds(self._calls.document.text)[1]
         quoted = MAX_SHOWN * min(n_replies * self._reply, n * whole)
         return self._of_claims(n, n_replies * self._reply + quoted, beside)
-
-    def _of_row_checks(self, row_step: RowStep, given: Bound, more: float) -> StepCosts:
-        """Costs of checking that passages support the decisions about their rows."""
-        check, task = self._checker.check, row_step.task
-        is_asked = (task.is_quoted or check == "all") and not row_step.is_each
-        if check == "off" or not (is_asked and task.kind in row_steps.claimed_kinds(check)):
-            return StepCosts()
-        asked = sum(self._counter.bounds(value)[1] for _, value in task.arguments) + more
-        shown = MAX_RATIO * (given.tokens + given.n * asked)
-        return self._of_claims(given.n, shown, row_steps.MAX_BESIDE)
 
     def _of_claims(self, n: float, shown: float, beside: int) -> StepCosts:
         """Costs of checking `n` claims of `shown` tokens in all, each with `beside` characters of surrounding document."""
@@ -311,8 +290,7 @@ class CostEstimator:
             most = min(most, 2 * n * self._checker.prompt_tokens)
         return StepCosts(Range(0, 2 * n), Range(0, most), Range(0, 2 * n * reply))
 
-    # -----------------------------------------------------------------------------------------
-    # Tables, and rows that are reduced
+    # --- Tables, and rows that are reduced ---
 
     def _of_table(self, step: Step, action: Action) -> StepCosts:
         """Costs of a question about a table: one query, and its repetitions if it cannot be used."""
@@ -328,9 +306,6 @@ class CostEstimator:
 
     def _of_reduction(self, step: Step) -> StepCosts:
         """Costs of reducing rows: if the rows are known, exact except for merging; else bounded by their tokens."""
-        # Imported on use: few plans reduce rows
-        from pearl.interpreter.reducing import Reducer, is_grouped
-
         reducer = Reducer(step, self._values, self._calls)
         given, task = self._bound(step.arguments[0], reducer.rows), reducer.task
         actions = map(self._calls.graph.checked.action, self._calls.graph.steps)
@@ -350,19 +325,17 @@ class CostEstimator:
         frame = self._prompt(task, more).upper + seams
         merging = self._prompt(replace(task, parts=()), more).upper + seams
         tokens = given.tokens + given.n * 2 * (ITEM_TOKENS + self._seam)
-        n_calls, costs = n_groups, StepCosts()
+        n_more: float = 0
         if cap is not None and n_groups and tokens + merging + ITEM_TOKENS + PROMPT_MARGIN > cap:
             room = self._least_room(cap, max(frame, merging))
             # Two neighbouring parts together exceed the room, else they would be one; any two
             # results may be merged.
             n_more = ceil(3 * tokens / room) if room > ITEM_TOKENS and tokens < inf else inf
-            n_calls += n_more
-            costs = self._costs(Range(0, n_more), Range(0, n_more * cap))
-        prompts = n_calls * frame + tokens if n_calls else 0
-        return costs + self._costs(Range(0, n_calls), Range(0, prompts))
+        n = n_groups + n_more
+        reading = self._costs(Range(0, n), Range(0, n * frame + tokens if n else 0))
+        return reading + self._costs(Range(0, n_more), Range(0, n_more * (cap or 0)))
 
-    # -----------------------------------------------------------------------------------------
-    # Steps that are carried out row by row
+    # --- Steps that are carried out row by row ---
 
     def _of_rows(self, step: Step) -> StepCosts:
         """Costs of a step that is carried out row by row; also stores the bound of its rows."""
@@ -376,12 +349,19 @@ class CostEstimator:
         elif row_step.is_over:  # The text of a pair has the names of its rows
             n_pairs = min(MAX_PAIRS, given.n * MAX_PARTNERS // 2)
             given = Bound(n_pairs, MAX_PARTNERS * given.tokens + n_pairs * AROUND_TOKENS)
-        row_step = self._row_requests.quoted(row_step, given.shown, is_certain=is_known)
-        costs, long = self._of_batches(row_step, given, more, is_known=is_known)
+        rows = None if given.answer else given.rows  # A model writes text of the others
+        row_step = self._row_requests.quoted(row_step, rows, is_certain=is_known)
+        texts = None if rows is None else row_step.texts(rows)
+        costs, long = self._of_batches(row_step, texts, given, more, is_known=is_known)
         for text in long:
             alone = self._row_requests.alone(row_step, step, text)
             costs += self._formed(alone, self._ask(alone, more)[0])
-        self.checked = self._of_row_checks(row_step, given, more)
+        check, task = self._checker.check, row_step.task
+        is_asked = (task.is_quoted or check == "all") and not row_step.is_each
+        if check != "off" and is_asked and task.kind in row_steps.claimed_kinds(check):
+            asked = sum(self._counter.bounds(value)[1] for _, value in task.arguments) + more
+            tokens = MAX_RATIO * (given.tokens + given.n * asked)
+            self.checked = self._of_claims(given.n, tokens, row_steps.MAX_BESIDE)
         # A LIMIT may end the calls after the first.
         return costs if is_known and row_step.n_needed is None else costs.or_nothing
 
@@ -402,11 +382,10 @@ class CostEstimator:
         return Bound(given.n, tokens, given.rows, given.answer + answer)
 
     def _of_batches(
-        self, row_step: RowStep, given: Bound, more: float, *, is_known: bool
-    ) -> tuple[StepCosts, Sequence[str]]:
+        self, row_step: RowStep, texts: list[str] | None, given: Bound, more: float, *, is_known: bool
+    ) -> tuple[StepCosts, Sequence[str]]:  # fmt: skip
         """Costs of asking about rows in batches, with `more` unknown tokens each; also return the texts that are too long for a batch."""
         limits, task, n, tokens = self._limits, row_step.task, given.n, given.tokens
-        texts = None if given.shown is None else row_step.texts(given.shown)
         if more == inf or (texts is None and (inf in (n, tokens) or row_step.is_each)):
             return StepCosts(ANY, ANY, ANY), ()
         frame = self._row_requests.frame_tokens(task) + more
@@ -455,8 +434,7 @@ class CostEstimator:
         """Maximum tokens of a reply to `n` items."""
         return items_limit(replace(task, items=("",) * int(n)), self._counter)
 
-    # -----------------------------------------------------------------------------------------
-    # Steps that read a text
+    # --- Steps that read a text ---
 
     def _of_text(self, step: Step, action: Action) -> StepCosts:
         """Costs of a step that a model answers from a document or its inputs; also stores the bound of its reply."""
@@ -475,21 +453,17 @@ class CostEstimator:
             return costs
         tokens = self._reply * (1 + BULLET_TOKENS if task.gives is ValueType.LIST else 1)
         self._hold(step.output, Bound(self._reply, tokens))
-        return costs + self._of_looks(step, task, more, is_cut=is_cut)
-
-    def _of_looks(self, step: Step, task: ActionTask, more: float, *, is_cut: bool) -> StepCosts:
-        """Costs of further searches by a step that may find nothing: one prompt each, and one that asks for other queries."""
-        # Imported on use: few plans read passages
-        from pearl.interpreter.looking import NEAR_TOKENS
-
+        # It may find nothing and search again: one prompt each, and one that asks for other queries
         n, search = self._calls.n_looks, self._calls.search_of(step, task.document or "")
-        if not n or search is None or not (search[1] or is_cut):
-            return StepCosts()
-        most = self._prompt(replace(task, document=""), more).upper + NEAR_TOKENS + self._retrieved
-        look = self._costs(ONE, Range(0, most).up_to(self._limits.prompt_tokens))
-        # The reply with other queries is a list, whose request may be repeated.
-        looks = [self._formed(task, look)] * n + [self._repeated(look)]
-        return sum(looks, StepCosts()).or_nothing
+        if n and search is not None and (search[1] or is_cut):
+            most = (
+                self._prompt(replace(task, document=""), more).upper + NEAR_TOKENS + self._retrieved
+            )
+            look = self._costs(ONE, Range(0, most).up_to(self._limits.prompt_tokens))
+            # The reply with other queries is a list, whose request may be repeated.
+            looks = [self._formed(task, look)] * n + [self._repeated(look)]
+            costs += sum(looks, StepCosts()).or_nothing
+        return costs
 
     def _costs(self, calls: Range, tokens: Range) -> StepCosts:
         """Costs of calls with these tokens in all."""
@@ -521,14 +495,11 @@ class CostEstimator:
     def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
         """Costs of a call whose reply must have a form, including a possible repetition."""
         if task.action.extracts:
-            # Imported on use: few plans extract
-            from pearl.interpreter.extracting import AGAIN_TOKENS as MORE_TOKENS
-
             # Each request about a part may be repeated, followed by one about values that break a
             # rule or have no certain place, and by one for missing values in each further pass.
             n_more = 1 + (0 if self._limits.max_prompt_tokens is not None else self._limits.passes)
             n, tokens = costs.calls, costs.input_tokens
-            added = self._reply + n_more * (MORE_TOKENS + AGAIN_TOKENS + HELD_TOKENS)
+            added = self._reply + n_more * (extracting.AGAIN_TOKENS + AGAIN_TOKENS + HELD_TOKENS)
             most = (1 + n_more) * tokens.upper + n.upper * (added + HELD_TOKENS)
             return self._costs(Range(n.least, (1 + n_more) * n.upper), Range(tokens.least, most))
         if self._calls.asks_words(task):
@@ -537,16 +508,12 @@ class CostEstimator:
         return costs if task.gives is ValueType.TEXT else self._repeated(costs)
 
     def _ask(self, task: ActionTask, more: float, unread: float = 0) -> tuple[StepCosts, bool]:
-        """Costs of a task without repetitions, and whether it may be shown passages instead of the whole document.
-
-        Its inputs may add `more` tokens; `unread` is the maximum of an unknown document.
-        """
+        """Costs of a task without repetitions, and whether it may be shown passages; its inputs may add `more` tokens, an unknown document `unread`."""
         document, cap, strategy = task.document, self._limits.prompt_tokens, self._limits.strategy
         if document is None:
             if not more:
                 self._calls.whole(task)  # Raises an error if it does not fit
             return self._costs(ONE, self._prompt(task, more).up_to(cap)), False
-        is_corpus = self._calls.corpus(document) is not None
         is_split = self._calls.is_split(document) or task.action.extracts
         # A server's ranking may decide which passages are shown.
         is_shown = strategy == "full" or (is_split and self._limits.max_parts is None)
@@ -559,9 +526,9 @@ class CostEstimator:
         length = Range(*self._counter.bounds(document))
         length = Range(0, length.upper + unread) if unread else length
         fits = cap is None or max(whole.upper, around + length.upper + PROMPT_MARGIN) <= cap
-        if strategy == "full" or (fits and strategy != "retrieve"):
+        if strategy == "full" or (fits and (is_split or strategy == "auto")):
             return self._costs(ONE, whole.up_to(cap)), False
-        if strategy == "retrieve" or (is_corpus and not is_split):
+        if not is_split:
             most = frame.upper + self._retrieved
             if strategy == "auto":  # The whole document may also fit
                 most = max(most, whole.upper)
@@ -627,9 +594,3 @@ def _tournament(n: int, k: int, size: int) -> tuple[int, int]:
         calls, n_levels = calls + groups, n_levels + 1
         n = (groups - 1) * k + min(k, n - (groups - 1) * size) if groups > 1 else 0
     return calls, n_levels
-
-
-def _question(step: Step) -> str:
-    """The question that a composed answer replies to; "" if an earlier step writes it."""
-    question = step.arguments[0]
-    return question.value if isinstance(question, String) else ""

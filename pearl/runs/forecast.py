@@ -17,7 +17,7 @@ from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.execution import prepared
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import PlanTask, Usage
-from pearl.llm.client import Client, Role
+from pearl.llm.client import Role
 from pearl.llm.prices import Price
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
@@ -26,8 +26,6 @@ from pearl.planner.writer import one_line
 from pearl.runs.executors import Task, Unit
 
 PLANNING = "(plans)"
-
-MAX_PROBLEMS = 3  # Maximum problems that are listed
 
 
 class StepForecast(StepCosts):
@@ -53,11 +51,9 @@ class StepForecast(StepCosts):
 
     @property
     def usd(self) -> Range | None:
-        """The cost in US dollars; None if the price is unknown."""
-        return None if self.price is None else self.cost_usd(self.price)
-
-    def cost_usd(self, price: Price) -> Range:
-        """The cost in US dollars: the lower bound assumes cached prompts, the upper bound cache writes and no batches."""
+        """The cost in US dollars; None for an unknown price. The lower bound assumes cached prompts, the upper bound cache writes and no batches."""
+        if (price := self.price) is None:
+            return None
         inputs, outputs = self.input_tokens, self.output_tokens
         lengths = {False, price.is_long(self.longest)}
         cached = Usage(int(inputs.least), int(outputs.least), int(inputs.least))
@@ -110,7 +106,7 @@ class Forecast:
         self.reply_tokens = pearl.limits.reply_tokens
         self.n_tasks = self.n_unplanned = self.n_problems = self.n_known = 0
         self.problems: list[str] = []  # The first of them
-        self.total = self._new("total", price, pearl.client)
+        self.total = StepForecast(name="total")
 
     @property
     def steps(self) -> tuple[StepForecast, ...]:
@@ -120,8 +116,6 @@ class Forecast:
     @property
     def cost_usd(self) -> Range | None:
         """The cost in US dollars; None if a price is unknown."""
-        if not self.prices:
-            return self.total.usd
         costs = [step.usd for step in self.steps]
         if None in costs:
             return None
@@ -168,7 +162,7 @@ class Forecast:
                 self._run(prepared(checked)[1].graph, unit.document())
         except PearlError as error:
             self.n_problems += 1
-            if len(self.problems) < MAX_PROBLEMS:
+            if len(self.problems) < 3:
                 where = f"{unit.id}: " if unit.id else ""
                 self.problems.append(f"{where}{error.message}")
 
@@ -200,14 +194,13 @@ class Forecast:
             client = self._pearl.clients[role] if role else self._pearl.client
             model = client.name if role and self.prices else ""
             price = self.prices.get(model, self.price) if model or not self.prices else None
-            self._steps[name] = self._new(name, price, client, model)
+            self._steps[name] = StepForecast(
+                name=name, model=model, price=price,
+                may_write=getattr(client.model, "caching", None) is None,
+                share=(self._is_batched and price is not None and price.batch) or 1.0,
+            )  # fmt: skip
         for each in (self._steps[name], self.total):
             each.add(costs, marked_tokens=marked)
-
-    def _new(self, name: str, price: Price | None, client: Client, model: str = "") -> StepForecast:
-        may_write = getattr(client.model, "caching", None) is None
-        share = (self._is_batched and price is not None and price.batch) or 1.0
-        return StepForecast(name=name, model=model, price=price, share=share, may_write=may_write)
 
     def _is_new(self, key: bytes) -> bool:
         """Whether a document or question occurs for the first time."""

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pearl.actions.library import read_library
 from pearl.documents.document import Document
@@ -22,6 +23,7 @@ from pearl.dsl.nodes import print_plan
 from pearl.dsl.signatures import NOTHING
 from pearl.errors import DataError, ExecutionError, PearlError
 from pearl.interpreter.answer import Answer
+from pearl.interpreter.cost_ranges import Range
 from pearl.llm import ActionTask, CheckTask, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.prices import Price
@@ -322,11 +324,17 @@ def test_documents_and_questions_are_added_up() -> None:
     assert [step.n for step in both.steps] == [2] * 5, "computed steps take no call"
 
 
+def cost_of(step: StepForecast, price: Price) -> Range:
+    cost = replace(step, price=price).usd
+    assert cost is not None
+    return cost
+
+
 def test_the_cost_is_between_all_cached_and_all_written() -> None:
     this = pearl(Scripted(replies(50)), max_output_tokens=50)
     found = by_name(forecast(this, [task(PLAN, story(60))]))
     step = found["b = FIND"]
-    cost = step.cost_usd(Price(input_usd=10, cached_usd=1, output_usd=100))
+    cost = cost_of(step, Price(input_usd=10, cached_usd=1, output_usd=100))
     n = step.input_tokens.least
     assert cost.least == pytest.approx((n + 100) / 1e6)
     assert cost.most == pytest.approx((n * 10 + 50 * 100) / 1e6)
@@ -335,7 +343,7 @@ def test_the_cost_is_between_all_cached_and_all_written() -> None:
         ("a = FIND", 10),
         ("b = FIND", 20),
     ):  # the last read of a document writes nothing
-        cost = found[name].cost_usd(asked)
+        cost = cost_of(found[name], asked)
         assert cost.most == pytest.approx(found[name].input_tokens.upper * usd / 1e6)
 
 
@@ -345,7 +353,7 @@ def test_the_bounds_include_what_may_be_written_or_long(is_asked: bool, above: i
                        f"long.input=20,long.output=150,write_on_request={str(is_asked).lower()}")  # fmt: skip
     this = pearl(Scripted(replies(50)), max_output_tokens=50)
     step = by_name(forecast(this, [task(PLAN, story(60))]))["a = FIND"]
-    cost, n = step.cost_usd(price), step.input_tokens
+    cost, n = cost_of(step, price), step.input_tokens
     assert cost.least == pytest.approx((n.least * 10 + 100) / 1e6)
     read, said = (10 if is_asked else 12) * n.upper, 100 * step.output_tokens.upper
     most = 2 * read + 1.5 * said if above == 1 else read + said
@@ -353,13 +361,21 @@ def test_the_bounds_include_what_may_be_written_or_long(is_asked: bool, above: i
 
 
 @pytest.mark.parametrize(
-    "call", ['EXTRACT(d, "drugs: [str]")', 'EXTRACT(d, "name")', 'FIND(d, "a goat")']
+    ("call", "context"),
+    [
+        ('EXTRACT(d, "drugs: [str]")', "auto"),
+        ('EXTRACT(d, "name")', "auto"),
+        ('EXTRACT(d, "name")', "retrieve"),  # which reads the whole text all the same
+        ('FIND(d, "a goat")', "auto"),
+    ],
 )
-def test_what_a_step_takes_over_a_text_without_a_bound_is_unknown(call: str) -> None:
+def test_what_a_step_takes_over_a_text_without_a_bound_is_unknown(call: str, context: str) -> None:
     finding = "\n".join(f'{i}. v{i} = FIND(CTX, "bee {i}") : Find' for i in range(1, 9))
     results = ", ".join(f"v{i}" for i in range(1, 9))
     plan = f"{finding}\n9. d = CONCAT({results}) : Join\n10. r = {call} : Read"
-    this = pearl(Reading(replies(50), window=2_000), max_output_tokens=500)
+    this = pearl(
+        Reading(replies(50), window=2_000), max_output_tokens=500, context=context, looks=0
+    )
     found = forecast(this, [task(plan, story(3))])
     assert (found.problems, found.total.calls.most) == ([], None)
     assert found.total.calls.least == 9
