@@ -478,7 +478,7 @@ _MAX_MEND_ROUNDS = 10  # a fix may reveal the next error, but need not end
 _OWN_NAME = "give each step an output name of its own"
 
 
-class CheckedPlan(ShownInNotebooks, Struct, frozen=True):
+class CheckedPlan(ShownInNotebooks, Struct, frozen=True, eq=False):
     """A plan that passed every check. Created by `check` and `compile_plan` only.
 
     Attributes:

@@ -57,10 +57,8 @@ def read_lines(task: ActionTask) -> str:
             read[field.name] = [{UNREAD: _UNREAD}]
         elif len(same) == 1:
             ((value, line),) = same
-            is_longer = _RUNS_ON.search(value) or len(value.split()) > _MAX_WORDS
-            read[field.name] = (
-                {"undecided": _UNREAD} if is_longer else {"value": value, "quote": line}
-            )
+            if not (_RUNS_ON.search(value) or len(value.split()) > _MAX_WORDS):
+                read[field.name] = {"value": value, "quote": line}
     return json.dumps(read, ensure_ascii=False)
 
 

@@ -24,7 +24,7 @@ from pearl.documents.evidence.collecting import add_passage
 from pearl.documents.record import PLAIN, FieldResult, Reading, Record
 from pearl.documents.rows import shortened
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import Step, String, items_of
+from pearl.dsl.nodes import String, items_of
 from pearl.errors import DataError
 from pearl.errors.callers import ShownInNotebooks, for_caller
 from pearl.errors.escaping import to_json
@@ -224,13 +224,6 @@ class Answer(ShownInNotebooks, Generic[T]):
 
     @cached_property
     def _judged(self) -> tuple[AnswerStatus, str]:
-        status, why = self._judged_by_steps
-        if status in ("answered", "degraded") and self.reasons:
-            return "undecided" if self.value is None else "degraded", why or self.reasons[0]
-        return status, why
-
-    @property
-    def _judged_by_steps(self) -> tuple[AnswerStatus, str]:
         refused = [step for step in self.steps if step.state == "refused" and step.is_used]
         if refused:
             return "refused", _describe_step(refused[0], refused[0].why)
@@ -245,11 +238,11 @@ class Answer(ShownInNotebooks, Generic[T]):
             first = next((step for step in unsure if not step.is_native), unsure[0])
             return "undecided", _describe_step(first, first.why)
         cut = next((step for step in self.steps if step.truncated), None)
-        if cut is not None:
-            return "degraded", _describe_step(cut, cut.truncated)
-        if all(step.state == "nothing" for step in shown):
+        if cut is None and all(step.state == "nothing" for step in shown):
             return "nothing_found", ""
-        flaw = self._flaw()
+        flaw = self._flaw() if cut is None else _describe_step(cut, cut.truncated)
+        if self.reasons:
+            return "undecided" if self.value is None else "degraded", flaw or self.reasons[0]
         return ("degraded", flaw) if flaw else ("answered", "")
 
     def _flaw(self) -> str:
@@ -477,12 +470,20 @@ def step_evidence(
 ) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
     """The passages that steps quote or take values from, and the quotes that could not be verified."""
     by_output = {result.output: result for result in results}
-    replies = [  # Quotes in native steps come from their input steps
-        (StepReply(step.output, by_output[step.output].reply, _given(step, by_output), graph.read_by[step.output]), step is graph.composer)
-        for step in graph.steps
-        if step.output in by_output and not by_output[step.output].is_native
-    ]  # fmt: skip
-    evidence, unverified = collect((reply for reply, is_last in replies if not is_last), document)
+    replies: list[StepReply] = []
+    composed: list[StepReply] = []
+    for step in graph.steps:
+        result = by_output.get(step.output)
+        if result is None or result.is_native:
+            continue  # Quotes in native steps come from their input steps
+        # The inputs besides the document: texts in the plan, and earlier outputs
+        items = [item for argument in step.arguments for item in items_of(argument)]
+        texts = [item.value for item in items if isinstance(item, String)]
+        inputs = (by_output[each.name] for each in step.references() if not each.is_context)
+        given = (*texts, *(each.reply or each.text for each in inputs))
+        reply = StepReply(step.output, result.reply, given, graph.read_by[step.output])
+        (composed if step is graph.composer else replies).append(reply)
+    evidence, unverified = collect(replies, document)
     passages = {(each.span, each.omitted): each for each in evidence}
     for result in results:
         unverified = (*unverified, *result.misquoted)
@@ -491,7 +492,7 @@ def step_evidence(
         for value in result.record.fields.values() if result.record is not None else ():
             for passage in value.passages:
                 add_passage(passages, passage)
-    if composed := [reply for reply, is_last in replies if is_last]:
+    if composed:
         # Passages of the composer come last: the parts already refer to the other passages by
         # number.
         evidence, more = collect(composed, document)
@@ -499,11 +500,3 @@ def step_evidence(
         for passage in evidence:
             add_passage(passages, passage)
     return tuple(passages.values()), unverified
-
-
-def _given(step: Step, results: Mapping[str, StepResult]) -> tuple[str, ...]:
-    """The inputs of a step besides the document: texts in the plan, and earlier outputs."""
-    items = [item for argument in step.arguments for item in items_of(argument)]
-    texts = [item.value for item in items if isinstance(item, String)]
-    given = (results[each.name] for each in step.references() if not each.is_context)
-    return (*texts, *(each.reply or each.text for each in given))

@@ -84,23 +84,18 @@ def passage_of(
             shown.append((around, [quote]))
     pieces: list[str] = []
     for around, quotes in shown:
+        low = max(0, around.start - MAX_ABOVE) if len(document.text) > 2 * MAX_ABOVE else 0
+        high = around.end + MAX_ABOVE if low else len(document.text)
+        at = around.start - low
         # A speaker in capitals also counts as a heading.
-        heads = dict.fromkeys(
-            text for a, b, text in _heads(document, around) if a < around.start < b
-        )
+        heads = dict.fromkeys(text for a, b, text in _heads(document.text[low:high]) if a < at < b)
         pieces += [*(h for h in heads if h not in pieces), _marked(document.text, around, quotes)]
     return "\n...\n".join(pieces)
 
 
-def _heads(document: Document, around: Span) -> list[tuple[int, int, str]]:
-    """The sections and speaker turns that contain a place: start, end, and heading or speaker."""
-    low = max(0, around.start - MAX_ABOVE) if len(document.text) > 2 * MAX_ABOVE else 0
-    high = around.end + MAX_ABOVE if low else len(document.text)
-    return [(low + a, low + b, text) for a, b, text in _heads_in(document.text[low:high])]
-
-
 @lru_cache(maxsize=64)
-def _heads_in(text: str) -> list[tuple[int, int, str]]:
+def _heads(text: str) -> list[tuple[int, int, str]]:
+    """The sections and speaker turns of a text: start, end, and heading or speaker."""
     found = []
     for unit, name in ((section, "Section"), (turn, "Speaker")):
         with suppress(ValueError):  # The text does not contain it

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import time
 import unicodedata
-from collections import deque
 from collections.abc import Sequence
 from functools import partial
+from string import ascii_lowercase
 from typing import Literal
 
 from msgspec import Struct, field
@@ -33,24 +33,21 @@ from pearl.llm import ChooseTask, Model, Request, Usage
 from pearl.retrieval.search import Searcher
 from pearl.trace import OptionChosen, Trace
 
-_MARKS = lazy_pattern(r"[*_`]+")  # Of Markdown: `**C**`
+_MARKS = str.maketrans("", "", "*_`")  # Of Markdown: `**C**`
 _QUOTES = "\"'“”‘’«»"
 _BLANKS = r"[^\S\n]*+"
 # "Answer: C", "The final answer is (C)", "My choice: B", "The correct option is C"; "option" alone does not declare a choice:
 # "Option A: it rained" discusses an option.
 _SAYS = lazy_pattern(
-    rf"(?:^|(?<=[\s.,:;!?]))(?:the |my )?(?:final |best |correct )?(?:answer\b{_BLANKS}(?:(?:is|would be)\b)?+|(?:option|choice)\b{_BLANKS}(?:(?:is|would be)\b|(?=[:=])))"
-    rf"{_BLANKS}[:=]?+{_BLANKS}(?=(?P<rest>\S))",
-    re.IGNORECASE | re.MULTILINE,
+    rf"\b(?:answer|(?:option|choice)(?={_BLANKS}(?:[:=]|(?:is|would be)\b)))\b"
+    rf"{_BLANKS}(?:(?:is|would be)\b)?+{_BLANKS}[:=]?+{_BLANKS}(?=\S)",
+    re.IGNORECASE,
 )
 _MAX_SAID = 8  # Maximum occurrences of "Answer:" that are read, from the end; limits the run time
 # A letter alone ("C", "(C).", "option c:") or before its text ("C. Two dogs", "C - Two dogs", "C (Two dogs)", "(C) Two dogs").
 _LETTER = lazy_pattern(
     r"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|(?:[.):]|\s+[-–—](?=\s)|(?=\s*\()|(?(open)(?=\s)|(?!)))\s*(?P<text>\S.*)$)",
     re.IGNORECASE,
-)
-_ANOTHER = lazy_pattern(  # Another option after a letter: "A) or B)", "(A) (B)"
-    r"(?:(?:and|or)\b|[&,/+])?\s*(?:option\s+)?[(\[]?(?P<letter>[A-Z])(?:[)\].:]|$)", re.IGNORECASE
 )
 
 
@@ -62,24 +59,23 @@ def read_choice(reply: str, options: Sequence[str]) -> int | None:
         return whole
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(">")]  # a quote from the document
-    statements: deque[str] = deque(maxlen=_MAX_SAID)
-    for line in lines:
-        bare = _MARKS.sub("", line)
-        statements.extend(bare[match.start("rest") :] for match in _SAYS.finditer(bare))
-    for rest in reversed(statements):
-        if re.match(r"(?:not|neither)\b", rest, re.IGNORECASE):
+    bare = [line.translate(_MARKS) for line in lines]
+    said = [(line, match.end()) for line in bare for match in _SAYS.finditer(line)]
+    for line, start in reversed(said[-_MAX_SAID:]):
+        rest = line[start:]
+        if rest.casefold().startswith(("not ", "neither ")):
             return None
-        if (declared := _declared(rest, options)) is not None:
+        if (declared := _named(rest, options, is_declared=True)) is not None:
             return declared
-    if statements:
+    if said:
         return None
     ends = {_named(line, options) for line in (lines[:1] + lines[-1:])} - {None}
     named = {_named(line, options) for line in lines} - {None}
     return ends.pop() if len(ends) == 1 and ends == named else None
 
 
-def _named(text: str, options: Sequence[str]) -> int | None:
-    """The option that equals a text: by its own words, its letter, or both."""
+def _named(text: str, options: Sequence[str], *, is_declared: bool = False) -> int | None:
+    """The option that equals a text: by its own words, its letter, or both. After "Answer:" (`is_declared`), reasons may follow the letter."""
     folded = [_folded(option) for option in options]
     named = {i for i, option in enumerate(folded) if option and option == _folded(text)}
     index, added = _lettered(text)
@@ -90,25 +86,20 @@ def _named(text: str, options: Sequence[str]) -> int | None:
         # another one.
         if not added or own.startswith(added) or (own and added.startswith(own)) or others:
             named |= {index, *others}
+        elif is_declared and not named:
+            # Another letter after the first: "A) or B)", "(A) (B)"
+            words = [word for word in added.split() if word not in ("and", "or", "option", "&")]
+            first = words[0] if words else ""
+            bare = first.strip("()[].:,&/+")
+            is_letter = bare != "" and bare in ascii_lowercase[: len(options)]
+            if not (is_letter and (bare != first or len(words) == 1)):
+                named = {index}
     return named.pop() if len(named) == 1 else None
-
-
-def _declared(text: str, options: Sequence[str]) -> int | None:
-    """The option after "Answer:"; reasons may follow the letter."""
-    named = _named(text, options)
-    index, added = _lettered(text)
-    if named is not None or index is None or index >= len(options):
-        return named
-    another = _ANOTHER.match(added)
-    is_other = added in map(_folded, options) or (
-        another is not None and ord(another["letter"].upper()) - ord("A") < len(options)
-    )
-    return None if is_other else index
 
 
 def _lettered(text: str) -> tuple[int | None, str]:
     """The index of the letter at the beginning of a text, and the words after it."""
-    bare = _MARKS.sub("", text).strip(_QUOTES + " \t")
+    bare = text.translate(_MARKS).strip(_QUOTES + " \t")
     match = _LETTER.fullmatch(bare)
     if match is None:
         return None, ""

@@ -139,7 +139,7 @@ async def compose_answer(
         dropped = [sentence for sentence, (_, verdict) in judged if verdict in DROPPED]
         fell = {items[n].output for sentence in dropped for n in sentence.rests_on}
         composed = _as_checked(composed, checks)
-    notes = [*_notes(composed), *checks.notes]
+    notes = [*composed.notes, *checks.notes]
     result = composed_result(step, action, parts)
     # A dropped sentence may leave a part of the question unanswered.
     has_gap = any(verdict in DROPPED for _, verdict in checks.verdicts)
@@ -319,19 +319,6 @@ def _as_checked(composed: Composed, checks: Checks) -> Composed:
     return replace(composed, sentences=tuple(shown))
 
 
-def _notes(composed: Composed) -> list[str]:
-    notes = []
-    if composed.why:
-        notes.append(f"the composed answer is not shown: {composed.why}")
-    if n := composed.n_bad_cites:
-        notes.append(f"{n} citation{'s' if n > 1 else ''} of the composed answer without a quote")
-    if composed.sentences and (n := composed.n_uncited):
-        notes.append(
-            f"{n} sentence{'s' if n > 1 else ''} without a citation left out of the answer"
-        )
-    return notes
-
-
 def _messages(
     question: str, blocks: Sequence[str], *, is_data: bool = False
 ) -> tuple[Message, ...]:
@@ -459,21 +446,18 @@ def _shares(needs: Sequence[int], room: int) -> list[int]:
 def _cut_list(entries: Sequence[Named], max_tokens: int, counter: Counter) -> tuple[list[str], str]:
     """Cut a list to a number of tokens, keeping all names before any texts; also return a note on what is left out."""
     room = max_tokens - 2 * _NOTE_TOKENS
-    heads = [f"- {entry.name or shortened(entry.text, MAX_NAME)}" for entry in entries]
-    named = 0
-    for head in heads:
-        room -= counter.count(head) + 1
-        if room < 0:
+    heads: list[str] = []
+    for entry in entries:
+        head = f"- {entry.name or shortened(entry.text, MAX_NAME)}"
+        n = counter.count(head) + 1
+        if n > room:
             break
-        named += 1
-    rest = [
-        _line(entry)[2 + len(entry.name) :] if entry.name else entry.text[MAX_NAME:]
-        for entry in entries[:named]
-    ]
-    shares = _shares([_n_tokens(text, room, counter) for text in rest], max(0, room))
+        heads.append(head)
+        room -= n
+    wholes = [_line(entry) for entry in entries[: len(heads)]]
+    shares = _shares([_n_tokens(whole, room, counter) for whole in wholes], room)
     lines, n_cut, n_characters = [], 0, 0
-    for entry, head, share in zip(entries, heads, shares, strict=False):
-        whole = _line(entry)
+    for entry, head, whole, share in zip(entries, heads, wholes, shares, strict=False):
         line = whole
         if counter.count(whole[: 8 * max_tokens]) > counter.count(head) + share + 2:
             shown = _clipped(entry.text, share, counter) if share > 2 * _NOTE_TOKENS else ""
@@ -481,8 +465,7 @@ def _cut_list(entries: Sequence[Named], max_tokens: int, counter: Counter) -> tu
             n_cut += 1
             n_characters += max(0, len(whole) - len(line))
         lines.append(line)
-    left = len(entries) - named
-    n = len(entries)
+    left, n = len(entries) - len(heads), len(entries)
     if left:
         lines.append(f"({left:,} more are not named here)")
     told = [f"{n_cut:,} of {n:,} entries cut by {n_characters:,} characters"] if n_cut else []

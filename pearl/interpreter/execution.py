@@ -111,10 +111,18 @@ class _Interpreter:
                     if task.done() and not task.cancelled() and task.exception() is None
                 )
             raise first from first.__cause__
-        return tuple(
-            self._tasks[i].result() if i in self._tasks else self._not_needed(step)
-            for i, step in enumerate(self._graph.steps)
-        )
+        results = []
+        for i, step in enumerate(self._graph.steps):
+            if i in self._tasks:
+                results.append(self._tasks[i].result())
+                continue
+            is_native = self._graph.checked.action(step).is_native
+            result = StepResult(
+                step.output, step.action, "", is_native, state="not_needed", is_used=False
+            )
+            self._trace.append(result.event)
+            results.append(result)
+        return tuple(results)
 
     def _begun(self, i: int) -> asyncio.Task[StepResult]:
         """The task of a step; on first use, it is started after the tasks of the steps it needs."""
@@ -123,15 +131,6 @@ class _Interpreter:
                 self._begun(needed)
             self._tasks[i] = self._group.create_task(self._when_ready(i))
         return self._tasks[i]
-
-    def _not_needed(self, step: Step) -> StepResult:
-        """The result of a step whose value was not needed."""
-        result = StepResult(
-            step.output, step.action, "", self._graph.checked.action(step).is_native,
-            state="not_needed", is_used=False,
-        )  # fmt: skip
-        self._trace.append(result.event)
-        return result
 
     async def _when_ready(self, i: int) -> StepResult:
         step = self._graph.steps[i]
@@ -639,27 +638,10 @@ def check_document(document: object) -> None:
         )
 
 
-class _Same:
-    """A plan as a cache key by identity: comparing two plans takes as long as preparing one."""
-
-    def __init__(self, checked: CheckedPlan) -> None:
-        self.checked = checked
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.checked is self.checked
-
-    def __hash__(self) -> int:
-        return id(self.checked)
-
-
+@lru_cache(maxsize=256)
 def prepared(checked: CheckedPlan) -> tuple[PlanGraph, Rewritten]:
     """The graph of a plan as written, and the rewritten one that runs; built once for all documents."""
-    return _prepared(_Same(checked))
-
-
-@lru_cache(maxsize=256)
-def _prepared(plan: _Same) -> tuple[PlanGraph, Rewritten]:
-    graph = build_graph(plan.checked)
+    graph = build_graph(checked)
     return graph, rewrite_plan(graph)
 
 

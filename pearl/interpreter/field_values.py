@@ -189,19 +189,20 @@ class Quotes:
         """Prefer the places of a quote that are near other passages of its entry; all places if none is near."""
         if len(quotes) == 1:
             return quotes
-        for spans in near:
-            beside = [self._beside(quotes, span) for span in spans]
-            if beside and all(beside):
-                return list(dict.fromkeys(quote for each in beside for quote in each))
-        return quotes
 
-    def _beside(self, quotes: Sequence[Quote], span: Span) -> Sequence[Quote]:
-        """The first place of a quote within a passage, else on the passage's lines."""
-        for start, end in ((span.start, span.end), self.line(span)):
-            i = bisect_left(quotes, start, key=lambda quote: quote.spans[0].start)
-            if i < len(quotes) and quotes[i].spans[-1].end <= end:
-                return quotes[i : i + 1]
-        return ()
+        def beside(span: Span) -> Quote | None:
+            """The first place of a quote within a passage, else on the passage's lines."""
+            for start, end in ((span.start, span.end), self.line(span)):
+                i = bisect_left(quotes, start, key=lambda quote: quote.spans[0].start)
+                if i < len(quotes) and quotes[i].spans[-1].end <= end:
+                    return quotes[i]
+            return None
+
+        for spans in near:
+            found = [quote for span in spans if (quote := beside(span)) is not None]
+            if found and len(found) == len(spans):
+                return list(dict.fromkeys(found))
+        return quotes
 
 
 def _last_start(quote: Quote) -> int:

@@ -412,11 +412,6 @@ class FieldReader:
         return {field.name: results[field.name] for field in fields}
 
 
-def _key(value: Stated | None) -> object:
-    """A key that is the same for equal values, ignoring case and spacing."""
-    return tuple(value.casefold().split()) if isinstance(value, str) else value
-
-
 def _stated(claims: Mapping[str, Claims]) -> list[tuple[Claim, str]]:
     """Each value of an entry with each of its quotes; for an entry of lists only, those of their entries."""
     own = [
@@ -437,8 +432,12 @@ def _is_rest(claims: Mapping[str, Claims], of: Mapping[str, Claims]) -> bool:
 
 
 def _said(claims: Mapping[str, Claims], *, is_deep: bool = False) -> tuple[object, ...]:
-    """The values of an entry as a key; lists are included only if there are no other values, or if `is_deep`."""
-    own = [(name, tuple(_key(c.value) for c in each.values)) for name, each in claims.items()]
+    """The values of an entry as a key that ignores case and spacing; lists are included only if there are no other values, or if `is_deep`."""
+
+    def key(value: Stated | None) -> object:
+        return tuple(value.casefold().split()) if isinstance(value, str) else value
+
+    own = [(name, tuple(key(c.value) for c in each.values)) for name, each in claims.items()]
     if is_deep or not any(each.values for each in claims.values()):
         return *own, *(_said(e, is_deep=True) for each in claims.values() for e in each.entries)
     return tuple(own)

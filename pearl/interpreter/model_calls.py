@@ -89,16 +89,9 @@ def why_hollow(text: str, request: Request) -> str:
         return "the reply repeats its instructions"
     if len(words) < MIN_WORDS:
         return ""
-    # The shortest period of the words, by the failure function of Knuth, Morris and Pratt
-    borders = [0] * len(words)
-    border = 0
-    for i in range(1, len(words)):
-        while border and words[i] != words[border]:
-            border = borders[border - 1]
-        border += words[i] == words[border]
-        borders[i] = border
-    if MIN_TIMES * (len(words) - borders[-1]) <= len(words):
-        return "the reply is the same words over and over"
+    for period in range(1, len(words) // MIN_TIMES + 1):
+        if words[-1] == words[-1 - period] and words[period:] == words[:-period]:
+            return "the reply is the same words over and over"
     if len(words) >= MIN_COPIED and task.document and len(task.document) > 2 * len(text):
         beginning = " ".join(task.document[: 2 * len(text)].split())
         if beginning.startswith(" ".join(text.split())):
@@ -110,13 +103,11 @@ def _has(text: str, words: list[str]) -> bool:
     return f" {' '.join(words)} " in f" {' '.join(_words(text))} "
 
 
-@lru_cache(256)
-def _instruction_words(text: str) -> list[str]:
-    return _words(text)
-
-
 def _words(text: str) -> list[str]:
     return words_in(text.casefold())
+
+
+_instruction_words = lru_cache(256)(_words)  # They are those of all documents
 
 
 CUT_SHORT = frozenset({"truncated", "repetition"})

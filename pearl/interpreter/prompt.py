@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -65,7 +65,10 @@ def _filled_in(
     if action.reads_context or action.reads_rows:
         place = f"for each of {ROWS}, on its own" if action.reads_rows else f"from {CTX}"
         things = (n for n in given if n not in below and n not in _ASKED)
-        asked = (n for n in things if f'"{n}"' not in definition and _is_question(given[n]))
+        asked = (
+            n for n in things
+            if f'"{n}"' not in definition and given[n].rstrip().endswith(("?", "？", "؟"))
+        )  # fmt: skip
         if (name := next(asked, None)) is not None:
             definition = f"Answer the question {name} {place}"
     names = {*given, *(parameter.name for parameter in action.parameters)}
@@ -79,10 +82,6 @@ def _filled_in(
 
 
 _filled_in_once = lru_cache(64)(_filled_in)
-
-
-def _is_question(text: str) -> bool:
-    return text.rstrip().endswith(("?", "？", "؟"))
 
 
 def quoted(text: str) -> str:
@@ -150,17 +149,14 @@ def _extraction_messages(task: ActionTask) -> tuple[Message, ...]:
     parts = [
         block("text", task.document or ""),
         f"Fields of {'each of the rows' if is_all else 'the text'}: {fields}",
-        *_asked(task),
-        form,
     ]
-    return Message("system", _EXTRACTOR), Message("user", "\n\n".join(parts))
-
-
-def _asked(task: ActionTask) -> Iterator[str]:
-    """The questions that the fields answer."""
     if task.question and not task.question.startswith(QUESTION):
-        question = block("input", shortened(one_line(task.question), MAX_QUESTION))
-        yield f"The fields answer this question:\n{question}"
+        parts.append(f"The fields answer this question:\n{_question_block(task.question)}")
+    return Message("system", _EXTRACTOR), Message("user", "\n\n".join([*parts, form]))
+
+
+def _question_block(question: str) -> str:
+    return block("input", shortened(one_line(question), MAX_QUESTION))
 
 
 def action_messages(task: ActionTask) -> tuple[Message, ...]:
@@ -172,7 +168,7 @@ def action_messages(task: ActionTask) -> tuple[Message, ...]:
         parts.append(block("text", task.document))
     parts.append(filled_in(task.action, task.arguments, task.inputs))
     if task.question and all(task.question not in value for _, value in task.arguments):
-        question = block("input", shortened(one_line(task.question), MAX_QUESTION))
+        question = _question_block(task.question)
         parts.append(f"This is one step towards the answer to this question:\n{question}")
     form = form_text(task.gives)
     if task.is_of_numbers and task.gives is ValueType.LIST:
@@ -337,8 +333,7 @@ def check_messages(task: CheckTask) -> tuple[Message, ...]:
     ]
     verdicts = _VERDICTS + (_GOES_ON if task.question else _OF)
     if task.question:
-        question = block("input", shortened(one_line(task.question), MAX_QUESTION))
-        parts.insert(0, f"The claims answer this question:\n{question}")
+        parts.insert(0, f"The claims answer this question:\n{_question_block(task.question)}")
     form = (
         f"Reply with one JSON object and nothing else, with one entry for each claim from 1 to {n}:\n"
         '{"verdicts": [{"id": 1, "verdict": "..."}]}'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
@@ -15,6 +14,7 @@ from pearl.documents.evidence.finding import n_words
 from pearl.documents.lexicon import CURRENCY_UNITS, SHARES
 from pearl.documents.numbers import quantities
 from pearl.documents.passages import sentences
+from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 
 MAX_LENGTH, MAX_SENTENCES = 6_000, 40  # Maximum characters and sentences of a composed answer
@@ -24,7 +24,6 @@ _MARKS_AFTER = lazy_pattern(  # Citations after the full stop: It leaked. [1][2]
     r"(?P<end>[.!?…。！？][\"'”’»)]*)(?P<marks>(?:[^\S\n]*\[\d{1,4}(?:\s*[,;]\s*\d{1,4})*\])+)(?P<more>[.]?)"
 )
 _LISTED = lazy_pattern(r"\A\s*(?:[-*•]\s+)?(?:(\d{1,2})[.)]\s)?")  # - It leaked, 2. It leaked
-_MARK_FIRST = lazy_pattern(r"^\s*(?:[-*•]\s+)?\[\d", re.M)  # Citation first: [1] It leaked
 _NAME = lazy_pattern(r"\{\s*(\w+)\s*\}")  # A computed value: {total}
 
 
@@ -46,6 +45,16 @@ class Composed(Struct, frozen=True):
     n_bad_cites: int = 0
     n_uncited: int = 0
 
+    @property
+    def notes(self) -> list[str]:
+        """Notes on what of the reply is not used."""
+        notes = [f"the composed answer is not shown: {self.why}"] if self.why else []
+        if n := self.n_bad_cites:
+            notes.append(f"{counted(n, 'citation')} of the composed answer without a quote")
+        if self.sentences and (n := self.n_uncited):
+            notes.append(f"{counted(n, 'sentence')} without a citation left out of the answer")
+        return notes
+
 
 def read_composed(
     text: str,  # Without reasoning
@@ -64,7 +73,8 @@ def read_composed(
         return Composed(why=f"it has {len(text):,} characters")
     if "<input" in text or any(line.lstrip().startswith("|") for line in text.splitlines()):
         return Composed(why="it repeats the results, or is a table")
-    if _MARK_FIRST.search(text):
+    firsts = (line.lstrip(" \t-*•")[:2] for line in text.splitlines())
+    if any(first[:1] == "[" and first[1:].isdecimal() for first in firsts):  # [1] It leaked
         return Composed(why="its citations stand before the sentences")
     found: list[Sentence] = []
     n_bad = n_uncited = 0
@@ -157,7 +167,12 @@ def _stranger(text: str, support: str) -> str:
             text = f"{text[: day.start]} {text[day.end :]}"
     known = list(quantities(support))
     for shown, value, unit in quantities(text):
-        if not any(value == each and _agree(unit, other) for _, each, other in known):
+        if not any(
+            value == each
+            # A currency or % must be the same, other units may be omitted
+            and (unit == other or (not (unit and other) and _STRICT.isdisjoint((unit, other))))
+            for _, each, other in known
+        ):
             return f"{shown} {unit if unit not in shown else ''}".strip()
     whole = normalise(support).casefold()
     for quote in find_quotes(text):
@@ -171,8 +186,3 @@ def _stranger(text: str, support: str) -> str:
 
 _NO_EMPHASIS = str.maketrans("\t", " ", "*_`")
 _STRICT = CURRENCY_UNITS | SHARES.keys()
-
-
-def _agree(unit: str, other: str) -> bool:
-    """Whether units agree: a currency or % must be the same, other units may be omitted."""
-    return unit == other or (not (unit and other) and _STRICT.isdisjoint((unit, other)))

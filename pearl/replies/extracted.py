@@ -21,8 +21,7 @@ from pearl.documents.evidence.value_checks import Stated, label_of
 from pearl.documents.record import PLAIN
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object
 from pearl.dsl.fields import ENTRY, Field, parse_fields
-from pearl.errors.patterns import lazy_pattern
-from pearl.replies.json_objects import whole_part
+from pearl.replies.json_objects import OBJECT, whole_part
 from pearl.replies.not_stated import says_not_stated
 
 UNMENTIONED = "the reply does not mention it"
@@ -140,7 +139,6 @@ _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_int=_number, parse_float=_number, parse_constant=str,
     strict=False,
 )  # fmt: skip
-_START = lazy_pattern(r'\{\s*["}]')  # The beginning of an object: `{"name"`, `{}`
 MAX_DEPTH = 8  # Maximum arrays around a value: a reply in a loop has hundreds
 NO_OBJECT = "there is no JSON object with the fields in it"
 BROKEN = "the reply breaks off"
@@ -154,7 +152,7 @@ def read_extracted(text: str, fields: tuple[Field, ...]) -> Extracted:
     }
     pairs: list[tuple[str, Any]] = []
     why, at, n_broken = "", 0, 0
-    while not why and n_broken < MAX_BROKEN and (start := _START.search(text, at)):
+    while not why and n_broken < MAX_BROKEN and (start := OBJECT.search(text, at)):
         is_whole = True
         try:
             said, at = _DECODER.raw_decode(text, start.start())
@@ -284,8 +282,8 @@ def _values(
             return stated or claims or ((Claim(None),) if not why else ()), why
         case dict():
             by_key = {name_key(key): value for key, value in said.items()}
-            if undecided := said.get(UNREAD) or by_key.get("undecided"):
-                return (), str(undecided)
+            if flaw := said.get(UNREAD):
+                return (), str(flaw)
             if said and "value" not in by_key:
                 return (), "the reply gives no value for it"
             own = _texts(by_key.get("quote", by_key.get("quotes")))
@@ -319,9 +317,6 @@ def _list(field: Field, said: Any, *, is_row: bool = False) -> Claims:
         if is_object and (flaw := entry.get(UNREAD)):
             why = why or str(flaw)
             continue
-        if is_object and entry.keys() == {"undecided"} and "undecided" not in names:
-            why = why or str(entry["undecided"])
-            continue
         if is_nested:
             entries.append({PLAIN: _list(inner[0], entry, is_row=True)})
         elif not is_named:
@@ -329,7 +324,10 @@ def _list(field: Field, said: Any, *, is_row: bool = False) -> Claims:
             entries += [{PLAIN: Claims((each,))} for each in values]
             why = why or flaw
         elif is_object:
-            entries.append(_entry(inner, entry, said_of))
+            # A quote for the whole entry also counts for its values without quotes
+            quote = None if QUOTE in names else entry.get(QUOTE)
+            read = {each.name: said_of.claims(each, entry, UNMENTIONED) for each in inner}
+            entries.append({name: _with_quotes(claims, quote) for name, claims in read.items()})
         elif entry is not None:
             why = why or "an entry of this list in the reply has no fields"
     said_in = (c for each in entries if PLAIN in each for c in each[PLAIN].values)
@@ -338,15 +336,6 @@ def _list(field: Field, said: Any, *, is_row: bool = False) -> Claims:
     ):
         return Claims(why=why)
     return Claims(entries=tuple(entries), why=why)
-
-
-def _entry(
-    fields: Sequence[Field], said: Mapping[str, Any], said_of: _Said
-) -> Mapping[str, Claims]:
-    """The claims of an entry; a quote for the whole entry also counts for its values without quotes."""
-    quote = None if any(field.name == QUOTE for field in fields) else said.get(QUOTE)
-    read = {field.name: said_of.claims(field, said, UNMENTIONED) for field in fields}
-    return {name: _with_quotes(claims, quote) for name, claims in read.items()}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -393,11 +382,6 @@ class _Schemas:
                 members[f"{field.name}{_BEHIND}"] = _some(self._text)
         return closed_object(members)
 
-    def _of_entry(self, fields: Sequence[Field]) -> dict[str, Any]:
-        if self._is_quoted or _has_own_quotes(fields):
-            return closed_object({field.name: self._quoted(field) for field in fields})
-        return closed_object({**{f.name: self._of(f) for f in fields}, QUOTE: self._text})
-
     def _of(self, field: Field) -> dict[str, Any]:
         """A list, or a value alone or with its quote."""
         return (
@@ -408,9 +392,15 @@ class _Schemas:
         """A list, or a value with its quote."""
         if not field.is_list:
             return _some(self._pair(field))
-        if field.fields and field.fields[0].name == ENTRY:
-            return {"type": "array", "items": self._quoted(field.fields[0])}
-        items = self._of_entry(field.fields) if field.fields else self._pair(field)
+        if not field.fields:
+            items = self._pair(field)
+        elif field.fields[0].name == ENTRY:
+            items = self._quoted(field.fields[0])
+        elif self._is_quoted or _has_own_quotes(field.fields):
+            items = closed_object({each.name: self._quoted(each) for each in field.fields})
+        else:
+            members = {each.name: self._of(each) for each in field.fields}
+            items = closed_object({**members, QUOTE: self._text})
         return {"type": "array", "items": items}
 
     def _pair(self, field: Field) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from pearl.dsl.decoding.constraint import (
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING
 from pearl.errors.patterns import lazy_pattern
-from pearl.replies.json_objects import unique_json, whole_part
+from pearl.replies.json_objects import OBJECT, unique_json, whole_part
 from pearl.replies.not_stated import says_not_stated
 from pearl.replies.step_replies import without_fences
 
@@ -40,10 +40,8 @@ _MAX_FIGURES = 7  # Maximum digits of an item number
 MAX_ITEM_TOKENS = 64  # Maximum tokens of a free line about one item
 NOT_STATED = "not stated"  # Third verdict on a condition: the item does not say
 
-_OBJECT = lazy_pattern(r'\{\s*"')  # The beginning of an object: `{"1"`
-_START = lazy_pattern(r'^[ \t]*[0-9]{1,7}[ \t]*[:|]|\{\s*"', re.M)
-"""The beginning of the first row of a reply (`1: yes`, `2 | no`, `{"1`); text before it is an introduction."""
-_NAMED_START = lazy_pattern(r'^[ \t]*([0-9]{1,7})(?=[ \t]*[:|]|[ \t])|\{\s*"', re.M)
+_START = lazy_pattern(r'^[ \t]*([0-9]{1,7})(?:([ \t]*[:|])|[ \t])|\{\s*"', re.M)
+"""The beginning of the first row of a reply (`1: yes`, `2 | no`, `482 yes`, `{"1`); text before it is an introduction."""
 # A key or a line with a number: `1`, `1 Buy`, `2: yes`, `2 | yes`, `2 yes`
 _ROW = lazy_pattern(r"\s*([0-9]{1,7})(?:[\s|:.]+(.*))?", re.S)
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"  # Meaningless marks around a value
@@ -55,13 +53,14 @@ _CHECK_EVERY: Mapping[ItemKind, int] = {"yes_no": 16, "label": 2, "line": 2}
 _N_PER_ITEM = 8  # Numbers per item to draw from, so that a wrong figure rarely makes the number of another item
 _ODD = "<>{}[]|…\ufffd"
 """Marks of placeholders, tags, errors and lost characters; allowed only if the item contains them."""
-_NO_VALUE = lazy_pattern(
-    r"(?:same|identical)(?: (?:as|to) .*)?|(?:as|see) above|ditto|idem"  # same as item 2
-    r"|(?:see|item|row) (?:item |row )?#?[0-9]+"  # see 3, Item 1
-    r"|both|either|(?:all|none) of the above|.*\bno,? wait\b.*"  # red, no wait, blue
-    r"|(?:i'm |i am )?sorry\b.*|i (?:cannot|can't|don't|am unable)\b.*",  # I'm sorry, I cannot tell
-    re.S | re.I,
-)
+_NO_VALUES = frozenset({
+    "same", "identical", "ditto", "idem", "as above", "see above", "both", "either", "all of the above", "none of the above",
+})  # fmt: skip
+_REFERENCES = (["see"], ["item"], ["row"], ["see", "item"], ["see", "row"])  # see 3, Item 1
+_NO_VALUE_BEGINS = (
+    "same as ", "same to ", "identical to ", "identical as ", "sorry", "i'm sorry", "i am sorry", "i cannot", "i can't", "i don't",
+    "i am unable",
+)  # fmt: skip
 """Phrases that are no value. An item with one is asked about again: unlike other kinds, a free line is not proved by a quote."""
 
 
@@ -153,10 +152,12 @@ def _rows(
     is_cut: bool,
 ) -> tuple[list[_Row], dict[int, str]]:
     """The rows of a reply: the members of its object, with their quotes, or its lines; or a single value without a number if there is one item."""
-    starts = _START.finditer(body)
-    if names:  # A number in an introduction is hardly that of an item
-        known = {None, *map(str, names.numbers)}
-        starts = (each for each in _NAMED_START.finditer(body) if each[1] in known)
+    # A number in an introduction is hardly that of an item
+    known = {str(number) for number in names.numbers} if names else set()
+    starts = (
+        each for each in _START.finditer(body)
+        if each[1] is None or (each[1] in known if names else each[2])
+    )  # fmt: skip
     start = next(starts, None)
     if start is None and n == 1 and kind != "line":
         return [_Row(1, "", body)], {}
@@ -247,7 +248,7 @@ def _is_number(text: str) -> bool:
 def _picked(body: str, n: int, n_picks: int) -> ItemReplies:
     """The ranks of the chosen items: all or none, because only their order ranks them."""
     said: Any = []
-    if start := _OBJECT.search(body):
+    if start := OBJECT.search(body):
         members = dict(_members(body[start.start() :], is_cut=False))
         said = members.pop("quotes", [])
         values = [*members.values()]
@@ -414,9 +415,25 @@ def _read(said: object, kind: ItemKind, allowed: tuple[str, ...], item: str) -> 
         said = ("no", "yes")[said]
     if not isinstance(said, str | int):
         return None
-    if kind == "line":
-        return _line(label_line(str(said)), item)
-    return _same_label(str(said), allowed)
+    if kind != "line":
+        return _same_label(str(said), allowed)
+    text = label_line(str(said))
+    bare = _bare(text)
+    if bare in (_bare(NOTHING), NOT_STATED):
+        return NOTHING
+    *rest, number = bare.split() or [""]
+    # A placeholder, a remark, or a reference to another line is no value
+    is_odd = any(mark in text and mark not in item for mark in (*_ODD, "..."))
+    is_remark = (
+        bare in _NO_VALUES
+        or bare.startswith(_NO_VALUE_BEGINS)
+        or "no wait" in bare.replace(",", "")  # red, no wait, blue
+        or (number.lstrip("#").isdecimal() and rest in _REFERENCES)
+        or says_not_stated(text)
+    )
+    if not bare or is_odd or (is_remark and bare not in item.casefold()):
+        return None
+    return text.strip("*` ")
 
 
 def label_line(label: str) -> str:
@@ -442,18 +459,6 @@ def _same_label(text: str, labels: tuple[str, ...]) -> str | None:
 
 def _bare(text: str) -> str:
     return text.strip(_EDGES).casefold()
-
-
-def _line(text: str, item: str) -> str | None:
-    """A free line; None for a placeholder or a reference to another line."""
-    bare = _bare(text)
-    if bare in (_bare(NOTHING), NOT_STATED):
-        return NOTHING
-    is_odd = any(mark in text and mark not in item for mark in (*_ODD, "..."))
-    is_remark = says_not_stated(text) or bool(_NO_VALUE.fullmatch(bare))
-    if not bare or is_odd or (is_remark and bare not in item.casefold()):
-        return None
-    return text.strip("*` ")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 from pearl.errors.patterns import lazy_pattern
 
-_START = lazy_pattern(r'\{(?=\s*["}])')  # The beginning of an object: `{"name"`, `{}`
+OBJECT = lazy_pattern(r'\{(?=\s*["}])')  # The beginning of an object: `{"name"`, `{}`
 _TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.S)
 """A JSON string (which may be cut off), or a bracket, brace or comma."""
 
@@ -19,7 +19,7 @@ def json_objects(text: str) -> list[dict[str, Any]]:
     decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
     objects: list[dict[str, Any]] = []
     end = 0
-    while start := _START.search(text, end):
+    while start := OBJECT.search(text, end):
         value, end = decoder.raw_decode(text, start.start())
         objects.append(value)
     return objects

@@ -29,14 +29,11 @@ _CLOSE = (
     r"|(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>|assistantfinal"
     r"|<answer>(?=[^<]*</answer>\s*\Z))"
 )
-_OPENS = lazy_pattern(_OPEN, re.I)
-_BEGIN = lazy_pattern(rf"(?:^[ \t]*|(?<=[.!?])){_OPEN}", re.I | re.M)
-"""An opening mark at the beginning of a line or after a sentence; elsewhere, the text only mentions it."""
-_END = lazy_pattern(rf"(?<![`\"'“]){_CLOSE}", re.I)  # Not a mention such as `</think>` in quotes
-_MARKS = lazy_pattern(rf"{_OPEN}|(?<![`\"'“]){_CLOSE}", re.I)
-
-_ANY = lazy_pattern(r"[<\[◁]|assistantfinal", re.I)
-"""What each mark and token contains; most replies have none."""
+_MARK = lazy_pattern(
+    rf"(?P<begin>(?:^[ \t]*|(?<=[.!?])){_OPEN})|(?P<mentioned>{_OPEN})|(?P<end>(?<![`\"'“]){_CLOSE})",
+    re.I | re.M,
+)
+"""An opening mark begins a line or follows a sentence; elsewhere, the text only mentions it, as it does `</think>` in quotes."""
 
 _TOKEN = (
     r"(?:</?s>|<\|(?!tool)[\w▁-]{1,40}\|>|<｜(?!tool)[\w▁-]{1,40}｜>"  # </s>, <|im_end|>, <｜end▁of▁sentence｜>
@@ -49,7 +46,7 @@ _TOKENS_BEHIND = lazy_pattern(rf"(?<!\s)(?:\s*+{_TOKEN})++\s*+\Z", re.I)
 
 def without_reasoning(text: str) -> Split:
     """Split a reply into reasoning and text. The opening mark may be missing, as it can be in the prompt. In a reply that begins as JSON, marks belong to values."""
-    if not _ANY.search(text):
+    if not any(mark in text for mark in "<[◁") and "assistantfinal" not in text.casefold():
         return Split(text)
     is_json = text.lstrip().startswith(("{", "```"))
     split = Split(text) if is_json else _of_blocks(text)
@@ -63,17 +60,18 @@ def without_reasoning(text: str) -> Split:
 
 def _of_blocks(text: str) -> Split:
     """Remove everything between the first and the last mark of a reply."""
-    begins, ends = list(_BEGIN.finditer(text)), list(_END.finditer(text))
-    first = begins[0] if begins else None
-    start, inner = (first.start(), first.end()) if first else (0, 0)
-    if begins and (not ends or ends[-1].end() <= begins[-1].start()):
-        return Split("", _joined(text[inner:]), is_unclosed=True)
-    if not ends or (first is None and _OPENS.search(text, 0, ends[-1].start())):
-        return Split(text)  # The reply at most mentions marks
-    last = ends[-1]
-    said = f"{text[:start]}{text[last.end() :]}"
-    return Split(said.strip(), _joined(text[inner : last.start()]))
-
-
-def _joined(reasoning: str) -> str:
-    return "\n".join(filter(None, map(str.strip, _MARKS.split(reasoning))))
+    marks = list(_MARK.finditer(text))
+    begins = [mark for mark in marks if mark["begin"]]
+    ends = [mark for mark in marks if mark["end"]]
+    start, inner = begins[0].span() if begins else (0, 0)
+    is_unclosed = bool(begins) and (not ends or ends[-1].end() <= begins[-1].start())
+    if not is_unclosed:
+        before = marks[: marks.index(ends[-1])] if ends else marks
+        if not ends or (not begins and any(mark["mentioned"] for mark in before)):
+            return Split(text)  # The reply at most mentions marks
+    last = len(text) if is_unclosed else ends[-1].start()
+    parts = _MARK.sub("\0", text[inner:last]).split("\0")
+    reasoning = "\n".join(filter(None, map(str.strip, parts)))
+    if is_unclosed:
+        return Split("", reasoning, is_unclosed=True)
+    return Split(f"{text[:start]}{text[ends[-1].end() :]}".strip(), reasoning)

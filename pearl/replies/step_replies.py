@@ -141,37 +141,26 @@ def read_reply(
     is_of_numbers: bool = False,  # Whether every entry of a list must be a number
 ) -> Reply:
     """Parse the reply to a step."""
+    stated: _Stated | None = None
     try:
         stated = _of_json(text, wanted)
-    except _UnclearError as unclear:
-        return replace(_undecided(unclear, wanted), plain=text)
-    try:
-        read = _read(stated, text, wanted, source, given)
+        value, quotes = _of_text(text, wanted) if stated is None else stated[:2]
+        if value is None:
+            read = Reply("nothing", NOTHING if wanted not in _READERS else [], quotes)
+        elif wanted not in _READERS:
+            read = Reply("nothing" if says_not_stated(str(value)) else "found", value, quotes)
+        else:
+            shown = None if source is None else "\n".join((source, *quotes))
+            if shown is not None and wanted is ValueType.DATE and quotes:
+                shown = "\n".join(quotes)
+            read = Reply("found", _READERS[wanted](value, shown, given, stated is None), quotes)
         if is_of_numbers and isinstance(read.value, list):
             numbers_of(read.value)
     except (_UnclearError, UnclearNumberError) as unclear:
-        read = _undecided(unclear, wanted)
+        why = f"the reply cannot be read as {_form(wanted).name}: {unclear}"
+        read = Reply("undecided", f"undecided: {why}", why=why)
     plain = text if stated is None else _in_plain_form(stated)
     return replace(read, plain=plain, is_formed=stated is not None)
-
-
-def _undecided(unclear: Exception, wanted: ValueType) -> Reply:
-    why = f"the reply cannot be read as {_form(wanted).name}: {unclear}"
-    return Reply("undecided", f"undecided: {why}", why=why)
-
-
-def _read(
-    stated: _Stated | None, text: str, wanted: ValueType, source: str | None, given: str
-) -> Reply:
-    value, quotes = _of_text(text, wanted) if stated is None else stated[:2]
-    if value is None:
-        return Reply("nothing", NOTHING if wanted not in _READERS else [], quotes)
-    if wanted not in _READERS:
-        return Reply("nothing" if says_not_stated(str(value)) else "found", value, quotes)
-    shown = None if source is None else "\n".join((source, *quotes))
-    if shown is not None and wanted is ValueType.DATE and quotes:
-        shown = "\n".join(quotes)
-    return Reply("found", _READERS[wanted](value, shown, given, stated is None), quotes)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -312,9 +301,9 @@ def without_fences(text: str) -> list[str]:
 
 def _of_text(text: str, wanted: ValueType) -> tuple[str | list[str] | None, tuple[str, ...]]:
     """The value and quotes of a reply in plain text."""
-    lines = [(line, quoted_line(line)) for line in without_fences(text)]
-    quotes = tuple(quote.strip() for _, quote in lines if quote and quote.strip())
-    said = dedent("\n".join(line for line, quote in lines if quote is None)).strip()
+    shown = [(line, quoted_line(line)) for line in without_fences(text)]
+    quotes = tuple(quote.strip() for _, quote in shown if quote and quote.strip())
+    said = dedent("\n".join(line for line, quote in shown if quote is None)).strip()
     if wanted not in _READERS:
         said = said or "\n\n".join(quotes) or text.strip()
         return said, quotes
@@ -323,21 +312,16 @@ def _of_text(text: str, wanted: ValueType) -> tuple[str | list[str] | None, tupl
     if not said:
         raise _UnclearError("there is nothing in it but quotes")
     if wanted is ValueType.LIST:
-        return _bulleted(said), quotes
+        lines = [line for line in said.split("\n") if line.strip()]
+        if not all(line.startswith("- ") for line in lines):
+            raise _UnclearError("not every line of it is an entry after '- '")
+        return [plain(line[2:]).strip() for line in lines], quotes
     if "\n" in said:
         raise _UnclearError(f"one short line is needed, with nothing else in {_short(said)}")
     return said, quotes
 
 
 _FENCE = "```"
-
-
-def _bulleted(said: str) -> list[str]:
-    """The entries of a text whose every line begins with "- "; [] for other texts."""
-    lines = [line for line in said.split("\n") if line.strip()]
-    if not all(line.startswith("- ") for line in lines):
-        raise _UnclearError("not every line of it is an entry after '- '")
-    return [plain(line[2:]).strip() for line in lines]
 
 
 def _short(text: str) -> str:
@@ -390,7 +374,9 @@ def _amount(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
     if len(places) != 1:
         raise _UnclearError(f"it is not one number in digits: {_short(value)}")
     ((start, end),) = places
-    rest = [word for word in f"{line[:start]} {line[end:]}".split() if not _is_unit(word)]
+    scales = {*SCALE_WORDS, *FOREIGN_SCALES}
+    words = f"{line[:start]} {line[end:]}".split()
+    rest = [word for word in words if not unit_named(word) and word.casefold() not in scales]
     if rest and not (
         (shown is not None and _words(line) in _words(shown))
         or _words(" ".join(rest)) in _words(given)
@@ -407,10 +393,6 @@ def _date(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
     if shown is not None and (why := why_unstated(shown, line)):
         raise _UnclearError(why)
     return line
-
-
-def _is_unit(word: str) -> bool:
-    return bool(unit_named(word)) or word.casefold() in {*SCALE_WORDS, *FOREIGN_SCALES}
 
 
 _TRUTHS = {"yes": True, "true": True, "no": False, "false": False}
