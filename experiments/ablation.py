@@ -108,7 +108,7 @@ def main(ctx: click.Context, **options: Any) -> None:
     sys.exit(code)
 
 
-OWN = {"help", "results", "rescore", "as_json", *(option.name for option in main.params)}
+OWN = {"help", "rescore", "as_json", *(option.name for option in main.params)}
 main.params += [option for option in evaluate.params if option.name not in OWN]
 
 
@@ -137,7 +137,7 @@ def run(
         with redirect_stdout(sys.stderr):
             done = cast("int", ctx.invoke(
                 evaluate, out=str(log), methods=methods, library=str(path), as_json=False,
-                results=None, rescore=None, **options,
+                rescore=None, **options,
             ))  # fmt: skip
         code = max(code, done)
         if log.is_file() and (found := read_log(log)).records:
