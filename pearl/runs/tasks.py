@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from pearl.actions.library import library_names
 from pearl.data.rows import Names, Position, Row, read_file
@@ -28,11 +28,10 @@ from pearl.documents.document import (
     load,
     read_bytes,
 )
-from pearl.errors import DataError, StoreError, UsageError
+from pearl.errors import DataError, UsageError
 from pearl.errors.validation import reason
 from pearl.plugins.persistence import write_private
-from pearl.runs.executors import Task, Unit
-from pearl.runs.store import RunInfo
+from pearl.runs.executors import Task
 
 if TYPE_CHECKING:
     from pearl.retrieval.corpus import SourceFile
@@ -176,54 +175,6 @@ def _over_file(
         source=file_source(path), extra=extra or {}, kind=kind_by_name(name or path),
         parameters=parameters or {},
     )  # fmt: skip
-
-
-class _KeptTask(Struct, frozen=True, forbid_unknown_fields=True):
-    """A task over a file, in the form kept by the store."""
-
-    id: str
-    path: str
-    name: str
-    question: str | None
-    plan: str | None
-    extra: dict[str, Any]
-    parameters: dict[str, str] = {}
-
-
-MAX_KEPT = 10_000  # Maximum tasks that a store keeps in full
-
-
-def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:
-    """Tasks over files as JSON data; None if there are too many, or other units."""
-    found: list[dict[str, Any]] = []
-    for task in tasks:
-        load_it = task.document
-        is_file = isinstance(load_it, partial) and load_it.func is load and len(load_it.args) == 1
-        if len(found) == MAX_KEPT or not isinstance(task, Task) or task.problem or not is_file:
-            return None
-        assert isinstance(load_it, partial)
-        path = str(load_it.args[0])
-        found.append({
-            "id": task.id, "path": path, "name": load_it.keywords.get("name") or path, "question": task.question,
-            "plan": task.plan, "extra": dict(task.extra), "parameters": dict(task.parameters),
-        })  # fmt: skip
-    return found
-
-
-def read_tasks(info: RunInfo) -> list[Task]:
-    """The tasks over files with which a run was started; their paths are relative to its folder."""
-    kept = info.work.get("tasks") if info.settings.get("command") == "session" else None
-    if not isinstance(kept, list):
-        raise UsageError(
-            f"the store has no tasks for run {info.id}",
-            help="pass the tasks: session.resume(run_id, tasks)",
-        )
-    try:
-        rows = [convert(row, _KeptTask) for row in kept]
-    except ValueError as error:
-        raise StoreError(f"the tasks of run {info.id} cannot be read: {reason(error)}") from None
-    home = Path(info.folder)
-    return [_over_file(**{**asdict(row), "path": str(home / row.path)}) for row in rows]
 
 
 class Values(Struct, frozen=True):
@@ -421,7 +372,7 @@ MARGIN = 10_000
 """Upper bound of the tasks that executors hold; a position is not used until all tasks before it have rows."""
 
 _SHARE = 20  # A position is written after a twentieth more tasks, as its size grows with them
-_MAGIC = b"pearl position 2"
+_MAGIC = b"pearl position 3"
 
 
 def from_position(tasks: DocumentTasks, path: Path, work: bytes) -> Iterator[tuple[int, Task]]:
