@@ -82,7 +82,7 @@ def overview(prices_file: str | None) -> dict[str, Any]:
             "as_of": prices.as_of.isoformat(),
             "sources": {vendor: to_builtins(source) for vendor, source in prices.sources.items()},
             "usd_per_million": {
-                name: to_builtins(price) for name, price in sorted(prices.by_beginning.items())
+                name: price.to_dict() for name, price in sorted(prices.by_beginning.items())
             },
         },
         "windows": dict(known_windows()),
