@@ -27,7 +27,8 @@ from traces import PlanRow, records, trace_files, typed
 
 from pearl import PearlError, load_library
 from pearl.cli.commands.eval import command as evaluate
-from pearl.cli.scores import ends, p_value, percent, print_table
+from pearl.cli.scores import ends, p_value, percent
+from pearl.cli.terminal import print_table
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import UsageError

@@ -108,7 +108,7 @@ def test_prices_and_scorers_make_no_call(pearl: Terminal, served: Server) -> Non
 def test_a_limit_ends_an_evaluation_and_fails_no_record(pearl: Terminal, served: Server) -> None:
     args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "pearl", "-o", "l")
     table = pearl(*args, "--dry-run", "--price", "input=2,output=8").splitlines()
-    assert [line.split()[-1] for line in table[1:3]] == ["unknown", "unknown"]  # US dollars
+    assert [line.split()[-1] for line in table[2:4]] == ["unknown", "unknown"]  # US dollars
     found = pearl.json(*args, "--dry-run")
     assert (found["n_tasks"], found["total"]["calls"]) == (4, {"least": 4, "most": None})
     assert served.requests == []
