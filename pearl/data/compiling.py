@@ -270,8 +270,7 @@ class _Compiler:
             return Constant(*values.values())
         if values and not rest:
             return Scalar("str" if labels_flaw(values) else "label", (), values)
-        of_values = {_JSON_KINDS.get(type(value), "string") for value in values.values()}
-        kinds = sorted({_kind(schema) for schema in rest} | of_values)
+        kinds = sorted({_kind(schema) for schema in rest} | set(map(_json_kind, values.values())))
         if "any" in kinds:
             kinds = ["boolean", "number", "string"]
         if "number" in kinds and "integer" in kinds:
@@ -376,10 +375,7 @@ class _Compiler:
     def words(self, schema: Mapping[str, Any], name: str) -> list[str]:
         """The texts for people in a schema: its description, examples, default and hints."""
         self.is_shortened |= len(str(schema.get("description", ""))) > MAX_ABOUT
-        title = _text(schema.get("title"))
-        if not name or title.casefold().split() == name.casefold().split("_"):
-            title = ""  # It only repeats the name
-        found = [_text(schema.get("description")) or title]
+        found = [_text(schema.get("description")) or (name and _titled(schema.get("title"), name))]
         found += [_text(v) for k, v in schema.items() if k not in _KNOWN and _is_hint(v)]
         given = schema.get("examples")
         examples = [*(given if isinstance(given, list) else ()), *([schema["example"]] if "example" in schema else [])]  # fmt: skip
@@ -394,8 +390,8 @@ class _Compiler:
         low, high = schema.get("minItems", 0), schema.get("maxItems")
         if schema.get("type") == "array" and "prefixItems" not in schema:
             found += [f"at least {low}"] * (low > 1) + ([] if high is None else [f"at most {high}"])
-        if "const" in schema and (label := _text(schema.get("$title"))):
-            found.append(f"{schema['const']}: {label}")
+        if isinstance(title := schema.get("$title"), str) and "const" in schema:
+            found.append(f"{schema['const']}: {_text(title)}")
         return list(filter(None, found))
 
 
@@ -442,10 +438,20 @@ def _choice(nodes: Sequence[Node]) -> Choice:
             variants.append(dataclasses.replace(node, members=tuple(members), rest=rest, about=""))
         else:
             inner = _asked(node) if isinstance(node, Constant) and node.value not in ({}, []) else node  # fmt: skip
-            bare = "text" if isinstance(node, Scalar) and node.kinds == ("string",) else "value"
-            bare = {List: "list", Map: "entries"}.get(type(node), bare)
-            variants.append(Object((named(Member("", bare, inner)),), "bare"))
+            variants.append(Object((named(Member("", _bare_name(node), inner)),), "bare"))
     return Choice(tuple(variants), tag, tuple(tags))
+
+
+def _bare_name(node: Node) -> str:
+    """The name of the field for an alternative that is not an object."""
+    match node:
+        case List():
+            return "list"
+        case Map():
+            return "entries"
+        case Scalar(kinds=("string",)):
+            return "text"
+    return "value"
 
 
 def _asked(node: Constant) -> Scalar:
@@ -523,7 +529,10 @@ def _kind(schema: Mapping[str, Any]) -> str:
     return _Way(dict(schema), ()).kind
 
 
-_JSON_KINDS = {bool: "boolean", int: "integer", float: "number"}
+def _json_kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return {int: "integer", float: "number"}.get(type(value), "string")
 
 
 def _is_decimal(schemas: Sequence[Mapping[str, Any]]) -> bool:
@@ -565,6 +574,12 @@ def _named(key: str, taken: set[str]) -> str:
 def _text(words: Any) -> str:
     """A text on one line; "" for other values."""
     return " ".join(words[: 2 * MAX_ABOUT].split()) if isinstance(words, str) else ""
+
+
+def _titled(title: Any, name: str) -> str:
+    """The title; "" if it only repeats the name."""
+    words = _text(title)
+    return words if words.casefold().split() != name.casefold().split("_") else ""
 
 
 def _is_hint(value: Any) -> bool:

@@ -216,7 +216,7 @@ def frame_costs(limits: ContextLimits) -> tuple[int, int]:
 
 def with_checks(result: StepResult, checked: Checked, note: str = "") -> StepResult:
     """Add the checks to a result, and a flaw if calls of the checker failed."""
-    checks = Checks(checked.by, why=checked.why, is_off=not checked.by)
+    checks = Checks(checked.by, why=checked.why)
     return replace(
         result, checks=checks, notes=(*checks.notes, *filter(None, [note])),
         truncated=result.truncated or checks.failure,

@@ -292,11 +292,9 @@ async def _check(
     ]
     asked = [claim for claim, sure in zip(claims, is_certain, strict=True) if not sure]
     checked = await checking.check_claims(asker, asked, step=step, question=question)
-    verdicts = iter(checked.verdicts)
-    return Checks(
-        checked.by, tuple((text, COPIED if sure else next(verdicts)) for text, sure in zip(said, is_certain, strict=True)),
-        checked.why, is_off=asker.checker is None,
-    )  # fmt: skip
+    left = iter(checked.verdicts)
+    verdicts = (COPIED if sure else next(left) for sure in is_certain)
+    return Checks(checked.by, tuple(zip(said, verdicts, strict=True)), checked.why)
 
 
 def _as_checked(composed: Composed, checks: Checks) -> Composed:
@@ -354,10 +352,11 @@ def _shown(
     labels = [shortened(part.label, MAX_LABEL) for part in parts]
     # The model writes a computed value by its name, so that it cannot copy the number wrongly.
     is_named = [isinstance(part.value, bool | int | float | Decimal) for part in parts]
-    lists = [
-        rows.get(part.output) or _entries(part) if not named else []
-        for part, named in zip(parts, is_named, strict=True)
-    ]
+    lists: list[Sequence[Named]] = []
+    for part in parts:
+        entries = part.value if isinstance(part.value, list) else []
+        own = [Named("", " ".join(str(entry).split())) for entry in entries]
+        lists.append(rows.get(part.output) or own)
     wholes = [
         f"{{{part.output}}} = {_inserted(part)}" if named
         else "\n".join(map(_line, listed)) or part.text
@@ -372,7 +371,9 @@ def _shown(
             if lists[i]:
                 lines, cut = _cut_list(lists[i], shares[i], counter)
             else:
-                value, cut = _cut_text(part.text, shares[i], counter)
+                value = _clipped(part.text, shares[i], counter)
+                n_left = len(part.text) - len(value.rpartition(" ... (")[0])
+                cut = f"{counted(n_left, 'character')} of {len(part.text):,} left out"
             cuts.append(f"{labels[i]}: {cut}")
         quotes = [evidence[number - 1] for number in numbers[i][: n_quotes[i]]]
         if lists[i]:
@@ -406,12 +407,6 @@ _NUMBER = "[\N{REPLACEMENT CHARACTER}]"
 def _line(entry: Named) -> str:
     """An entry of a list as a line; an entry with a passage can be cited by itself."""
     return f"{entry.line} {_NUMBER}" if entry.passages else entry.line
-
-
-def _entries(part: AnswerPart) -> list[Named]:
-    """The entries of a list; none for a text."""
-    entries = part.value if isinstance(part.value, list) else []
-    return [Named("", " ".join(str(entry).split())) for entry in entries]
 
 
 def _inserted(part: AnswerPart) -> str:
@@ -471,13 +466,6 @@ def _cut_list(entries: Sequence[Named], max_tokens: int, counter: Counter) -> tu
     told = [f"{n_cut:,} of {n:,} entries cut by {n_characters:,} characters"] if n_cut else []
     told += [f"{left:,} of {n:,} entries left out"] if left else []
     return lines, " and ".join(told)
-
-
-def _cut_text(text: str, max_tokens: int, counter: Counter) -> tuple[str, str]:
-    """Cut a text to a number of tokens; also return a note on what is left out."""
-    shown = _clipped(text, max_tokens, counter)
-    kept = shown.rpartition(" ... (")[0]
-    return shown, f"{counted(len(text) - len(kept), 'character')} of {len(text):,} left out"
 
 
 def _clipped(text: str, max_tokens: int, counter: Counter) -> str:

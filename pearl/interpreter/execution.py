@@ -462,7 +462,12 @@ class _Interpreter:
             return computed(step, action, lacking, "", "nothing")
         except ValueError as error:
             missing = missing or _nothing_in(inputs)
-            if not missing and list(step.references()) and _is_unclear(error, inputs):
+            # An unclear reply or cell of an input explains that a step has no value
+            is_reply = any(isinstance(each.value, str | list) for each in inputs)
+            is_unclear = not isinstance(error, DivisionByZeroError | MagnitudeError) and (
+                is_reply or isinstance(error, UnclearNumberError)
+            )
+            if not missing and is_unclear and list(step.references()):
                 return void(step, action, str(error) or repr(error))
             if not missing:
                 raise
@@ -535,14 +540,6 @@ def _nothing_in(inputs: Sequence[StepResult]) -> str:
     """The text of an input that found nothing; "" if all inputs found something."""
     names = [each.output for each in inputs if each.state == "nothing"]
     return f"{NOTHING} There is nothing in '{names[0]}'" if names else ""
-
-
-def _is_unclear(error: ValueError, inputs: Sequence[StepResult]) -> bool:
-    """Whether an unclear reply or cell of an input explains that a step has no value."""
-    if isinstance(error, DivisionByZeroError | MagnitudeError):
-        return False
-    is_reply = any(isinstance(each.value, str | list) for each in inputs)
-    return is_reply or isinstance(error, UnclearNumberError)
 
 
 def _traced(result: StepResult) -> str:

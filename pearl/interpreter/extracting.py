@@ -37,6 +37,7 @@ from pearl.replies.extracted import (
     read_extracted,
     wanted_fields,
 )
+from pearl.replies.step_replies import State
 
 AGAIN_TOKENS = 2_000
 """Maximum tokens of the fields, with reasons or known entries, in a repeated request about a text."""
@@ -59,7 +60,18 @@ async def extract(
     record = await text.record()
     (record,), checked, note = await check_records(step, fields, [record], asker)
     is_all = action.extracts_all
-    result = _of_rows(step, record, fields, asker) if is_all else _of_record(step, record)
+    if is_all:
+        result = _of_rows(step, record, fields, asker)
+    else:
+        told = "\n".join(line for line, _ in record.lines)
+        n_undecided, why = len(record.undecided), record.why_undecided
+        is_stated = any(each.state != "not_stated" for each in record.fields.values())
+        state: State = "found" if is_stated else "nothing"
+        if n_undecided and n_undecided >= record.n_values:
+            state = "undecided"
+        result = StepResult(
+            step.output, step.action, told, False, state=state, why=why, record=record
+        )
     result = replace(
         result, action=action.name, is_native=False, shown=shown,
         context=text.context.strategy,
@@ -327,18 +339,6 @@ def _replaced(
 
 # ---------------------------------------------------------------------------------------------
 # Results of steps
-
-
-def _of_record(step: Step, record: Record) -> StepResult:
-    text = "\n".join(line for line, _ in record.lines)
-    state: Literal["found", "nothing", "undecided"] = "found"
-    if record.undecided:
-        state = "undecided" if len(record.undecided) >= record.n_values else "found"
-    elif all(result.state == "not_stated" for result in record.fields.values()):
-        state = "nothing"
-    return StepResult(
-        step.output, step.action, text, False, state=state, why=record.why_undecided, record=record
-    )
 
 
 def _of_rows(step: Step, record: Record, fields: Sequence[Field], asker: Asker) -> StepResult:

@@ -57,17 +57,16 @@ DROPPED = frozenset({"contradicted", "not stated"})
 
 
 class Checks(Struct, frozen=True):
-    """The sentences of a composed answer, each with the verdict of the checker `by`, or `COPIED`."""
+    """The sentences of a composed answer, each with the verdict of the checker `by`, or `COPIED`; without a checker, `by` is ""."""
 
     by: str = ""
     verdicts: tuple[tuple[str, str], ...] = ()
     why: str = ""
-    is_off: bool = False
 
     @property
     def failure(self) -> str:
         """Why sentences that should be checked are not; "" if they are."""
-        return f"meaning was not checked: {self.why}" if self.why and not self.is_off else ""
+        return f"meaning was not checked: {self.why}" if self.why and self.by else ""
 
     @property
     def notes(self) -> list[str]:
@@ -78,7 +77,7 @@ class Checks(Struct, frozen=True):
             if verdict in DROPPED
         ]
         if self.why:
-            left.append("meaning was not checked" if self.is_off else self.failure)
+            left.append(self.failure or "meaning was not checked")
         return left
 
 

@@ -194,12 +194,9 @@ def _of_json(text: str, wanted: ValueType) -> _Stated | None:
     quotes = [_quote(each) for each in _as_list(found.get("quotes", found.get("quote")), "quotes")]
     if wanted is ValueType.LIST:
         pairs = tuple(map(_entry, _as_list(found[key], key)))
+        entries = [entry for entry, _ in pairs] or None
         quotes = [*(quote for _, quote in pairs), *quotes]
-        return (
-            [entry for entry, _ in pairs] or None,
-            tuple(filter(None, dict.fromkeys(quotes))),
-            pairs,
-        )
+        return entries, tuple(filter(None, dict.fromkeys(quotes))), pairs
     value = _plain_value(found[key], key)
     if wanted is ValueType.BOOL and value and value.strip(EDGES).casefold() == _NOT_STATED:
         value = None

@@ -21,14 +21,27 @@ from pearl.dsl.fields import Field, parse_fields
 HARD = frozenset({"number", "unit", "scale", "sign", "date", "quote", "cut"})
 LANGUAGES = ("en", "de", "fr", "zh")
 
-_FOLDER = Path(__file__).parent
-SENTENCES: Mapping[str, Sequence[Mapping[str, Any]]] = tomllib.loads(
-    (_FOLDER / "sentences.toml").read_text("utf-8")
-)
-LISTS: Mapping[str, Mapping[str, str]] = tomllib.loads((_FOLDER / "lists.toml").read_text("utf-8"))
-FIELDS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
-    (_FOLDER / "fields.toml").read_text("utf-8")
-)
+
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text("utf-8"))
+
+
+LISTS: Mapping[str, Mapping[str, str]] = _table("lists")
+SENTENCES: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    language: [{"text": text, **row} for text, row in rows.items()]
+    for language, rows in _table("sentences").items()
+}
+FIELDS: Mapping[str, Mapping[str, Any]] = _table("fields")
+
+
+def _rows(language: str, about: str) -> list[Mapping[str, Any]]:
+    """The fields of persons or companies, each with sentences that decide it."""
+    return [
+        {"field": field, "text": texts.split(" | "), **row}
+        for field, rows in FIELDS[language][about].items()
+        for texts, row in rows.items()
+    ]
+
 
 # ---------------------------------------------------------------------------------------------
 # Slots
@@ -275,7 +288,7 @@ def extractions(n_lies: int, seed: int = 1) -> Iterator[Extraction]:
     turns = {
         (language, about): [
             (i, kind, value)
-            for i, row in enumerate(FIELDS[language][about])
+            for i, row in enumerate(_rows(language, about))
             for kind, value in lies(row)
         ]
         for language in LANGUAGES for about in ("persons", "companies")
@@ -294,7 +307,7 @@ def extractions(n_lies: int, seed: int = 1) -> Iterator[Extraction]:
 def _extraction(
     language: str, about: str, turn: Iterator[tuple[int, str, Any]], draw: random.Random
 ) -> Extraction:
-    rows, filled = FIELDS[language][about], slots(language, draw)
+    rows, filled = _rows(language, about), slots(language, draw)
     chosen: dict[str, tuple[Mapping[str, Any], str, Any]] = {}
     for _ in range(MAX_LIES):
         i, kind, value = next(turn)
@@ -304,7 +317,7 @@ def _extraction(
             chosen.setdefault(row["field"], (row, "", draw.choice(row["true"])))
     values, sentences = [], []
     for row, kind, value in chosen.values():
-        texts = fill([row["text"]] if isinstance(row["text"], str) else row["text"], filled)
+        texts = fill(row["text"], filled)
         told, quote = (*fill(value, filled), 0)[:2]
         (field,) = parse_fields(row["field"])
         shown = texts[quote] if isinstance(quote, int) else quote
