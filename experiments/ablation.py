@@ -27,7 +27,8 @@ from traces import PlanRow, records, trace_files, typed
 
 from pearl import PearlError, load_library
 from pearl.cli.commands.eval import command as evaluate
-from pearl.cli.scores import ends, p_value, percent, print_table
+from pearl.cli.scores import ends, p_value, percent
+from pearl.cli.terminal import print_table
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import UsageError
@@ -108,7 +109,7 @@ def main(ctx: click.Context, **options: Any) -> None:
     sys.exit(code)
 
 
-OWN = {"help", "results", "rescore", "as_json", *(option.name for option in main.params)}
+OWN = {"help", "rescore", "as_json", *(option.name for option in main.params)}
 main.params += [option for option in evaluate.params if option.name not in OWN]
 
 
@@ -137,7 +138,7 @@ def run(
         with redirect_stdout(sys.stderr):
             done = cast("int", ctx.invoke(
                 evaluate, out=str(log), methods=methods, library=str(path), as_json=False,
-                results=None, rescore=None, **options,
+                rescore=None, **options,
             ))  # fmt: skip
         code = max(code, done)
         if log.is_file() and (found := read_log(log)).records:

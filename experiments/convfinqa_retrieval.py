@@ -20,20 +20,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
 
 import click
-from retrieval.measures import (
-    Judgments,
-    RetrievalComparison,
-    RetrievalScores,
-    Topic,
-    evaluate_retrieval,
-)
+from retrieval.measures import Judgments, RetrievalScores, Topic, evaluate_retrieval
 
 from pearl.contrib.finance.domain import operands
 from pearl.data.domains import Source, read_samples
@@ -175,31 +169,23 @@ class RowTopics:
 
     def asked(self, setting: str) -> list[Topic]:
         """The topics as a setting asks them."""
-        return [self._settings[setting](self, topic) for topic in self.topics]
+        return [self._asked(setting, topic) for topic in self.topics]
 
-    def _known(self, topic: Topic) -> Topic:
-        ticker, year = ticker_and_year(self.page_of_topic[topic.id])
-        return replace(topic, text=f"{topic.text} {ticker} {year}")
-
-    def _filtered(self, topic: Topic) -> Topic:
-        ticker, year = ticker_and_year(self.page_of_topic[topic.id])
-        return replace(topic, filters=(f"ticker={ticker}", f"year={year}"))
-
-    def _within(self, topic: Topic) -> Topic:
-        return replace(topic, filters=(f"document~{self.page_of_topic[topic.id]}#",))
-
-    def _joined(self, topic: Topic) -> Topic:
-        return replace(topic, text=" ".join([*topic.history, topic.text]), history=())
-
-    def _alone(self, topic: Topic) -> Topic:
-        return replace(topic, history=())
-
-    def _itself(self, topic: Topic) -> Topic:
+    def _asked(self, setting: str, topic: Topic) -> Topic:
+        page = self.page_of_topic[topic.id]
+        ticker, year = ticker_and_year(page)
+        match setting:
+            case "turn":
+                return replace(topic, history=())
+            case "joined":
+                return replace(topic, text=" ".join([*topic.history, topic.text]), history=())
+            case "ticker and year":
+                return replace(topic, text=f"{topic.text} {ticker} {year}")
+            case "filtered":
+                return replace(topic, filters=(f"ticker={ticker}", f"year={year}"))
+            case "page":
+                return replace(topic, filters=(f"document~{page}#",))
         return topic
-
-    _settings: Mapping[str, Callable[[RowTopics, Topic], Topic]] = dict(
-        zip(SETTINGS, (_alone, _joined, _itself, _known, _filtered, _within), strict=True)
-    )
 
 
 async def evaluate_rows(found: RowTopics) -> dict[str, RetrievalScores]:
@@ -217,12 +203,6 @@ async def evaluate_rows(found: RowTopics) -> dict[str, RetrievalScores]:
         )
         scores[done.method] = done
     return scores
-
-
-def comparisons(scores: Mapping[str, RetrievalScores]) -> list[RetrievalComparison]:
-    """What the history is worth."""
-    turn, joined, history = (scores[f"{name}, {LEXICAL}"] for name in SETTINGS[:3])
-    return [RetrievalComparison.of(history, other, "R@10") for other in (turn, joined)]
 
 
 def below_bars(scores: Mapping[str, RetrievalScores]) -> list[str]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import ast
 import json
-import math
 import os
 import random
 import re
@@ -457,7 +456,6 @@ def main() -> int:
     parser.add_argument("paths", nargs="*", type=Path)
     parser.add_argument("--changed", nargs="?", const="", metavar="BASE")
     parser.add_argument("--ask", action="store_true", help="write the lines for reached.py")
-    parser.add_argument("--verbose", action="store_true", help="say which test kills a mutant")
     parser.add_argument("--reached", type=Path, default=REACHED, metavar="FOLDER")
     parser.add_argument("--n", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
@@ -490,8 +488,6 @@ def main() -> int:
     stages = chosen_tests(others, options.reached)
     verdicts = run_all(stages, options.jobs, options.seconds, options.limit)
     for mutant, killer in verdicts.items():
-        if options.verbose and killer:
-            print(f"killed by {killer}: {mutant.file}:{mutant.line}: {mutant.diff}")
         if not killer:
             n_tests = sum("::" in name for names in stages[mutant] for name in names)
             print(f"survives {n_tests or 'no test executes it'}: {mutant.file}:{mutant.line}: {mutant.diff}")  # fmt: skip
@@ -501,18 +497,10 @@ def main() -> int:
     print(
         f"{n} of {len(drawn)} mutants of {len(lines_of)} files: {n_killed} killed, {n_explained} explained ({share:.0%})"
     )
-    return int(highest_share(share, n) < options.at_least)
+    from pearl.runs.reviewing import wilson  # late: tests have to import the mutants of pearl
 
-
-def highest_share(share: float, n: int, z: float = 1.96) -> float:
-    """The upper end of Wilson's interval: a few mutants of a small change prove little."""
-    if n < 5:
-        return 1.0
-    centre, spread = (
-        share + z * z / (2 * n),
-        math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2),
-    )
-    return (centre + z * spread) / (1 + z * z / n)
+    # a few mutants of a small change prove little
+    return int(n >= 5 and wilson(n_killed + n_explained, n)[1] < options.at_least)
 
 
 if __name__ == "__main__":

@@ -37,11 +37,6 @@ RATES = (0.01, 0.05, 0.2)
 LARGE, N_LARGE = 50_000, 4
 """Of windows with so many entries there are so many at most."""
 
-PUBLISHED = """\
-Published, with real models that have to label as well (these figures have an oracle instead):
-  OOLONG, trec_coarse, 131K tokens: GPT-5 44.0, its RLM 56.0 to 58.0, droste 64.3
-  Pairs, 32K tokens, F1: GPT-5 0.1, its RLM 58.0 to 76.0, droste 80"""
-
 
 async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
     """The bars that are asked for, one by one."""
@@ -82,7 +77,6 @@ async def show(said: argparse.Namespace) -> bool:
             sep="\n",
             flush=True,
         )
-    print(PUBLISHED)
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     bars = [{"name": bar.name, **bar.figures, "failed": bar.failed[:20]} for bar in done]
     print(json.dumps({"bench": "oolong", "seed": said.seed, "peak_mb": peak_mb, "bars": bars}))

@@ -216,33 +216,6 @@ def summary(ratings: Sequence[Rating], first: Sequence[Rating]) -> dict[str, obj
     return figures
 
 
-def render(figures: dict[str, dict[str, object]]) -> str:
-    """A table, a row a model."""
-    lines = [
-        "| model | n | points of 2 | action F1 | overlap | valid | no identical steps | rounds | tokens, median | s, median | ahead of the first |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for name, row in figures.items():
-        cells = [name, *(_cell(key, row.get(key)) for key in (
-            "n", "points", "action_f1", "overlap", "valid", "no_identical_steps", "rounds", "tokens", "seconds", "ahead",
-        ))]  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _cell(key: str, value: object) -> str:
-    match key, value:
-        case _, None:
-            return ""
-        case (("valid" | "no_identical_steps"), [k, low, high]):
-            return f"{k} [{100 * low:.0f}, {100 * high:.0f} %]"
-        case _, [estimate, low, high]:
-            return f"{estimate:.2f} [{low:.2f}, {high:.2f}]"
-        case _, float():
-            return f"{value:.2f}"
-    return str(value)
-
-
 def ways_of(model: str) -> list[str]:
     """The ways that a model supports; one that takes no constraint plans as usual."""
     by = Client(ClientSettings(model)).constrains.by
@@ -289,12 +262,11 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 )  # fmt: skip
 @click.option("--n", type=click.IntRange(min=1), default=25, show_default=True)
 @click.option("--seed", default=0, show_default=True, help="Of the choice of questions.")
-@click.option("--json", "as_json", is_flag=True, help="Print figures and plans as JSON.")
 def main(
     domain: str, data: Path | None, traces: tuple[Path, ...], actions: str | None,
-    models: tuple[str, ...], ways: tuple[str, ...], n: int, seed: int, as_json: bool,
+    models: tuple[str, ...], ways: tuple[str, ...], n: int, seed: int,
 ) -> None:  # fmt: skip
-    """Rate models by plans that were written for the same questions."""
+    """Rate models by plans that were written for the same questions: prints figures and plans as JSON."""
     if bool(data) != bool(traces) or bool(data) != bool(actions):
         raise click.UsageError("--data, --traces and --actions go together")
     try:
@@ -308,18 +280,8 @@ def main(
         sys.exit(error.exit_code)
     first = next(iter(found.values()))
     figures = {name: summary(ratings, first) for name, ratings in found.items()}
-    if as_json:
-        plans = {
-            name: [msgspec.to_builtins(rating) for rating in ratings]
-            for name, ratings in found.items()
-        }
-        click.echo(json.dumps({"figures": figures, "plans": plans}, ensure_ascii=False, indent=2))
-        return
-    click.echo(f"{len(items)} of {len(everything)} questions; models: {', '.join(models)}")
-    click.echo(render(figures))
-    for name, ratings in found.items():
-        for reason, k in Counter(r.reason for r in ratings if r.reason).most_common():
-            click.echo(f"{name}: no plan, {k} times: {reason}", err=True)
+    said = {"questions": len(everything), "figures": figures, "plans": msgspec.to_builtins(found)}
+    click.echo(json.dumps(said, ensure_ascii=False, indent=2))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """Evaluate the gold programs of ConvFinQA, and compare their results with the answers of people.
 
-    python experiments/reproduce_convfinqa.py --data FILE [--pages] [--json]
+    python experiments/reproduce_convfinqa.py --data FILE [--pages]
 
 All counts are of turns:
 
 - `executed_equal`: the program comes to `executed_answers`, both rounded to 5 decimals;
-- `matcher_agree`: the result matches the turn's answer in words, by display rounding and percentages;
+- `with_units`, `matcher_agree`: the result matches the turn's answer in words, by display rounding and percentages;
 - `false_match`: the result matches the answer of another turn of the dialogue, whose result differs.
 
 The program says what its result may be written as: a quotient may be a percentage, a sum of numbers may
@@ -26,7 +26,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from math import isclose
 from pathlib import Path
 from typing import Any
@@ -38,11 +38,10 @@ from convfinqa_retrieval import (
     RowTopics,
     Turn,
     below_bars,
-    comparisons,
     evaluate_rows,
     read_dialogues,
 )
-from retrieval.measures import RetrievalScores, print_comparison, print_scores
+from retrieval.measures import RetrievalScores
 
 from pearl.actions.arithmetic.evaluation import PERCENT, POINTS, RATIO, Result, evaluate
 from pearl.actions.arithmetic.matching import Form, Rule, match
@@ -90,16 +89,9 @@ class Report:
     disagreements: list[dict[str, Any]] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """The counts that are asked for first."""
-        shown = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {
-            "turns": shown.pop("turns"),
-            "executed_equal": shown.pop("executed_equal"),
-            **msgspec.to_builtins(shown.pop("with_units")),
-            **shown,
-            "without_units": msgspec.to_builtins(self.without_units),
-            "retrieval": {name: one.to_dict() for name, one in self.retrieval.items()},
-        }
+        """Everything, with means in place of the measures of each topic."""
+        retrieval = {name: one.to_dict() for name, one in self.retrieval.items()}
+        return {**msgspec.to_builtins(self), "retrieval": retrieval}
 
 
 @dataclass(frozen=True)
@@ -200,39 +192,15 @@ def over_page(turn: Turn, page: Rows, report: Report) -> None:
             report.operands[where] = report.operands.get(where, 0) + 1
 
 
-def render(report: Report) -> str:
-    """The counts, one a line."""
-    n = max(report.turns, 1)
-    told, bare = report.with_units, report.without_units
-    rules = ", ".join(f"{rule} {n}" for rule, n in sorted(told.by_rule.items()))
-    return "\n".join([
-        f"turns          {report.turns:>6,}",
-        f"executed_equal {report.executed_equal:>6,}  {report.executed_equal / n:.1%}",
-        f"matcher_agree  {told.matcher_agree:>6,}  {told.matcher_agree / n:.1%} ({rules})",
-        f"false_match    {told.false_match:>6,}  {told.false_match / n:.1%}",
-        f"without units  {bare.matcher_agree:>6,}  {bare.matcher_agree / n:.1%} agree, "
-        f"{bare.false_match:,} ({bare.false_match / n:.1%}) match falsely",
-        *([f"pages_equal    {report.pages_equal:>6,}  operands: {report.operands}"] if report.operands else []),
-    ])  # fmt: skip
-
-
 @click.command(help=__doc__)
 @click.option("--data", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--pages", is_flag=True, help="Evaluate the programs over their pages, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(data: Path, pages: bool, as_json: bool) -> None:
+def main(data: Path, pages: bool) -> None:
     dialogues = list(read_dialogues(data))
     report = reproduce(dialogues, has_pages=pages)
     if (rows := RowTopics(dialogues)).topics:
         report.retrieval = asyncio.run(evaluate_rows(rows))
-    if as_json:
-        click.echo(json.dumps(report.as_json(), indent=1))
-    else:
-        click.echo(render(report))
-        if report.retrieval:
-            print_scores(list(report.retrieval.values()))
-            for each in comparisons(report.retrieval):
-                print_comparison(each)
+    click.echo(json.dumps(report.as_json(), indent=1))
     short = below_bars(report.retrieval)
     for line in short:
         click.echo(line, err=True)

@@ -1,7 +1,7 @@
 """Replay the published PEARL plans, and count the published answers again.
 
-    python experiments/reproduce_pearl.py --traces FILE... --actions FILE [--json]
-    python experiments/reproduce_pearl.py --traces FILE... --table [--json]
+    python experiments/reproduce_pearl.py --traces FILE... --actions FILE
+    python experiments/reproduce_pearl.py --traces FILE... --table
 
 A trace file has one JSON object a line: a plan with `run, split, qid, plan, step_outputs,
 open_answer, map_answer, gold`, or a baseline's answer with `method, split, qid, answer, gold`.
@@ -63,8 +63,6 @@ Question = tuple[str, str]
 class Share:
     """One cell of the table."""
 
-    method: str
-    split: str
     accuracy_pct: float
     interval_pct: tuple[float, float]
     accuracy_with_failures_pct: float
@@ -105,8 +103,8 @@ class Rerun:
 class Table:
     """Everything that is counted."""
 
-    accuracy_pct: dict[str, dict[str, float]]
-    accuracies: tuple[Share, ...]
+    accuracies: dict[str, dict[str, Share]]
+    """By method and split."""
     comparisons: tuple[Comparison, ...]
     reruns: tuple[Rerun, ...]
 
@@ -151,18 +149,15 @@ def recount(records: Iterable[Record]) -> Table:
     compared = [method for method in reversed(methods) if method != SECOND_RUN]
     names = sorted({split for split, _ in answers.gold})
     splits = {**{name: [name] for name in names}, ALL: names}
-    shares = tuple(
-        _share(answers, method, split, members)
-        for method in methods
-        for split, members in splits.items()
-        if answers.of(method, members)
-    )
     return Table(
         {
-            method: {share.split: share.accuracy_pct for share in shares if share.method == method}
+            method: {
+                split: _share(answers, method, members)
+                for split, members in splits.items()
+                if answers.of(method, members)
+            }
             for method in methods
         },
-        shares,
         tuple(
             _comparison(answers, first, second, split, shared)
             for first, second in combinations(compared, 2)
@@ -190,7 +185,7 @@ def _percent(interval: Interval) -> tuple[float, tuple[float, float]]:
     return estimate, (ends[0], ends[1])
 
 
-def _share(answers: Answers, method: str, split: str, members: Sequence[str]) -> Share:
+def _share(answers: Answers, method: str, members: Sequence[str]) -> Share:
     answered = answers.of(method, members)
     # A split without any answer of the method was not asked, it did not fail.
     asked = {name for name, _ in answered}
@@ -198,8 +193,6 @@ def _share(answers: Answers, method: str, split: str, members: Sequence[str]) ->
     as_published, interval = _percent(accuracy(answers.right(method, answered)))
     with_failures, its_interval = _percent(accuracy(answers.right(method, questions)))
     return Share(
-        method=method,
-        split=split,
         accuracy_pct=as_published,
         interval_pct=interval,
         accuracy_with_failures_pct=with_failures,
@@ -239,61 +232,6 @@ def _rerun(answers: Answers, split: str, shared: Sequence[Question]) -> Rerun:
         n=len(shared),
         n_decided_differently=counts.n_first_only + counts.n_second_only,
         n_answers_differ=sum(one[q] != other[q] for q in shared),
-    )
-
-
-def render(table: Table) -> str:
-    """The table as text."""
-    blocks = [
-        [
-            ("accuracy, %", "split", "as published", "95 %", "failures wrong", "95 %",
-             "answers", "failed", "unmapped"),
-            *(
-                (s.method, s.split, f"{s.accuracy_pct:.1f}", _ends(s.interval_pct),
-                 f"{s.accuracy_with_failures_pct:.1f}", _ends(s.interval_with_failures_pct),
-                 f"{s.n:,}", f"{s.n_failed:,}", f"{s.n_unmapped:,}")
-                for s in table.accuracies
-            ),
-        ],
-        [
-            ("difference, points", "split", "", "95 %", "p bootstrap", "p McNemar",
-             "questions", "only first right", "only second right"),
-            *(
-                (f"{c.first} - {c.second}", c.split, f"{c.difference_points:+z.1f}",
-                 _ends(c.interval_points, "+"), _p(c.p_bootstrap), _p(c.p_mcnemar), f"{c.n:,}",
-                 f"{c.n_first_only:,}", f"{c.n_second_only:,}")
-                for c in table.comparisons
-            ),
-        ],
-        [
-            ("two runs", "split", "questions", "right in only one", "other answer"),
-            *(
-                (f"{PEARL}, {SECOND_RUN}", r.split, f"{r.n:,}",
-                 f"{r.n_decided_differently:,}", f"{r.n_answers_differ:,}")
-                for r in table.reruns
-            ),
-        ],
-    ]  # fmt: skip
-    return "\n\n".join(_aligned(rows) for rows in blocks if len(rows) > 1)
-
-
-def _ends(interval: tuple[float, float], sign: str = "") -> str:
-    return "[{:{sign}z.1f}, {:{sign}z.1f}]".format(*interval, sign=sign)
-
-
-def _p(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.001 else "< 0.001"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Two columns of names to the left, figures to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i < 2 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
     )
 
 
@@ -376,56 +314,27 @@ def shape_of(checked: CheckedPlan) -> PlanShape:
     )
 
 
-def print_report(report: Report) -> None:
-    for name in ("plans", "parsed", "valid", "replayed", "answers_equal"):
-        click.echo(f"{name:16}{getattr(report, name):>6,}")
-    for code, n in report.invalid_by_code.most_common():
-        click.echo(f"invalid: {code:>15} {n:,}")
-    if report.figures:
-        shown = ", ".join(
-            f"{name} {value}" for name, value in msgspec.to_builtins(report.figures).items()
-        )
-        click.echo(f"valid plans: {shown}")
-    if report.replayed:
-        click.echo(
-            f"answers equal: {100 * report.answers_equal / report.replayed:.2f} % of the replayed"
-        )
-    for row in report.disagreements:
-        click.echo(f"  {row['file']}:{row['line']} (question {row['qid']}): {row['reason']}")
-
-
 @click.command()
 @trace_files
 @click.option("--actions", help="Replay the plans with the library they were written for.")
 @click.option("--table", is_flag=True, help="Count the published answers again.")
-@click.option("--json", "as_json", is_flag=True, help="Print what is counted as JSON.")
-def main(traces: tuple[Path, ...], actions: str | None, table: bool, as_json: bool) -> None:
-    """Replay published plans (--actions), count published answers again (--table)."""
+def main(traces: tuple[Path, ...], actions: str | None, table: bool) -> None:
+    """Replay published plans (--actions), count published answers again (--table): prints JSON."""
     if not traces:
         raise click.UsageError("name at least one file: --traces FILE...")
     if not (actions or table):
         raise click.UsageError("name what to do: --actions FILE replays plans, --table recounts")
+    found: dict[str, Any] = {}
     try:
         rows = list(records(traces))
-        report = asyncio.run(reproduce(rows, load_library(actions))) if actions else None
-        counted = recount(rows) if table else None
+        if actions:
+            found |= msgspec.to_builtins(asyncio.run(reproduce(rows, load_library(actions))))
+        if table:
+            found |= msgspec.to_builtins(recount(rows))
     except PearlError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)
-    if as_json:
-        figures = {"figures": report and report.figures and msgspec.to_builtins(report.figures)}
-        parts = {
-            **({**vars(report), **figures} if report else {}),
-            **(msgspec.to_builtins(counted) if counted else {}),
-        }
-        click.echo(json.dumps(parts, ensure_ascii=False, indent=2))
-        return
-    if report:
-        print_report(report)
-    if report and counted:
-        click.echo()
-    if counted:
-        click.echo(render(counted))
+    click.echo(json.dumps(found, ensure_ascii=False, indent=2))
 
 
 if __name__ == "__main__":

@@ -71,11 +71,6 @@ _OF_CLIENT = {"model", *CLIENT_SETTINGS} - {"embeddings"}
 _ROLES: tuple[Role, ...] = ("planner", "rows", "escalate", "checker", "mapper")
 
 
-def _checks(checker: Client, check: str) -> bool:
-    """Whether a model checks passages; a small model does so only if all decisions are to be checked."""
-    return checker.reads_prompts and (check == "all" or not checker.is_small)
-
-
 def _opened(name: str, given: SourceGiven) -> Source:
     """Open a source given in Python; a folder or pattern becomes a corpus, indexed in memory."""
     given, about = given if isinstance(given, tuple) and len(given) == 2 else (given, "")
@@ -193,6 +188,9 @@ class Pearl:
         planning = PlannerSettings(**values_for(PlannerSettings, chosen))
         self.planner = Planner(planner, self.material, planning)
         self.fallback: Literal["direct"] | None = "direct" if chosen.fallback == "direct" else None
+        # A small model checks passages only if all decisions are to be checked.
+        checker = self.clients["checker"]
+        is_checked = checker.reads_prompts and (chosen.check == "all" or not checker.is_small)
         self.limits = ContextLimits(
             self.client.counter,
             is_strict=chosen.strict,
@@ -202,7 +200,7 @@ class Pearl:
                 **values_for(ContextLimits, chosen),
                 "strategy": chosen.context,
                 "compose": chosen.compose if self.client.reads_prompts else "off",
-                "check": chosen.check if _checks(self.clients["checker"], chosen.check) else "off",
+                "check": chosen.check if is_checked else "off",
                 "window": self.client.window,
             },
         )

@@ -21,6 +21,7 @@ from pearl.llm import (
     Usage,
 )
 from pearl.llm.backends.scripted import Scripted
+from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.wrappers import ProgressListener
 from pearl.llm.progress import CallProgress, CallWait
 from tests.dsl.sampling import grammar_of, sentence
@@ -36,20 +37,14 @@ def telling_waits(model: Model, tell: Callable[[CallWait], object]) -> Model:
     return ProgressListener(model, hear)
 
 
-class MemoryReplies:
+class MemoryReplies(Replies):
     """Replies that outlive a client, in memory."""
 
     def __init__(self) -> None:
         self.replies: dict[bytes, Completion] = {}
 
-    async def reply(self, key: bytes) -> Completion | None:
-        return self.replies.get(key)
-
     async def among(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
         return {key: self.replies[key] for key in keys if key in self.replies}
-
-    async def keep(self, key: bytes, completion: Completion) -> None:
-        self.replies[key] = completion
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
         self.replies.update(completions)

@@ -1,16 +1,11 @@
 """An OpenAI-compatible server on loopback for tests: scripted replies, real sockets, real faults.
 
-In a test, take the fixture `openai_server`. As a process of its own, it prints its address first:
-
-    python tests/server.py --script rules.json --fault 500 --fault reset
-
-Faults come first, one a call, then the replies of the rules `[{"match": ..., "reply": ...}]`, the
-first that matches the prompt, or `ok`.
+In a test, take the fixture `openai_server`. Faults come first, one a call, then the replies of the
+rules, the first that matches the prompt, or `ok`.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import re
@@ -22,7 +17,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 HANG_S = 3600.0
@@ -153,23 +147,17 @@ FAULTS: Mapping[str, Canned] = {
     "402": Canned(error("Insufficient Balance"), 402),
     "403": Canned(error("country not supported"), 403),
     "404": Canned({"detail": "Not Found"}, 404),
-    "408": Canned(b"", 408),
-    "409": Canned(error("locked"), 409),
     "413": Canned(PAGE, 413, content_type="text/html"),
-    "418": Canned(b"\xff\xfe teapot", 418, content_type="text/plain"),
     "422": Canned({"detail": [{"loc": ["body"], "msg": "field required"}]}, 422),
     "429": Canned(error("slow down"), 429),
     "quota": Canned(error("You exceeded your current quota", code="insufficient_quota"), 429),
     "500": Canned(error("internal"), 500),
     "502": Canned(PAGE, 502, content_type="text/html"),
     "503": Canned({"error": "overloaded"}, 503),
-    "529": Canned([], 529),
-    "304": Canned(b"", 304),
     "loop": Canned(b"", 307, {"location": "/v1/chat/completions"}),
     "nowhere": Canned(b"", 307, {"location": "http://[broken"}),
     "filtered prompt": Canned(error("filtered", code="content_filter"), 400),
     "reset": Canned(manner="reset"),
-    "short body": Canned(WHOLE, manner="short"),
     "hang": Canned(manner="hang"),
     "drip": Canned(WHOLE, manner="drip"),
     "not gzip": Canned(WHOLE, headers={"content-encoding": "gzip"}),
@@ -177,7 +165,6 @@ FAULTS: Mapping[str, Canned] = {
     "no body": Canned(b""),
     "page": Canned(PAGE, content_type="text/html"),
     "page as JSON": Canned(PAGE),
-    "JSON as page": Canned(completion(), content_type="text/html"),
     "not UTF-8": Canned(b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'),
     "deep": Canned("[" * 100_000),
     "long number": Canned('{"choices": ' + "9" * 5_000 + "}"),
@@ -185,24 +172,16 @@ FAULTS: Mapping[str, Canned] = {
     "null": Canned("null"),
     "list": Canned([completion()]),
     "error": Canned(error("upstream failed")),
-    "error 429": Canned(error("slow down", code=429)),
-    "error text": Canned({"error": "upstream failed"}),
     "no choices": Canned({**completion(), "choices": []}),
-    "null choices": Canned({**completion(), "choices": None}),
-    "missing choices": Canned({"id": "x"}),
     "wrong choices": Canned({**completion(), "choices": [{"message": "hello"}]}),
     "null content": Canned(completion(None)),
     "empty content": Canned(completion("")),
     "blank content": Canned(completion(" \n\t")),
-    "number content": Canned({"choices": [{"message": {"content": 5}}]}),
     "cut": Canned(completion("half a sen", finish_reason="length")),
     "cut while thinking": Canned(completion(None, finish_reason="length")),
     "content filter": Canned(completion("", finish_reason="content_filter")),
     "refusal": Canned(completion(None, refusal="I'm sorry, I can't help with that.")),
     "surrogate": Canned(completion("a\ud800b \U0001f600")),
-    "no usage": Canned({k: v for k, v in completion().items() if k != "usage"}),
-    "null usage": Canned({**completion(), "usage": None}),
-    "no finish reason": Canned(completion(finish_reason=None)),
     "bare": Canned({"choices": [{"message": {"content": "ok"}}]}),
 }
 """Everything a server can do to a client, by name."""
@@ -427,21 +406,3 @@ def serving() -> Iterator[Server]:
         yield server
     finally:
         server.stop()
-
-
-def main() -> None:
-    """Serve until the process is ended."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--script", type=Path, help="rules, as a JSON array")
-    parser.add_argument("--fault", action="append", default=[], choices=FAULTS)
-    arguments = parser.parse_args()
-    server = Server()
-    server.next(*arguments.fault)
-    for rule in json.loads(arguments.script.read_bytes()) if arguments.script else ():
-        server.on(rule["match"], rule["reply"])
-    server.start()
-    print(server.url, flush=True)  # noqa: T201  the caller waits for it
-
-
-if __name__ == "__main__":
-    main()

@@ -12,7 +12,7 @@ from pearl.data import rows, storage
 from pearl.data.samples import letter
 from pearl.data.schemas import load_schema
 from pearl.documents import comparisons, marks, numbers, table
-from pearl.documents.digest import DigestTable, digest_after
+from pearl.documents.digest import DigestTable, keys_after
 from pearl.documents.document import page_ranges
 from pearl.documents.evidence.standing import is_telling
 from pearl.documents.lexicon import singular
@@ -111,7 +111,7 @@ def test_result(function: Callable[..., Any], given: tuple[Any, ...], expected: 
 
 
 def test_digests() -> None:
-    assert digest_after(["a"])(b"b") == digest_after(["a"])(b"b") != digest_after(["b"])(b"b")
+    assert keys_after(["a"])(b"b") == keys_after(["a"])(b"b") != keys_after(["b"])(b"b")
     numbered = DigestTable()
     assert [numbered.add(b"a"), numbered.add(b"b"), numbered.add(b"a")] == [1, 1, 2]
     assert (numbered[b"a"], numbered[b"c"]) == (2, 0)

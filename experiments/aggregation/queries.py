@@ -227,12 +227,6 @@ def _fulfils(predicate: UserPredicate, own: Sequence[Entry]) -> bool:
     return all(day > predicate.day if predicate.is_after else day < predicate.day for day in days)
 
 
-_DATES = ("%b %d, %Y", "%B %d, %Y", "%Y-%m-%d", "%m/%d/%Y")
-_MONTHS = ("%B %Y", "%b %Y", "%Y-%m", "%m/%Y")
-_NOTHING = re.compile(r"(?:none|nothing found)\b(?: \(.*\))?", re.I)
-_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
-
-
 def score(kind: Kind, said: str, right: Collection[str]) -> float:
     """What an answer is worth, from 0 to 1.
 
@@ -240,7 +234,7 @@ def score(kind: Kind, said: str, right: Collection[str]) -> float:
     answers are tied, one of them is right, and so are several; one wrong among them is wrong.
 
     Example:
-        >>> score("number", "Answer: 12", {"13"}), score("label", "Label: entity", {"entity", "location"})
+        >>> score("number", "12", {"13"}), score("label", "Entity", {"entity", "location"})
         (0.75, 1.0)
     """
     named = answers_in(kind, said)
@@ -253,49 +247,21 @@ def score(kind: Kind, said: str, right: Collection[str]) -> float:
 
 
 def answers_in(kind: Kind, said: str) -> frozenset[str]:
-    """What a reply names: its last text after a colon, line by line and apart at semicolons.
-
-    Bullets, brackets, quotes and a full stop at the end do not count; "none", why there is none, and "Nothing found." are nothing.
-    """
+    """What an answer names, apart at lines and semicolons; "none", why there is none, and "Nothing found." are nothing."""
     if kind == "pairs":
-        found = re.findall(r"\b(\d+)\s*(?:,|and|-|/|–)\s*(\d+)\b", said)
+        found = re.findall(r"\b(\d+), (\d+)\b", said)
         return frozenset(f"{one}, {other}" for one, other in found)
-    entries = re.split(r"[\n;]", said.rpartition(":")[2])
-    bare = (_BULLET.sub("", entry).strip().strip("[]'\"*.").strip() for entry in entries)
-    return frozenset(
-        normal(kind, entry) for entry in bare if entry and not _NOTHING.fullmatch(entry)
-    )
-
-
-def normal(kind: Kind, answer: str) -> str:
-    """An answer as `reference` writes it; as it is if it cannot be read.
-
-    Example:
-        >>> normal("month", "June 2023"), normal("date", "06/02/2023"), normal("comparison", "more common than")
-        ('2023-06', '2023-06-02', 'more')
-    """
-    answer = answer.strip()
-    match kind:
-        case "date":
-            return _read(answer, _DATES, "%Y-%m-%d")
-        case "month":
-            return _read(answer, _MONTHS, "%Y-%m")
-        case "comparison":
-            words = re.findall(r"\b(more|less|same)\b", answer.lower())
-            return words[0] if len(set(words)) == 1 else answer
-        case "number":
-            return answer.replace(",", "")
-        case _:
-            return answer.casefold()
-
-
-def _read(answer: str, forms: Collection[str], written: str) -> str:
-    for form in forms:
-        try:
-            return datetime.strptime(answer, form).strftime(written)
-        except ValueError:
-            continue
-    return answer
+    lines = said.replace(";", "\n").splitlines()
+    entries = (line.strip().removeprefix("- ").casefold() for line in lines)
+    named = [each for each in entries if each and not each.startswith(("none", "nothing found"))]
+    if kind == "number":
+        return frozenset(each.replace(",", "") for each in named)
+    if kind == "date":  # as the window writes it; the reference writes 2023-02-11
+        return frozenset(
+            str(datetime.strptime(each, "%b %d, %Y").date()) if "," in each else each
+            for each in named
+        )
+    return frozenset(named)
 
 
 def f1(said: frozenset[str], right: frozenset[str]) -> float:

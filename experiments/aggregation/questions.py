@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from itertools import islice
+from itertools import cycle, islice
 
 from aggregation.queries import Ask, Query, answers, asked_about
 from aggregation.windows import Window
@@ -45,13 +45,8 @@ def draw_questions(window: Window, seed: int, n: int = N_QUESTIONS) -> list[Ques
     draw.shuffle(names)
     names.sort(key=lambda name: name != "most label")
     found = [question for name in names if (question := _drawn(name, window, draw))]
-    more = (question for name in _endless(names) if (question := _drawn(name, window, draw)))
+    more = (question for name in cycle(names) if (question := _drawn(name, window, draw)))
     return [*found[:n], *islice(more, max(0, n - len(found)))]
-
-
-def _endless(names: Sequence[str]) -> Iterator[str]:
-    while True:
-        yield from names
 
 
 def _drawn(name: str, window: Window, draw: random.Random) -> Question | None:

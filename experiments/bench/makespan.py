@@ -6,7 +6,7 @@ Within single plans: published plans, each call taking equally long; calls one a
 without priming. Each plan's own time is taken; to be done sooner, 16 plans are under way at a time, which
 the server has places for. The limit is what the plans' own dependencies allow. Across
 plans: 500 plans at 64 places, calls of 2 s (100 at 16 places, 0.5 s with --quick); what the places
-allow ÷ ours. A plain sequential loop over the same client runs beside them. Prints a table and one JSON line.
+allow ÷ ours. A plain sequential loop over the same client runs beside them. Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from serving import QUICK, documents, opened, plans, serving, stats, table
+from serving import QUICK, documents, opened, plans, serving, stats
 
 from pearl import Document, Pearl
 from pearl.dsl.checker import CheckedPlan
@@ -138,9 +138,6 @@ def main() -> None:
     """Measure both."""
     within = asyncio.run(within_plans())
     across = asyncio.run(across_plans())
-    table([["within single plans", ""], *within.items()])
-    print()
-    table([["across plans", ""], *across.items()])
     print(json.dumps({"bench": "makespan", "quick": QUICK, "within": within, "across": across}))
 
 

@@ -6,7 +6,7 @@ Runs the plans of 10 questions over each of 10 long documents (3 over 4 with --q
 simulated server with a prefix cache in blocks of 128 tokens, once with one accelerator for all
 prefills and once with one for each call: first without waiting, then with `auto`. Compared are the
 makespan, and the uncached prompt tokens with the least possible in whole blocks: those of the same
-calls made one after the other, that is each distinct document once and what is new in each call. Prints a table and one JSON line.
+calls made one after the other, that is each distinct document once and what is new in each call. Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
-from serving import QUICK, documents, opened, plans, serving, stats, table
+from serving import QUICK, documents, opened, plans, serving, stats
 
 from pearl import Document
 from pearl.llm.middleware.prefix_warmup import PrimingMode
@@ -88,18 +88,12 @@ async def measure(options: tuple[str, ...], prefix: PrimingMode) -> dict[str, An
 
 def main() -> None:
     """Measure both servers, both ways."""
-    rows: list[list[object]] = [
-        ["server", "prefix", "calls", "makespan s", "uncached", "/least", "makespan/off"]
-    ]
     found: dict[str, Any] = {}
     for server, options in SERVERS.items():
         off = asyncio.run(measure(options, "off"))
         auto = asyncio.run(measure(options, "auto"))
         ratio = round(auto["makespan_s"] / off["makespan_s"], 3)
-        rows.append([server, "off", *off.values(), 1])
-        rows.append([server, "auto", *auto.values(), ratio])
         found[server] = {"off": off, "auto": auto, "makespan_ratio": ratio}
-    table(rows)
     print(json.dumps({"bench": "prefix", "quick": QUICK, **found}))
 
 

@@ -12,7 +12,7 @@ import random
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -106,14 +106,6 @@ def opened(
     """A `Pearl` on the simulated model."""
     model = create_model("openai:sim", ModelSettings(url, 600.0, 128_000))
     return Pearl(model, library=library, concurrency=n_places, prefix=prefix)
-
-
-def table(rows: Sequence[Sequence[object]]) -> None:
-    """Print rows in columns; the first is the heading."""
-    texts = [[f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in r] for r in rows]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    for row in texts:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
 
 
 def _made_up(draw: random.Random) -> str:

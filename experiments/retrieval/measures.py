@@ -1,4 +1,4 @@
-"""Topics × searchers → measures of retrieval, with intervals and paired differences, and their tables.
+"""Topics × searchers → measures of retrieval, with intervals, and their table.
 
 The measures are those of trec_eval, computed by `ir_measures` (extra `eval`). Documents are judged: the rank of a
 document is the rank of its best passage.
@@ -10,7 +10,6 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import gt, lt
 from typing import Any
 
 import msgspec
@@ -59,37 +58,6 @@ class RetrievalScores:
             "measures": {name: msgspec.to_builtins(self.mean(name)) for name in self.values},
             "notes": dict(self.notes),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievalComparison:
-    """Two methods on the same topics."""
-
-    first: str
-    second: str
-    measure: str
-    difference: stats.Interval
-    n_better: int
-    n_worse: int
-    bootstrap_p: float | None
-
-    @classmethod
-    def of(
-        cls, first: RetrievalScores, second: RetrievalScores, measure: str
-    ) -> RetrievalComparison:
-        """Compare two methods of one evaluation."""
-        ones = list(first.values[measure].values())
-        twos = [second.values[measure][topic] for topic in first.values[measure]]
-        is_enough = len(set(first.groups)) >= stats.MIN_CLUSTERS
-        return cls(
-            first.method,
-            second.method,
-            measure,
-            stats.difference(ones, twos, clusters=first.groups),
-            sum(map(gt, ones, twos)),
-            sum(map(lt, ones, twos)),
-            stats.bootstrap_p(ones, twos, clusters=first.groups) if is_enough else None,
-        )
 
 
 async def evaluate_retrieval(
@@ -166,13 +134,3 @@ def print_scores(scores: Sequence[RetrievalScores]) -> None:
         print(f"| {one.method} | {' | '.join(means)} |")
         for note, n in one.notes.items():
             print(f"NOTE {one.method}, {n} queries: {note}")
-
-
-def print_comparison(found: RetrievalComparison) -> None:
-    """The difference of two methods with its interval, p, and topics better and worse."""
-    it = found.difference
-    p = "" if found.bootstrap_p is None else f", p {found.bootstrap_p:.4f}"
-    print(
-        f"{found.measure}: {found.first} - {found.second}: {it.estimate:+.4f} "
-        f"({it.low:+.4f}..{it.high:+.4f}{p}), better {found.n_better}, worse {found.n_worse}"
-    )

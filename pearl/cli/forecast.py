@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 
-from pearl.cli.terminal import new_console
+from pearl.cli.terminal import print_table
 from pearl.errors.escaping import counted, to_json
 from pearl.llm.prices import PRICE_HELP, money, table_help
 
@@ -18,34 +17,29 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 
-WIDTH = 160  # Maximum characters of a line of the table
-
 
 def print_forecast(forecast: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
     """Print a forecast to stdout as JSON, or as a table with its assumptions."""
     if as_json:
         click.echo(to_json(forecast.to_dict(), indent=2))
         return
-    # A fixed width: wrapped cells are hard to read; a narrow terminal may wrap whole lines.
-    console = new_console(width=WIDTH)
     models = ["model"] if forecast.prices else []
-    table = Table("step", *models, box=None, pad_edge=False, show_edge=False)
     has_price = any((forecast.price, *forecast.prices.values()))
-    for name in ("calls", "input", "output", *(("US dollars",) if has_price else ())):
-        table.add_column(name, justify="right")
+    rows = []
     for step in (*forecast.steps, forecast.total):
+        many = f" x {step.n:,}" if step.n > 1 and step is not forecast.total else ""
         usd = forecast.cost_usd if step is forecast.total else step.usd
         cells = [
-            _range_text(step.calls, _count), _range_text(step.input_tokens, _count),
-            _range_text(step.output_tokens, _count),
+            f"{step.name}{many}", *([step.model] if models else []),
+            *(_range_text(each, _count) for each in (step.calls, step.input_tokens, step.output_tokens)),
             *([UNKNOWN if usd is None else _range_text(usd, money)] if has_price else []),
         ]  # fmt: skip
-        many = f" x {step.n:,}" if step.n > 1 and step is not forecast.total else ""
-        table.add_row(f"{step.name}{many}", *([step.model] if models else []), *cells)
-    console.print(table)
-    console.print()
+        rows.append(cells)
+    dollars = ["US dollars"] if has_price else []
+    print_table(("step", *models, "calls", "input", "output", *dollars), rows, left=models)
+    click.echo("")
     for line in _notes(forecast, limits):
-        console.print(line, markup=False)
+        click.echo(line)
 
 
 def _notes(forecast: Forecast, limits: Mapping[str, float]) -> Iterator[str]:

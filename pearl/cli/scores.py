@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
 import click
 
 from pearl.cli.run_commands import report_reasons
-from pearl.cli.terminal import new_console, new_table
+from pearl.cli.terminal import print_table
 from pearl.evals import report, stats
 from pearl.evals.log import EvalLog
 from pearl.evals.report import KINDS, Cluster, MethodComparison, Score, outcomes, plan_figures
@@ -112,17 +112,19 @@ def _compared(one: MethodComparison) -> Iterator[Cell]:
 
 def _print_outcomes(log: EvalLog) -> None:
     """Print tables of the outcomes and plans of a log."""
+    click.echo("")
     print_table(
         ("outcomes", *(kind.replace(" ", "\n") for kind in KINDS)),
-        ((one.method, *(one.n_of[kind] for kind in KINDS)) for one in outcomes(log)), is_apart=True,
-    )  # fmt: skip
+        ((one.method, *(one.n_of[kind] for kind in KINDS)) for one in outcomes(log)),
+    )
     plans = plan_figures(log)
+    if plans:
+        click.echo("")
     print_table(
         ("plans", "n", "different", "steps", "calls", "depth", "width", "actions", "in all"),
         ((one.method, one.n, one.n_different,
           *(f"{n:.1f}" for n in (one.steps, one.calls, one.depth, one.width, one.actions)), one.n_actions)
          for one in plans),
-        is_apart=True,
     )  # fmt: skip
     for one in plans:
         used = ", ".join(f"{name} {n:,}" for name, n in one.most_used)
@@ -130,12 +132,6 @@ def _print_outcomes(log: EvalLog) -> None:
 
 
 Cell: TypeAlias = str | int | None
-
-
-def _text(cell: Cell) -> str:
-    if isinstance(cell, int):
-        return f"{cell:,}"
-    return cell or ""
 
 
 def p_value(value: float | None) -> str:
@@ -153,28 +149,3 @@ def percent(share: float | None) -> str:
 def ends(interval: Interval) -> str:
     """The ends of an interval, in percent."""
     return f"{percent(interval.low)}..{percent(interval.high)}"
-
-
-def print_table(
-    heads: Sequence[str], rows: Iterable[Iterable[Cell]], *, is_apart: bool = False
-) -> None:
-    """Print a table of figures at full width, if it has rows; `is_apart` prints a blank line first."""
-    from rich.measure import Measurement
-
-    rows = list(rows)
-    if not rows:
-        return
-    if is_apart:
-        click.echo("")
-    table = new_table()
-    for number, head in enumerate(heads):
-        table.add_column(
-            head, justify="right" if number else "left", no_wrap=True, vertical="bottom"
-        )
-    for row in rows:
-        table.add_row(*map(_text, row))
-    console = new_console(soft_wrap=False)
-    # A narrow terminal may wrap lines, but cut figures would be wrong.
-    wide = console.options.update(max_width=1_000)
-    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
-    console.print(table)

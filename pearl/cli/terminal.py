@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
@@ -134,3 +134,27 @@ def new_table() -> Table:
     from rich.table import Table
 
     return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+
+
+def print_table(
+    heads: Sequence[str], rows: Iterable[Iterable[str | int | None]], *, left: Sequence[str] = ()
+) -> None:
+    """Print a table at full width, if it has rows; all columns but the first, and those of `left`, are right-aligned."""
+    from rich.measure import Measurement
+
+    rows = list(rows)
+    if not rows:
+        return
+    table = new_table()
+    for number, head in enumerate(heads):
+        is_right = number and head not in left
+        table.add_column(
+            head, justify="right" if is_right else "left", no_wrap=True, vertical="bottom"
+        )
+    for row in rows:
+        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else cell or "" for cell in row))
+    console = new_console(soft_wrap=False)
+    # A narrow terminal may wrap lines, but cut figures would be wrong.
+    wide = console.options.update(max_width=1_000)
+    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
+    console.print(table)

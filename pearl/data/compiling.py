@@ -270,7 +270,8 @@ class _Compiler:
             return Constant(*values.values())
         if values and not rest:
             return Scalar("str" if labels_flaw(values) else "label", (), values)
-        kinds = sorted({_kind(schema) for schema in rest} | set(map(_json_kind, values.values())))
+        of_values = {_JSON_KINDS.get(type(value), "string") for value in values.values()}
+        kinds = sorted({_kind(schema) for schema in rest} | of_values)
         if "any" in kinds:
             kinds = ["boolean", "number", "string"]
         if "number" in kinds and "integer" in kinds:
@@ -375,7 +376,10 @@ class _Compiler:
     def words(self, schema: Mapping[str, Any], name: str) -> list[str]:
         """The texts for people in a schema: its description, examples, default and hints."""
         self.is_shortened |= len(str(schema.get("description", ""))) > MAX_ABOUT
-        found = [_text(schema.get("description")) or (name and _titled(schema.get("title"), name))]
+        title = _text(schema.get("title"))
+        if not name or title.casefold().split() == name.casefold().split("_"):
+            title = ""  # It only repeats the name
+        found = [_text(schema.get("description")) or title]
         found += [_text(v) for k, v in schema.items() if k not in _KNOWN and _is_hint(v)]
         given = schema.get("examples")
         examples = [*(given if isinstance(given, list) else ()), *([schema["example"]] if "example" in schema else [])]  # fmt: skip
@@ -390,8 +394,8 @@ class _Compiler:
         low, high = schema.get("minItems", 0), schema.get("maxItems")
         if schema.get("type") == "array" and "prefixItems" not in schema:
             found += [f"at least {low}"] * (low > 1) + ([] if high is None else [f"at most {high}"])
-        if isinstance(title := schema.get("$title"), str) and "const" in schema:
-            found.append(f"{schema['const']}: {_text(title)}")
+        if "const" in schema and (label := _text(schema.get("$title"))):
+            found.append(f"{schema['const']}: {label}")
         return list(filter(None, found))
 
 
@@ -438,20 +442,10 @@ def _choice(nodes: Sequence[Node]) -> Choice:
             variants.append(dataclasses.replace(node, members=tuple(members), rest=rest, about=""))
         else:
             inner = _asked(node) if isinstance(node, Constant) and node.value not in ({}, []) else node  # fmt: skip
-            variants.append(Object((named(Member("", _bare_name(node), inner)),), "bare"))
+            bare = "text" if isinstance(node, Scalar) and node.kinds == ("string",) else "value"
+            bare = {List: "list", Map: "entries"}.get(type(node), bare)
+            variants.append(Object((named(Member("", bare, inner)),), "bare"))
     return Choice(tuple(variants), tag, tuple(tags))
-
-
-def _bare_name(node: Node) -> str:
-    """The name of the field for an alternative that is not an object."""
-    match node:
-        case List():
-            return "list"
-        case Map():
-            return "entries"
-        case Scalar(kinds=("string",)):
-            return "text"
-    return "value"
 
 
 def _asked(node: Constant) -> Scalar:
@@ -529,10 +523,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
     return _Way(dict(schema), ()).kind
 
 
-def _json_kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    return {int: "integer", float: "number"}.get(type(value), "string")
+_JSON_KINDS = {bool: "boolean", int: "integer", float: "number"}
 
 
 def _is_decimal(schemas: Sequence[Mapping[str, Any]]) -> bool:
@@ -574,12 +565,6 @@ def _named(key: str, taken: set[str]) -> str:
 def _text(words: Any) -> str:
     """A text on one line; "" for other values."""
     return " ".join(words[: 2 * MAX_ABOUT].split()) if isinstance(words, str) else ""
-
-
-def _titled(title: Any, name: str) -> str:
-    """The title; "" if it only repeats the name."""
-    words = _text(title)
-    return words if words.casefold().split() != name.casefold().split("_") else ""
 
 
 def _is_hint(value: Any) -> bool:

@@ -150,13 +150,13 @@ class Composer:
         return min(fitting, key=rank)
 
     def _list(self, node: List, result: FieldResult, at: Where) -> Any:
-        values = [
-            self._read(node.item, self._entry(node.item, entry), (*at, i), True)
-            for i, entry in enumerate(result.entries)
-        ]
+        is_nested = isinstance(node.item, Object | Choice)
+        values = []
         for i, entry in enumerate(result.entries):
+            got = nested(entry) if is_nested else entry.get("value")
+            values.append(self._read(node.item, got, (*at, i), True))
             # in a list of lists the position of an entry matters, and dropping a gap would shift the rest
-            is_gap = isinstance(node.item, Scalar) and _is_not_stated(entry)
+            is_gap = isinstance(node.item, Scalar) and all(r.state == "not_stated" for r in entry.values())  # fmt: skip
             if is_gap and not node.item.is_nullable and isinstance(at[-1] if at else "", int):
                 self.lost.setdefault((*at, i))
         if node.is_set and isinstance(node.item, Scalar):
@@ -167,9 +167,6 @@ class Composer:
             values = kept
         is_single = node.may_be_single and len(values) == 1 and result.state == "found"
         return values[0] if is_single else values
-
-    def _entry(self, node: Node, entry: Mapping[str, FieldResult]) -> Any:
-        return nested(entry) if isinstance(node, Object | Choice) else entry.get("value")
 
     def _map(self, node: Map, result: FieldResult, at: Where) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -303,10 +300,6 @@ class Composer:
             more = self._part(node.rest.node, others, at)
             found |= more if isinstance(more, dict) else {}
         return found
-
-
-def _is_not_stated(entry: Mapping[str, FieldResult]) -> bool:
-    return all(result.state == "not_stated" for result in entry.values())
 
 
 def _leaves(got: Mapping[str, Any]) -> Iterable[FieldResult]:

@@ -31,22 +31,17 @@ def refuse(name: str, path: Place, message: str) -> NoReturn:
 def read_schema(root: Any, name: str, folder: Path | None = None) -> dict[str, Any]:
     """Rewrite an untrusted schema as one document of JSON Schema 2020-12; `DataError` if that is impossible."""
     try:
-        schema: dict[str, Any] = _Bundle(_unwrapped(root, name), name, folder).schema()
+        while isinstance(root, Mapping) and not _is_like_one(root):  # e.g. {"schema": {...}}
+            inner = [v for k, v in root.items() if k not in MAPS and _has_one(v)]
+            if len(inner) != 1:
+                break
+            root = {**{k: v for k, v in root.items() if k in MAPS}, **inner[0]}
+        if not isinstance(root, Mapping) or not _is_like_one(root):
+            refuse(name, (), 'not a JSON Schema: {"type": "object", "properties": {...}}')
+        schema: dict[str, Any] = _Bundle(root, name, folder).schema()
         check(schema, name, is_whole=False)
     except RecursionError:
         refuse(name, (), "nested too deep")
-    return schema
-
-
-def _unwrapped(root: Any, name: str) -> Mapping[str, Any]:
-    schema = root
-    while isinstance(schema, Mapping) and not _is_like_one(schema):
-        inner = [v for k, v in schema.items() if k not in MAPS and _has_one(v)]
-        if len(inner) != 1:
-            break
-        schema = {**{k: v for k, v in schema.items() if k in MAPS}, **inner[0]}
-    if not isinstance(schema, Mapping) or not _is_like_one(schema):
-        refuse(name, (), 'not a JSON Schema: {"type": "object", "properties": {...}}')
     return schema
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -22,49 +23,34 @@ def read_journal(
     path: Path, header_type: type[Head], row_type: type[Row]
 ) -> tuple[Head, list[Row]]:
     """The header and the rows; an incomplete last line is left out."""
-    lines = _lines(path)
-    first = next(lines, None)
-    if first is None:
-        raise DataError("the file is empty", path=path)
-    try:
-        header = decoded(first, header_type)
-    except msgspec.DecodeError:
-        raise DataError(
-            f"not a file of this kind{_kind(first)}",
-            path=path,
-            line=1,
-            help="the first line of such a file is the header that pearl writes",
-        ) from None
     rows: list[Row] = []
-    for number, line in enumerate(lines, start=2):
-        if not line.endswith(b"\n"):
-            break
-        try:
-            rows.append(decoded(line, row_type))
-        except msgspec.DecodeError as error:
-            raise DataError(f"not a row: {reason(error)}", path=path, line=number) from None
+    try:
+        with path.open("rb") as file:
+            header = _header(file.readline(), header_type, path)
+            for number, line in enumerate(file, start=2):
+                if not line.endswith(b"\n"):
+                    break
+                try:
+                    rows.append(decoded(line, row_type))
+                except msgspec.DecodeError as error:
+                    raise DataError(f"not a row: {reason(error)}", path=path, line=number) from None
+    except OSError as error:
+        why = f"cannot be read: {error.strerror}"
+        raise DataError(why, path=path, help="check the path") from None
     return header, rows
 
 
-def _kind(line: bytes) -> str:
-    """A description of the kind that a file's first line names."""
+def _header(line: bytes, header_type: type[Head], path: Path) -> Head:
+    if not line:
+        raise DataError("the file is empty", path=path)
     try:
-        kind = json.loads(line)["kind"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return ""
-    return (
-        f": it is a '{kind}' of another version, or another file" if isinstance(kind, str) else ""
-    )
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            yield from file
-    except OSError as error:
-        raise DataError(
-            f"cannot be read: {error.strerror}", path=path, help="check the path"
-        ) from None
+        return decoded(line, header_type)
+    except msgspec.DecodeError:
+        help = "the first line of such a file is the header that pearl writes"
+    told = ""
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        told = f": it is a '{json.loads(line)['kind']}' of another version, or another file"
+    raise DataError(f"not a file of this kind{told}", path=path, line=1, help=help)
 
 
 def write_journal(file: IO[str], header: Struct, rows: Iterable[Struct]) -> None:

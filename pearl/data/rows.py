@@ -51,7 +51,6 @@ space."""
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
-_ARRAY = lazy_pattern(r'\s*(?:\{[^][{}]*"data"\s*:\s*)?\[')  # [ or {"version": 1, "data": [
 _BETWEEN = lazy_pattern(r"\s*,?\s*")  # blanks and the comma between two objects
 OWN_FILES = {
     "pearl-eval-log": (
@@ -62,18 +61,10 @@ OWN_FILES = {
     "pearl-curation": ("the journal of a bank", "its folder is the bank: --examples FOLDER"),
 }
 """Kinds of files that PEARL writes, with a description and the command that reads them."""
-_SURROGATE = lazy_pattern(r"\\u[dD][89a-fA-F]")  # \ud83d
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 _SUFFIXES = (*ROW_SUFFIXES, ".dev", ".train", ".test")
 """Suffixes of file names; such a name is never looked up on a hub."""
-
-
-class Offset(Struct):
-    """How far a JSON Lines file has been read: the byte after the last line that was read, and the number of that line."""
-
-    offset: int = 0
-    line: int = 0
 
 
 class Row(Struct, frozen=True):
@@ -96,9 +87,8 @@ class Row(Struct, frozen=True):
 
     def within(self, part: str, error: DataError) -> DataError:
         """An error of a part of this row, such as one of its questions."""
-        reason, _, help = str(error).partition("\n  help: ")
-        reason = reason.removeprefix(f"{self.path}:{self.line}: ")
-        return self.error(f"{part}: {reason}", help=help or None)
+        reason = error.message.removeprefix(f"{self.path}:{self.line}: ")
+        return self.error(f"{part}: {reason}", help=error.help)
 
     def text(self, field: str) -> str | None:
         """The text of a field; None if it is absent, null or blank."""
@@ -158,21 +148,14 @@ class Row(Struct, frozen=True):
             raise self.error(str(error).partition("\n")[0]) from None
 
 
+_KINDS = {
+    type(None): "null", bool: "a boolean", int: "a number", float: "a number", list: "an array", dict: "an object",
+}  # fmt: skip
+
+
 def kind(value: Any) -> str:
     """The JSON type of a value, for messages: `an array`."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case list():
-            return "an array"
-        case dict():
-            return "an object"
-        case _:
-            return "text"
+    return _KINDS.get(type(value), "text")
 
 
 def from_rows(
@@ -194,19 +177,18 @@ def read_rows(
     split: str | None = None,
     *,
     allow_outside: bool = False,
-    position: Offset | None = None,
+    position: Position | None = None,
 ) -> Iterator[Row | DataError]:
     """The rows of a file or a dataset, with an error for each invalid row; `position` as in `Source`."""
-    if is_address(address := address_of(name)):
+    address, path = address_of(name), Path(name)
+    is_stored = is_address(address)
+    if is_stored or not _is_dataset(path):
         if split is not None:
             raise UsageError(f"{name}: files have no splits", help="leave out --split")
-        yield from _read_address(address, allow_outside)
-        return
-    path = Path(name)
-    if not _is_dataset(path):
-        if split is not None:
-            raise UsageError(f"{name}: a file has no splits", help="leave out --split")
-        yield from read_file(path, allow_outside=allow_outside, position=position)
+        if is_stored:
+            yield from _read_address(address, allow_outside)
+        else:
+            yield from read_file(path, allow_outside=allow_outside, position=position)
         return
     number = 0
     for number, fields in enumerate(read_dataset(name, split), start=1):
@@ -240,7 +222,7 @@ def _read_address(address: str, allow_outside: bool) -> Iterator[Row | DataError
 
 
 def read_file(
-    path: Path | StoredFile, *, allow_outside: bool = False, position: Offset | None = None
+    path: Path | StoredFile, *, allow_outside: bool = False, position: Position | None = None
 ) -> Iterator[Row | DataError]:
     """The rows of a file, with an error for each invalid row."""
     readers: Mapping[str, Callable[[Any], Iterator[Row | DataError]]]
@@ -251,14 +233,11 @@ def read_file(
         raise DataError("no such file", path=repr(str(path)), help="check the path")
     try:
         for row in read(path):
-            if is_empty:
-                kind = row.fields.get("kind") if isinstance(row, Row) else None
-                if isinstance(row, Row) and kind in OWN_FILES:
-                    what, help = OWN_FILES[str(kind)]
-                    raise row.error(f"this is {what}, not data", help=help)
+            if isinstance(row, Row):
+                if is_empty and (own := OWN_FILES.get(str(row.fields.get("kind")))):
+                    raise row.error(f"this is {own[0]}, not data", help=own[1])
+                row = replace(row, allow_outside=True) if allow_outside else row
             is_empty = False
-            if allow_outside and isinstance(row, Row):
-                row = replace(row, allow_outside=True)
             yield row
     except FileNotFoundError:
         raise DataError("no such file", path=path, help="check the path") from None
@@ -280,26 +259,31 @@ def _is_dataset(path: Path) -> bool:
 
 
 def _json_lines(
-    path: Path | StoredFile, position: Offset | None = None
+    path: Path | StoredFile, position: Position | None = None
 ) -> Iterator[Row | DataError]:
     return (parse_line(path, number, line) for number, line in raw_lines(path, position))
 
 
+def _bounded(path: Path | StoredFile, lines: IO[bytes], first: int) -> Iterator[tuple[int, bytes]]:
+    """The lines of an open file with their numbers; a device may be endless."""
+    most = _MAX_LINE * limit_bytes()
+    for number, line in enumerate(iter(partial(lines.readline, most + 1), b""), start=first):
+        if len(line) > most:
+            message = f"the line is longer than {most / 1_000_000:,.0f} MB"
+            raise DataError(message, path=path, line=number, help="one row a line")
+        yield number, line
+
+
 def raw_lines(
-    path: Path | StoredFile, position: Offset | None = None
+    path: Path | StoredFile, position: Position | None = None
 ) -> Iterator[tuple[int, bytes]]:
     """The lines of a JSON Lines file that are not blank, as bytes, with their numbers."""
-    most = _MAX_LINE * limit_bytes()
+    position = position or Position()
     with path.open("rb") as lines:
-        if position is not None and position.offset:
+        if position.offset:
             lines.seek(position.offset)
-        every = iter(partial(lines.readline, most + 1), b"")
-        for number, line in enumerate(every, start=1 + (position.line if position else 0)):
-            if position is not None:
-                position.offset, position.line = position.offset + len(line), number
-            if len(line) > most:  # a device may be endless
-                message = f"the line is longer than {most / 1_000_000:,.0f} MB"
-                raise DataError(message, path=path, line=number, help="one JSON object a line")
+        for number, line in _bounded(path, lines, position.line + 1):
+            position.offset, position.line = position.offset + len(line), number
             if number == 1:
                 if line.startswith(_WIDE_MARKS):
                     raise DataError("not UTF-8 text", path=path, help="save the file as UTF-8")
@@ -319,14 +303,16 @@ def parse_line(path: Path | StoredFile, number: int, line: bytes) -> Row | DataE
 
 
 def _json(path: Path | StoredFile) -> Iterator[Row | DataError]:
-    """The objects of an array with their line numbers."""
+    """The objects of an array with their line numbers; it may be the `data` of an object."""
     text = decode(path.read_bytes(), str(path))
-    array = _ARRAY.match(text)
-    if array is None:
+    before, bracket, _ = text.partition("[")
+    head = "".join(before.split())
+    is_data = head.rfind("{") == 0 and "}" not in head and head.endswith('"data":')
+    if not bracket or (head and not is_data):
         yield from _json_lines(path)
         return
-    start, line, counted = array.end(), 1, 0
-    while (start := _skip(text, start)) < len(text) and text[start] != "]":
+    start, line, counted = len(before) + 1, 1, 0
+    while (start := _BETWEEN.match(text, start).end()) < len(text) and text[start] != "]":  # type: ignore[union-attr]
         line, counted = line + text.count("\n", counted, start), start
         try:
             value, end = _DECODER.raw_decode(text, start)
@@ -344,17 +330,11 @@ def _json(path: Path | StoredFile) -> Iterator[Row | DataError]:
         yield DataError("invalid JSON: the array is not closed", path=path, line=line)
 
 
-def _skip(text: str, start: int) -> int:
-    """Offset of the next value of an array."""
-    between = _BETWEEN.match(text, start)
-    return between.end() if between else start
-
-
 def _checked(value: Any, text: str) -> dict[str, Any]:
     """Validate a parsed JSON value."""
     if not isinstance(value, dict):
         raise ValueError(f"{kind(value)}, not an object")
-    if _SURROGATE.search(text):  # an escape may be a lone surrogate, which cannot be encoded
+    if "\\u" in text:  # an escape may be a lone surrogate, which cannot be encoded
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
@@ -412,19 +392,14 @@ def _csv(path: Path | StoredFile) -> Iterator[Row | DataError]:
 
 def _utf8_lines(path: StoredFile) -> Iterator[str]:
     """Yield the lines of a file that may not fit in memory."""
-    most = _MAX_LINE * limit_bytes()
     with path.open() as file:
-        for number, line in enumerate(iter(partial(file.readline, most + 1), b""), start=1):
+        for number, line in _bounded(path, file, 1):
             try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError:
                 raise DataError(
                     "not UTF-8 text", path=path, line=number, help="save the file as UTF-8"
                 ) from None
-            if len(line) > most:
-                message = f"the line is longer than {most / 1_000_000:,.0f} MB"
-                raise DataError(message, path=path, line=number, help="one row a line")
-            yield text
 
 
 def _parquet(path: Path | StoredFile) -> Iterator[Row | DataError]:
@@ -464,51 +439,45 @@ def read_dataset(name: str, split: str | None = None) -> Iterator[dict[str, Any]
     require_extra("data", f"{name}: {it}", "datasets")
     import datasets
 
-    with _quiet():
-        try:
+    try:
+        with _quiet(name):
             if any((Path(name) / mark).is_file() for mark in _SAVED):
                 data = datasets.load_from_disk(name)
             else:
-                with _reachable(name):
-                    data = datasets.load_dataset(name)
-        except Exception as error:
-            raise _unreadable(name, error) from error
-    splits = data if isinstance(data, dict) else {str(data.split or "train"): data}
-    rows = splits[_choose(split, list(splits), name)]
-    try:
-        yield from rows
+                data = datasets.load_dataset(name)
+        splits = data if isinstance(data, dict) else {str(data.split or "train"): data}
+        if split is None and len(splits) > 1:
+            raise UsageError(f"{name}: --split is missing", help=f"--split {' | '.join(splits)}")
+        if split is not None and split not in splits:
+            help = suggest(split, list(splits), "splits")
+            raise UsageError(f"{name}: no split '{split}'", help=help)
+        yield from splits[split or next(iter(splits))]
+    except UsageError:
+        raise
     except Exception as error:
-        raise _unreadable(name, error) from error
-
-
-def _choose(split: str | None, known: list[str], name: str) -> str:
-    if split is None and len(known) == 1:
-        return known[0]
-    if split is None:
-        raise UsageError(f"{name}: --split is missing", help=f"--split {' | '.join(known)}")
-    if split not in known:
-        help = suggest(split, known, "splits")
-        raise UsageError(f"{name}: no split '{split}'", help=help)
-    return split
-
-
-def _unreadable(name: str, error: Exception) -> DataError:
-    if isinstance(error, ConnectionError):
-        reason = "no such file, and no hub can be reached for a dataset of this name"
-    else:
-        cause = error.__cause__ if type(error).__name__ == "DatasetGenerationError" else None
-        reason = f"the dataset cannot be read: {str(cause or error).partition(chr(10))[0]}"
-    return DataError(reason, path=name, help="check the name")
+        if isinstance(error, ConnectionError):
+            reason = "no such file, and no hub can be reached for a dataset of this name"
+        else:
+            cause = error.__cause__ if type(error).__name__ == "DatasetGenerationError" else None
+            reason = f"the dataset cannot be read: {str(cause or error).partition(chr(10))[0]}"
+        raise DataError(reason, path=name, help="check the name") from error
 
 
 @contextmanager
-def _reachable(name: str) -> Iterator[None]:
-    """If the hub cannot be reached, make `datasets` use its cache at once; it would retry for 25 s."""
+def _quiet(name: str) -> Iterator[None]:
+    """Suppress what the library prints; if no hub can be reached, make it use its cache at once: it would retry for 25 s."""
+    import datasets
     from datasets import config
+    from datasets.utils import logging as talk
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    from huggingface_hub.utils import logging as hub_talk
 
-    before = config.HF_HUB_OFFLINE
+    had_bars, was_offline = not datasets.are_progress_bars_disabled(), config.HF_HUB_OFFLINE
+    levels = talk.get_verbosity(), hub_talk.get_verbosity()
+    datasets.disable_progress_bars()
+    talk.set_verbosity(talk.CRITICAL)
+    hub_talk.set_verbosity(talk.CRITICAL)
     if not Path(name).exists():
         try:
             HfApi().dataset_info(name, timeout=PROBE_TIMEOUT_S)
@@ -517,27 +486,10 @@ def _reachable(name: str) -> Iterator[None]:
         except Exception:  # noqa: BLE001 - any other failure is one to get there
             config.HF_HUB_OFFLINE = True
     try:
-        yield
-    finally:
-        config.HF_HUB_OFFLINE = before
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress progress bars, warnings and logs of the library temporarily."""
-    import datasets
-    from datasets.utils import logging as talk
-    from huggingface_hub.utils import logging as hub_talk
-
-    had_bars = not datasets.are_progress_bars_disabled()
-    levels = talk.get_verbosity(), hub_talk.get_verbosity()
-    datasets.disable_progress_bars()
-    talk.set_verbosity(talk.CRITICAL)
-    hub_talk.set_verbosity(talk.CRITICAL)
-    try:
         with warnings.catch_warnings(action="ignore"):
             yield
     finally:
+        config.HF_HUB_OFFLINE = was_offline
         talk.set_verbosity(levels[0])
         hub_talk.set_verbosity(levels[1])
         if had_bars:
@@ -560,29 +512,22 @@ def rename(
     if not columns:
         yield from rows
         return
-    sources: dict[str, list[str]] | None = None
+    sources: dict[str, list[str]] = {}
     for row in rows:
         if isinstance(row, DataError):
             yield row
             continue
-        if sources is None:
-            sources = {field: _existing_columns(column, row) for field, column in columns.items()}
+        if not sources:
+            for field, column in columns.items():
+                sources[field] = [column] if column in row.fields else [n.strip() for n in column.split(",")]  # fmt: skip
+                for name in sources[field]:
+                    _check_known("column", name, row.fields, row.path)
         used = {name for names in sources.values() for name in names}
         kept = {name: value for name, value in row.fields.items() if name not in used}
-        held = {field: _column_value(names, row) for field, names in sources.items()}
-        yield replace(row, fields={**kept, **held})
-
-
-def _existing_columns(column: str, row: Row) -> list[str]:
-    names = [column] if column in row.fields else [name.strip() for name in column.split(",")]
-    for name in names:
-        _check_known("column", name, row.fields, row.path)
-    return names
-
-
-def _column_value(names: list[str], row: Row) -> Any:
-    values = [row.fields.get(name) for name in names]
-    return values[0] if len(values) == 1 else values
+        for field, names in sources.items():
+            values = [row.fields.get(name) for name in names]
+            kept[field] = values[0] if len(values) == 1 else values
+        yield replace(row, fields=kept)
 
 
 def _check_known(what: str, name: str, known: Iterable[str], where: str) -> None:
@@ -626,36 +571,28 @@ class Names:
         self._names += name.encode(errors="surrogatepass") + _END
         return name
 
-    def write(self, file: IO[bytes]) -> None:
-        """Write the registry to a file, for `read`."""
-        for table in (self._lines, self._places, self._taken):
-            table.write(file)
-        file.write(array("Q", (len(self._names),)).tobytes() + self._names)
 
-    @classmethod
-    def read(cls, file: IO[bytes]) -> Self:
-        """Read a registry that `write` wrote."""
-        names, size = cls(), array("Q")
-        names._lines, names._places, names._taken = (DigestTable.read(file) for _ in range(3))
-        size.fromfile(file, 1)
-        names._names = bytearray(file.read(size[0]))
-        return names
+class Position(Struct):
+    """How far a JSON Lines file has been read: the byte after the last line, its number, and the names of the rows so far."""
 
-
-class Position(Offset):
-    """How far a JSON Lines file has been read, and the names of its rows so far."""
-
+    offset: int = 0
+    line: int = 0
     names: Names = msgspec.field(default_factory=Names)
 
     def write(self, file: IO[bytes]) -> None:
         """Write the position to a file, for `read`."""
-        file.write(array("Q", (self.offset, self.line)).tobytes())
-        self.names.write(file)
+        names = self.names
+        for table in (names._lines, names._places, names._taken):
+            table.write(file)
+        file.write(array("Q", (self.offset, self.line, len(names._names))).tobytes())
+        file.write(names._names)
 
     @classmethod
     def read(cls, file: IO[bytes]) -> Self:
         """Read a position that `write` wrote."""
-        place = array("Q")
-        place.fromfile(file, 2)
-        offset, line = place
-        return cls(offset, line, Names.read(file))
+        names, sizes = Names(), array("Q")
+        names._lines, names._places, names._taken = (DigestTable.read(file) for _ in range(3))
+        sizes.fromfile(file, 3)
+        offset, line, n_bytes = sizes
+        names._names = bytearray(file.read(n_bytes))
+        return cls(offset, line, names)

@@ -44,23 +44,21 @@ class Sample:
 
     def load(self) -> Document:
         """The document; reads a file."""
-        if self.document is None:
+        if (loader := self.loader) is None:
             raise DataError(f"sample '{self.id}' has no document")
-        if isinstance(self.document, StoredFile):
-            return self.document.load()
-        return self.document if isinstance(self.document, Document) else load(self.document)
+        return loader()
 
     @property
     def loader(self) -> Callable[[], Document] | None:
         """A function that loads the document; equal for samples over the same document. None without one."""
-        if self.document is None:
-            return None
-        document = self.document
-        if isinstance(document, StoredFile):
-            return partial(StoredFile.load, document)
-        return (
-            partial(given, document) if isinstance(document, Document) else partial(load, document)
-        )
+        match self.document:
+            case None:
+                return None
+            case Document():
+                return partial(given, self.document)
+            case StoredFile():
+                return partial(StoredFile.load, self.document)
+        return partial(load, self.document)
 
     @property
     def source(self) -> str:

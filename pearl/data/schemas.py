@@ -21,13 +21,9 @@ from pearl.documents.record import Reading, Record
 from pearl.dsl.fields import TYPES, Field, parse_fields, print_fields
 from pearl.errors import DataError, UsageError
 from pearl.errors.escaping import json_bytes
-from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
-
-_FILE = lazy_pattern(r"[^:,|?(){}\[\]']*\.[A-Za-z]+")
-"""The name of a file, `visit.json`; a field has a type: `address.city: str`."""
 
 _ENTRIES, _VALUE = "entries", "value"
 """The name of the only field of a schema that is a list or a map, or a single value."""
@@ -98,7 +94,10 @@ def load_schema(
         is_named = all(each.isidentifier() for each in [*module.split("."), *path.split(".")])
         if is_named and path not in TYPES:  # `package.module:Model`, no field `age:int`
             return _of_model(_imported(what), what)
-        if _FILE.fullmatch(what) or os.path.exists(what):  # noqa: PTH110 - a long text is no path, and no error
+        stem, _, suffix = what.rpartition(".")
+        # `visit.json` is a file; a field has a type: `address.city: str`.
+        is_file = suffix != what and suffix.isalpha() and not set(stem) & set(":,|?(){}[]'")
+        if is_file or os.path.exists(what):  # noqa: PTH110 - a long text is no path, and no error
             what = Path(what)
         elif what.lstrip().startswith("{"):
             return stored_schema(what)

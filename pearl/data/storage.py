@@ -24,7 +24,6 @@ from msgspec import Struct
 from pearl.documents.document import Document, check_size, from_bytes, limit_bytes
 from pearl.errors import DataError, PearlError, UsageError
 from pearl.errors.escaping import redacted
-from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import require_extra
 
 RETRY: Any = {
@@ -36,8 +35,7 @@ RETRY: Any = {
 
 _BUFFER = 4 * 2**20  # Bytes of one request when a file is read from its beginning to its end
 
-_ADDRESS = lazy_pattern(r"(s3|gs|az|file)://([^/]*)/?(.*)", re.S)  # s3://BUCKET/a/b.csv
-_MAGIC = lazy_pattern(r"[*?[]")  # characters that make a name a pattern
+_SCHEMES = ("s3", "gs", "az", "file")
 _COMPRESSED = (".gz", ".zst")
 _CAUSES = (
     (r"NoSuchBucket|ContainerNotFound|specified bucket", "the bucket does not exist", "check its name"),
@@ -55,12 +53,17 @@ _CAUSES = (
 
 def is_address(name: str) -> bool:
     """Whether a name is an address of this module."""
-    return _ADDRESS.fullmatch(name) is not None
+    scheme, mark, _ = name.partition("://")
+    return bool(mark) and scheme in _SCHEMES
+
+
+def _is_pattern(name: str) -> bool:
+    return not set("*?[").isdisjoint(name)
 
 
 def address_of(name: str) -> str:
     """Turn a local glob into a `file://` address; return other names unchanged."""
-    if is_address(name) or not _MAGIC.search(name) or Path(name).exists():
+    if is_address(name) or not _is_pattern(name) or Path(name).exists():
         return name
     return f"file://{Path(name).absolute()}"
 
@@ -179,7 +182,7 @@ def files(address: str) -> Iterator[StoredFile]:
 def _pattern(key: str) -> tuple[str, list[str]]:
     """Split a key into the folder to list and the pattern of the names in it."""
     parts = key.rstrip("/").split("/")
-    n_fixed = next((n for n, part in enumerate(parts) if _MAGIC.search(part)), len(parts))
+    n_fixed = next((n for n, part in enumerate(parts) if _is_pattern(part)), len(parts))
     return "/".join(parts[:n_fixed]), parts[n_fixed:] or ["**"]
 
 
@@ -203,7 +206,7 @@ class OutputFolder:
     def __init__(self, address: str) -> None:
         self._home, folder = _split(address)
         self._folder = folder.rstrip("/")
-        if not self._folder or _MAGIC.search(self._folder):
+        if not self._folder or _is_pattern(self._folder):
             raise UsageError(f"'{address}' is no folder", help="name one: --out s3://BUCKET/FOLDER")
         self._storage = _storage(self._home)
 
@@ -234,9 +237,8 @@ class OutputFolder:
 
 def _split(address: str) -> tuple[str, str]:
     """Split an address into that of the bucket and the path in it."""
-    said = _ADDRESS.fullmatch(address)
-    assert said is not None, address
-    scheme, bucket, key = said.groups()
+    scheme, _, path = address.partition("://")
+    bucket, _, key = path.partition("/")
     if scheme == "file":
         return "file://", f"/{key}"
     if "@" in bucket or ":" in bucket:
@@ -298,6 +300,7 @@ class _Bucket:
 
     @contextmanager
     def _errors(self, address: str) -> Iterator[None]:
+        """Translate errors of obstore; later lines of their texts, which have the client's settings, are dropped."""
         from obstore.exceptions import BaseError, PreconditionError
 
         try:
@@ -307,9 +310,18 @@ class _Bucket:
         except PreconditionError:
             raise _changed(address) from None
         except (BaseError, OSError, ValueError) as error:
+            text = str(error).partition("Debug source")[0]
             if isinstance(error, FileNotFoundError) and "NoSuchBucket" not in str(error):
                 raise
-            raise _explained(error, address) from None
+            # The query of a request may have a signature.
+            told = re.sub(r"\?\S*", "", text.partition("\n")[0])[:200]
+            what = f"the storage answers with an error: {told}"
+            help = "check the address and the environment"
+            causes = (
+                (what, help) for pattern, what, help in _CAUSES if re.search(pattern, text, re.I)
+            )
+            what, help = next(causes, (what, help))
+            raise DataError(what, path=address, help=help) from None
 
 
 class _Local:
@@ -383,17 +395,3 @@ def _no_file(address: str) -> DataError:
 def _changed(address: str) -> DataError:
     help = "give the same command again, which reads the new one"
     return DataError("the file has changed since it was listed", path=address, help=help)
-
-
-def _explained(error: Exception, address: str) -> PearlError:
-    """Translate an error of obstore; its later lines, which have the client's settings, are dropped."""
-    if isinstance(error, PearlError):
-        return error
-    text = str(error).partition("Debug source")[0]
-    for pattern, what, help in _CAUSES:
-        if re.search(pattern, text, re.I):
-            return DataError(what, path=address, help=help)
-    # The query of a request may have a signature.
-    told = re.sub(r"\?\S*", "", text.partition("\n")[0])[:200]
-    what = f"the storage answers with an error: {told}"
-    return DataError(what, path=address, help="check the address and the environment")

@@ -18,23 +18,11 @@ def digest(parts: Iterable[str | bytes]) -> bytes:
     return _begun(parts).digest()
 
 
-def digest_after(parts: Iterable[str | bytes]) -> Callable[[bytes], bytes]:
-    """Return a function that computes the digest of the same parts followed by other bytes."""
-    begun = sha256(digest(parts))
-
-    def of(data: bytes) -> bytes:
-        found = begun.copy()
-        found.update(data)
-        return found.digest()
-
-    return of
-
-
-def keys_after(parts: Iterable[str]) -> Callable[[str], bytes]:
+def keys_after(parts: Iterable[str]) -> Callable[[str | bytes], bytes]:
     """Return a function that computes `digest` of these parts and another one."""
     begun = _begun(parts)
 
-    def of(part: str) -> bytes:
+    def of(part: str | bytes) -> bytes:
         found = begun.copy()
         _add(found, part)
         return found.digest()

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +19,7 @@ from pearl.plugins.persistence import write_private
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from pypdfium2 import PdfPage
+    from pypdfium2 import PdfDocument
 
 _POINTS = 72  # per inch
 _PER_INCH = 300  # pixels
@@ -63,27 +63,25 @@ def check_ocr(path: str) -> None:
             )  # fmt: skip
 
 
-def read_pages(pages: Iterable[PdfPage], path: str) -> Iterator[OcrPage]:
-    """The text of pages of a PDF."""
-    return _read_several(map(_rendered, pages), path)
+def read_pages(document: PdfDocument, numbers: Iterable[int], path: str) -> Iterator[OcrPage]:
+    """The text of pages of a PDF, numbered from 0."""
+
+    def rendered() -> Iterator[tuple[Image, float]]:
+        for number in numbers:
+            with closing(document[number]) as page:
+                width, height = page.get_size()
+                most = (_MAX_PIXELS / max(1.0, width * height)) ** 0.5
+                scale = min(_PER_INCH / _POINTS, most)
+                yield page.render(scale=scale, grayscale=True).to_pil(), scale
+
+    return read_pictures(rendered(), path)
 
 
-def read_pictures(pictures: Iterable[Image], path: str) -> Iterator[OcrPage]:
-    """The text of pictures."""
-    return _read_several(((picture, 1.0) for picture in pictures), path)
-
-
-def _rendered(page: PdfPage) -> tuple[Image, float]:
-    """Render a page; return the picture and its pixels per point."""
-    width, height = page.get_size()
-    scale = min(_PER_INCH / _POINTS, (_MAX_PIXELS / max(1.0, width * height)) ** 0.5)
-    return page.render(scale=scale, grayscale=True).to_pil(), scale
-
-
-def _read_several(pictures: Iterable[tuple[Image, float]], path: str) -> Iterator[OcrPage]:
-    """Read a few pictures at a time, so that few are in memory; one thread renders them with PDFium."""
+def read_pictures(pictures: Iterable[tuple[Image, float]], path: str) -> Iterator[OcrPage]:
+    """The text of pictures, each with its pixels per point."""
     check_ocr(path)
     os.environ["OMP_THREAD_LIMIT"] = "1"  # of Tesseract, which is slower with more
+    # A few at a time, so that few are in memory; one thread renders them with PDFium.
     waiting, n = iter(pictures), min(_AT_ONCE, os.cpu_count() or 1)
     language = OPTIONS.get().ocr_language  # threads have other contexts
     with ThreadPoolExecutor(n) as pool:

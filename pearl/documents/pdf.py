@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pearl.documents import pdf_tables
 from pearl.documents.document import check_size, page_ranges
-from pearl.documents.ocr import read_pages
+from pearl.documents.ocr import OcrPage, read_pages
 from pearl.documents.pdf_tables import has_rules, places
 from pearl.documents.pdf_text import (
     BLANKS,
@@ -24,9 +24,8 @@ from pearl.documents.pdf_text import (
     PageText,
     hidden_characters,
     hidden_layers,
-    left_out,
     page_text,
-    plain_text,
+    read_annotations,
 )
 from pearl.documents.readers import OPTIONS, ReaderText, not_read
 from pearl.errors import DataError
@@ -129,11 +128,12 @@ def _texts(document: PdfDocument, path: str) -> Iterator[_Page]:
     for page in document:
         # Closed explicitly: the garbage collector would let a thousand open pages accumulate.
         with closing(page), closing(page.get_textpage()) as layer:
-            text = plain_text(layer)
+            text = page_text(layer).text
             has_tables = with_tables and not is_forced and bool(text) and has_rules(page)
             is_picture = (not text or is_forced) and raw.FPDFPage_CountObjects(page) > 0
             is_unreadable = not is_forced and _is_unreadable(layer, text)
-            unread, layers = left_out(page), frozenset(hidden_characters(layer).values())
+            unread = read_annotations(page)[1]
+            layers = frozenset(hidden_characters(layer).values())
         yield _Page(text, has_tables, is_picture, is_unreadable, unread, layers)
         # Pages may share content: the text of a small file can have any length.
         n_characters += len(text)
@@ -162,11 +162,9 @@ def _put_ocr(
     how = OPTIONS.get().ocr
     confidences: dict[int, float] = {}
     reason = "no text layer; --ocr auto reads it" if how == "off" else "OCR recognises no text"
-    pages = zip(
-        numbers, read_pages(_pages(document, numbers), path) if how != "off" else (), strict=False
-    )
+    pages = read_pages(document, numbers, path) if how != "off" else ()
     try:
-        for number, page in pages:
+        for number, page in zip(numbers, pages, strict=False):
             texts[number] = page.text
             if page.text:
                 confidences[number + 1] = page.confidence
@@ -185,12 +183,6 @@ def _put_ocr(
     return confidences, [f"{page_ranges(unread)}: {reason}"] if unread else []
 
 
-def _pages(document: PdfDocument, numbers: Iterable[int]) -> Iterator[PdfPage]:
-    for number in numbers:
-        with closing(document[number]) as page:
-            yield page
-
-
 def _is_unreadable(layer: PdfTextPage, text: str) -> bool:
     """Whether fonts lack the mapping to characters, so that PDFium returns wrong ones."""
     from pypdfium2 import raw
@@ -204,7 +196,7 @@ def _is_unreadable(layer: PdfTextPage, text: str) -> bool:
     return bool(max(share, n_unknown / len(sample)) > _MOST)
 
 
-def _joined(pages: Iterable[str], continued: Collection[int] = ()) -> str:
+def _joined(pages: Iterable[str], continued: Collection[int]) -> str:
     """Join pages; a form feed ends each, after a blank line unless a table continues."""
     pieces: list[str] = []
     n_ended = 0
@@ -241,7 +233,8 @@ def boxes(data: bytes, path: str, pages: Sequence[tuple[int, str, list[tuple[int
                     own = _text_like(text, data, number - 1, layer)
                     # The document's text has other blanks and no control characters.
                     if not own.text:
-                        lines = _lines_by_ocr(page, text, spans, path)
+                        (read,) = read_pages(document, [number - 1], path)
+                        lines = [_lines_by_ocr(read, text, *span) for span in spans]
                     elif _visible(own.text) == _visible(text):
                         pairs = zip(own.indices, own.text, strict=True)
                         known = (i for i, c in pairs if c not in BLANKS)
@@ -273,21 +266,17 @@ def _text_like(text: str, data: bytes, number: int, layer: PdfTextPage) -> PageT
     return own
 
 
-def _lines_by_ocr(
-    page: PdfPage, text: str, spans: Sequence[tuple[int, int]], path: str
-) -> list[list[_Rectangle]]:
-    """The rectangles of the lines of spans of a page that was read by OCR."""
-    (read,) = read_pages([page], path)
-    lines: list[list[_Rectangle]] = [[] for _ in spans]
-    for (start, end), made in zip(spans, lines, strict=True):
-        last = 0
-        for begin, stop, *sides in read.words if read.text == text.rstrip() else ():
-            if begin < end and start < stop:
-                box = _Rectangle(*(round(side, 2) for side in sides))
-                is_same_line = made and "\n" not in text[last : int(begin)]
-                made.append(_around(made.pop(), box) if is_same_line else box)
-                last = int(stop)
-    return lines
+def _lines_by_ocr(read: OcrPage, text: str, start: int, end: int) -> list[_Rectangle]:
+    """The rectangles of the lines of a span of a page that was read by OCR."""
+    made: list[_Rectangle] = []
+    last = 0
+    for begin, stop, *sides in read.words if read.text == text.rstrip() else ():
+        if begin < end and start < stop:
+            box = _Rectangle(*(round(side, 2) for side in sides))
+            is_same_line = made and "\n" not in text[last : int(begin)]
+            made.append(_around(made.pop(), box) if is_same_line else box)
+            last = int(stop)
+    return made
 
 
 def _lines(layer: PdfTextPage, page: PageText, start: int, end: int) -> list[_Rectangle]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pearl.documents.lexicon import is_year
 from pearl.documents.numbers import read_quantity
 from pearl.documents.pdf_text import Marked, PageText
-from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage, PdfTextPage
@@ -255,12 +254,12 @@ def places(pages: Sequence[list[Block]]) -> list[Place]:
 
 _MAX_LINES = 2  # of a header or footer between two parts of a table
 _SAME_X = 3.0  # points
-_DIGITS = lazy_pattern("[0-9]+")
+_NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 
 
 def _running(blocks: Sequence[Block]) -> set[str]:
     """The lines beside tables without their numbers, to recognise headers and footers of pages."""
-    return {_DIGITS.sub("0", _text([line])) for b in blocks if not b.grid for line in b.lines}
+    return {_text([line]).translate(_NO_DIGITS) for b in blocks if not b.grid for line in b.lines}
 
 
 def _next_part(above: Sequence[Block], below: Sequence[Block]) -> Block | None:

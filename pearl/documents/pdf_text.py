@@ -43,31 +43,27 @@ BLANKS = frozenset(c for c in map(chr, range(0x3001)) if c.isspace() or c <= " "
 
 _SKIPPED = BLANKS | {"\0"}
 
-_PAIR = lazy_pattern("[\ud800-\udbff][\udc00-\udfff]")
-_LONE = lazy_pattern("[\ud800-\udfff]")
+_SURROGATES = lazy_pattern("[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]")  # a pair or a lone one
 _NO_LINE = lazy_pattern(r"(?:^|(?<=\n))[\0 ]*\0[\0 ]*\r\n")  # a line of hidden characters only
 _WORD = lazy_pattern(r"[^\s\0\2]{2,}")
 _LINE = lazy_pattern(r"[^\r\n\2]+")
 _MARK = lazy_pattern(r"\n[-0-9()+*,\u2212]{1,8}(?!\S)")  # a line that may be a superscript: -3, (2)
 _SPACED = lazy_pattern(r" [0-9()*,]{1,3}(?!\S)")  # a word that may be one: 3
-_FEW = lazy_pattern(
-    r"\n\S{1,3}(?=\r\n|$)"
-)  # a line of a few characters, which may belong to its neighbours
+# a line of a few characters, which may belong to its neighbours
+_FEW = lazy_pattern(r"\n\S{1,3}(?=\r\n|$)")
 
 _LEAST_EM = 0.7  # of the height of a font, which is 1.2 ems or so
 # All in ems of the larger character.
-_GAP = (
-    0.1  # between words: a blank has 0.25, a thin one 0.17; kerning moves digits by less than 0.05
-)
+# between words: a blank has 0.25, a thin one 0.17; kerning moves digits by less than 0.05
+_GAP = 0.1
 _OVERLAP = 0.3  # of letters or digits of two words; kerning has less
 _LINE_STEP = 0.9  # between the lines of a text; a superscript is raised by 0.3 to 0.6
 _RAISED = 0.12  # of a smaller character; lines of a scan are uneven by less
 _RAISED_ALIKE = 0.25  # of a character as large as the others
 _SMALLER = 0.85  # size of a smaller character, relative to the one before
 _NEAR = 0.35  # from a word to its superscript
-_STRAIGHT = (
-    0.9  # cosine of the angle between the characters of a word; those of a round stamp turn slowly
-)
+# cosine of the angle between the characters of a word; those of a round stamp turn slowly
+_STRAIGHT = 0.9
 
 
 class PageText(NamedTuple):
@@ -92,8 +88,12 @@ _NOWHERE = (math.nan,) * 4
 
 def page_text(layer: PdfTextPage) -> PageText:
     """The text of a page, with the values of its fields in their places."""
+    from pypdfium2 import raw
+
     characters = _characters(layer)
-    fields = _fields(layer, characters)
+    # OCR reads the fields of a scanned page.
+    is_picture = not characters.strip("\0 \r\n") and raw.FPDFPage_CountObjects(layer.page) > 0
+    fields = [] if is_picture else read_annotations(layer.page)[0]
     pieces: list[str] = []
     indices: list[int] = []
     at = 0
@@ -104,35 +104,12 @@ def page_text(layer: PdfTextPage) -> PageText:
     text = "".join(pieces)
     if "\r" in text or "\0" in text:
         indices = [i for c, i in zip(text, indices, strict=True) if c not in "\r\0"]
-    text = _cleaned(text)
+    # A form feed in it would end the page.
+    text = text.replace("\r", "").replace("\0", "").replace("\f", " ")
     begin, end = len(text) - len(text.lstrip()), len(text.rstrip())
     places = zip(text[begin:end], indices[begin:end], strict=True)
     boxes = [field.box for field in fields]
     return PageText(text[begin:end], [-1 if c in BLANKS else i for c, i in places], boxes)
-
-
-def plain_text(layer: PdfTextPage) -> str:
-    """The text of `page_text` without indices and boxes, which take half of its time."""
-    characters = _characters(layer)
-    pieces: list[str] = []
-    at = 0
-    for start, end, marked in _edits(layer, characters, _fields(layer, characters)):
-        pieces += [characters[at:start], *(character for character, _ in marked)]
-        at = end
-    return _cleaned("".join([*pieces, characters[at:]])).strip()
-
-
-def _fields(layer: PdfTextPage, characters: str) -> list[Field]:
-    """The filled fields of a page; [] for a scanned page, where OCR reads them."""
-    from pypdfium2 import raw
-
-    is_picture = not characters.strip("\0 \r\n") and raw.FPDFPage_CountObjects(layer.page) > 0
-    return [] if is_picture else filled_fields(layer.page)
-
-
-def _cleaned(text: str) -> str:
-    # A form feed in it would end the page.
-    return text.replace("\r", "").replace("\0", "").replace("\f", " ")
 
 
 def _characters(layer: PdfTextPage) -> str:
@@ -144,10 +121,12 @@ def _characters(layer: PdfTextPage) -> str:
     if len(text) != n:  # it leaves characters out, and each beyond U+FFFF has two numbers
         codes = [raw.FPDFText_GetUnicode(layer, i) for i in range(n)]
         text = "".join([chr(code) if code < 0x110000 else "\0" for code in codes])
-        text = _PAIR.sub(
-            lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16") + "\0", text
+        text = _SURROGATES.sub(
+            lambda found: (
+                found[0].encode("utf-16", "surrogatepass").decode("utf-16", "ignore") + "\0"
+            ),
+            text,
         )
-        text = _LONE.sub("\0", text)
     if _UNMAPPED in text:
         text = "".join([
             (_HYPHEN if raw.FPDFText_IsHyphen(layer, i) == 1 else "\0") if c == _UNMAPPED else c
@@ -471,11 +450,7 @@ def _filled(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> Ite
 HIDDEN: ContextVar[frozenset[bytes]] = ContextVar("HIDDEN", default=frozenset())
 """The names of the hidden layers of the PDF that is read."""
 
-_PROPERTIES = lazy_pattern(rb"/OCProperties(?:<<| (\d+) 0 R)")  # a dictionary, or the number of one
-_DEFAULT = lazy_pattern(rb"/D(?:<<| (\d+) 0 R)")  # the same for the default state
 _OBJECT = lazy_pattern(rb"\s(\d+) 0 obj\s")  # 7 0 obj
-_LIST = r"/%s\[([^\]]*)\]"  # /OFF[6 0 R 7 0 R]
-_REFERENCE = lazy_pattern(rb"(\d+) 0 R")  # 7 0 R
 _NAME = lazy_pattern(  # /Name(A \(draft\)) or /Name<FEFF00DC>
     rb"/Name(?:\(((?:\\.|[^\\)])*)\)|<([0-9A-Fa-f]*)>)", re.DOTALL
 )
@@ -494,30 +469,30 @@ def hidden_layers(document: PdfDocument, data: bytes) -> frozenset[bytes]:
     except PdfiumError:
         return frozenset()
     plain = copy.getvalue()
-    if not (properties := _PROPERTIES.search(plain)):
+    if b"/OCProperties" not in plain:
         return frozenset()
     places = {found[1]: found.end() for found in _OBJECT.finditer(plain)}
 
-    def behind(found: re.Match[bytes] | None) -> bytes:
-        """The text after a key, or the object that it refers to."""
-        if found is None:
-            return b""
-        start = places.get(found[1], len(plain)) if found[1] else found.end()
-        return plain[start : plain.find(b"endobj", start)] if found[1] else found.string[start:]
+    def behind(key: bytes, text: bytes) -> bytes:
+        """The dictionary after a key, also if it is another object: `/D<<...` or `/D 7 0 R`."""
+        found = re.search(rb"/%s(?:<<| (\d+) 0 R)" % key, text)
+        if found is None or found[1] is None:
+            return text[found.end() :] if found else b""
+        start = places.get(found[1], len(plain))
+        return plain[start : plain.find(b"endobj", start)]
 
-    known = behind(properties)
-    default = behind(_DEFAULT.search(known))
-    off = _references(default, "OFF")
+    def references(key: bytes, text: bytes) -> set[bytes]:
+        """The numbers of the objects in a list: `/OFF[6 0 R 7 0 R]`."""
+        return set(text.partition(b"/%s[" % key)[2].partition(b"]")[0].split()[::3])
+
+    properties = behind(b"OCProperties", plain)
+    default = behind(b"D", properties)
+    off = references(b"OFF", default)
     if b"/BaseState/OFF" in default:
-        off |= _references(known, "OCGs") - _references(default, "ON")
+        off |= references(b"OCGs", properties) - references(b"ON", default)
     starts = (places[number] for number in off if number in places)
     names = (_NAME.search(plain, start, plain.find(b"endobj", start)) for start in starts)
     return frozenset(_decoded(name) for name in names if name)
-
-
-def _references(text: bytes, key: str) -> set[bytes]:
-    found = re.search((_LIST % key).encode(), text)
-    return set(_REFERENCE.findall(found[1])) if found else set()
 
 
 def _decoded(found: re.Match[bytes]) -> bytes:
@@ -558,9 +533,8 @@ def hidden_characters(layer: PdfTextPage) -> dict[int, bytes]:
 # ---------------------------------------------------------------------------------------------
 # Form fields and annotations: filled values, and other content outside the text
 
-_NOT_SHOWN = (
-    0b10_0010  # flags of an annotation that no reader shows: hidden, and not shown on the screen
-)
+# flags of an annotation that no reader shows: hidden, and not shown on the screen
+_NOT_SHOWN = 0b10_0010
 _PASSWORD = 1 << 13  # flag of a text field
 
 
@@ -573,35 +547,6 @@ class Field(NamedTuple):
     is_tick: bool
 
 
-def filled_fields(page: PdfPage) -> list[Field]:
-    """The fields of a page with a value, and boxes that are ticked or not; none unless forms are initialised."""
-    from pypdfium2 import raw
-
-    if page.formenv is None:
-        return []
-    form = page.formenv.raw
-    found: list[Field] = []
-    for annotation in _annotations(page):
-        kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
-        is_hidden = _is_hidden(annotation) and not OPTIONS.get().hidden
-        if kind not in _kinds() or is_hidden or _is_secret(form, annotation, kind):
-            continue
-        is_tick = kind in {raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON}
-        if is_tick:
-            value = "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) == 1 else "[ ]"
-        elif kind == raw.FPDF_FORMFIELD_TEXTFIELD:
-            value = _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
-        else:
-            value = _chosen(form, annotation)
-        if value:
-            name = _string(raw.FPDFAnnot_GetFormFieldAlternateName, form, annotation)
-            name = name or _string(raw.FPDFAnnot_GetFormFieldName, form, annotation)
-            box = raw.FS_RECTF()
-            raw.FPDFAnnot_GetRect(annotation, byref(box))
-            found.append(Field((box.left, box.bottom, box.right, box.top), name, value, is_tick))
-    return found
-
-
 _ANNOTATIONS = {
     "TEXT": "comment", "CARET": "comment", "FREETEXT": "text box", "HIGHLIGHT": "highlight",
     "UNDERLINE": "underlining", "SQUIGGLY": "underlining", "STRIKEOUT": "struck passage", "STAMP": "stamp",
@@ -610,38 +555,49 @@ _ANNOTATIONS = {
 """Kinds of annotations in PDFium → their names in notes."""
 
 
-def left_out(page: PdfPage) -> Counter[str]:
-    """Count the objects of a page other than text and filled fields, by a singular name: `comment`."""
+def read_annotations(page: PdfPage) -> tuple[list[Field], Counter[str]]:
+    """The fields of a page with a value, and boxes that are ticked or not; the other annotations, counted by a singular name: `comment`."""
     from pypdfium2 import raw
 
     names = {getattr(raw, f"FPDF_ANNOT_{kind}"): name for kind, name in _ANNOTATIONS.items()}
-    counts: Counter[str] = Counter()
+    ticks = {raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON}
+    choices = {raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
     form = page.formenv and page.formenv.raw
+    fields: list[Field] = []
+    counts: Counter[str] = Counter()
     for annotation in _annotations(page):
         kind = raw.FPDFAnnot_GetSubtype(annotation)
         if kind != raw.FPDF_ANNOT_WIDGET:
             counts[names.get(kind, "")] += 1
             continue
-        field = raw.FPDFAnnot_GetFormFieldType(form, annotation) if form else -1
-        if field == raw.FPDF_FORMFIELD_SIGNATURE:
-            counts["signature"] += 1
-        elif field not in {raw.FPDF_FORMFIELD_PUSHBUTTON, *_kinds()}:
-            counts["form field"] += 1
-        elif field in _kinds() and _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation):
-            is_secret = _is_secret(form, annotation, field)
-            counts["password"] += is_secret
-            is_hidden = _is_hidden(annotation) and not OPTIONS.get().hidden
-            counts["hidden form field"] += is_hidden and not is_secret
+        kind = raw.FPDFAnnot_GetFormFieldType(form, annotation) if form else -1
+        if kind in ticks:
+            value = "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) == 1 else "[ ]"
+        elif kind in choices:
+            value = _chosen(form, annotation)
+        elif kind == raw.FPDF_FORMFIELD_TEXTFIELD:
+            value = _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
+        else:
+            counts["signature"] += kind == raw.FPDF_FORMFIELD_SIGNATURE
+            unread = {raw.FPDF_FORMFIELD_SIGNATURE, raw.FPDF_FORMFIELD_PUSHBUTTON}
+            counts["form field"] += kind not in unread
+            continue
+        if not value:
+            continue
+        flags = raw.FPDFAnnot_GetFormFieldFlags(form, annotation)
+        if kind == raw.FPDF_FORMFIELD_TEXTFIELD and flags & _PASSWORD:
+            counts["password"] += 1
+        elif raw.FPDFAnnot_GetFlags(annotation) & _NOT_SHOWN and not OPTIONS.get().hidden:
+            counts["hidden form field"] += 1
+        else:
+            name = _string(raw.FPDFAnnot_GetFormFieldAlternateName, form, annotation)
+            name = name or _string(raw.FPDFAnnot_GetFormFieldName, form, annotation)
+            box = raw.FS_RECTF()
+            raw.FPDFAnnot_GetRect(annotation, byref(box))
+            sides = (box.left, box.bottom, box.right, box.top)
+            fields.append(Field(sides, name, value, kind in ticks))
     del counts[""]
-    return counts
-
-
-def _kinds() -> set[int]:
-    """The kinds of fields whose values are read."""
-    from pypdfium2 import raw
-
-    names = ("TEXTFIELD", "COMBOBOX", "LISTBOX", "CHECKBOX", "RADIOBUTTON")
-    return {getattr(raw, f"FPDF_FORMFIELD_{name}") for name in names}
+    return fields, counts
 
 
 def _annotations(page: PdfPage) -> Iterator[Any]:
@@ -653,19 +609,6 @@ def _annotations(page: PdfPage) -> Iterator[Any]:
                 yield annotation
             finally:
                 raw.FPDFPage_CloseAnnot(annotation)
-
-
-def _is_hidden(annotation: Any) -> bool:
-    from pypdfium2 import raw
-
-    return bool(raw.FPDFAnnot_GetFlags(annotation) & _NOT_SHOWN)
-
-
-def _is_secret(form: Any, annotation: Any, kind: int) -> bool:
-    from pypdfium2 import raw
-
-    flags = raw.FPDFAnnot_GetFormFieldFlags(form, annotation)
-    return kind == raw.FPDF_FORMFIELD_TEXTFIELD and bool(flags & _PASSWORD)
 
 
 def _chosen(form: Any, annotation: Any) -> str:

@@ -78,13 +78,6 @@ def skeleton(name: str) -> str:
     return unicodedata.normalize("NFKD", name).translate(_PROTOTYPES)
 
 
-def unlike(name: str, other: str) -> str:
-    """The Unicode name of the first character that differs between two names that look alike."""
-    pairs = zip(name, other, strict=False)
-    found = next((a for a, b in pairs if a != b), name[len(other) : len(other) + 1] or name[-1])
-    return unicodedata.name(found, f"U+{ord(found):04X}")
-
-
 COUNTS_BEST = "counts-best"  # The code of the note
 
 
@@ -156,7 +149,7 @@ def string_references(
     """Diagnose the strings of a step; the last `n_given` of the names above are parameters."""
     if action and action.extracts:
         return  # its string names fields, in braces, too
-    asked, question = question, "" if n_given else question
+    asked = "" if n_given else " ".join(question.split()).casefold()
     bare: set[str] = set()  # names of outputs that cannot be names of fields or labels
     if action and not (action.is_native or action.reads_rows or action.asks_table):
         bare = {name for name in above if "_" in name} - {each.name for each in step.references()}
@@ -168,38 +161,41 @@ def string_references(
             and (parameter := action.parameter(index)).type is ValueType.TEXT
             and not parameter.reads and not parameter.choices
         )  # fmt: skip
-        joins = bool(
-            action and action.is_native and action.is_variadic
-            and all(p.type is ValueType.TEXT and not p.reads for p in action.parameters)
-        )  # fmt: skip
         for item in items_of(argument):
-            if n_given and item == String(asked):  # its parameters are filled in
+            if not isinstance(item, String) or (n_given and item.value == question):
+                continue  # the parameters of the question are filled in
+            if (named := _reference(item.value, above, bare, asked, n_given)) is None:
                 continue
-            if isinstance(item, String) and (
-                named := _reference(item.value, above, bare, question, n_given)
-            ):
-                text, name = named
-                takes = name in ((*above, CTX) if is_list else names)
-                beside = _beside(item.value, above, question) if takes_list else ""
-                is_all = item.value.strip() == text and text.strip("${<[` >]}") == name
-                fixed = (
-                    name if is_all and takes else beside if is_list or not beside else f"[{beside}]"
-                ) or ("" if is_list or not joins else _pieces(item.value, above, question))
-                yield Diagnostic(
-                    CODE,
-                    f"'{short(text)}' in a string is sent as plain text"
-                    + ("" if name else "; no earlier step has this output"),
-                    item.span,
-                    help=_help(text, name, above),
-                    fix=Fix(item.span, fixed) if fixed else None,
-                )
+            text, name = named
+            takes = name in ((*above, CTX) if is_list else names)
+            is_all = item.value.strip() == text and text.strip("${<[` >]}") == name
+            fixed = name if is_all and takes else ""
+            if not fixed and takes_list:
+                beside = _beside(item.value, above, asked)
+                fixed = beside if is_list or not beside else f"[{beside}]"
+            if name:
+                help = f'pass the output itself, beside the text: ["...", {name}]'
+                if text[0] not in "{$<[`" and text != name:
+                    help += '; a step of the document: "step 2 of the ..."'
+            else:
+                close = did_you_mean(text.strip("${ }"), above)
+                help = f"did you mean {close}? " if close else ""
+                help += 'pass an output beside the text: ["...", output]'
+                help += "; braces of other words are doubled: {{" if "{" in text else ""
+            yield Diagnostic(
+                CODE,
+                f"'{short(text)}' in a string is sent as plain text"
+                + ("" if name else "; no earlier step has this output"),
+                item.span,
+                help=help,
+                fix=Fix(item.span, fixed) if fixed else None,
+            )
 
 
 def _reference(
-    value: str, above: Sequence[str], bare: Collection[str], question: str, n_given: int = 0
+    value: str, above: Sequence[str], bare: Collection[str], asked: str, n_given: int = 0
 ) -> tuple[str, str] | None:
     """The reference in a string, and the name of its output; "" for an unknown output."""
-    asked = " ".join(question.split()).casefold()
     for match in _MARKED.finditer(value):
         name = match["braced"] or match["dollar"] or match["marked"]
         is_known = name in above or name == CTX
@@ -219,9 +215,8 @@ def _reference(
     return None
 
 
-def _beside(value: str, above: Sequence[str], question: str) -> str:
+def _beside(value: str, above: Sequence[str], asked: str) -> str:
     """List items to replace the string: its text with plain names, then each output after its name; or ""."""
-    asked = " ".join(question.split()).casefold()
     names: dict[str, None] = {}
 
     def plain(match: re.Match[str]) -> str:
@@ -229,46 +224,14 @@ def _beside(value: str, above: Sequence[str], question: str) -> str:
         if match["tail"] or name not in above or match[0].casefold() in asked:
             return match[0]
         names[name] = None
-        is_adjacent = re.match(r"[\w}>\])`]", match.string[match.start() - 1 : match.start()])
-        return f" {name}" if is_adjacent else name
+        before = value[: match.start()][-1:]
+        return f" {name}" if before and (before.isalnum() or before in "_}>])`") else name
 
     text = _MARKED.sub(plain, value)
-    if not names or _reference(text, above, (), question):
+    if not names or _reference(text, above, (), asked):
         return ""
     outputs = (f'"{name}:", {name}' for name in names)
     return ", ".join([print_argument(String(text)), *outputs])
-
-
-def _pieces(value: str, above: Sequence[str], question: str) -> str:
-    """Arguments to replace the string in an action that joins texts: its outputs and the texts between; or ""."""
-    asked = " ".join(question.split()).casefold()
-    pieces: list[Argument] = []
-    at = 0
-    for match in _MARKED.finditer(value):
-        name = match["braced"] or match["dollar"] or match["marked"]
-        if match["tail"] or name not in above or match[0].casefold() in asked:
-            return ""
-        pieces += [String(value[at : match.start()].strip()), Reference(name)]
-        at = match.end()
-    pieces.append(String(value[at:].strip()))
-    texts = (piece.value for piece in pieces if isinstance(piece, String))
-    if any(_reference(text, above, (), question) for text in texts):
-        return ""
-    return ", ".join(print_argument(piece) for piece in pieces if piece != String(""))
-
-
-def _help(text: str, name: str, above: Sequence[str]) -> str:
-    if name:
-        help = f'pass the output itself, beside the text: ["...", {name}]'
-        return (
-            help
-            if text[0] in "{$<[`" or text == name
-            else f'{help}; a step of the document: "step 2 of the ..."'
-        )
-    close = did_you_mean(text.strip("${ }"), above)
-    meant = f"did you mean {close}? " if close else ""
-    doubled = "; braces of other words are doubled: {{" if "{" in text else ""
-    return f'{meant}pass an output beside the text: ["...", output]{doubled}'
 
 
 def argument_problems(
@@ -297,28 +260,27 @@ def argument_problems(
     for index, argument in enumerate(step.arguments):
         parameter = action.parameter(index)
         is_given = isinstance(argument, Reference) and argument.name in given
-        if is_given and not _takes_text(parameter):
+        # the text of a plan's parameter is known only at the run
+        is_open = parameter.reads in ("", "number", "value", "figure", "date")
+        is_open &= not parameter.choices and parameter.type in (ValueType.TEXT, ValueType.NUMBER)
+        if is_given and not is_open:
             why = f"'{action.name}' takes no parameter of the plan as {parameter.name}"
             advice = f"write {parameter.name} into the plan; a parameter stands for a text or a number, also in a list"
             yield Diagnostic("misplaced-parameter", why, argument.span, help=advice)
             continue
         yield from _literal(argument, parameter, action)
-        type = _type(argument, assigned)
+        type = _LITERALS.get(argument.__class__)
+        if isinstance(argument, Reference):
+            type = ValueType.CONTEXT if argument.is_context else assigned.get(argument.name)
         if type is not None and not _fits(argument, type, parameter):
             yield Diagnostic(
                 "wrong-type",
-                f"'{action.name}' takes {_article(parameter.type)} as {parameter.name}, "
-                f"not {_article(type)} ({short(print_argument(argument))})",
+                f"'{action.name}' takes {_WORDED[parameter.type]} as {parameter.name}, "
+                f"not {_WORDED[type]} ({short(print_argument(argument))})",
                 argument.span,
                 help=_advice(type, parameter),
                 fix=_meant(argument, parameter, assigned),
             )
-
-
-def _takes_text(parameter: Parameter) -> bool:
-    """Whether a parameter of an action accepts a plan parameter, whose text is known only at the run."""
-    is_open = parameter.reads in ("", "number", "value", "figure", "date") and not parameter.choices
-    return is_open and parameter.type in (ValueType.TEXT, ValueType.NUMBER)
 
 
 def _meant(
@@ -434,29 +396,14 @@ def _within(string: String, span: Span) -> Span:
     return Span(string.span.start + start, string.span.start + max(start + 1, end))
 
 
-def _article(value: ValueType) -> str:
-    return {
-        ValueType.CONTEXT: "the document",
-        ValueType.TEXT: "a text",
-        ValueType.NUMBER: "a number",
-        ValueType.BOOL: "a truth value",
-        ValueType.DATE: "a date",
-        ValueType.LIST: "a list",
-        ValueType.TABLE: "a table",
-        ValueType.PASSAGES: "passages",
-    }[value]
+_LITERALS = {String: ValueType.TEXT, Number: ValueType.NUMBER, ListLiteral: ValueType.LIST}
 
-
-def _type(argument: Argument, assigned: Mapping[str, ValueType]) -> ValueType | None:
-    match argument:
-        case Reference():
-            return ValueType.CONTEXT if argument.is_context else assigned.get(argument.name)
-        case String():
-            return ValueType.TEXT
-        case Number():
-            return ValueType.NUMBER
-        case ListLiteral():
-            return ValueType.LIST
+_WORDED = {
+    ValueType.CONTEXT: "the document", ValueType.TEXT: "a text", ValueType.NUMBER: "a number",
+    ValueType.BOOL: "a truth value", ValueType.DATE: "a date", ValueType.LIST: "a list",
+    ValueType.TABLE: "a table", ValueType.PASSAGES: "passages",
+}  # fmt: skip
+"""Types as a message names them."""
 
 
 def _fits(argument: Argument, given: ValueType, parameter: Parameter) -> bool:
@@ -525,16 +472,15 @@ def filled(text: str, given: Mapping[str, str]) -> str:
 
 def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> CheckedPlan:
     """Check a plan against a library."""
-    if any(found.severity == "error" for found in _diagnose(plan, "", library, max_steps)):
-        text = print_plan(plan)
-        # the positions of diagnostics refer to this text
-        return _checked(parse(text), text, library, max_steps)
     return _checked(plan, "", library, max_steps)
 
 
 def _checked(plan: Plan, text: str, library: ActionLibrary, max_steps: int) -> CheckedPlan:
     found = sorted(_diagnose(plan, text, library, max_steps), key=lambda d: d.span)
     if any(diagnostic.severity == "error" for diagnostic in found):
+        if not text:  # positions of diagnostics refer to a text
+            text = print_plan(plan)
+            found = sorted(_diagnose(parse(text), text, library, max_steps), key=lambda d: d.span)
         raise PlanCheckError(text, found)
     read = plan.read_names
     outputs = tuple(step.output for step in plan.steps if step.output not in read)
@@ -765,23 +711,20 @@ def _confusables(plan: Plan, library: ActionLibrary, max_steps: int) -> Iterator
     """Names that look like another name of the plan, of the library or CTX, each reported once."""
     known = {skeleton(name): name for name in (*library, CTX)}
     told: set[str] = set()
-    for name, span in _names(plan, max_steps):
+    places = [(each.name, each.span) for each in (*plan.parameters, *plan.sources)]
+    places += ((each.name, each.span) for each in plan.new_actions)
+    for step in plan.steps[:max_steps]:
+        places += [(step.output, step.output_span), (step.action, step.action_span)]
+        places += ((each.name, each.span) for each in step.references())
+    for name, span in places:
         first = known.setdefault(skeleton(name), name)
         if name not in (first, CTX) and name not in library and name not in told:
             told.add(name)
             why = f"'{name}' looks like '{first}' but is a different name"
-            advice = f"it has {unlike(name, first)}"
+            pairs = zip(name, first, strict=False)
+            other = next((a for a, b in pairs if a != b), name[len(first) :][:1] or name[-1])
+            advice = f"it has {unicodedata.name(other, f'U+{ord(other):04X}')}"
             yield Diagnostic("confusable-name", why, span, "note", help=advice)
-
-
-def _names(plan: Plan, max_steps: int) -> Iterator[tuple[str, Span]]:
-    """The declared names, actions, outputs and references of a plan, in order."""
-    yield from ((each.name, each.span) for each in (*plan.parameters, *plan.sources))
-    yield from ((action.name, action.span) for action in plan.new_actions)
-    for step in plan.steps[:max_steps]:
-        yield step.output, step.output_span
-        yield step.action, step.action_span
-        yield from ((reference.name, reference.span) for reference in step.references())
 
 
 def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:

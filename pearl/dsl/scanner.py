@@ -36,20 +36,14 @@ OPENS = lazy_pattern(r"[\s`*]*+\(")
 _TYPE = lazy_pattern(r"\s*+->\s*+(\w++)\s*+(?=[:#]|\Z)")  # "-> int" before the definition
 _NUMBERISH = lazy_pattern(r"[-+]?\.?[0-9][\w.]*+")  # -5, .5, 1e6, 10k
 _KEY = lazy_pattern(rf"({_NAMED})\s*+=(?!=)\s*+(?=[^\s,)])")  # "X=" before a value
-_PARAMETER_TYPE = lazy_pattern(
-    r"\s*+:\s*+[A-Za-z][\w.\[\]|]*+(?=\s*+[,)])"
-)  # "X: str", "X: list[str]"
-_WORDS = lazy_pattern(rf"{_NAMED}(?:[ -]\w++)++(?=\s*+=)")  # "the key =", "the-key ="
 _QUOTED = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"')
 _JUNK = literals.UNTYPED.pattern[1:-1]  # what no plan may contain, for a class of characters
-_CLOSING_MARKS = lazy_pattern(r"[`*][`*\s]*+\Z")  # "**" or "`" at the end of a line
 _SEPARATOR = lazy_pattern(
     # ":", "# ", "// ", "- ", "— ", as code, comments and lists have it; no arrow
     rf"[\s`*{_JUNK}]*+(?:[:#—–]|//|--?+(?!>))[\s`*:{_JUNK}]*+"
 )
 _LEAD = lazy_pattern(rf"[ \xa0{_JUNK}]*+")  # blanks before the definition in a library
 _ANOTHER = lazy_pattern(rf"{_NAMED}\s*+=\s*+{_NAMED}\(")  # a second step where the purpose stands
-_NO_TEXT = lazy_pattern(rf"[\s`*.;,:#{_JUNK}]*+\Z")  # "." or ":" in place of a purpose
 
 _CLOSERS = {"“": '”“"', "”": '”"', "„": '“”"', "«": "»", "‘": "’'", "’": "’'", "'": "'’", "‚": "‘’"}
 """The quotes that end a string in smart or single quotes, by the one that begins it."""
@@ -214,9 +208,11 @@ class _Line:
             raise self.broken("the step is empty", self.at, advice=STEP_HELP)
         if not literals.terminal("_NUMBER_DOT").fullmatch(head[0]):
             self.number(head, number)
-        if marked and (marks := _CLOSING_MARKS.search(self.text, self.end_of_words(), self.end)):
-            self.mend("marks around the step", marks.start(), self.end, "")
-            self.end = marks.start()
+        if marked:  # "**" or "`" at the end of the line
+            tail = self.text[self.end_of_words() : self.end].lstrip()
+            if tail:
+                self.mend("marks around the step", self.end - len(tail), self.end, "")
+                self.end -= len(tail)
         begin = self.at
         name = self.name("the name of the step's output", STEP_HELP)
         assigns = self.match(ASSIGNS)
@@ -232,8 +228,10 @@ class _Line:
 
     def no_assignment(self, name: str, begin: int) -> BrokenError:
         at, advice = self.after_blanks(), STEP_HELP
-        if words := self.match(_WORDS, begin):
-            advice = f"write one word: {re.sub('[ -]', '_', words[0])} = ..."
+        words = self.text[begin : self.end].partition("=")[0].strip()  # "the key =", "the-key ="
+        word = words.replace(" ", "_").replace("-", "_")
+        if word != name and word.isidentifier():
+            advice = f"write one word: {word} = ..."
         elif self.is_at(",", at):
             advice = "a step has one output: write a step for each"
         return self.broken(
@@ -382,8 +380,9 @@ class _Line:
         dots = next((dots for dots in ("...", "…") if self.is_at(dots, self.at)), "")
         if not dots:
             self.name("the name of a parameter", _ACTION_HELP)
-            if type := self.match(_PARAMETER_TYPE):
-                raise self.broken("parameters have no types", *type.span())
+            colon = self.after_blanks()
+            if self.is_at(":", colon) and self.text.find(")", colon, self.end) >= 0:  # "X: str"
+                raise self.broken("parameters have no types", self.at, colon + 1)
             return
         end = self.at + len(dots)
         if is_first:
@@ -504,15 +503,15 @@ class _Line:
             self.error("one ')' too many", at, fix=fix)
             self.at = at + 1
         separator = self.match(_SEPARATOR)
-        if self.match(_NO_TEXT) or (separator and separator.end() >= self.end):
+        rest = self.text[self.at : self.end]
+        if not rest.strip(" \t`*.;,:#") or (separator and separator.end() >= self.end):
             at = self.after_blanks()
             at += self.is_at(":", at)
             self.error(f"no {what}", at, fix=Fix(Span(self.at, self.end), f" : {_in_words(name)}"))
             return
         if not separator or self.match(_ANOTHER, separator.end()):
             at = self.after_blanks()
-            is_call = re.compile(rf"{_NAMED}\(").search(self.text, at, self.end)
-            advice = "a step has one call; write a step for each" if is_call else None
+            advice = "a step has one call; write a step for each" if "(" in rest else None
             raise self.broken(f"{self.seen(at)}, expected ' : ' and the {what}", at, advice=advice)
         wanted = ": " if separator[0].startswith(":") else " : "
         self.take(f"' : ' stands before the {what}", separator.end(), wanted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, takewhile
+from itertools import groupby, pairwise, takewhile
 from typing import Literal
 
 from msgspec import Struct
@@ -38,10 +38,6 @@ _TURN = lazy_pattern(
     re.I,
 )
 """The beginning of another turn of a conversation: `User:`, `Question 2:`, `<|im_start`."""
-_FENCE = lazy_pattern(r"\s*+(?:`{3,}+|~{3,}+)[\s\w+.-]*+\Z")  # ```text
-_COMMENT = lazy_pattern(r"\s*+#(?!#+\s*+(?:new actions|question)\b)", re.I)
-"""Two or more `#` are a heading of Markdown if a part of the plan follows them."""
-_NONE = lazy_pattern(r"[\s`*>•-]*+none(?:\s+needed)?[\s`*.]*+\Z", re.I)  # "None needed."
 _BULLET = lazy_pattern(r"[\s`*>]*+[-+*•–]\s")  # "- ", "> * "
 _CALL = lazy_pattern(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")  # FIND(
 _LIKE_STEP = lazy_pattern(
@@ -87,7 +83,7 @@ def rows(text: str, *, with_comments: bool = False) -> list[Line]:
     found: list[Line] = []
     for span in _spans(text.removesuffix("\n")):
         source = text[span.start : span.end]
-        is_comment = with_comments and _COMMENT.match(source)
+        is_comment = with_comments and _is_comment(source)
         found.append(Line(span, "comment", role="comment") if is_comment else _row(source, span))
     for line, below in pairwise(found):
         for comment, blank in ((line, below), (below, line)):
@@ -97,9 +93,17 @@ def rows(text: str, *, with_comments: bool = False) -> list[Line]:
     begin, end = _region(others)
     if not any(line.is_step for line in others[end:]):
         headings = (i for i, line in enumerate(others[end:], end) if line.form == "heading")
-        end = len(others) if any(_is_declaration(others[i + 1 : i + 4]) for i in headings) else end
+        is_declaring = any(_unnumbered(others[i + 1 : i + 4], "is_call") for i in headings)
+        end = len(others) if is_declaring else end
     _give_roles(text, others[begin:end])
     return found
+
+
+def _is_comment(source: str) -> bool:
+    """Whether a line is a comment; "## Question:" and "## New actions" are headings of Markdown."""
+    text = source.lstrip()
+    title = text.lstrip("#").partition(":")[0].strip().casefold()
+    return text[:1] == "#" and (text[:2] != "##" or title not in ("question", "new actions"))
 
 
 def _spans(text: str) -> Iterator[Span]:
@@ -149,9 +153,11 @@ def _depth(source: str) -> int:
 
 
 def _row(source: str, span: Span) -> Line:
-    if not source.strip():
+    if not (bare := source.strip()):
         return Line(span, "blank")
-    if _FENCE.match(source):
+    if bare.startswith(("```", "~~~")) and all(
+        each.isalnum() or each in " _+.-" for each in bare.lstrip("`~")
+    ):  # "```text"
         return Line(span, "fence")
     if source in _BLOCKS:
         return Line(span, "block")
@@ -161,7 +167,7 @@ def _row(source: str, span: Span) -> Line:
         return Line(span, "question")
     if _TURN.match(source):
         return Line(span, "turn")
-    if _NONE.match(source):
+    if bare.strip("`*>•-. ").casefold() in ("none", "none needed"):  # "- None needed."
         return Line(span, "none")
     if scanner.CONTROL.match(source):
         return Line(span, "control", is_like_step=True)
@@ -253,24 +259,21 @@ def _give_roles(text: str, region: Sequence[Line]) -> None:
         region[heading].role = "heading"
     is_declaring = False
     for i, row in enumerate(region[first:], start=first):
-        if row.form == "heading" and _is_declaration(region[i + 1 : i + 4]):
+        if row.form == "heading" and _unnumbered(region[i + 1 : i + 4], "is_call"):
             row.role, row.is_misplaced, is_declaring = "heading", True, True
         elif is_declaring and row.is_call and row.number is None:
             row.role, row.is_misplaced = "action", True
-        elif row.is_like_step or (row.number is not None and not _is_title(region[i + 1 : i + 4])):
+        elif row.is_like_step or (
+            # a number above a step without one belongs to that step
+            row.number is not None and not _unnumbered(region[i + 1 : i + 4], "is_step")
+        ):  # fmt: skip
             row.role, is_declaring = "step", False
 
 
-def _is_declaration(below: Sequence[Line]) -> bool:
-    """Whether an action follows, perhaps after a blank line and a fence."""
+def _unnumbered(below: Sequence[Line], what: Literal["is_call", "is_step"]) -> bool:
+    """Whether a call or a step without a number follows, perhaps after a blank line and a fence."""
     row = next((row for row in below if row.form not in ("blank", "fence")), None)
-    return row is not None and row.is_call and row.number is None
-
-
-def _is_title(below: Sequence[Line]) -> bool:
-    """Whether a step without a number follows, to which the number above belongs."""
-    row = next((row for row in below if row.form not in ("blank", "fence")), None)
-    return row is not None and row.is_step and row.number is None
+    return row is not None and row.number is None and getattr(row, what)
 
 
 def _first_step(region: Sequence[Line], heading: int) -> int:
@@ -342,7 +345,10 @@ def lines(text: str, *, with_comments: bool = False) -> list[Line]:
         why = "new actions must precede the steps"
         advice = "move 'New actions:' and its lines above the first step"
         misplaced.found.insert(0, Diagnostic("syntax", why, misplaced.span, help=advice))
-    _remove_surplus(text, found)
+    # Each fence, and each run of other surplus lines, is reported once.
+    for key, run in groupby(found, lambda x: x.span if x.form == "fence" else x.role == "surplus"):
+        if key:
+            _remove(text, list(run))
     return found
 
 
@@ -435,23 +441,6 @@ def _follow_heading(text: str, heading: Line, below: Role) -> Role:
 def _should_read(text: str, line: Line, wanted: str, why: str) -> None:
     if text[line.span.start : line.span.end] != wanted:
         line.found.append(scanner.should_read(text, line.span, wanted, why))
-
-
-def _remove_surplus(text: str, found: Sequence[Line]) -> None:
-    """Report each fence, and each run of surplus lines once."""
-    run: list[Line] = []
-    for line in found:
-        is_fence = line.form == "fence" and line.role == "surplus"
-        if run and (is_fence or line.role != "surplus"):
-            _remove(text, run)
-            run = []
-        if line.role == "surplus":
-            run.append(line)
-        if is_fence:
-            _remove(text, run)
-            run = []
-    if run:
-        _remove(text, run)
 
 
 def _remove(text: str, run: Sequence[Line]) -> None:

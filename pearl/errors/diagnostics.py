@@ -79,11 +79,13 @@ class Diagnostic(ShownInNotebooks, Struct, frozen=True):
         line, column = self.span.position(text)
         shown, lead, width = excerpt(self.span, text)
         margin = " " * len(str(line))
+        # As wide as what stands before the caret, tabs kept
+        lead_text = "".join("\t" if c == "\t" else " " for c in shown[:lead])
         rows = [
             f"{name}:{line}:{column}: {self.severity}: {self.message} [{self.code}]",
             f"{margin} |",
             f"{line} | {shown}",
-            f"{margin} | {_pad(shown[:lead])}{'^' * width}",
+            f"{margin} | {lead_text}{'^' * width}",
         ]
         if self.help:
             rows.append(f"{margin} = help: {self.help}")
@@ -120,11 +122,6 @@ def excerpt(span: Span, text: str, most: int = 160) -> tuple[str, int, int]:
     shown, lead = source[begin : begin + most], min(at, len(source)) - begin
     width = min(span.end, first + len(source)) - span.start
     return shown, lead, max(1, min(width, len(shown) - lead))
-
-
-def _pad(lead: str) -> str:
-    """Blanks as wide as `lead`, tabs kept so that the caret lines up."""
-    return "".join("\t" if character == "\t" else " " for character in lead)
 
 
 def render_diagnostics(diagnostics: Sequence[Diagnostic], text: str, name: str = "<text>") -> str:

@@ -129,7 +129,15 @@ class CostEstimator:
         elif action.reads_rows:
             return self._of_rows(step)
         elif action.asks_table:
-            return self._of_table(step, action)
+            # Imported on use: few plans query a table
+            from pearl.interpreter.table_steps import query_costs
+
+            given, question = self._calls.values(step, self._values)
+            literal = None if self._unknown(step.arguments[1]) else as_text(question)
+            n_rows = int(sum(bound.n for bound in self._unknown(step.arguments[0])))
+            costs, most = query_costs(step.output, action, literal, given, n_rows, self._limits)
+            self._hold(step.output, Bound(most, inf if most else 0))
+            return costs
         else:
             return self._of_text(step, action)
         return StepCosts()
@@ -290,19 +298,7 @@ class CostEstimator:
             most = min(most, 2 * n * self._checker.prompt_tokens)
         return StepCosts(Range(0, 2 * n), Range(0, most), Range(0, 2 * n * reply))
 
-    # --- Tables, and rows that are reduced ---
-
-    def _of_table(self, step: Step, action: Action) -> StepCosts:
-        """Costs of a question about a table: one query, and its repetitions if it cannot be used."""
-        # Imported on use: few plans query a table
-        from pearl.interpreter.table_steps import query_costs
-
-        given, question = self._calls.values(step, self._values)
-        literal = None if self._unknown(step.arguments[1]) else as_text(question)
-        n_rows = int(sum(bound.n for bound in self._unknown(step.arguments[0])))
-        costs, most = query_costs(step.output, action, literal, given, n_rows, self._limits)
-        self._hold(step.output, Bound(most, inf if most else 0))
-        return costs
+    # --- Rows that are reduced ---
 
     def _of_reduction(self, step: Step) -> StepCosts:
         """Costs of reducing rows: if the rows are known, exact except for merging; else bounded by their tokens."""

@@ -47,8 +47,10 @@ def named_rows(
             own = (tuple(p for key in those for p in deciding.get(key, ())) for those in keys)
         lines = rows.lines()[2 * bool(rows.columns) :]
         return [Named("", line, passages) for line, passages in zip(lines, own, strict=False)]
-    files = _files(document)
-    calls = [_call(row, _whole(row, files, document.text)) for row in rows]
+    files = part_spans(document.text, document.parts)
+    if not files and len(document.text) > MAX_PASSAGE:
+        files = [(document.name, Span(0, len(document.text)))]
+    calls = [_call(row, files, document.text) for row in rows]
     names = []
     for row, name, call in zip(rows, _told_apart(calls), calls, strict=True):
         passages = tuple(deciding.get(row.key, ()))
@@ -83,27 +85,14 @@ class _Call(NamedTuple):
 MAX_BLANKS = 1_000  # Maximum blanks around a row that still counts as its whole file
 
 
-def _files(document: Document) -> list[tuple[str, Span]]:
-    """Files of joined documents with their spans; short texts are left out."""
-    text = document.text
-    alone = [(document.name, Span(0, len(text)))] if len(text) > MAX_PASSAGE else []
-    return part_spans(text, document.parts) or alone
-
-
-def _whole(row: Row, files: Sequence[tuple[str, Span]], text: str) -> str:
-    """The name of the file that a row covers, ignoring blanks around it; "" if it covers only a part."""
+def _call(row: Row, files: Sequence[tuple[str, Span]], text: str) -> _Call:
+    file = row.fields.get(DOCUMENT) or ""
     start, end = row.spans[0].start, row.spans[-1].end
     at = bisect_right(files, start, key=lambda file: file[1].start) - 1
     name, span = files[at] if at >= 0 else ("", Span(start, start))
     is_near = end <= span.end and start - span.start + span.end - end <= MAX_BLANKS
-    around = text[span.start : start] + text[end : span.end] if is_near else "-"
-    return "" if around.strip() else name
-
-
-def _call(row: Row, whole: str) -> _Call:
-    file = row.fields.get(DOCUMENT) or ""
-    if whole:
-        return _Call(file or whole, (), is_known=True)
+    if is_near and not (text[span.start : start] + text[end : span.end]).strip() and name:
+        return _Call(file or name, (), is_known=True)
     cells = cells_of(row) if row.text else {}
     fields = tuple(shortened(cell, MAX_NAME) for name, cell in cells.items() if name != DOCUMENT)
     return _Call(file, fields[:MAX_KEYS], is_known=bool(fields))

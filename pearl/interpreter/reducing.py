@@ -63,17 +63,6 @@ class Reducer:
         own = [row for row in self.rows if row.value is not None]
         return [(None, own)] if own else []
 
-    def _rows_to_show(self, group: Group) -> dict[str, list[Row]]:
-        """Map each different text of a group to its rows, in document order."""
-        by_text: dict[str, list[Row]] = {}
-        for row in sorted(group[1], key=_place):
-            is_whole = bool(row.text) and (group[0] is not None or self.rows.is_answered)
-            text = self._line(row.valued(row.text) if is_whole else row)
-            if is_whole and row.value and row.value not in row.text:
-                text = f"{text}: {' '.join(row.value.split())}"
-            by_text.setdefault(text, []).append(row)
-        return by_text
-
     def _line(self, row: Row) -> str:
         """The text of a row on one line; a record shows the names of its fields."""
         text = shown_text(row, self.x) or ""
@@ -85,8 +74,15 @@ class Reducer:
         room = inf if available is None else available - ITEM_TOKENS
         if room <= ITEM_TOKENS:
             raise full_window()
+        by_text: dict[str, list[Row]] = {}  # The rows of each different text, in document order
+        for row in sorted(group[1], key=_place):
+            is_whole = bool(row.text) and (group[0] is not None or self.rows.is_answered)
+            text = self._line(row.valued(row.text) if is_whole else row)
+            if is_whole and row.value and row.value not in row.text:
+                text = f"{text}: {' '.join(row.value.split())}"
+            by_text.setdefault(text, []).append(row)
         left, parts = room, [list[str]()]
-        for text, own in self._rows_to_show(group).items():
+        for text, own in by_text.items():
             line = f"- ({len(own):,} times) {text}" if len(own) > 1 else f"- {text}"
             pieces = [line] if count(line) <= room else self._calls.cut(line, chunk_size(int(room)))
             for piece in pieces if text else ():

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pearl.actions.searching import SearchedDocument, order, placed, shown_by_document, with_tables
-from pearl.actions.values import FetchedPassage, Value, as_text
+from pearl.actions.values import Value, as_text
 from pearl.documents.document import Document, part_spans
 from pearl.documents.evidence import Verifier
 from pearl.documents.evidence.finding import TableRowFinder
@@ -104,21 +104,21 @@ class RequestBuilder:
     def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Any]:
         """The values of a step's arguments; `CTX` becomes the form of the document that its parameter reads."""
         action = self.graph.checked.action(step)
-        return [
-            self._read(action.parameter(i).reads, argument.name)
-            if isinstance(argument, Reference) and argument.is_context
-            else self._value(argument, earlier)
-            for i, argument in enumerate(step.arguments)
-        ]  # fmt: skip
-
-    def _read(self, reads: str, name: str) -> Value | SearchedDocument:
-        """The document or a source in the form that a parameter reads: rows, passages, tables or text."""
-        view = self._views[name]
-        if reads == "rows" and name not in self._rows:
-            self._rows[name] = document_rows(view.document).moved(view.start)
-        if reads == "rows":
-            return self._rows[name]
-        return view if reads in ("passages", "table") else view.document.text
+        values: list[Any] = []
+        for i, argument in enumerate(step.arguments):
+            if not (isinstance(argument, Reference) and argument.is_context):
+                values.append(self._value(argument, earlier))
+                continue
+            name, reads = argument.name, action.parameter(i).reads
+            view = self._views[name]
+            if reads == "rows" and name not in self._rows:
+                self._rows[name] = document_rows(view.document).moved(view.start)
+            if reads == "rows":
+                values.append(self._rows[name])
+            else:
+                is_searched = reads in ("passages", "table")
+                values.append(view if is_searched else view.document.text)
+        return values
 
     @cached_property
     def verifier(self) -> Verifier:
@@ -198,14 +198,15 @@ class RequestBuilder:
             return given.as_context()
         passages = [placed(row, 0, 0.0) for row in given.rows]
         passages = with_tables(passages, query, self.searched)
-        self.beside[step.output] = tuple(map(self._shown_span, passages))
+        spans = []
+        for passage in passages:
+            # Its table header, which is shown above its rows, belongs to it.
+            n = len(passage.text) - (passage.span.end - passage.span.start)
+            head = passage.text[: max(0, n)]
+            start = self.document.text.rfind(head, 0, passage.span.start)
+            spans.append(Span(start, passage.span.end) if n > 0 <= start else passage.span)
+        self.beside[step.output] = tuple(spans)
         return shown_by_document(passages)
-
-    def _shown_span(self, passage: FetchedPassage) -> Span:
-        """The span of a passage, extended to the table header that is shown above its rows."""
-        n = len(passage.text) - (passage.span.end - passage.span.start)
-        start = self.document.text.rfind(passage.text[: max(0, n)], 0, passage.span.start)
-        return Span(start, passage.span.end) if n > 0 <= start else passage.span
 
     @cached_property
     def heads(self) -> dict[str, Hashable]:
@@ -267,18 +268,16 @@ class RequestBuilder:
 
     def following(self, request: Request, messages: tuple[Message, ...]) -> Request | None:
         """A request with messages that continue another one; None if it is too long, or if both together exceed the budget."""
-        again, share = (
-            replace(request, messages=messages),
-            self.limits.max_prompt_tokens,
-        )
-        if share is not None and sum(map(self._counted, (request, again))) > share:
+        again, share = replace(request, messages=messages), self.limits.max_prompt_tokens
+        count = self.limits.counter.count
+        if share is not None and count(request.prompt) + count(again.prompt) > share:
             return None
         return None if self._excess(messages, request.document or "") > 0 else again
 
     def roomier(self, request: Request) -> Request | None:
         """The same request with a higher reply limit; None if the limit is already at its maximum."""
         limits = self.limits
-        n_tokens = self._counted(request)
+        n_tokens = limits.counter.count(request.prompt)
         share = limits.max_prompt_tokens
         if limits.max_output_tokens is not None or (share is not None and 2 * n_tokens > share):
             return None
@@ -304,10 +303,13 @@ class RequestBuilder:
 
     async def pieces(self, task: ActionTask) -> tuple[Context, tuple[ActionTask, ...]]:
         """Select what a step reads of its document; one task for each part."""
-        document = task.document or ""
-        if self._surely_fits(task):
-            self._n_pieces[document] = 1
-            return Context("full", (document,), 1.0), (task,)
+        document, most = task.document or "", self.limits.prompt_tokens
+        if most is not None and self.limits.strategy in ("auto", "full"):
+            # The length alone may show that all of it fits.
+            prompt = "".join(message.content for message in self._action_messages(task))
+            if self.limits.counter.at_most(prompt) + MERGING_TOKENS + PROMPT_MARGIN <= most:
+                self._n_pieces[document] = 1
+                return Context("full", (document,), 1.0), (task,)
         context = await fit_prompt(
             await off_loop(len(document), partial(self.available_tokens, task)),
             partial(self._fit, task, document),
@@ -316,14 +318,6 @@ class RequestBuilder:
         if context.strategy != "retrieve" and context.coverage == 1.0:
             self._n_pieces |= dict.fromkeys(context.texts, len(context.texts))
         return context, tuple(replace(task, document=text) for text in context.texts)
-
-    def _surely_fits(self, task: ActionTask) -> bool:
-        """Whether the length of the document alone shows that it fits."""
-        most = self.limits.prompt_tokens
-        if most is None or self.limits.strategy not in ("auto", "full"):
-            return False
-        prompt = "".join(message.content for message in self._action_messages(task))
-        return self.limits.counter.at_most(prompt) + MERGING_TOKENS + PROMPT_MARGIN <= most
 
     def cut(self, document: str, available_tokens: int) -> tuple[str, ...]:
         """Split a document that is too long for one call; the parts do not depend on the step."""
@@ -469,9 +463,6 @@ class RequestBuilder:
         middle = len(group) // 2
         yield from self._parted(task, group[:middle])
         yield from self._parted(task, group[middle:])
-
-    def _counted(self, request: Request) -> int:
-        return self.limits.counter.count(request.prompt)
 
     def _excess(self, messages: tuple[Message, ...], document: str = "") -> int:
         """Tokens by which a prompt exceeds the limit; 0 if it fits."""

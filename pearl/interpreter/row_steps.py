@@ -48,7 +48,6 @@ from pearl.llm.concurrency import gather
 from pearl.llm.reply_limits import reply_limit
 from pearl.replies import items
 from pearl.replies.items import NOT_STATED
-from pearl.replies.step_replies import Reply
 
 LONG_ROW = 200
 """Minimum characters of a row that is asked for a deciding quote; a shorter row is its own passage."""
@@ -671,21 +670,17 @@ class RowReader:
         self._flaw = self._flaw or read.truncated
         if read.reply.quotes:
             self.quotes[text] = read.reply.quotes[0]
-        return {text: self._value(read.reply)}
-
-    def _value(self, reply: Reply) -> str | None:
-        """Convert the reply about a single text to the form of a reply about an item."""
-        task = self._row_step.task
+        kind, reply, labels = self._row_step.task.kind, read.reply, self._row_step.task.labels
         if reply.state == "undecided":
-            return None
+            return {text: None}
         if reply.state == "nothing":
-            return {"line": "", "yes_no": NOT_STATED}.get(task.kind)
+            return {text: {"line": "", "yes_no": NOT_STATED}.get(kind)}
         value = str(reply.value)
         if isinstance(reply.value, bool):
             value = "yes" if reply.value else "no"
         if self._row_step.is_each:
-            return value
-        return items.read_items(json.dumps({"1": value}), 1, task.kind, task.labels).values[0]
+            return {text: value}
+        return {text: items.read_items(json.dumps({"1": value}), 1, kind, labels).values[0]}
 
     async def _pick(self) -> dict[str, str | None]:
         """Rank the best texts by a tournament: the best of each group advance until one group is left. Return each text's rank."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from math import inf
 
@@ -61,7 +62,16 @@ class TableQuestion:
         self._limits = limits
         self._spent = 0
         self._task = LookupTask(output, action, question)
-        self.prompt = self._fitting()
+        for like, unlike, examples in _SIZES:
+            self.prompt = table.lookup.prompt(
+                question, n_like=like, n_unlike=unlike, n_examples=examples
+            )
+            if self._fits(self.prompt):
+                return
+        raise ContextOverflowError(
+            "the columns of the table do not fit the model's window",
+            help="use a model with a larger window, or select fewer columns",
+        )
 
     @cached_property
     def hint_tokens(self) -> int:
@@ -73,18 +83,6 @@ class TableQuestion:
         most = self._limits.prompt_tokens
         n_tokens = self._limits.counter.count(prompt) + self.hint_tokens
         return most is None or spent + n_tokens <= most
-
-    def _fitting(self) -> str:
-        for like, unlike, examples in _SIZES:
-            prompt = self.table.lookup.prompt(
-                self.question, n_like=like, n_unlike=unlike, n_examples=examples
-            )
-            if self._fits(prompt):
-                return prompt
-        raise ContextOverflowError(
-            "the columns of the table do not fit the model's window",
-            help="use a model with a larger window, or select fewer columns",
-        )
 
     def request(self, turns: Sequence[lookup.Turn]) -> Request | None:
         """The next request of a conversation; None if it does not fit the window or the budget."""
@@ -156,14 +154,22 @@ def _value(answer: Answer, table: lookup.FoundTable) -> Value:
     """Convert the lines of a query result to rows; a single figure becomes a number with its source rows."""
     rows = (*table.rows.rows, *table.rows.totals)
     doubtful = (*(rows[i] for i in answer.undecided), *answer.doubtful)
-    result = Rows((), doubtful=doubtful, notes=_notes(answer, table), columns=answer.columns)
+    notes = [*table.rows.notes, f"query of the table: {answer.query.words}"]
+    if answer.n_lines > len(answer.lines):
+        notes.append(f"{len(answer.lines):,} of {answer.n_lines:,} lines, as the query limits them")
+    said = tuple(dict.fromkeys((*notes, *answer.notes)))
+    result = Rows((), doubtful=doubtful, notes=said, columns=answer.columns)
     is_figures = bool(answer.query.aggregate)
     if is_figures and len(answer.columns) == 1:
-        ((cell,), numbers) = answer.lines[0].cells, answer.lines[0].rows
+        (cell,), (unit,), numbers = answer.lines[0].cells, answer.units, answer.lines[0].rows
         behind = replace(result, rows=tuple(rows[i] for i in numbers), columns=())
         if not cell:
             return replace(result, columns=())
-        figure = _figure(cell, answer.units[0], behind)
+        amount: str | int | float = _with_unit(cell, unit) if unit else cell
+        if not unit:
+            with suppress(ValueError):  # It is a date
+                amount = number_of(cell)
+        figure = Scalar(amount, behind)
         is_of = answer.stated is not None and figure.value == answer.stated.value
         return replace(figure, stated=answer.stated) if is_of else figure
     lines = []
@@ -195,23 +201,6 @@ def _with_unit(cell: str, unit: str) -> str:
         sign = "-" if cell.startswith("-") else ""
         return f"{sign}{unit[:1]}{cell.removeprefix('-')}{unit[1:]}"
     return f"{cell} {unit}"
-
-
-def _figure(cell: str, unit: str, behind: Rows) -> Scalar:
-    """A figure: a number if it has no unit, else text with the unit."""
-    if unit:
-        return Scalar(_with_unit(cell, unit), behind)
-    try:
-        return Scalar(number_of(cell), behind)
-    except ValueError:  # a date
-        return Scalar(cell, behind)
-
-
-def _notes(answer: Answer, table: lookup.FoundTable) -> tuple[str, ...]:
-    notes = [*table.rows.notes, f"query of the table: {answer.query.words}"]
-    if answer.n_lines > len(answer.lines):
-        notes.append(f"{len(answer.lines):,} of {answer.n_lines:,} lines, as the query limits them")
-    return tuple(dict.fromkeys((*notes, *answer.notes)))
 
 
 def _cited(answer: Answer, table: lookup.FoundTable) -> Cited:

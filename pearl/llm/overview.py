@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pearl import plugins
@@ -48,8 +48,12 @@ class Served(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data; prices are in US dollars per million tokens."""
-        price = None if self.price is None else to_builtins(self.price)
-        return {"id": self.id, "window": self.window, "is_told": self.is_told, "price": price}
+        return {
+            "id": self.id,
+            "window": self.window,
+            "is_told": self.is_told,
+            "price": self.price and self.price.to_dict(),
+        }
 
 
 class Running(Struct, frozen=True):

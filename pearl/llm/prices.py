@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 from msgspec.structs import asdict, replace
 
 from pearl.errors import DataError
@@ -40,11 +40,14 @@ def table_help(model: str) -> str:
     return f'add "{name}" = {{ input = 10, output = 50 }} to the table of --prices: docs/costs.md'
 
 
-_Share = Annotated[float, Meta(gt=0, le=1)]
-
-
-class _Prices(Struct, frozen=True, forbid_unknown_fields=True):
-    """The base of prices, which are checked wherever they come from."""
+class _Prices(
+    Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    rename=lambda name: name.removesuffix("_usd"),
+):
+    """The base of prices, which are checked wherever they come from; tables name them without `_usd`."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -60,7 +63,7 @@ class _Prices(Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{name} must be above 0 and at most 1, not {value!r}")
 
 
-class LongPrice(_Prices, frozen=True, forbid_unknown_fields=True):
+class LongPrice(_Prices, frozen=True):
     """Prices for calls whose prompt has more than `above` tokens, in US dollars per million tokens."""
 
     above: Annotated[int, Meta(gt=0)]
@@ -68,7 +71,7 @@ class LongPrice(_Prices, frozen=True, forbid_unknown_fields=True):
     output_usd: float
 
 
-class Price(_Prices, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Price(_Prices, frozen=True, kw_only=True):
     """Token prices of a model, in US dollars per million tokens.
 
     Example:
@@ -89,9 +92,9 @@ class Price(_Prices, frozen=True, forbid_unknown_fields=True, kw_only=True):
     write_on_request: bool = False
     """Whether the server writes to its cache only if a request asks for it."""
     output_usd: float
-    batch: _Share | None = None
+    batch: float | None = None
     """Factor on all prices for batches; None for 1."""
-    flex: _Share | None = None
+    flex: float | None = None
     """Factor on all prices for replies in the service tier `flex`; None for 1."""
     long: LongPrice | None = None
 
@@ -102,21 +105,21 @@ class Price(_Prices, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Price:
-        """Read prices by the names of price tables, which have no `_usd`; raises a `ValueError`."""
+        """Read prices by the names of price tables; raises a `ValueError`."""
         try:
-            return convert(_named(values, cls), cls, strict=False)
+            return convert(values, cls, strict=False)
         except ValidationError as error:
             raise ValidationError(str(error).replace("_usd", "")) from None
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON data, by the names of the fields."""
+        return asdict(self) | {"long": self.long and asdict(self.long)}
+
     def __str__(self) -> str:
-        unset = dict(
-            zip(reversed(self.__struct_fields__), reversed(self.__struct_defaults__), strict=False)
-        )
-        values = {n: value for n, value in asdict(self).items() if value != unset.get(n, ...)}
-        long = values.pop("long", None)
-        values |= {f"long.{name}": value for name, value in asdict(long).items()} if long else {}
+        values = to_builtins(self)  # Without defaults
+        values |= {f"long.{name}": value for name, value in values.pop("long", {}).items()}
         return ",".join(
-            f"{name.removesuffix('_usd')}={'true' if value is True else f'{value:.12g}'}"
+            f"{name}={'true' if value is True else f'{value:.12g}'}"
             for name, value in values.items()
         )
 
@@ -161,18 +164,6 @@ class Price(_Prices, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def is_long(self, n_input: float) -> bool:
         """Whether a prompt is charged at the price for long prompts."""
         return self.long is not None and n_input > self.long.above
-
-
-def _named(values: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
-    """The values of a price by the names of its fields."""
-    fields = kind.__struct_fields__
-    named = {
-        n if (name := f"{n}_usd") not in fields or name in values else name: value
-        for n, value in values.items()
-    }
-    if isinstance(named.get("long"), dict):
-        named["long"] = _named(named["long"], LongPrice)
-    return named
 
 
 class PriceSource(Struct, frozen=True, forbid_unknown_fields=True):

@@ -54,22 +54,7 @@ def install_hint(extra: str) -> str:
     found = shutil.which("pip")
     here = Path(sys.executable).parent
     pip = "pip" if found and Path(found).parent == here else f"{sys.executable} -m pip"
-    return f"{pip} install {_requirement(extra)}"
-
-
-def _requirement(extra: str) -> str:
-    origin = _origin()
-    url = str(origin.get("url", ""))
-    if origin.get("dir_info", {}).get("editable"):
-        folder = Path(unquote(urlsplit(url).path))
-        return f'-e "{"." if folder == Path.cwd() else folder}[{extra}]"'
-    if vcs := origin.get("vcs_info", {}).get("vcs"):
-        url = f"{vcs}+{url}"
-    return f'"{DISTRIBUTION}[{extra}] @ {url}"' if url else f'"{DISTRIBUTION}[{extra}]"'
-
-
-def _origin() -> dict[str, Any]:
-    """The contents of `direct_url.json` (PEP 610); {} for an installation from a package index."""
+    # `direct_url.json` (PEP 610) is missing in an installation from a package index.
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -79,4 +64,12 @@ def _origin() -> dict[str, Any]:
             {"url": Path(__file__).parents[2].as_uri(), "dir_info": {"editable": True}}
         )
     origin: dict[str, Any] = json.loads(noted or "{}")
-    return origin
+    url = str(origin.get("url", ""))
+    requirement = f'"{DISTRIBUTION}[{extra}]"'
+    if origin.get("dir_info", {}).get("editable"):
+        folder = Path(unquote(urlsplit(url).path))
+        requirement = f'-e "{"." if folder == Path.cwd() else folder}[{extra}]"'
+    elif url:
+        vcs = origin.get("vcs_info", {}).get("vcs")
+        requirement = f'"{DISTRIBUTION}[{extra}] @ {f"{vcs}+" if vcs else ""}{url}"'
+    return f"{pip} install {requirement}"

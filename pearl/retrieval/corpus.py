@@ -13,7 +13,6 @@ from __future__ import annotations
 import glob
 import json
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -24,13 +23,12 @@ from msgspec.structs import replace
 
 from pearl import plugins
 from pearl.data.rows import Row, parse_line, raw_lines, read_file
-from pearl.documents.digest import digest, digest_after
+from pearl.documents.digest import digest, keys_after
 from pearl.documents.document import from_bytes, from_text, read_bytes
 from pearl.documents.readers.image import SUFFIXES as PICTURES
 from pearl.documents.units import Piece, trimmed, window
 from pearl.errors import DataError, UsageError
 from pearl.errors.escaping import counted
-from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import is_inside
 
 
@@ -122,9 +120,6 @@ Entry = Sequence[int] | New | DataError
 """Known documents, by their positions in the index; a new document; or the error of one that is left out."""
 
 
-_ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)  # `https://`, `s3://`
-
-
 class CorpusFiles(Struct, frozen=True):
     """The files of a corpus, the number of files of other kinds in its folders, and notes on what was left out."""
 
@@ -149,7 +144,8 @@ def find_files(named: Sequence[str | Path], without: Collection[Path] = frozense
         files.setdefault(path, SourceFile(path, shown))
 
     for each in map(str, named):
-        if _ADDRESS.match(each):
+        scheme, mark, _ = each.partition("://")
+        if mark and scheme.isalnum():  # `https://`, `s3://`
             raise UsageError(
                 f"'{each}' is an address; a corpus consists of files",
                 help="download it first: curl -sLO ADDRESS",
@@ -303,9 +299,9 @@ class _RowReader:
         self._file = file
         self._is_table = isinstance(first, Row) and not any(t in first.fields for t in _TEXTS)
         about = json.dumps([file.label, file.is_alone, self._is_table])
-        self.digest = digest_after([about, "by id"])
+        self.digest = keys_after([about, "by id"])
         """Returns the digest of a row with an id."""
-        self._digest_by_line = digest_after([about, "by line"])
+        self._digest_by_line = keys_after([about, "by line"])
 
     def digest_by_line(self, raw: bytes, number: int) -> bytes:
         """The digest of a row without an id, which is named by its line number."""

@@ -142,22 +142,6 @@ class Postings:
     lengths: NDArray[np.int32]
 
     @classmethod
-    def build(cls, texts: Iterable[str], stem: Stem = "english") -> Postings:
-        """Index the texts of passages. No term contains a blank, so tokens are analysed separately."""
-        builder = PostingsBuilder(stem)
-        for text in texts:
-            builder.add(text)
-        return builder.finish()
-
-    @classmethod
-    def of_terms(cls, passages: Iterable[Iterable[str]]) -> Postings:
-        """Index passages given as terms."""
-        builder = PostingsBuilder(None)
-        for passage in passages:
-            builder.add_tokens(passage)
-        return builder.finish()
-
-    @classmethod
     def _of(
         cls, names: Sequence[bytes], keys: list[NDArray[np.int64]], lengths: NDArray[np.int32]
     ) -> Postings:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -17,7 +17,6 @@ from pearl.documents.dates import read_period
 from pearl.documents.numbers import find_quantity
 from pearl.documents.passages import analyzer
 from pearl.errors import ModelError, UsageError, did_you_mean
-from pearl.errors.patterns import lazy_pattern
 from pearl.errors.privacy import is_private
 from pearl.retrieval import Embedder, Hit, SearchSettings
 from pearl.retrieval.index import DOCUMENT, Index
@@ -29,15 +28,11 @@ if TYPE_CHECKING:
 
 MAX_SHOWN = 12  # Maximum field names in a message
 
-# "year>=2005", "title~wing", "unit=record"
-_CONDITION = lazy_pattern(
-    r"\s*(?P<field>[^=!<>~]*[^=!<>~\s])\s*(?P<sign>!=|>=|<=|=|>|<|~)(?P<value>.*)", re.S
-)
-
 _OPERATORS = {
     "=": "is", "!=": "is not", ">=": "at least", "<=": "at most", ">": "after", "<": "before",
     "~": "contains",
 }  # fmt: skip
+"""Signs of conditions; a sign stands after the longer ones that begin with it."""
 
 
 class Filter(Struct, frozen=True):
@@ -50,13 +45,14 @@ class Filter(Struct, frozen=True):
 
 def parse_filter(text: str) -> Filter:
     """Parse a condition."""
-    found = _CONDITION.fullmatch(text)
-    if found is None:
+    at = next((at for at, character in enumerate(text) if character in "=!<>~"), 0)
+    sign = next((sign for sign in _OPERATORS if text.startswith(sign, at)), "")
+    field, value = text[:at].strip(), text[at + len(sign) :].strip()
+    if not sign or not field:
         raise UsageError(
             f"'{text}' is not a condition",
             help="field=value, field!=value, field>=2005, field=2005..2009 or field~text",
         )
-    field, sign, value = found["field"], found["sign"], found["value"].strip()
     if not value and sign not in ("=", "!="):
         raise UsageError(f"missing value in '{text}'", help=f"{field}{sign}2005")
     if sign == "=" and ".." in value:
@@ -75,7 +71,7 @@ def select(index: Index, filters: Iterable[Filter]) -> tuple[NDArray[np.bool_], 
 
     by_field: dict[str, list[Filter]] = {}
     for each in filters:
-        by_field.setdefault(_named(each.field, index.field_names), []).append(each)
+        by_field.setdefault(_named(each.field, index.contents.field_names), []).append(each)
     names = tuple(by_field)
     values, places = index.columns(names)
     notes: list[str] = []
@@ -167,10 +163,13 @@ async def embed_index(
         embedded.loop, embedded.lock = loop, asyncio.Lock()
     async with embedded.lock:
         if embedder.name not in embedded.indexes and len(index.passages):
-            vectors = index.stored_vectors(embedder.name)
+            folder, contents = index.opened and index.opened.folder, index.contents
+            vectors = folder.read_vectors(embedder.name, contents) if folder else None
             if vectors is None:
                 vectors = await _vectors(index, embedder, progress)
-                index.store_vectors(embedder.name, vectors)
+                if folder:
+                    with suppress(OSError):  # The folder was removed or is full
+                        folder.write_vectors(embedder.name, contents, vectors)
             embedded.indexes[embedder.name] = replace(index, vectors=vectors)
         return embedded.indexes.get(embedder.name, index)
 
@@ -264,7 +263,8 @@ class Searcher:
         filters: Iterable[Filter | str] = (),
     ) -> Ranking:
         """The numbers of the `k` best matching passages, or fewer; their texts are not read. Adds to `notes`."""
-        queries = _queries(query)
+        texts = [query] if isinstance(query, str) else query
+        queries = list(dict.fromkeys(filter(str.strip, texts)))
         parsed = [parse_filter(each) if isinstance(each, str) else each for each in filters]
         mask: NDArray[np.bool_] | None = None
         if parsed:
@@ -320,12 +320,6 @@ class Searcher:
                 "folder, then pearl index --fresh",
             )
         return searched, list(vectors)
-
-
-def _queries(query: str | Sequence[str]) -> list[str]:
-    """The distinct queries that are not blank, in order."""
-    texts = [query] if isinstance(query, str) else query
-    return list(dict.fromkeys(filter(str.strip, texts)))
 
 
 async def _work(index: Index, do: Callable[[], Done]) -> Done:

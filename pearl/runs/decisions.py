@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from pearl.documents.rows import shortened
 from pearl.errors import StoreError
 from pearl.errors.escaping import counted, json_bytes
-from pearl.errors.patterns import lazy_pattern
 from pearl.errors.validation import decoded
 from pearl.plugins.persistence import FAILURES, connect, create_private, to_store_error
 from pearl.runs.extraction import (
@@ -181,7 +180,8 @@ class DecidedRows:
         taken = _told_again(row, record)
         n = sum(result["state"] == UNDECIDED for _, result in results.values())
         is_whole = all(entries_of(r) or r.get("basis") == PERSON for _, r in results.values())
-        if is_whole or _OF_FIELDS.search(str(row.get("why"))):
+        why = str(row.get("why"))  # As `Record.why_undecided` says it, or another reason
+        if is_whole or " fields is undecided" in why or " fields are undecided" in why:
             taken.pop("why", None)
             taken |= {"why": f"{counted(n, 'field')} undecided"} if n else {"status": "answered"}
         return taken
@@ -276,7 +276,3 @@ def _told_again(row: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, 
     if len(was) == len(now) == len(marked):  # Unchanged lines keep their references
         told = [m if a == b else t for a, b, m, t in zip(was, now, marked, told, strict=True)]
     return {**taken, "parts": [], "answer": "\n".join(now), "markdown": "\n".join(told) + "\n"}
-
-
-_OF_FIELDS = lazy_pattern(r"\d fields? (?:is|are) undecided")
-"""The text of `why` for a record with undecided fields."""

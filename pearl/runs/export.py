@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import IO, Any, NamedTuple
 
-from msgspec import Struct
-
 from pearl.errors.escaping import inert, to_json
-from pearl.interpreter.row import PartData, ResultRow, read_as, read_row
+from pearl.interpreter.row import ResultRow, read_row
 from pearl.plugins.extras import require_extra
 from pearl.runs.workbook import Table, Workbook
 
@@ -37,7 +35,11 @@ def _field(*path: str, kind: type = str) -> Column:
             if read is None or name not in read:
                 return None
             value, read = value.get(name), read[name]
-        return _text(value) if kind is str else value
+        if kind is not str or value is None:
+            return value
+        return _encodable(
+            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        )
 
     return Column(kind, read)
 
@@ -80,9 +82,15 @@ def write_table(
         for row in map(read_row, rows())
     )
     table = ("results", {name: column.kind for name, column in columns.items()}, cells)
-    if form == "xlsx":
-        return write_excel([table, _sources(rows())], file, facts)
-    return write_sheet(table, file, form)
+    if form != "xlsx":
+        return write_sheet(table, file, form)
+    passages = (
+        source_row(each.to_dict(), document=row.id, field=", ".join(each.steps))
+        for row in map(read_row, rows())
+        if "answer" in row.raw  # Otherwise it only has fields of the input
+        for each in row.evidence
+    )
+    return write_excel([table, ("Sources", SOURCES, passages)], file, facts)
 
 
 def write_sheet(table: Table, file: IO[str], form: str) -> int:
@@ -152,17 +160,6 @@ def source_row(passage: Mapping[str, Any], **about: Any) -> dict[str, Any]:
     return {**dict.fromkeys(SOURCES), **about, **place, "quote": passage.get("text")}
 
 
-def _sources(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """The quoted passages and the rows behind answers."""
-    passages = (
-        source_row(each.to_dict(), document=row.id, field=", ".join(each.steps))
-        for row in map(read_row, rows)
-        if "answer" in row.raw  # Otherwise it only has fields of the input
-        for each in row.evidence
-    )  # fmt: skip
-    return "Sources", {**SOURCES}, passages
-
-
 def write_excel(
     tables: Iterable[Table],
     file: IO[str],
@@ -219,15 +216,6 @@ def check_format(form: str) -> None:
         require_extra("data", "writing Parquet", "pyarrow")
 
 
-class _Output(Struct, frozen=True):
-    output: str = ""
-
-
-class _Outputs(Struct, frozen=True):
-    steps: list[_Output] = []
-    parts: list[PartData] = []
-
-
 def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
     """The columns of a table of results."""
     # Others, such as `input_tokens`, are columns of a part of a row: a field of the input may have their name.
@@ -238,7 +226,7 @@ def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
     counts: dict[str, None] = {}
     for data in rows:
         fields |= dict.fromkeys(name for name in data if name not in fixed)
-        row = read_as(_Outputs, data)  # Read only the parts of each row that name columns
+        row = read_row(data)
         if len(outputs) < _MAX_OUTPUTS:
             outputs |= dict.fromkeys(step.output for step in row.steps)
         counts |= dict.fromkeys(part.output for part in row.parts if part.of is not None)
@@ -294,13 +282,6 @@ def _of_count(name: str, key: str) -> Column:
     return Column(
         str, lambda row: next((getattr(p, key) for p in row.parts if p.output == name), None)
     )
-
-
-def _text(value: Any) -> str | None:
-    """Leave text unchanged; other values become JSON."""
-    if value is None:
-        return None
-    return _encodable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _encodable(text: str) -> str:

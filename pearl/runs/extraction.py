@@ -144,7 +144,7 @@ def write_tables(
     page: str = "",
 ) -> int:
     """Write the tables of an extraction, or its rows as JSON lines; return the number of documents. `page` is the HTML page of the rows."""
-    tables = _tables(fields, rows, form, _Links(out, page))
+    tables = _tables(fields, rows, form, partial(_address, Path(out).resolve().parent, page))
     if form in ("jsonl", "xlsx"):
         with opened(out) as file:
             if form == "jsonl":
@@ -157,7 +157,7 @@ def write_tables(
     return n_rows[0]
 
 
-def _tables(fields: Sequence[Field], rows: Rows, form: str, links: _Links) -> Iterator[Table]:
+def _tables(fields: Sequence[Field], rows: Rows, form: str, address: Address) -> Iterator[Table]:
     """The table of the documents, then one for each list; each must be read before the next."""
     documents = (
         ((document_of(row),), record_of(row), (row.get("status"), _why(row)), n)
@@ -165,13 +165,16 @@ def _tables(fields: Sequence[Field], rows: Rows, form: str, links: _Links) -> It
     )
     numbers = range(1, len(fields) + 1)
     last = {"status": str, "why": str}
-    yield _table("documents", (), fields, last, documents, form, links, numbers)
+    yield _table("documents", (), fields, last, documents, form, address, numbers)
     for table in lists_of(fields):
         inner = table.field.inner
-        of_list = [table.number] * len(inner)
-        yield _table(
-            table.name, table.keys, inner, {}, _numbered(rows(), table), form, links, of_list
+        entries = (
+            ((document_of(row), *entry_numbers), entry, (), n)
+            for n, row in enumerate(rows(), start=1)
+            for entry_numbers, entry in _reached(record_of(row), table.steps, inner[0].name)
         )
+        of_list = [table.number] * len(inner)
+        yield _table(table.name, table.keys, inner, {}, entries, form, address, of_list)
 
 
 _KINDS: Mapping[str, str] = {
@@ -217,13 +220,6 @@ _Row = tuple[tuple[Any, ...], Mapping[str, Any], tuple[Any, ...], int]
 """The first cells of a row, its field results, its last cells, and the number of its document."""
 
 
-def _numbered(rows: Iterable[Mapping[str, Any]], table: ListTable) -> Iterator[_Row]:
-    first = table.field.inner[0].name
-    for n, row in enumerate(rows, start=1):
-        for numbers, entry in _reached(record_of(row), table.steps, first):
-            yield (document_of(row), *numbers), entry, (), n
-
-
 def _reached(
     results: Mapping[str, Any], steps: Sequence[str], first: str
 ) -> Iterator[tuple[tuple[int | None, ...], Mapping[str, Any]]]:
@@ -241,7 +237,7 @@ def _reached(
 
 def _table(
     name: str, keys: Iterable[str], fields: Sequence[Field], last: Mapping[str, type], rows: Iterable[_Row],
-    form: str, links: _Links, numbers: Sequence[int],
+    form: str, address: Address, numbers: Sequence[int],
 ) -> Table:  # fmt: skip
     columns: dict[str, type] = {"document": str}
     for column, kind in (
@@ -256,7 +252,9 @@ def _table(
             *(
                 cell
                 for number, f in zip(numbers, fields, strict=True)
-                for cell in field_cells(f, results.get(f.name, {}), form, links.at(n, number))
+                for cell in field_cells(
+                    f, results.get(f.name, {}), form, partial(address, f"r{n}f{number}")
+                )
             ),
             *others,
         )
@@ -318,27 +316,20 @@ def page_beside(out: str, written: Iterable[str]) -> str:
 
 Linked = Callable[[Mapping[str, Any]], str]
 """Returns the address of a result's source; "" for none."""
+Address = Callable[[str, Mapping[str, Any]], str]
+"""The same, for results of a field of a row: `r1f2`."""
 
 
-class _Links:
-    """Addresses in the page next to a workbook; without a page, existing source files, for a PDF with the page number."""
-
-    def __init__(self, out: str, page: str) -> None:
-        self._folder, self._page = Path(out).resolve().parent, page
-
-    def at(self, row: int, field: int) -> Linked:
-        """Returns the address for results of a field of a row."""
-        return partial(self._address, f"{quote(self._page)}#r{row}f{field}")
-
-    def _address(self, place: str, result: Mapping[str, Any]) -> str:
-        if self._page:
-            return place
-        passage = next(_passages(result), {})
-        file, page = str(passage.get("source", "")), passage.get("page")
-        if not os.path.isfile(file):  # noqa: PTH113 - also of names that are too long for a file
-            return ""
-        address = quote(os.path.relpath(os.path.realpath(file), self._folder))
-        return f"{address}#page={page}" if page and file.lower().endswith(".pdf") else address
+def _address(folder: Path, page: str, place: str, result: Mapping[str, Any]) -> str:
+    """The place in the page next to a workbook; without a page, an existing source file, for a PDF with the page number."""
+    if page:
+        return f"{quote(page)}#{place}"
+    passage = next(_passages(result), {})
+    file, number = str(passage.get("source", "")), passage.get("page")
+    if not os.path.isfile(file):  # noqa: PTH113 - also of names that are too long for a file
+        return ""
+    address = quote(os.path.relpath(os.path.realpath(file), folder))
+    return f"{address}#page={number}" if number and file.lower().endswith(".pdf") else address
 
 
 def _passages(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -252,7 +252,7 @@ def request_of(info: RunInfo) -> RunRequest:
     if info.settings.get("command") == "session":
         raise StoreError(
             f"run {info.id} was started in Python",
-            help=f"resume it there: pearl.Session(...).resume('{info.id}')",
+            help=f"resume it there: pearl.Session(...).resume('{info.id}', tasks)",
         )
     kind = REQUESTS.get(str(info.settings.get("command")))
     if not info.work or kind is None:

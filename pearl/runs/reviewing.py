@@ -17,7 +17,6 @@ from msgspec import Struct
 from pearl.documents.digest import digest
 from pearl.documents.record import FieldScalar
 from pearl.dsl.fields import Field, broken_rule
-from pearl.errors.patterns import lazy_pattern
 from pearl.runs.decisions import Decision, in_force, row_entry, row_path, seen
 from pearl.runs.extraction import (
     ANSWER,
@@ -68,10 +67,10 @@ class Item(Struct, frozen=True):
 
 def field_at(fields: Mapping[str, Field], path: str) -> Field | None:
     """The field at a path such as `orders[0].items[2].price`; `fields` are those of `by_path`."""
-    return fields.get(path) or fields.get(_NUMBER.sub("[].", path))
-
-
-_NUMBER = lazy_pattern(r"\[\d+\]\.")  # "[0]." in "orders[0].price"
+    *around, last = path.split("].")
+    return fields.get(path) or fields.get(
+        "].".join([*(p.rstrip("0123456789") for p in around), last])
+    )
 
 
 def by_path(fields: Iterable[Field], path: str = "") -> Iterator[tuple[str, Field]]:

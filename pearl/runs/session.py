@@ -43,8 +43,8 @@ from pearl.runs.executors.local import each_kept
 from pearl.runs.executors.local import run as run_here
 from pearl.runs.identity import fingerprint
 from pearl.runs.sinks import RowStore
-from pearl.runs.store import Run, RunSpec, Status, Store, require_own_store
-from pearl.runs.tasks import DocumentTasks, read_tasks, tasks_to_json
+from pearl.runs.store import Run, RunInfo, RunSpec, Status, Store
+from pearl.runs.tasks import DocumentTasks
 
 if TYPE_CHECKING:
     from pearl.runs.forecast import Forecast
@@ -435,7 +435,7 @@ class Session:
     def retry(
         self,
         run_id: str,
-        tasks: Iterable[executors.Unit] | None = None,
+        tasks: Iterable[executors.Unit],
         *,
         states: Collection[str] = RETRIED,
         rows: Collection[str] = (),
@@ -446,42 +446,42 @@ class Session:
         The new rows replace them. Otherwise this is `resume`; an id that the run does not have is an error.
         """
         with self._readable() as store:
-            selected = retried(store, store.run(run_id).id, states, rows)
-        return self.resume(run_id, tasks, watcher=watcher, retry=selected)
+            info = store.run(run_id)
+            selected = retried(store, info.id, states, rows)
+        return self._resumed(info, tasks, watcher, selected)
 
     def resume(
-        self,
-        run_id: str,
-        tasks: Iterable[executors.Unit] | None = None,
-        *,
-        watcher: Watcher | None = None,
-        retry: Callable[[Mapping[str, Any]], bool] | None = None,
+        self, run_id: str, tasks: Iterable[executors.Unit], *, watcher: Watcher | None = None
     ) -> SessionRun:
         """Resume a run of the store.
 
         Args:
             run_id: Its id, or a prefix of it, with or without the day.
-            tasks: Its tasks; None for the tasks in the store: questions and plans over files, which are
-                read and sent to the model. Pass the tasks if you do not trust the store.
+            tasks: Its tasks.
             watcher: Callbacks of the run.
-            retry: Selects the rows that are repeated, in place of all tasks without one: `retry()`.
 
         Raises:
-            StoreError: The run does not exist, or other users may write to the store.
-            UsageError: The session has no store, or the store does not have the tasks.
+            StoreError: The run does not exist.
+            UsageError: The session has no store.
 
         Returns:
             As `run`; it raises a `StoreError` if the run was started with other settings.
         """
         with self._readable() as store:
             info = store.run(run_id)
-            if tasks is None:
-                require_own_store(store.folder)
-                tasks = read_tasks(info)
+        return self._resumed(info, tasks, watcher)
+
+    def _resumed(
+        self,
+        info: RunInfo,
+        tasks: Iterable[executors.Unit],
+        watcher: Watcher | None,
+        redo: Callable[[Mapping[str, Any]], bool] | None = None,
+    ) -> SessionRun:
         settings = {"command": info.settings.get("command")}
         asked = RunSpec(info.command, settings, info.inputs, info.folder, info.work)
         return self.run(
-            tasks, asked, id=info.id, watcher=watcher, redo=retry, is_retry=retry is not None
+            tasks, asked, id=info.id, watcher=watcher, redo=redo, is_retry=redo is not None
         )
 
     def equipped(self) -> Pearl:
@@ -521,8 +521,7 @@ class Session:
             parts = (part for unit in tasks for part in (unit.id, *unit.depends_on))
             inputs = {"tasks": digest(parts).hex()}
             command = ("python", Path(sys.argv[0]).name)
-            work = {"tasks": tasks_to_json(tasks)}
-            asked = RunSpec(command, {"command": "session"}, inputs, work=work)
+            asked = RunSpec(command, {"command": "session"}, inputs)
         shard = {} if self._shard is None else {"shard": str(self._shard)}
         return replace(asked, settings={**asked.settings, **fingerprint(self.pearl), **shard})
 
@@ -546,7 +545,7 @@ class Session:
                 run = store.begin(
                     self.spec(tasks, asked), fresh=self._is_fresh and id is None, id=id
                 )
-                stack.callback(_release, run)
+                stack.callback(run.release)
                 summary.id = run.id
                 watcher.on_begun(run)
 
@@ -733,12 +732,6 @@ def retried(
         return row.get("status") in states and (not wanted or str(row.get("id")) in wanted)
 
     return is_retried
-
-
-def _release(run: Run) -> None:
-    """Release an unfinished run; its errors were reported when a row could not be stored."""
-    with suppress(StoreError):
-        run.finish("stopped")
 
 
 Result = TypeVar("Result")

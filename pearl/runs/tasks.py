@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from pearl.actions.library import library_names
 from pearl.data.rows import Names, Position, Row, read_file
@@ -28,11 +28,10 @@ from pearl.documents.document import (
     load,
     read_bytes,
 )
-from pearl.errors import DataError, StoreError, UsageError
+from pearl.errors import DataError, UsageError
 from pearl.errors.validation import reason
 from pearl.plugins.persistence import write_private
-from pearl.runs.executors import Task, Unit
-from pearl.runs.store import RunInfo
+from pearl.runs.executors import Task
 
 if TYPE_CHECKING:
     from pearl.retrieval.corpus import SourceFile
@@ -77,6 +76,7 @@ class TaskFile:
         self._documents = documents
         self._allow_outside = allow_outside
         self.library_sha256 = library_sha256
+        self._piped: list[Row | DataError] | None = None
 
     @cached_property
     def first_plan(self) -> tuple[PlannedFor | None, Path | None] | None:
@@ -110,24 +110,65 @@ class TaskFile:
             if isinstance(row, DataError):
                 yield Task(str(row.line), problem=row)
             else:
-                yield from _tasks(row, self._documents, names, self.library_sha256)
+                yield from self._tasks(row, names)
+
+    def _tasks(self, source: Row, names: Names) -> Iterator[Task]:
+        """The tasks of a row, one per document; an invalid row yields one that fails."""
+        extra = _copied_fields(source.fields)
+        try:
+            row = convert(source.fields, _TaskRow, strict=False)
+            id = str(source.line if row.id is None else row.id)
+            plan = _plan(source, row, self.library_sha256)
+            path = source.file("document_path") if row.document is None else None
+        except (DataError, ValueError) as error:
+            # Gold data is kept, so that the failure is scored as wrong instead of left out.
+            asked = source.fields.get("question")
+            question = asked if isinstance(asked, str) else None
+            name = source.fields.get("document_name") or source.fields.get("document_path")
+            kept = {**extra, **({"document": name} if isinstance(name, str) else {})}
+            problem = error if isinstance(error, DataError) else source.error(reason(error))
+            said = source.fields.get("id")
+            yield Task(
+                str(source.line if said is None else said),
+                question=question,
+                problem=problem,
+                extra=kept,
+            )
+            return
+        if row.document is not None:
+            text, digest = row.document, text_sha256(row.document)
+            name = names.claim(digest, row.document_name or id, source.line)
+            extra["document"] = name
+            task = Task(id, partial(from_text, text, name), row.question, plan, None, digest, extra)
+            yield dataclasses.replace(task, parameters=row.parameters)
+        elif path is not None:
+            extra["document"] = name = str(row.document_path)
+            yield _over_file(id, str(path), name, row.question, plan, extra, row.parameters)
+        elif self._documents:
+            for document in self._documents:
+                own_id = id if len(self._documents) == 1 else f"{id}/{document}"
+                yield _over_file(own_id, document, None, row.question, plan, extra, row.parameters)
+        else:
+            problem = source.error(
+                "the row has neither document nor document_path, and no document was named",
+                help=f"name them: pearl execute --tasks {source.path} DOC...",
+            )
+            yield Task(id, question=row.question, problem=problem, extra=extra)
 
     def _valid_rows(self) -> Iterator[tuple[Row, _TaskRow]]:
         """The valid rows; errors of the other rows are reported by their tasks."""
         for source in self._rows():
             if isinstance(source, Row):
                 with suppress(ValueError):
-                    yield source, _read(source)
+                    yield source, convert(source.fields, _TaskRow, strict=False)
 
     def _rows(self) -> Iterable[Row | DataError]:
-        return self._piped if self._path.is_fifo() else self._read_file()
-
-    def _read_file(self) -> Iterator[Row | DataError]:
-        return read_file(self._path, allow_outside=self._allow_outside)
-
-    @cached_property
-    def _piped(self) -> list[Row | DataError]:
-        return list(self._read_file())
+        if self._piped is not None:
+            return self._piped
+        rows: Iterable[Row | DataError] = read_file(self._path, allow_outside=self._allow_outside)
+        if self._path.is_fifo():
+            rows = self._piped = [*rows]
+        return rows
 
 
 def over_files(
@@ -176,54 +217,6 @@ def _over_file(
         source=file_source(path), extra=extra or {}, kind=kind_by_name(name or path),
         parameters=parameters or {},
     )  # fmt: skip
-
-
-class _KeptTask(Struct, frozen=True, forbid_unknown_fields=True):
-    """A task over a file, in the form kept by the store."""
-
-    id: str
-    path: str
-    name: str
-    question: str | None
-    plan: str | None
-    extra: dict[str, Any]
-    parameters: dict[str, str] = {}
-
-
-MAX_KEPT = 10_000  # Maximum tasks that a store keeps in full
-
-
-def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:
-    """Tasks over files as JSON data; None if there are too many, or other units."""
-    found: list[dict[str, Any]] = []
-    for task in tasks:
-        load_it = task.document
-        is_file = isinstance(load_it, partial) and load_it.func is load and len(load_it.args) == 1
-        if len(found) == MAX_KEPT or not isinstance(task, Task) or task.problem or not is_file:
-            return None
-        assert isinstance(load_it, partial)
-        path = str(load_it.args[0])
-        found.append({
-            "id": task.id, "path": path, "name": load_it.keywords.get("name") or path, "question": task.question,
-            "plan": task.plan, "extra": dict(task.extra), "parameters": dict(task.parameters),
-        })  # fmt: skip
-    return found
-
-
-def read_tasks(info: RunInfo) -> list[Task]:
-    """The tasks over files with which a run was started; their paths are relative to its folder."""
-    kept = info.work.get("tasks") if info.settings.get("command") == "session" else None
-    if not isinstance(kept, list):
-        raise UsageError(
-            f"the store has no tasks for run {info.id}",
-            help="pass the tasks: session.resume(run_id, tasks)",
-        )
-    try:
-        rows = [convert(row, _KeptTask) for row in kept]
-    except ValueError as error:
-        raise StoreError(f"the tasks of run {info.id} cannot be read: {reason(error)}") from None
-    home = Path(info.folder)
-    return [_over_file(**{**asdict(row), "path": str(home / row.path)}) for row in rows]
 
 
 class Values(Struct, frozen=True):
@@ -328,56 +321,6 @@ def _copied_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: fields[name] for name in PASSED_ON if fields.get(name) is not None}
 
 
-def _tasks(
-    source: Row, documents: tuple[str, ...], names: Names, library_sha256: str
-) -> Iterator[Task]:
-    """The tasks of a row, one per document; an invalid row yields one that fails."""
-    extra = _copied_fields(source.fields)
-    try:
-        row = _read(source)
-        id = str(source.line if row.id is None else row.id)
-        plan = _plan(source, row, library_sha256)
-        path = source.file("document_path") if row.document is None else None
-    except (DataError, ValueError) as error:
-        # Gold data is kept, so that the failure is scored as wrong instead of left out.
-        asked = source.fields.get("question")
-        question = asked if isinstance(asked, str) else None
-        name = source.fields.get("document_name") or source.fields.get("document_path")
-        kept = {**extra, **({"document": name} if isinstance(name, str) else {})}
-        problem = error if isinstance(error, DataError) else source.error(reason(error))
-        said = source.fields.get("id")
-        yield Task(
-            str(source.line if said is None else said),
-            question=question,
-            problem=problem,
-            extra=kept,
-        )
-        return
-    if row.document is not None:
-        text, digest = row.document, text_sha256(row.document)
-        name = names.claim(digest, row.document_name or id, source.line)
-        extra["document"] = name
-        task = Task(id, partial(from_text, text, name), row.question, plan, None, digest, extra)
-        yield dataclasses.replace(task, parameters=row.parameters)
-    elif path is not None:
-        extra["document"] = name = str(row.document_path)
-        yield _over_file(id, str(path), name, row.question, plan, extra, row.parameters)
-    elif documents:
-        for document in documents:
-            own_id = id if len(documents) == 1 else f"{id}/{document}"
-            yield _over_file(own_id, document, None, row.question, plan, extra, row.parameters)
-    else:
-        problem = source.error(
-            "the row has neither document nor document_path, and no document was named",
-            help=f"name them: pearl execute --tasks {source.path} DOC...",
-        )
-        yield Task(id, question=row.question, problem=problem, extra=extra)
-
-
-def _read(source: Row) -> _TaskRow:
-    return convert(source.fields, _TaskRow, strict=False)
-
-
 def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
     """The plan of a row; None if it only has a question."""
     if row.status == "failed":
@@ -421,13 +364,18 @@ MARGIN = 10_000
 """Upper bound of the tasks that executors hold; a position is not used until all tasks before it have rows."""
 
 _SHARE = 20  # A position is written after a twentieth more tasks, as its size grows with them
-_MAGIC = b"pearl position 2"
+_MAGIC = b"pearl position 3"
 
 
 def from_position(tasks: DocumentTasks, path: Path, work: bytes) -> Iterator[tuple[int, Task]]:
     """The tasks with their numbers: first those after the stored position in a file, then those before it."""
     new = path.with_suffix(".new")
-    start, position, seen = _read_position(path, work) or (0, Position(), DigestTable())
+    start, position, seen = 0, Position(), DigestTable()
+    with suppress(OSError, EOFError):  # A missing or damaged file: all tasks are read in order
+        if (data := unsealed(_MAGIC + work, path.read_bytes())) is not None:
+            file, number = io.BytesIO(data), array("Q")
+            number.fromfile(file, 1)
+            start, position, seen = number[0], Position.read(file), DigestTable.read(file)
     place = saved = start
     for place, task in enumerate(tasks.after(position, seen), start):
         yield place, task
@@ -436,31 +384,11 @@ def from_position(tasks: DocumentTasks, path: Path, work: bytes) -> Iterator[tup
             with suppress(OSError):
                 new.replace(path)
         if n_more > MARGIN and n_more > place // _SHARE and position.offset:
-            saved = place + 1
+            saved, file = place + 1, io.BytesIO()
+            file.write(array("Q", (saved,)).tobytes())
+            position.write(file)
+            seen.write(file)
             with suppress(OSError):
-                _write_position(new, work, saved, position, seen)
+                write_private(new, sealed(_MAGIC + work, file.getvalue()))
     del position, seen
     yield from zip(range(start), tasks, strict=False)
-
-
-def _write_position(
-    path: Path, work: bytes, place: int, position: Position, seen: DigestTable
-) -> None:
-    data = io.BytesIO()
-    data.write(array("Q", (place,)).tobytes())
-    position.write(data)
-    seen.write(data)
-    write_private(path, sealed(_MAGIC + work, data.getvalue()))
-
-
-def _read_position(path: Path, work: bytes) -> tuple[int, Position, DigestTable] | None:
-    """Read the stored position; None if its file is missing, damaged or belongs to other work."""
-    place = array("Q")
-    try:
-        if (data := unsealed(_MAGIC + work, path.read_bytes())) is None:
-            return None
-        file = io.BytesIO(data)
-        place.fromfile(file, 1)
-        return place[0], Position.read(file), DigestTable.read(file)
-    except (OSError, EOFError):
-        return None

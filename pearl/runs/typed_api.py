@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, Unpack, overload
 from msgspec import Struct
 
 from pearl.arguments import Arguments
-from pearl.data.schemas import Schema, load_schema
+from pearl.data.schemas import load_schema
 from pearl.documents.document import Document, load
 from pearl.documents.record import FieldResult
 from pearl.errors import BudgetError, DataError, PausedError, PearlError, UsageError, error_to_dict
@@ -202,21 +202,16 @@ async def extract(
         error = run.summary.error
         if error is not None and not isinstance(error, BudgetError | PausedError):
             raise error
-    return [
-        _extraction(each, loaded, outcomes.get(task.id), error)
-        for task, each in zip(tasks, given, strict=True)
-    ]
-
-
-def _extraction(
-    document: str | Path | Document, schema: Schema, outcome: Outcome[Task] | None,
-    stopped: Exception | None,
-) -> Extraction[Any]:  # fmt: skip
-    name = document.name if isinstance(document, Document) else str(document)
-    if outcome is not None and outcome.result is not None:
-        return Extraction(name, dataclasses.replace(outcome.result, schema=schema))
-    error = stopped if outcome is None else outcome.error
-    return Extraction(name, error=error or PearlError("the document was not read"))
+    extractions: list[Extraction[Any]] = []
+    for task, document in zip(tasks, given, strict=True):
+        name = document.name if isinstance(document, Document) else str(document)
+        done = outcomes.get(task.id)
+        if done is not None and done.result is not None:
+            extractions.append(Extraction(name, dataclasses.replace(done.result, schema=loaded)))
+        else:
+            why = (error if done is None else done.error) or PearlError("the document was not read")
+            extractions.append(Extraction(name, error=why))
+    return extractions
 
 
 def _loaded(document: str | Path | Document) -> Document:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
@@ -12,7 +11,6 @@ from itertools import chain, islice
 from typing import IO, Any, NamedTuple
 
 from pearl.errors.escaping import counted
-from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import require_extra
 
 Table = tuple[str, Mapping[str, type], Iterable[Mapping[str, Any]]]
@@ -33,8 +31,10 @@ MAX_DIGITS = 15  # Number of digits that all spreadsheets preserve
 DAY_0 = date(1900, 3, 1)  # The first day that all spreadsheets number alike; earlier ones are text
 
 
-_ILLEGAL = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-"""Characters that XML does not allow."""
+_MENDED = dict.fromkeys(
+    [*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF], "\ufffd"
+)
+"""Replaces characters that XML does not allow."""
 
 
 class Marked(NamedTuple):
@@ -130,7 +130,8 @@ class Workbook:
 
     def _unused(self, name: str) -> str:
         """A valid sheet name that no other sheet has, ignoring case."""
-        plain = re.sub(r"[\[\]:*?/\\']", "_", _ILLEGAL.sub("_", name))[:MAX_NAME].strip() or "table"
+        plain = name.translate(_MENDED | dict.fromkeys(map(ord, "[]:*?/\\'"), "_"))
+        plain = plain[:MAX_NAME].strip() or "table"
         taken, found, n = {*map(str.casefold, self.sheets), "history"}, plain, 1
         while found.casefold() in taken:
             n += 1
@@ -203,7 +204,7 @@ class _Cells:
         return made
 
     def _text(self, text: str, most: int) -> str:
-        text = _ILLEGAL.sub("\ufffd", text)
+        text = text.translate(_MENDED)
         return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

@@ -92,13 +92,16 @@ def result_page(record: ResultRecord) -> str:
     shown = (
         rendered(result.row.markdown, link) if result.row.markdown else rendered(result.row.answer)
     )
+    if rows:  # A number at the beginning of the answer leads to the rows behind it
+        counted = re.sub(r"\A<p>(\d[\d,.]*)", r'<p><a href="#rows">\1</a>', str(shown))
+        shown = Markup(counted)
     return render_page(
         "answer",
         result.question or result.row.document or "A result",
         result=result,
         problems=problems,
         document=record.document,
-        answer=_counted(shown) if rows else shown,
+        answer=shown,
         rendered=rendered,
         origin=origin,
         place_of=lambda hit: short_place(
@@ -167,11 +170,6 @@ def _told_often(quote: Place, text: str) -> Place:
     return replace(quote, where=f"{quote.where}; stands at {n:,} places") if n > 1 else quote
 
 
-def _counted(answer: Markup) -> Markup:
-    """If an answer begins with a number, make it a link to the rows behind it."""
-    return Markup(re.sub(r"\A<p>(\d[\d,.]*)", r'<p><a href="#rows">\1</a>', str(answer)))
-
-
 def _is_table(result: Result, rows: Sequence[Place]) -> bool:
     """Whether the answer is a table of its rows, so that the table of rows, with more columns and full cells, replaces it."""
     lines = result.row.answer.strip().split("\n")
@@ -235,7 +233,9 @@ def _used(row: Place, names: Sequence[str], plan: Plan | None) -> list[str]:
     """The columns that distinguish rows and those that the plan uses; all columns if there are few."""
     if len(names) < 4:
         return list(names)
-    told = " ".join(text for step in (plan.steps if plan else ()) for text in _texts(step)).lower()
+    arguments = [each for step in (plan.steps if plan else ()) for each in step.arguments]
+    items = [item for argument in arguments for item in items_of(argument)]
+    told = " ".join(item.value for item in items if isinstance(item, String)).lower()
     cited = {cell.column for cell in row.cells}
     used = [
         name
@@ -245,12 +245,6 @@ def _used(row: Place, names: Sequence[str], plan: Plan | None) -> list[str]:
     long = [name for name in names if len(row.fields.get(name, "")) > panel.MAX_CELL]
     used += long[:1]  # The text by which the rows were judged
     return list(dict.fromkeys([names[0], *used]))
-
-
-def _texts(step: Step) -> list[str]:
-    """The texts in the arguments of a step."""
-    items = (item for argument in step.arguments for item in items_of(argument))
-    return [item.value for item in items if isinstance(item, String)]
 
 
 def _parsed(text: str, problems: list[str]) -> Plan | None:

@@ -64,16 +64,24 @@ def aligned(
     first: Iterable[Mapping[str, Any]], second: Iterable[Mapping[str, Any]]
 ) -> Iterator[Pair]:
     """Pair rows with the same id, else with the same question and document; rows that only the second source has come last."""
+
+    def by_id(row: Mapping[str, Any]) -> Any:
+        return text_of(id_of(row), MAX_TEXT) or None
+
+    def by_question(row: Mapping[str, Any]) -> Any:
+        question = text_of(row.get("question"), MAX_TEXT)
+        return (question, text_of(row.get("document"), MAX_TEXT)) if question else None
+
     before, after = list(first), list(second)
     partner: dict[int, int] = {}
     taken: set[int] = set()
-    for key in (_id, _task):
+    for key in (by_id, by_question):
         free: dict[Any, deque[int]] = defaultdict(deque)
         for j, row in enumerate(after):
             if j not in taken and key(row) is not None:
                 free[key(row)].append(j)
         for i, row in enumerate(before):
-            if i not in partner and key(row) is not None and free.get(key(row)):
+            if i not in partner and free.get(key(row)):
                 partner[i] = free[key(row)].popleft()
                 taken.add(partner[i])
     for i, row in enumerate(before):
@@ -142,15 +150,6 @@ def comparison_page(first: ResultSource, second: ResultSource) -> str:
         pairs=pairs,
         problems=[*first.problems[:20], *second.problems[:20]],
     )
-
-
-def _id(row: Mapping[str, Any]) -> Any:
-    return text_of(id_of(row), MAX_TEXT) or None
-
-
-def _task(row: Mapping[str, Any]) -> Any:
-    question = text_of(row.get("question"), MAX_TEXT)
-    return (question, text_of(row.get("document"), MAX_TEXT)) if question else None
 
 
 def _kinds(a: _Side | None, b: _Side | None) -> list[str]:

@@ -103,6 +103,7 @@ def cells_of(row: ResultRow, prices: Prices) -> list[Any]:
     price = prices.of(model)
     cost = price.cost_usd(usage) if price and usage else None
     is_known = row.raw
+    parts = row.parts[:MAX_OUTPUTS] if len(row.parts) > 1 else ()
     return [
         text_of(row.name, SHORT),
         text_of(row.status, 40) or "unknown",
@@ -120,19 +121,13 @@ def cells_of(row: ResultRow, prices: Prices) -> list[Any]:
         text_of(row.error.type if row.error else "", 60),
         text_of(more.get("choice"), 60),
         number_of(more.get("score")),
-        _outputs(row),
+        {text_of(each.output, SHORT): plain(text_of(each.text, LONG)) for each in parts},
     ]
 
 
 def plain(text: str) -> str:
     """A text without Markdown marks for bold words, headings and quotes."""
     return _MARKS.sub(r"\1", text)
-
-
-def _outputs(row: ResultRow) -> dict[str, str]:
-    """The parts of an answer by output, if there are several."""
-    parts = row.parts[:MAX_OUTPUTS] if len(row.parts) > 1 else ()
-    return {text_of(each.output, SHORT): plain(text_of(each.text, LONG)) for each in parts}
 
 
 def details_of(row: ResultRow, n_items: int = MAX_ITEMS) -> dict[str, Any]:

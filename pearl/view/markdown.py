@@ -38,8 +38,12 @@ def parsed(text: str, env: dict[str, Any]) -> list[Any] | None:
         last[indent] = int(number)
     tokens: list[Any] = _parser().parse(text, env)
     # The parser drops deeply nested text, and cells beyond the columns of a table.
-    is_whole = _n_letters(text) == sum(_n_letters(_format_token(token)) for token in tokens)
-    return tokens if is_whole else None
+    n_shown = sum(_n_letters(token.content) for token in tokens)
+    for token in tokens:  # the number of a list entry, or the language of code
+        is_language = re.fullmatch(r"[A-Za-z+#-]{1,15}", token.info)
+        if token.type == "list_item_open" or is_language:
+            n_shown += _n_letters(token.info)
+    return tokens if n_shown == _n_letters(text) else None
 
 
 def rendered(text: str, link: Callable[[int], str] | None = None) -> Markup:
@@ -55,19 +59,21 @@ def _n_letters(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
-def _format_token(token: Any) -> str:
-    """The visible text of a token, with the number of a list entry, or the language of code."""
-    is_told = token.type == "list_item_open" or re.fullmatch(r"[A-Za-z+#-]{1,15}", token.info)
-    return f"{token.content} {token.info if is_told else ''}"
-
-
 @cache
 def _parser() -> Any:
     # Imported on use: only commands that write pages need it.
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable("table").disable(_OFF)
-    parser.add_render_rule("text", _text)
+
+    def text(renderer: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:
+        return _linked(tokens[at].content, env["link"])
+
+    def fence(renderer: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:
+        return f"<pre><code>{escape(tokens[at].content)}</code></pre>\n"
+
+    parser.add_render_rule("text", text)
+    parser.add_render_rule("fence", fence)
     parser.add_render_rule("heading_open", _constant("<h3>"))
     parser.add_render_rule("heading_close", _constant("</h3>\n"))
     table = '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>\n'
@@ -75,12 +81,7 @@ def _parser() -> Any:
     parser.add_render_rule("table_close", _constant("</table></div>\n"))
     for cell in ("th_open", "td_open"):  # The page's policy forbids style attributes
         parser.add_render_rule(cell, _constant(f"<{cell[:2]}>"))
-    parser.add_render_rule("fence", _fence)
     return parser
-
-
-def _text(renderer: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:
-    return _linked(tokens[at].content, env["link"])
 
 
 def _linked(text: str, link: Callable[[int], str] | None) -> Markup:
@@ -88,10 +89,6 @@ def _linked(text: str, link: Callable[[int], str] | None) -> Markup:
     pieces = [text] if link is None else CITED.split(text)  # text, number, text, ...
     shown = (link(int(p)) if link and i % 2 else escape(p) for i, p in enumerate(pieces))
     return Markup("".join(shown))
-
-
-def _fence(renderer: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:
-    return f"<pre><code>{escape(tokens[at].content)}</code></pre>\n"
 
 
 def _constant(html: str) -> Callable[..., str]:

@@ -22,13 +22,17 @@ def render_page(name: str, title: str, *, records: Any = None, **data: Any) -> s
     css = _text(TEMPLATES / "page.css") + _text(TEMPLATES / f"{name}.css")
     script = TEMPLATES / f"{name}.js"
     code = _text(script) if script.exists() else ""
+    lines = None
+    if records is not None:  # as JSON that cannot close the HTML element around it
+        lines = json_bytes(records).decode()
+        lines = lines.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     page = _environment().get_template(f"{name}.html").render(
         title=title,
         style=css,
         style_hash=_hash(css),
         script=code,
         script_hash=_hash(code),
-        records=None if records is None else _inert_json(records),
+        records=lines,
         **data,
     )  # fmt: skip
     return escaped(page)
@@ -37,12 +41,6 @@ def render_page(name: str, title: str, *, records: Any = None, **data: Any) -> s
 def _hash(text: str) -> str:
     """The hash of a text in the form of a content security policy."""
     return base64.b64encode(bytes.fromhex(text_sha256(text))).decode()
-
-
-def _inert_json(data: Any) -> str:
-    """JSON that cannot close the HTML element around it."""
-    text = json_bytes(data).decode()
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 @cache

@@ -202,15 +202,15 @@ def _tables(text: str, offset: int, marks: Sequence[Mark]) -> list[Table]:
     for each in found:
         names = list(dict.fromkeys(name for row in each.rows for name in row.fields))
         lines = text[end : each.rows[0].spans[0].start].split("\n")
-        before = "\n".join(line for line in lines if not _is_header(line, names)).strip()
+        # Lines of names, and rules such as |---|, are no text before the table.
+        others = [line for line in lines if any(map(str.isalnum, line))]
+        before = "\n".join(
+            line for line in others if not all(name in line for name in names)
+        ).strip()
         n_other += len(before)
         tables.append(_table(names, each.rows, offset, marks, before, above=offset + end))
         end = each.rows[-1].spans[-1].end
     return tables if n_other + len(text) - end < len(text) / 4 else []
-
-
-def _is_header(line: str, names: Sequence[str]) -> bool:
-    return not any(map(str.isalnum, line)) or all(name in line for name in names)
 
 
 def _table(
@@ -276,7 +276,8 @@ def make_table(names: Sequence[str], lines: Sequence[Line], before: str = "") ->
     """A table with columns as wide as their first cells need."""
     weights = [13 if any(line.note for line in lines) else 9]
     for i, name in enumerate(names):
-        sample = sorted(_width(line.cells[i]) for line in lines[:50])
+        cells = [line.cells[i].pieces for line in lines[:50]]
+        sample = sorted(sum(len(p.text) for p in ps if isinstance(p, Piece)) for ps in cells)
         weights.append(min(max(4, len(name) * 6 // 5, sample[len(sample) * 9 // 10]), 24) + 6)
     n = sum(weights)
     shares = (max(1, 100 * weight // n) for weight in weights)
@@ -288,10 +289,6 @@ def make_table(names: Sequence[str], lines: Sequence[Line], before: str = "") ->
 def chunked(lines: Sequence[Line]) -> list[Sequence[Line]]:
     """Divide rows into chunks; browsers lay out only chunks near the visible part."""
     return [lines[i : i + CHUNK] for i in range(0, len(lines), CHUNK)]
-
-
-def _width(cell: Cell) -> int:
-    return sum(0 if isinstance(piece, Gap) else len(piece.text) for piece in cell.pieces)
 
 
 MAX_SHEETS = 20  # Maximum pages shown as pictures

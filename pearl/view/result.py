@@ -137,11 +137,19 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     ends = [event.n_rows for event in events if isinstance(event, trace.RunFinished)]
     n_rows = ends[-1] if ends else 0
     steps = tuple(_steps(row, events))
+    why = row.why
+    if not why and status in ("undecided", "degraded", "refused"):  # the first step with a reason
+        reasons = (
+            f"step '{each.data.output}' ({each.data.action}): {each.why}"
+            for each in steps
+            if each.why
+        )
+        why = next(reasons, "")
     return Result(
         id=record.id,
         row=row,
         status=status,
-        why=row.why or _why(status, steps),
+        why=why,
         question=row.question or question,
         plan=plan,
         model=row.model or (started.model if started else ""),
@@ -152,14 +160,6 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         started=started,
         problems=tuple(dict.fromkeys(problems)),
     )
-
-
-def _why(status: str, steps: tuple[ShownStep, ...]) -> str:
-    """The reason for a status other than `answered`: that of the first step with a reason."""
-    if status not in ("undecided", "degraded", "refused"):
-        return ""
-    reasons = ((step.data, step.why) for step in steps)
-    return next((f"step '{s.output}' ({s.action}): {why}" for s, why in reasons if why), "")
 
 
 def _places(row: ResultRow) -> Iterator[Place]:

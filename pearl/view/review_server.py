@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -22,7 +23,6 @@ from msgspec.structs import replace
 
 from pearl.documents.dates import find_dates
 from pearl.documents.readers import reading
-from pearl.dsl.fields import Field
 from pearl.errors import PearlError, UsageError
 from pearl.errors.escaping import counted, json_bytes
 from pearl.interpreter.row import Passage, read_as
@@ -179,7 +179,11 @@ class Review:
         if item.field.type == "date":
             periods = [found.period for found in find_dates(passage["text"])]
             words += [str(each.first) for each in periods[:1] if each and len(periods) == 1]
-        value = next((each for each in words if _is_value(item.field, each)), None)
+        value = None
+        for word in reversed(words):  # the first that is a value of the field
+            with suppress(ValueError):
+                person_result(item.field, word)
+                value = word
         where = read_as(Passage, passage).short_place()
         return {"text": passage["text"], "where": where, "value": value}
 
@@ -217,14 +221,6 @@ class Review:
 
 def _now() -> str:
     return datetime.now().astimezone().isoformat(timespec="seconds")
-
-
-def _is_value(of: Field, text: str) -> bool:
-    try:
-        person_result(of, text)
-    except ValueError:
-        return False
-    return True
 
 
 class ReviewServer(ThreadingHTTPServer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -79,69 +78,40 @@ def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
     return {**row, "steps": steps} if steps else row
 
 
-MAX_NAME = 60  # Maximum characters of a name that a problem quotes
-
-
 def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], list[str]]:
-    """Read all valid events in any file; return the dropped fields and events as problems."""
+    """Read all valid events in any file; problems say what is left out."""
     events: dict[str, list[Event]] = {}
-    versions: Counter[str] = Counter()
-    fields: Counter[str] = Counter()
-    left_out: Counter[str] = Counter()
+    versions: dict[str, None] = {}
+    n_left_out = 0
     is_cut = False
     for line in lines:
         try:
             data = json.loads(line)
         except (ValueError, RecursionError):
             is_cut = not line.endswith(b"\n")
-            if not is_cut and line.strip():
-                left_out["no JSON"] += 1
+            n_left_out += bool(line.strip()) and not is_cut
             continue
         if not isinstance(data, dict) or not isinstance(data.get("id"), str):
-            left_out["no event"] += 1
+            n_left_out += 1
             continue
         version, id = data.pop("v", None), data.pop("id")
         if version != SCHEMA_VERSION:
-            versions[_name(version)] += 1
+            versions[f"{version!s:.60}"] = None
         found = events.setdefault(id, [])
-        event = _event(data, fields)
-        if event is None:
-            left_out[_name(data.get("event", "no event"))] += 1
-        else:
-            found.append(event)
+        try:
+            found.append(read_event(data))
+        except (ValueError, TypeError, KeyError):
+            n_left_out += 1
     problems = []
     if versions:
         told = f"The trace is of version {', '.join(versions)}, this program's is {SCHEMA_VERSION}"
         problems.append(f"{told}; the page shows what it understands.")
-    if fields:
-        problems.append(f"Unknown fields of the trace are left out: {_list(fields)}.")
-    if left_out:
-        n = left_out.total()
-        problems.append(f"Unreadable events are left out: {n:,} ({_list(left_out)}).")
+    if n_left_out:
+        problems.append(f"Unreadable events are left out: {n_left_out:,}.")
     if is_cut:
         told = "The last event is incomplete: the run was killed, or is still running."
         problems.append(told)
     return {id: tuple(each) for id, each in events.items()}, problems
-
-
-def _event(data: dict[str, Any], fields: Counter[str]) -> Event | None:
-    """An event without unknown fields; None if it is invalid."""
-    try:
-        event = read_event(data)
-    except (ValueError, TypeError, KeyError):
-        return None
-    fields.update(map(_name, data.keys() - {*event.__struct_fields__}))
-    return event
-
-
-def _name(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…"
-
-
-def _list(names: Counter[str]) -> str:
-    shown = [name for name, _ in names.most_common(5)]
-    return ", ".join([*shown, *(["…"] if len(names) > 5 else [])])
 
 
 MAX_LINE_BYTES = 64_000_000  # Maximum bytes of a line of a file
@@ -188,8 +158,12 @@ class RunResults:
         row, lines = self._reader.with_trace(key)
         if row is None:
             raise DataError(f"{self.title} has no such row")
-        record, again = _traced(id_of(row), row, lines), f"pearl runs resume {self.info.id}"
-        return replace(record, resume=again, settings=self.info.settings)
+        id, settings = id_of(row), self.info.settings
+        events, problems = read_events(lines.encode(errors="replace").splitlines(keepends=True))
+        told = tuple(problems) if lines else ("The result has no trace.",)
+        resume = f"pearl runs resume {self.info.id}"
+        own = events.get(id, ())
+        return ResultRecord(id, row, own, problems=told, resume=resume, settings=settings)
 
     def now(self) -> RunInfo:
         """The current state of the run."""
@@ -317,13 +291,6 @@ def _object(line: bytes) -> dict[str, Any] | None:
         found = json.loads(line.decode())
         return found if isinstance(found, dict) else None
     return None
-
-
-def _traced(id: str, row: Mapping[str, Any], lines: str) -> ResultRecord:
-    if not lines:
-        return ResultRecord(id, row, problems=("The result has no trace.",))
-    events, problems = read_events(lines.encode(errors="replace").splitlines(keepends=True))
-    return ResultRecord(id, row, events.get(id, ()), problems=tuple(problems))
 
 
 def with_document(record: ResultRecord, folders: Sequence[Path]) -> ResultRecord:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pearl.documents.document import load
 from pearl.runs.decisions import Decisions, in_force
 from pearl.view.sources import open_results
 from tests.browser.chromium import DESKTOP, PHONE, needed
@@ -197,36 +196,3 @@ def test_texts_of_others_run_nothing(browser: Browser, tmp_path: Path) -> None:
         context.close()
         assert all(url.startswith(person.address) for url in asked)
         assert person.report["decided_by_persons"] == 1
-
-
-def test_a_pdf_is_shown_as_its_page_with_boxes(browser: Browser, tmp_path: Path) -> None:
-    canvas = pytest.importorskip("reportlab.pdfgen.canvas")
-    made = canvas.Canvas(str(tmp_path / "letter.pdf"), pagesize=(420, 300), invariant=1)
-    for i, line in enumerate(TEXT.replace("\n", " ").split(". ")):
-        made.drawString(40, 240 - 20 * i, line)
-    made.save()
-    document = load(tmp_path / "letter.pdf", name="letter.pdf")
-    one = row("letter.pdf")
-    for field in one["record"].values():
-        for each in field["candidates"]:
-            quote = each["evidence"][0]["text"]
-            at = document.text.index(quote)
-            each["evidence"] = [{"text": quote, "start": at, "end": at + len(quote), "source": "letter.pdf", "page": 1}]  # fmt: skip
-    file = tmp_path / "rows.jsonl"
-    file.write_text(json.dumps(one) + "\n", encoding="utf-8")
-    found = open_results(file)
-    assert found
-    with served(found, Decisions.beside(file)) as person:
-        context = browser.new_context(viewport=DESKTOP)
-        page = context.new_page()
-        page.goto(person.address)
-        reviewer = Reviewer(page)
-        reviewer.decide("a")
-        assert page.locator(".sheet img").evaluate("image => image.complete && image.naturalWidth > 100")  # fmt: skip
-        assert page.locator(".sheet rect").count() == 2  # of both candidates
-        reviewer.mark("aged 61")
-        page.locator("#value").fill("61")
-        reviewer.decide("Enter")
-        context.close()
-        (evidence,) = Decisions.beside(file).all()[-1].result["evidence"]
-        assert (evidence["text"], evidence["page"]) == ("aged 61", 1)

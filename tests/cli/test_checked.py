@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.cli.terminal import Terminal, rows_of
 from tests.models import verdicts
-from tests.runs.store.children import await_replies
 from tests.server import Seen, Server
 
 NAMES = "Keller", "Brandt", "Okafor"
@@ -57,39 +53,6 @@ def arguments(pearl: Terminal, openai_server: Server) -> tuple[str, ...]:
         Path(f"{name}.txt").write_text(f"A letter. {name} is 54 and came in May. It rained.")
     letters = [f"{name}.txt" for name in NAMES]
     return (*letters, "--model", "openai:m", "--base-url", openai_server.url, "-o", "out.jsonl")
-
-
-@pytest.mark.parametrize(
-    "kind", ["a composed answer", pytest.param("a record", marks=pytest.mark.slow)]
-)
-def test_a_killed_run_is_resumed_without_repeating_a_check(
-    pearl: Terminal, openai_server: Server, arguments: tuple[str, ...], kind: str
-) -> None:
-    command, n_calls = COMMANDS[kind]
-    openai_server.hold_after = n_kept = n_calls * len(NAMES) - 2
-    told = (*command, *arguments, "--store", "s", "--concurrency", "1")
-    with subprocess.Popen(
-        [sys.executable, "-m", "pearl", *told], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as child:
-        await_replies(Path("s"), n_kept)
-        child.kill()
-    kept = Counter(seen.prompt for seen in openai_server.requests[:n_kept])
-    assert any("<claim 1>" in prompt for prompt in kept)
-    openai_server.hold_after = None
-    (run,) = pearl.json("runs", "list", "--store", "s")
-    pearl("runs", "resume", run["id"], "--store", "s", "--yes")
-    asked = Counter(seen.prompt for seen in openai_server.requests)
-    assert {prompt: asked[prompt] for prompt in kept} == kept
-    checks = [prompt for prompt in asked if "<claim 1>" in prompt]
-    assert len(checks) == len(NAMES)
-    rows = rows_of("out.jsonl")
-    assert [row["status"] for row in rows] == ["answered"] * len(NAMES)
-    if kind == "a record":
-        bases = {row["record"][name]["basis"] for row in rows for name in ("patient", "age")}
-        assert bases == {"copied"}
-    else:
-        said = [each["verdict"] for row in rows for each in row["steps"][-1]["checks"]["sentences"]]
-        assert said == ["supported"] * 2 * len(NAMES)
 
 
 @pytest.mark.usefixtures("_no_waits")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from pearl.documents.evidence import Evidence
 from pearl.errors import Span
 from pearl.interpreter.parts import cited, marked
-from tests.cli.terminal import Terminal
 
 STORY = """\
 Nils left the harbour at dawn.
@@ -20,7 +17,6 @@ It was cold.
 He sold the boat because the hull was rotten. Nobody asked.
 The price was low.
 """
-WHY = "Why did Nils sell the boat?"
 
 
 def evidence(document: str, *texts: str) -> list[Evidence]:
@@ -65,18 +61,3 @@ def test_the_text_stays_and_every_number_is_of_some_evidence(lines: list[str]) -
 
 
 # --- commands -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "story.txt").write_text(STORY, encoding="utf-8")
-    return tmp_path
-
-
-def test_ask_prints_numbers(story: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pearl = Terminal(story, capsys)
-    said = pearl("ask", WHY, "story.txt")
-    answer, _, below = said.partition("\nEvidence\n")
-    assert answer == "He sold the boat because the hull was rotten. [1]\n"
-    assert below == "[1] story.txt, characters 45-90; answer\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from pathlib import Path
 
@@ -128,28 +127,6 @@ def test_a_wrong_value_is_told_with_the_place_that_says_it(
         Path("user.toml").write_text(f"fiscal_year_end = {value}\n", encoding="utf-8")
         pearl("--config", "user.toml", "execute", "why.plan", "story.txt", code=2)
         assert f"'{value}' is not MM-DD" in pearl.talk
-
-
-def test_rows_are_written_as_a_workbook(pearl: Terminal) -> None:
-    openpyxl = pytest.importorskip("openpyxl")
-    Path("rows.plan").write_text('1. lines = SPLIT(CTX, "sentence") : Split\n')
-    pearl("execute", "rows.plan", "story.txt", "-o", "rows.xlsx")
-    sheet = openpyxl.load_workbook("rows.xlsx")["rows"]
-    assert any("rotten" in str(cell) for row in sheet.values for cell in row)
-
-
-def test_cells_are_not_computed(pearl: Terminal) -> None:
-    texts = ["=HYPERLINK(1)", "+1+1", "-5", "-1+cmd", "@SUM(1)", "\tx", "plain", "1e5", "＝1"]
-    write("t.jsonl", *(asked(f"{n}", reference=text) for n, text in enumerate(texts)))
-    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl")
-    (run,) = re.findall(r"run (\S+):", pearl.talk)
-    import csv
-    import io
-
-    text = pearl("runs", "export", run, "-f", "csv")
-    shown = [row["reference"] for row in csv.DictReader(io.StringIO(text, newline=""))]
-    inert = ["-5", "plain", "1e5"]
-    assert shown == [text if text in inert else f"'{text}" for text in texts]
 
 
 def test_tasks_are_run_over_the_documents_of_their_rows_else_over_those_that_are_named(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -146,27 +144,3 @@ def test_markdown_is_laid_out_on_a_terminal_and_obeyed_nowhere(tmp_path: Path) -
     kept = (tmp_path / "answer.md").read_text("utf-8")
     assert "sold the boat because" in kept
     assert '"the hull was rotten" [1], which the [report](http://evil.example/a) says' in kept
-
-
-@pytest.fixture
-def piped(folder: Path) -> Callable[..., bytes]:
-    def run(*args: str) -> bytes:
-        done = subprocess.run(
-            [sys.executable, "-m", "pearl", *args], capture_output=True, cwd=folder, check=False
-        )
-        return done.stdout
-
-    return run
-
-
-@pytest.mark.slow
-def test_files_that_are_read_on_terminals_are_harmless(
-    folder: Path, piped: Callable[..., bytes]
-) -> None:
-    piped("execute", "--tasks", "tasks.jsonl", "--out", "out.jsonl", "--trace", "trace.jsonl")
-    for name in ("out.jsonl", "trace.jsonl"):
-        text = (folder / name).read_text(encoding="utf-8")
-        assert not OBEYED.search(text)
-        assert "owned" in text
-    row = json.loads((folder / "out.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    assert row["id"] == f"a{EVIL}[/b]"

@@ -238,7 +238,6 @@ def test_words_of_the_question_are_text(text: str) -> None:
         ('FIND(CTX, "who has {key} now")', 'FIND(CTX, ["who has key now", "key:", key])'),
         ('FIND(CTX, ["why", "$key or `key`?"])', 'FIND(CTX, ["why", "key or key?", "key:", key])'),
         ('FIND(CTX, "why {key}{key} fits")', 'FIND(CTX, ["why key key fits", "key:", key])'),
-        ('CONCAT("The key is {key}.", "{key}")', 'CONCAT("The key is", key, ".", key)'),
         ('FIND(CTX, "${key}: its use")', 'FIND(CTX, ["key: its use", "key:", key])'),
     ],
 )

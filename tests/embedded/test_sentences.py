@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pearl.documents.document import Document
 from pearl.embedded import ExtractiveModel
 from pearl.embedded.sentences import (
-    SentenceHit,
     SentenceIndex,
     SentenceQuery,
     SentenceRanker,
-    _fused,
 )
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.answer import Answer
@@ -127,33 +122,6 @@ def test_embeddings_change_the_identity_of_the_model() -> None:
     assert "embeddings: topics" in model.notice  # where texts are sent
     done = asyncio.run(model.complete(Request((), answer_task("Who left?", HARBOUR))))
     assert done.model == model.name
-
-
-rows = st.lists(st.tuples(st.floats(0, 2), st.floats(-1, 1)), min_size=1, max_size=30)
-
-
-@given(rows)
-def test_a_higher_likeness_never_lowers_the_rank(
-    rows: list[tuple[float, float]],
-) -> None:
-    hits = [SentenceHit(i, score, 0.5, 1) for i, (score, _) in enumerate(rows) if score]
-    cosines = np.array([cosine for _, cosine in rows], dtype=np.float32)
-    found = _fused(hits, cosines)
-    assert sorted(hit.number for hit in found) == list(range(len(rows)))
-    assert all(one.score >= two.score for one, two in pairwise(found))
-    place = {hit.number: at for at, hit in enumerate(found)}
-    for i, (score, _) in enumerate(rows):
-        for j, (other, _) in enumerate(rows):
-            if score >= other + 1e-6 and cosines[i] >= cosines[j]:
-                assert place[i] < place[j]
-
-
-def test_a_query_without_text_is_ranked_by_words_alone() -> None:
-    topics = Topics()
-    ranker, index = SentenceRanker(topics), SentenceIndex(HARBOUR)
-    query = SentenceQuery({"boat": 1.0})
-    assert asyncio.run(ranker.rank(index, query)) == index.rank(query)
-    assert not topics.asked
 
 
 # --- what the document does not say ---------------------------------------------------------------

@@ -21,7 +21,7 @@ def run(*args: str | Path) -> Result:
 
 
 def printed(*args: str | Path) -> dict[str, Any]:
-    done = run(*args, "--json")
+    done = run(*args)
     assert done.exit_code == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     return report
@@ -34,10 +34,9 @@ def counted(*files: Path) -> dict[str, Any]:
 def cells(table: dict[str, Any], *keys: str) -> dict[tuple[str, str], Any]:
     """The named figures of each method and split; the bare figure where only one is named."""
     return {
-        (cell["method"], cell["split"]): cell[keys[0]]
-        if len(keys) == 1
-        else tuple(cell[key] for key in keys)
-        for cell in table["accuracies"]
+        (method, split): cell[keys[0]] if len(keys) == 1 else tuple(cell[key] for key in keys)
+        for method, splits in table["accuracies"].items()
+        for split, cell in splits.items()
     }
 
 
@@ -98,9 +97,8 @@ def test_failures_and_answers_that_are_none(files: list[Path]) -> None:
     assert counts["pearl", "long"] == (6, 8, 2, 1)
     assert counts["pearl", "all"] == (10, 12, 2, 1)
     assert counts["mcq", "short"] == (4, 4, 0, 0)
-    for cell in table["accuracies"]:
-        low, high = cell["interval_pct"]
-        assert low <= cell["accuracy_pct"] <= high
+    for accuracy, (low, high) in cells(table, "accuracy_pct", "interval_pct").values():
+        assert low <= accuracy <= high
         assert low < high
 
 

@@ -155,7 +155,7 @@ def test_an_index_finds_what_a_new_one_finds(trial: Trial, tmp_path: Path) -> No
     for _ in range(n):
         index = opened("at")
         assert index.opened is not None
-        index.store_vectors("small", vectors)
+        index.opened.folder.write_vectors("small", index.contents, vectors)
         path = trial.random.choice([*index.opened.folder.path.glob("*.bin")])
         swapped = other.opened and (other.opened.folder.path / "index.bin").read_bytes()
         is_swap = trial.random.random() < 0.1
@@ -163,7 +163,7 @@ def test_an_index_finds_what_a_new_one_finds(trial: Trial, tmp_path: Path) -> No
             path, swapped if is_swap and swapped else damaged(path.read_bytes(), trial.random)
         )
         again = opened("at")
-        stored = again.stored_vectors("small")
+        stored = again.opened.folder.read_vectors("small", again.contents)
         n_wrong += stored is not None and not np.array_equal(stored, vectors)
         try:
             assert_same(again, fresh)

@@ -7,14 +7,14 @@ import json
 import random
 from collections import Counter as Tally
 from collections.abc import Callable
-from functools import partial
+from typing import Any
 
 import pytest
 
 from pearl import Document, Pearl
 from pearl.documents.tokens import Counter
 from pearl.errors import ExecutionError, PearlError
-from pearl.llm import Constrains, ItemsTask, Request
+from pearl.llm import CheckTask, Constrains, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index
@@ -149,29 +149,37 @@ class Held(Scripted):
 
 
 def sent(model: Scripted) -> dict[str, tuple[int, int]]:
-    """Calls and input tokens of each step."""
+    """Calls and input tokens of each step, and of the check of its result."""
     calls, tokens = Tally[str](), Tally[str]()
     for request in model.requests:
-        calls[request.task.output] += 1  # type: ignore[union-attr]
-        tokens[request.task.output] += Counter().count(request.prompt)  # type: ignore[union-attr]
+        name = request.task.output + ", checked" * isinstance(request.task, CheckTask)  # type: ignore[union-attr]
+        calls[name] += 1
+        tokens[name] += Counter().count(request.prompt)
     return {name: (calls[name], tokens[name]) for name in calls}
 
 
-def within(found: Forecast, model: Scripted, *, is_whole: bool) -> None:
+def within(found: Forecast, model: Scripted, *, is_whole: bool = True) -> None:
     """What was sent lies within the bounds of each step."""
-    by_output = {step.name.partition(" = ")[0]: step for step in found.steps}
     done = sent(model)
-    for name, (n_calls, n_tokens) in done.items():
-        said = by_output[name]
-        assert said.calls.most is None or n_calls <= said.calls.most, said
-        assert said.input_tokens.most is None or n_tokens <= said.input_tokens.most, (
-            said,
-            n_tokens,
-        )
-    for name, said in by_output.items() if is_whole else ():
-        n_calls, n_tokens = done.get(name, (0, 0))
-        assert said.calls.least <= n_calls, said
-        assert said.input_tokens.least <= n_tokens, (said, n_tokens)
+    for step in found.steps:
+        output, _, action = step.name.partition(" = ")
+        name = output + ", checked" * action.endswith(", checked")
+        n_calls, n_tokens = done.pop(name, (0, 0))
+        assert n_calls <= step.calls.upper, step
+        assert n_tokens <= step.input_tokens.upper, (step, n_tokens)
+        if is_whole:
+            assert step.calls.least <= n_calls, step
+            assert step.input_tokens.least <= n_tokens, (step, n_tokens)
+    assert not done
+
+
+def run(plan: str, document: Document, model: Scripted, **settings: Any) -> Forecast:
+    """The forecast of a run, which stays within it."""
+    this = Pearl(model, **settings)
+    found = forecast(this, [Task("", lambda: document, plan=plan)])
+    asyncio.run(this.execute(plan, document))
+    within(found, model)
+    return found
 
 
 def compare(seed: int) -> str:
@@ -200,7 +208,7 @@ def compare(seed: int) -> str:
             within(found, model, is_whole=False)
         return "failed"
     assert not found.n_problems, (found.problems, plan)
-    within(found, model, is_whole=True)
+    within(found, model)
     return "done"
 
 
@@ -228,15 +236,11 @@ def test_calls_are_exact_where_the_model_is_held_to_a_form(
 5. early = WHERE(rows, "Date", "before", "2023-04-01") : Early ones
 6. kept = FILTER(early, "it is large") : The large ones"""
     model = Held(oracle(1, 0.0)._reply)
-    this = Pearl(model)
-    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
+    found = run(plan, document, model)
     lines = {*entries(random.Random(1), 100).splitlines()}
     early = [line for line in lines if line[6:16] < "2023-04-01"]
     n_calls = -(-len(lines) // 32) + -(-len(early) // 32)
     assert found.total.calls.to_dict() == {"least": n_calls, "most": n_calls}
-    asyncio.run(this.execute(plan, document))
-    assert len(model.requests) == n_calls
-    within(found, model, is_whole=True)
 
 
 WHOLE, PARTS = None, 2_048  # Windows: all of a document fits one, and not the other
@@ -265,14 +269,10 @@ def test_a_forecast_is_exact_or_near_where_nothing_branches(
     document = Document(entries(random.Random(1), 100))
     plan = f'1. rows = SPLIT(CTX, "entry") : Rows\n2. v = {call} : Step'
     model = Held(oracle(1, 0.0)._reply)
-    this = Pearl(model, max_output_tokens=256, window=window)
-    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
-    asyncio.run(this.execute(plan, document))
-    within(found, model, is_whole=True)
-    said, (n_sent, n_tokens) = found.steps[-1], sent(model)["v"]
+    said = run(plan, document, model, max_output_tokens=256, window=window).steps[-1]
+    n_sent, n_tokens = sent(model)["v"]
     assert (n_sent, said.calls.most) == (n_calls, n_calls)
-    assert said.input_tokens.most is not None
-    assert said.input_tokens.most <= n_times * n_tokens
+    assert said.input_tokens.upper <= n_times * n_tokens
 
 
 @pytest.mark.parametrize(
@@ -299,13 +299,9 @@ def test_rows_that_a_step_chooses_are_reduced_within_the_forecast(
             else oracles(request)
         )
     )
-    this = Pearl(model, window=window, max_output_tokens=256)
-    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
-    asyncio.run(this.execute(plan, document))
-    within(found, model, is_whole=True)
+    found = run(plan, document, model, window=window, max_output_tokens=256)
     said = next(step for step in found.steps if step.name.startswith("main"))
-    assert said.calls.most is not None
-    assert said.calls.most <= n_times * sent(model)["main"][0]
+    assert said.calls.upper <= n_times * sent(model)["main"][0]
 
 
 @pytest.mark.parametrize(("n", "k", "size"), [(100, 3, 10), (37, 5, 8), (8, 5, 8), (41, 10, 10)])
@@ -315,11 +311,8 @@ def test_the_calls_of_a_tournament_are_exact(n: int, k: int, size: int) -> None:
 1. rows = SPLIT(CTX, "line") : Rows
 2. best = TOP(rows, "how sweet it is", {k}) : The sweetest"""
     model = Held(oracle(n, 0.0)._reply)
-    this = Pearl(model, items_per_call=size)
-    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
-    asyncio.run(this.execute(plan, document))
+    found = run(plan, document, model, items_per_call=size)
     assert found.total.calls.to_dict() == dict.fromkeys(("least", "most"), len(model.requests))
-    within(found, model, is_whole=True)
 
 
 @pytest.mark.parametrize("call", ["FILTER(rows, said)", "TOP(rows, said, 3)", "MAP(rows, said)"])
@@ -336,29 +329,25 @@ def test_what_a_step_writes_counts_in_every_batch_that_shows_it(call: str) -> No
             else json.dumps({"answer": "word " * 500, "quotes": []})
         )
     )
-    this = Pearl(model, max_output_tokens=600)
-    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
-    asyncio.run(this.execute(plan, document))
-    within(found, model, is_whole=True)
+    run(plan, document, model, max_output_tokens=600)
 
 
-def test_what_cannot_run_is_told_before_any_call() -> None:
-    document = Document(entries(random.Random(1), 20))
-    model = oracle(1, 0.0)
-    this = Pearl(model)
-    for call, why in (
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
         ('FIELD(rows, "Colour")', "no field 'Colour'"),
         ('SPLIT(rows, "section")', "section"),
         ('TOP(rows, "size", 0)', "0"),
-    ):
-        plan = (
-            f'1. rows = SPLIT(CTX, "entry") : Rows\n2. v = {call} : Step\n3. l = FILTER(v, "x") : F'
-        )
-        found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
-        assert found.n_problems == 1
-        assert why in found.problems[0], found.problems
-        with pytest.raises(PearlError):
-            asyncio.run(this.execute(plan, document))
+    ],
+)
+def test_what_cannot_run_is_told_before_any_call(call: str, why: str) -> None:
+    document, model = Document(entries(random.Random(1), 20)), oracle(1, 0.0)
+    plan = f'1. rows = SPLIT(CTX, "entry") : Rows\n2. v = {call} : Step\n3. l = FILTER(v, "x") : F'
+    found = forecast(Pearl(model), [Task("", lambda: document, plan=plan)])
+    assert found.n_problems == 1
+    assert why in found.problems[0], found.problems
+    with pytest.raises(PearlError):
+        asyncio.run(Pearl(model).execute(plan, document))
     assert not model.requests
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -67,18 +66,6 @@ def test_a_damaged_file_is_replaced(path: Path, data: bytes) -> None:
     assert cache.read([key(1)]) == {}
     cache.keep({key(1): unit(1)})
     assert len(EmbeddingCache(path).read([key(1)])) == 1
-
-
-def test_a_file_damaged_in_use_is_replaced(path: Path) -> None:
-    EmbeddingCache(path).keep({key(n): unit(n, 1) for n in range(2_000)})
-    with path.open("r+b") as file:
-        file.seek(4_096)
-        file.write(os.urandom(60_000))
-    cache = EmbeddingCache(path)
-    found = cache.read(map(key, range(2_000)))
-    assert all(abs(np.linalg.norm(vector) - 1) < 1e-3 for vector in found.values())
-    cache.keep({key(n): unit(1, n) for n in range(2_000)})
-    assert len(cache.read(map(key, range(2_000)))) == 2_000
 
 
 def test_the_oldest_vectors_are_removed(path: Path) -> None:

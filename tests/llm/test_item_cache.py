@@ -56,7 +56,7 @@ def test_all_rows_of_a_step_are_looked_up_at_once() -> None:
 
     class Counting(MemoryReplies):
         async def among(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
-            asked.append(len(keys))
+            asked.extend([len(keys)] * (len(keys) > 1))  # the others are of whole calls
             return await super().among(keys)
 
     shelf = Counting()
@@ -95,8 +95,8 @@ class Killed(MemoryReplies):
     n_batches = 0
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        self.n_batches += 1
-        if self.n_batches != 2:
+        self.n_batches += len(completions) > 1
+        if len(completions) == 1 or self.n_batches != 2:
             await super().keep_all(completions)
 
 

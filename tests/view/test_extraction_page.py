@@ -10,7 +10,6 @@ import pytest
 from pearl import Document, load
 from pearl.dsl.fields import Field, parse_fields
 from pearl.view.extraction_page import extraction_page
-from tests.runs.test_extraction import NESTED, NESTED_ROW
 from tests.view.test_answer_page import HOSTILE, Page
 
 TEXT = "Report.\n\nMs Ada is 70 years old. Later: she is 80 years old. She takes aspirin."
@@ -137,21 +136,6 @@ def test_counts_are_of_one_kind_and_add_up() -> None:
     page = Page(extraction_page(rows, FIELDS, lambda name: None))
     told = "4 documents · 1 failed · 9 fields: 4 with a value, 2 not stated, 3 undecided · 7 values in lists · 2 of them undecided"
     assert told in page.text
-
-
-def test_lists_in_lists_are_tables_up_to_two_levels_and_an_outline_below() -> None:
-    text = extraction_page([NESTED_ROW], NESTED, lambda name: None)
-    page = Page(text)
-    assert "3 fields: 3 with a value · 16 values in lists · 3 of them undecided" in page.text
-    tables = [attributes for tag, attributes in page.tags if attributes.get("class") == "inner"]
-    # Once in the grid and once beside the text: orders, the items of the first, a grid, a list of objects.
-    assert len(tables) == 2 * 4
-    titles = {attributes["title"] for tag, attributes in page.tags if "title" in attributes}
-    assert {"list of entries", "number with its digits", "list of lists"} <= titles
-    assert "more" not in page.text
-    deep = page_of_nested(parse_fields("a: [{b: [{c: [{d: str}]}]}]"), ["a", "b", "c", "d"])
-    assert "d: x" in Page(deep).text
-    assert deep.count('class="inner"') == 2 * 2
 
 
 def page_of_nested(fields: tuple[Field, ...], names: list[str], n: int = 1) -> str:

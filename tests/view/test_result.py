@@ -6,14 +6,12 @@ import asyncio
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl import Document, Pearl
 from pearl.errors import Span
-from pearl.llm import Usage
-from pearl.trace import OptionChosen, StepFailed, StepStarted
+from pearl.trace import StepFailed, StepStarted
 from pearl.view.answer_page import result_page
 from pearl.view.result import read_result
 from pearl.view.sources import ResultRecord, record_of_answer
@@ -96,14 +94,6 @@ def test_steps_that_the_trace_alone_knows_are_shown_with_what_became_of_them() -
         ("a", "failed", "no server"),
         ("b", "not finished", ""),
     ]
-
-
-@pytest.mark.parametrize("choice", [None, 0, 25, 26, -1, 10**9])
-def test_any_option_has_a_page(choice: int | None) -> None:
-    chosen = OptionChosen(by="document", reply="B", choice=choice, usage=Usage(), duration_s=1.0)
-    assert "chosen by the document: B" in result_page(
-        ResultRecord("x", {"status": "answered"}, (chosen,))
-    )
 
 
 def test_evidence_that_cannot_be_read_leaves_the_numbers_and_an_empty_cell_is_undecided() -> None:

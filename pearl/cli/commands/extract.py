@@ -28,7 +28,7 @@ from pearl.cli.options import (
     setting_options,
     trace_option,
 )
-from pearl.cli.terminal import new_console, new_table, notice
+from pearl.cli.terminal import notice, print_table
 from pearl.cli.writing import refuse_overwriting_inputs
 from pearl.errors import DataError, PearlError, StoreError
 from pearl.errors.escaping import counted, to_json
@@ -112,30 +112,31 @@ _HEADS: Mapping[Outcome, str] = {
 
 def print_comparison(compared: Comparison, n_failed: int = 0) -> None:
     """Print a table with a row for each field; columns of outcomes that do not occur are left out."""
-    of, table = compared.all, new_table()
+    of = compared.all
     shown = [each for each in OUTCOMES if each in ("right", "wrong") or of.outcomes[each]]
-    table.add_column("field", overflow="fold")
-    for head in ("gold", *(_HEADS.get(each, each) for each in shown), "right\n%", "95 %"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for name, score in (*compared.fields.items(), ("all", of)):
-        counts = [f"{score.outcomes[each]:,}" for each in shown]
-        table.add_row(name, f"{score.n_gold:,}", *counts, *_share(score.right))
-    console = new_console()
-    console.print(table)
+    heads = ("field", "gold", *(_HEADS.get(each, each) for each in shown), "right\n%", "95 %")
+    scores = (*compared.fields.items(), ("all", of))
+    print_table(
+        heads,
+        (
+            (name, score.n_gold, *(score.outcomes[each] for each in shown), *_share(score.right))
+            for name, score in scores
+        ),
+    )
     failed = f", {n_failed:,} of them failed" if n_failed else ""
     share, ends = _share(of.precision)
-    console.print(f"{counted(compared.n_documents, 'document')}{failed}.", markup=False)
-    console.print(f"Of the values given, {share} % are right ({ends}).", markup=False)
+    click.echo(f"{counted(compared.n_documents, 'document')}{failed}.")
+    click.echo(f"Of the values given, {share} % are right ({ends}).")
     if lists := sum(compared.lists.values(), Counter[str]()):
         told = f"missing {lists['missing']:,}, extra {lists['extra']:,}."
-        console.print(f"Entries of lists: {lists['gold']:,}; {told}", markup=False)
+        click.echo(f"Entries of lists: {lists['gold']:,}; {told}")
     if of.outcomes["not compared"]:
-        console.print(
+        click.echo(
             "Not compared: no model said whether two texts mean the same, or the rule is unknown."
         )
     if compared.unknown:
         names = ", ".join(sorted(compared.unknown)[:N_TOLD])
-        console.print(f"Left out, because the schema has no such field: {names}.", markup=False)
+        click.echo(f"Left out, because the schema has no such field: {names}.")
 
 
 def _share(of: Interval | None) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from pearl.cli.terminal import notice
 from pearl.errors.escaping import counted, to_json
 
 if TYPE_CHECKING:
-    from pearl.retrieval.index.updating import Opened
+    pass
 
 N_PROBLEMS = 5  # Maximum documents left out that are named
 
@@ -48,20 +48,18 @@ def command(corpus: tuple[str, ...], fresh: bool, as_json: bool, **options: Any)
     else:
         for reason in opened.problems[1:N_PROBLEMS]:  # the first is among the notes
             notice(f"skipped: {reason}")
-        click.echo(_line(opened))
+        changes = opened.changes
+        counts = (
+            (changes.n_new, "new"),
+            (changes.n_changed, "changed"),
+            (changes.n_removed, "removed"),
+        )
+        done = ", ".join(f"{n:,} {what}" for n, what in counts if n) or "nothing changed"
+        left = f", {opened.n_left_out:,} left out" if opened.n_left_out else ""
+        others = f", {counted(opened.n_other, 'file')} of other kinds" if opened.n_other else ""
+        documents = counted(opened.state.contents.n_documents, "document")
+        passages = counted(opened.state.contents.n_passages, "passage")
+        click.echo(
+            f"{documents}, {passages}{left}{others}; {done}; {opened.seconds:.1f} s; in {opened.folder.path}"
+        )
     return 1 if opened.n_left_out else 0
-
-
-def _line(opened: Opened) -> str:
-    changes = opened.changes
-    counts = (
-        (changes.n_new, "new"), (changes.n_changed, "changed"), (changes.n_removed, "removed"),
-    )  # fmt: skip
-    done = ", ".join(f"{n:,} {what}" for n, what in counts if n) or "nothing changed"
-    left = f", {opened.n_left_out:,} left out" if opened.n_left_out else ""
-    others = f", {counted(opened.n_other, 'file')} of other kinds" if opened.n_other else ""
-    return (
-        f"{counted(opened.state.contents.n_documents, 'document')}, "
-        f"{counted(opened.state.contents.n_passages, 'passage')}{left}{others}; {done}; "
-        f"{opened.seconds:.1f} s; in {opened.folder.path}"
-    )

@@ -17,7 +17,6 @@ from pearl.documents.tokens import known_window, known_windows
 from pearl.errors.escaping import to_json, visible
 from pearl.llm.backends import ModelSettings, providers
 from pearl.llm.backends.openai import servers
-from pearl.llm.backends.openai.endpoint import ANY_KEY
 from pearl.llm.overview import BackendRow, Served, backend_rows, key_is_set
 from pearl.llm.prices import read_prices
 
@@ -82,7 +81,7 @@ def overview(prices_file: str | None) -> dict[str, Any]:
             "as_of": prices.as_of.isoformat(),
             "sources": {vendor: to_builtins(source) for vendor, source in prices.sources.items()},
             "usd_per_million": {
-                name: to_builtins(price) for name, price in sorted(prices.by_beginning.items())
+                name: price.to_dict() for name, price in sorted(prices.by_beginning.items())
             },
         },
         "windows": dict(known_windows()),
@@ -107,16 +106,20 @@ def _backend(row: BackendRow) -> dict[str, Any]:
 
 def overview_lines(data: dict[str, Any]) -> Iterator[str]:
     """The overview as text, under headings."""
-    yield "Backends: --model NAME, or NAME:MODEL"
+    yield "Backends: --model NAME, or NAME:MODEL; what each is able to: --json"
     for row in data["backends"]:
-        yield f"  {row['name']:<13} {row['about']}"
-        yield from (f"  {'':<13} {line}" for line in _abilities(row))
+        yield f"  {row['name']:<13} {row['about']}{_key(row.get('key') or '')}"
+        extra = row.get("extra")
+        if extra and not row["is_installed"]:
+            yield f"  {'':<13} needs the extra {extra}, which is not installed"
     yield "\nServers with a short name: --model NAME:MODEL"
     for row in data["servers"]:
         yield f"  {row['name']:<13} {row['about']}: {row['url']}{_key(row['key'])}"
     yield "\nKinds of servers, recognised by themselves or by --server"
     for row in data["server_kinds"]:
-        yield f"  {row['name']:<13} {row['title']}: {_able(row)}"
+        held = " and ".join(row["constrains"])
+        told = f"replies constrained by {held}" if held else "no constraints"
+        yield f"  {row['name']:<13} {row['title']}: {told}"
     yield "\nEmbeddings: --embeddings NAME, or NAME:MODEL"
     yield from (f"  {row['name']:<13} {row['about']}" for row in data["embeddings"])
     as_of, sources, prices = data["prices"].values()
@@ -131,38 +134,9 @@ def overview_lines(data: dict[str, Any]) -> Iterator[str]:
     yield "\nModels of a server: pearl models NAME: [--base-url URL]; those of this machine: pearl doctor"
 
 
-def _abilities(row: dict[str, Any]) -> Iterator[str]:
-    """The abilities of a backend, in one or two lines."""
-    if row["address"] is not None:
-        name = row.get("key")
-        keys = f"{_key(ANY_KEY)}, else {name}{_is_set(name)}" if name else ""
-        yield f"at {row['address'] or 'its own address'}{keys}"
-    if "takes" not in row:
-        return
-    told = []
-    if row["extra"]:
-        told.append(f"extra {row['extra']}{'' if row['is_installed'] else ' (not installed)'}")
-    if row["constrains"] is None:
-        told.append("constraints and tokens depend on the kind of server")
-    else:
-        told.append(_able(row))
-    if row["embeddings"]:
-        told.append("also by meaning, with --embeddings")
-    yield "; ".join(told)
-
-
-def _able(row: dict[str, Any]) -> str:
-    held = " and ".join(row["constrains"])
-    told = [f"replies constrained by {held}" if held else "no constraints"]
-    return ", ".join([*told, *(["its own tokenizer"] if row["tokenizes"] else [])])
-
-
 def _key(variable: str) -> str:
-    return f", key in {variable}{_is_set(variable)}" if variable else ""
-
-
-def _is_set(variable: str) -> str:
-    return " (set)" if key_is_set(variable) else ""
+    is_set = " (set)" if key_is_set(variable) else ""
+    return f", key in {variable}{is_set}" if variable else ""
 
 
 def served_lines(models: Sequence[Served]) -> Iterator[str]:

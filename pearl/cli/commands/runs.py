@@ -120,7 +120,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
         where = f" --store {shlex.quote(store)}" if store else ""
         how = f"pearl runs resume {info.id}{where}"
         if info.settings.get("command") == "session":  # a run of `pearl.Session`
-            how = f"in Python, pearl.Session(...).resume('{info.id}')"
+            how = f"in Python, pearl.Session(...).resume('{info.id}', tasks)"
         click.echo(f"resume it: {how}", err=True)
 
 
@@ -373,7 +373,7 @@ def prune(
         notice(f"{what} would be removed; --yes removes them")
         return
     with Store.open(opened_folder(store)) as opened:
-        gone = opened.prune(ids=[run.id for run in runs], older_than_s=older_than, replies=replies)
+        gone = opened.prune([run.id for run in runs], replies=replies, older_than_s=older_than)
     click.echo(
         f"removed {counted(gone.n_runs, 'run')}, {counted(gone.n_results, 'result')}, "
         f"{gone.n_replies:,} replies: {gone.n_bytes / 1e6:,.1f} MB",

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.files import corpus_options, is_file, open_index, searcher_opened
-from pearl.cli.options import Command, as_json, option, private_option, refuse, setting_options
+from pearl.cli.options import (
+    AT_LEAST_1,
+    Command,
+    as_json,
+    option,
+    private_option,
+    refuse,
+    setting_options,
+)
 from pearl.cli.terminal import data_stdout, new_console, notice
 from pearl.documents.passages import WORD, Stem, analyzer
 from pearl.errors.escaping import to_json
@@ -29,7 +37,7 @@ DEFAULT_K = 10  # passages to print
 @click.argument("corpus", nargs=-1, metavar="CORPUS...")
 @click.argument("query")
 @option(
-    "-k --k", click.IntRange(min=0), default=DEFAULT_K, metavar="N", show_default=True, help="Maximum passages.",
+    "-k --k", AT_LEAST_1, default=DEFAULT_K, metavar="N", show_default=True, help="Maximum passages.",
 )  # fmt: skip
 @option(
     "--method", str, metavar="NAME",
@@ -69,8 +77,7 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     )  # fmt: skip
     method = options["method"] or ("hybrid" if options["embeddings"] else DEFAULT_METHOD)
     settings = SearchSettings(method, options["stem"] or "english")
-    k = options["k"]
-    found = asyncio.run(_search(corpus, query, k, settings, options))
+    found = asyncio.run(_search(corpus, query, options["k"], settings, options))
     for note in found.notes:
         notice(note)
     if options["as_json"]:
@@ -78,9 +85,6 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     else:
         print_hits(found.hits, matcher(query, settings.stem))
     if found.hits:
-        return 0
-    if not k:
-        notice("-k 0 requests no passages")
         return 0
     notice("no passage matches the query" + (" and the filters" if options["filters"] else ""))
     return 1
@@ -102,7 +106,6 @@ async def _search(
 SHOWN = 400  # Maximum characters of a passage that are shown
 LEAD = 80  # Maximum characters before the first match
 FIELD = 60  # Maximum characters of a field that are shown
-MAX_MATCHES = 500  # Maximum matches of a passage that are compared
 MATCH = "bold red"  # Style of words that match
 
 INDENT = "   "
@@ -150,37 +153,22 @@ def matcher(query: str, stem: Stem) -> Callable[[str], bool]:
 
 
 def excerpt(text: str, is_match: Callable[[str], bool]) -> Text:
-    """A passage on one line, shortened to the part with most matching words, which are coloured."""
+    """A passage on one line, shortened to what is around the first matching word; matching words are coloured."""
     from rich.text import Text
 
     line = _line(text)
     matches = [word.span() for word in WORD.finditer(line) if is_match(word.group())]
-    start, end = _cut(line, _densest(line, matches))
+    start = min((matches[0][0] if matches else 0) - LEAD, len(line) - SHOWN)
+    start = 0 if start <= 0 else line.find(" ", start) + 1 or start
+    end = len(line)
+    if end - start > SHOWN:
+        word = line.rfind(" ", start, start + SHOWN + 1)
+        end = word if word > start else start + SHOWN
     shown = Text(line[start:end])
     for a, b in matches:
         if start <= a < end:
             shown.stylize(MATCH, a - start, min(b, end) - start)
     return Text.assemble("… " if start else "", shown, " …" if end < len(line) else "")
-
-
-def _densest(line: str, matches: Sequence[tuple[int, int]]) -> int:
-    """The start of the part of the line with most different words of the query."""
-    words = [(a, line[a:b].casefold()) for a, b in matches[:MAX_MATCHES]]
-    return max(
-        (start for start, _ in words),
-        key=lambda start: len({word for at, word in words if 0 <= at - start < SHOWN - LEAD}),
-        default=0,
-    )
-
-
-def _cut(line: str, match: int) -> tuple[int, int]:
-    """Start (shortly before the match) and end of the excerpt, moved to blanks where possible."""
-    start = min(match - LEAD, len(line) - SHOWN)
-    start = 0 if start <= 0 else line.find(" ", start, match) + 1 or start
-    if len(line) - start <= SHOWN:
-        return start, len(line)
-    word = line.rfind(" ", start, start + SHOWN + 1)
-    return start, word if word > start else start + SHOWN
 
 
 def _line(text: str) -> str:

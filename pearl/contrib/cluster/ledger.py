@@ -27,6 +27,7 @@ from pearl.llm import Completion
 from pearl.llm.client import Client, ClientSettings, Role
 from pearl.llm.concurrency import gather
 from pearl.llm.middleware.budget import Budget, Call
+from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.rate import Limited, Slot
 from pearl.llm.middleware.retry import CircuitBreaker
 
@@ -191,16 +192,12 @@ class _RemoteBudget(Budget):
         return super().out_of_time()
 
 
-class _RemoteReplies:
+class _RemoteReplies(Replies):
     """The replies of the driver."""
 
     def __init__(self, channel: WorkerChannel, *, has_any: bool) -> None:
         self._channel = channel
         self._has_any = has_any
-
-    async def reply(self, key: bytes) -> Completion | None:
-        """The cached reply of a key, or None."""
-        return (await self.among([key])).get(key)
 
     async def among(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
         """The cached replies of these keys, by key."""
@@ -211,12 +208,8 @@ class _RemoteReplies:
         )
         return known
 
-    async def keep(self, key: bytes, completion: Completion) -> None:
-        """Store a reply; return once it is on the driver's disk."""
-        await self.keep_all({key: completion})
-
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        """Store replies by key, all or none of them."""
+        """Store replies by key, all or none of them; return once they are on the driver's disk."""
         await self._channel.answer(self._channel.open("keep", completions))
 
     @asynccontextmanager
@@ -281,9 +274,6 @@ class Ledger:
                         self._flights[key].set_result(request.value[key])
                 request.answer(None)
 
-    async def _reply(self, key: bytes) -> Completion | None:
-        return None if self._replies is None else await self._replies.reply(key)
-
     async def _spend(self, request: _Request) -> None:
         budget = self._budget
         call = await budget.reserve(request.value)
@@ -306,7 +296,7 @@ class Ledger:
         flight = self._flights[key] = asyncio.get_running_loop().create_future()
         known = None
         try:
-            known = await self._reply(key)
+            known = None if self._replies is None else await self._replies.reply(key)
             request.answer(known)
             if known is None:
                 await request.result

@@ -92,7 +92,15 @@ def outline(text: str, kind: Kind = "plan") -> Outline:
     r"""The outline of a plan or an action file."""
     lines = _STEP.finditer(text) if kind == "plan" else ()
     steps = tuple(_step(found, text, number) for number, found in enumerate(lines, start=1))
-    return Outline(text, steps, tuple(_declarations(text, kind)))
+    declarations = []
+    for found in islice(_DECLARATION[kind].finditer(text), MAX_ACTIONS):
+        begin = found.start("name")
+        span = Span(begin, begin + len(text[begin : found.end()].rstrip()))
+        action = parse_action(text, span)
+        declared = action if isinstance(action, Action) else None
+        name, name_span = canonical_name(found["name"]), Span(*found.span("name"))
+        declarations.append(Declaration(span, name, name_span, declared))
+    return Outline(text, steps, tuple(declarations))
 
 
 def _step(found: re.Match[str], text: str, number: int) -> StepLine:
@@ -109,19 +117,6 @@ def _step(found: re.Match[str], text: str, number: int) -> StepLine:
         Span(*found.span("action")) if found["action"] else Span(at, at),
         found.end() if found["opens"] else None,
     )
-
-
-def _declarations(text: str, kind: Kind) -> Iterator[Declaration]:
-    for found in islice(_DECLARATION[kind].finditer(text), MAX_ACTIONS):
-        begin = found.start("name")
-        span = Span(begin, begin + len(text[begin : found.end()].rstrip()))
-        action = parse_action(text, span)
-        yield Declaration(
-            span,
-            canonical_name(found["name"]),
-            Span(*found.span("name")),
-            action if isinstance(action, Action) else None,
-        )
 
 
 class ArgumentPlace(Struct, frozen=True):

@@ -118,23 +118,17 @@ class EditorSession(LanguageServer):
         if document is None:
             return None
         is_library = document.path.endswith(".actions") or document.language_id == "pearl-actions"
-        return OpenFile(
-            document.uri,
-            document.version,
-            "actions" if is_library else "plan",
-            self._folder_of(document.uri),
-            LineIndex(document.source, self.workspace.position_codec),
-        )
-
-    def _folder_of(self, uri: str) -> Path:
-        """The innermost folder of the workspace that contains a file; else the file's own folder."""
-        path = to_fs_path(uri)
+        path = to_fs_path(document.uri)
         roots = [to_fs_path(each) for each in self.workspace.folders]
         folders = [Path(root) for root in (*roots, self.workspace.root_path) if root]
         if path is None:
-            return folders[0] if folders else Path.cwd()
-        around = [folder for folder in folders if Path(path).is_relative_to(folder)]
-        return max(around, key=lambda folder: len(folder.parts), default=Path(path).parent)
+            folder = folders[0] if folders else Path.cwd()
+        else:  # the innermost folder that contains it, else its own
+            around = [each for each in folders if Path(path).is_relative_to(each)]
+            folder = max(around, key=lambda each: len(each.parts), default=Path(path).parent)
+        index = LineIndex(document.source, self.workspace.position_codec)
+        kind: Kind = "actions" if is_library else "plan"
+        return OpenFile(document.uri, document.version, kind, folder, index)
 
     def known(self, file: OpenFile) -> features.KnownActions:
         """The actions of a file's project."""
@@ -154,16 +148,17 @@ class EditorSession(LanguageServer):
 
     async def examined(self, file: OpenFile) -> tuple[Sequence[Diagnostic], str]:
         """The findings of a file, and why its actions cannot be loaded ("" if they can)."""
-        return await asyncio.get_running_loop().run_in_executor(self._worker, self._examine, file)
 
-    def _examine(self, file: OpenFile) -> tuple[Sequence[Diagnostic], str]:
-        library, why = None, ""
-        if file.kind == "plan":
-            try:
-                library = self.known(file).library
-            except PearlError as error:
-                why = str(error)
-        return features.findings(file.text, file.kind, library), why
+        def examine() -> tuple[Sequence[Diagnostic], str]:
+            library, why = None, ""
+            if file.kind == "plan":
+                try:
+                    library = self.known(file).library
+                except PearlError as error:
+                    why = str(error)
+            return features.findings(file.text, file.kind, library), why
+
+        return await asyncio.get_running_loop().run_in_executor(self._worker, examine)
 
     def check_soon(self, uri: str) -> None:
         """Check a file after a pause, instead of a check that still runs."""
@@ -211,7 +206,14 @@ def _format_diagnostics(
     file: OpenFile, found: Sequence[Diagnostic], why: str
 ) -> list[lsp.Diagnostic]:
     """Findings as diagnostics of the protocol."""
-    told = [_diagnostic(file, each) for each in found[:MAX_FINDINGS]]
+    told = []
+    for each in found[:MAX_FINDINGS]:
+        is_error = each.severity == "error"
+        severity = lsp.DiagnosticSeverity.Error if is_error else lsp.DiagnosticSeverity.Information
+        message = f"{each.message}\nhelp: {each.help}" if each.help else each.message
+        told.append(
+            lsp.Diagnostic(file.range(each.span), message, severity, each.code, source="pearl")
+        )
     if why:
         begin = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
         severity = lsp.DiagnosticSeverity.Error
@@ -222,17 +224,6 @@ def _format_diagnostics(
         severity = lsp.DiagnosticSeverity.Warning
         told.append(lsp.Diagnostic(told[-1].range, message, severity, source="pearl"))
     return told
-
-
-def _diagnostic(file: OpenFile, found: Diagnostic) -> lsp.Diagnostic:
-    is_error = found.severity == "error"
-    return lsp.Diagnostic(
-        file.range(found.span),
-        f"{found.message}\nhelp: {found.help}" if found.help else found.message,
-        lsp.DiagnosticSeverity.Error if is_error else lsp.DiagnosticSeverity.Information,
-        found.code,
-        source="pearl",
-    )
 
 
 OPTIONS = ("library", "domain")  # The keys of `initializationOptions` that the server uses
@@ -289,21 +280,18 @@ def _completion(
     ls: EditorSession, file: OpenFile, params: lsp.CompletionParams
 ) -> lsp.CompletionList:
     found = features.complete(file.text, file.index.offset(params.position), ls.known_or_none(file))
-    items = [_item(ls, file, each, i) for i, each in enumerate(found[:MAX_SUGGESTIONS])]
+    items = [
+        lsp.CompletionItem(
+            each.label,
+            kind=_SUGGESTIONS[each.kind],
+            detail=each.detail,
+            documentation=each.definition or None,
+            sort_text=f"{order:05}",
+            text_edit=lsp.TextEdit(file.range(each.span), each.text),
+        )
+        for order, each in enumerate(found[:MAX_SUGGESTIONS])
+    ]
     return lsp.CompletionList(is_incomplete=len(found) > MAX_SUGGESTIONS, items=items)
-
-
-def _item(
-    ls: EditorSession, file: OpenFile, found: features.Suggestion, order: int
-) -> lsp.CompletionItem:
-    return lsp.CompletionItem(
-        found.label,
-        kind=_SUGGESTIONS[found.kind],
-        detail=found.detail,
-        documentation=found.definition or None,
-        sort_text=f"{order:05}",
-        text_edit=lsp.TextEdit(file.range(found.span), found.text),
-    )
 
 
 def _hover(ls: EditorSession, file: OpenFile, params: lsp.HoverParams) -> lsp.Hover | None:
@@ -320,21 +308,16 @@ def _definition(
 ) -> lsp.Location | None:
     known = ls.known_or_none(file)
     place = features.definition(file.text, file.index.offset(params.position), file.kind, known)
-    return _location(ls, file, place) if place else None
-
-
-def _location(ls: EditorSession, file: OpenFile, place: features.NamePlace) -> lsp.Location | None:
-    if place.path is None:
-        return lsp.Location(file.uri, file.range(place.span))
-    uri = from_fs_path(str(place.path))
+    if place is None or place.path is None:
+        return lsp.Location(file.uri, file.range(place.span)) if place else None
     try:
         text = place.path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError):  # it was there a moment ago, when the library was read
         return None
-    there = OpenFile(
-        str(uri), None, "actions", place.path.parent, LineIndex(text, ls.workspace.position_codec)
-    )
-    return lsp.Location(there.uri, there.range(place.span))
+    uri = str(from_fs_path(str(place.path)))
+    index = LineIndex(text, ls.workspace.position_codec)
+    there = OpenFile(uri, None, "actions", place.path.parent, index)
+    return lsp.Location(uri, there.range(place.span))
 
 
 async def _code_action(

@@ -53,18 +53,24 @@ def read_as(source: Source, make: Callable[[Row, Names], Sample]) -> Iterator[Sa
 
 def make_sample(row: Row, names: Names) -> Sample:
     """Create the sample of a row."""
-    from pearl.data.samples import Sample
+    from pearl.data.samples import LETTERS, Sample
 
     _refuse_other_formats(row)
     id = row.name("id") or row.place
     question = " ".join((row.text("question") or "").split())
-    document = _document(row, id, names)
+    document: Document | Path | StoredFile | None
+    if row.text("document") is None:
+        document = row.file("document_path")
+    else:
+        document = inline(row, "document", row.text("document_name") or id, names)
     if not question and document is None:
         raise row.error(
             "the row has no question, document or document_path",
             help=f"its fields: {', '.join(row.fields)}; map them with --column question=NAME",
         )
-    options = _options(row)
+    options = read_array(row, "options")
+    if len(options) == 1 or len(options) > len(LETTERS):
+        raise row.error(f"options: {len(options)}, not 2 to {len(LETTERS)}")
     gold = read_gold(row, options)
     reference, subsets = row.text("reference"), read_subsets(row)
     extra = {name: value for name, value in row.fields.items() if name not in FIELDS}
@@ -93,12 +99,6 @@ def _formats() -> list[tuple[str, frozenset[str]]]:
     return [(name, fields) for name in names for fields in load_domain(name).formats]
 
 
-def _document(row: Row, id: str, names: Names) -> Document | Path | StoredFile | None:
-    if row.text("document") is not None:
-        return inline(row, "document", row.text("document_name") or id, names)
-    return row.file("document_path")
-
-
 def inline(row: Row, field: str, name: str, names: Names) -> Document:
     """The document in a field, with a unique name."""
     document = row.document(field, name)
@@ -106,15 +106,6 @@ def inline(row: Row, field: str, name: str, names: Names) -> Document:
         return document
     claimed = names.claim(document.digest, name, row.line)
     return document if claimed == name else replace(document, name=claimed)
-
-
-def _options(row: Row) -> tuple[str, ...]:
-    from pearl.data.samples import LETTERS
-
-    options = read_array(row, "options")
-    if len(options) == 1 or len(options) > len(LETTERS):
-        raise row.error(f"options: {len(options)}, not 2 to {len(LETTERS)}")
-    return options
 
 
 def read_subsets(row: Row) -> frozenset[str]:

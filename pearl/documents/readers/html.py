@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
@@ -20,16 +21,12 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".html", ".htm", ".xhtml")
 
-_BEGINNING = lazy_pattern(  # <?xml version="1.0"?> <!DOCTYPE html>
-    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html)\b", re.I
-)
 _DECLARED_ENCODING = lazy_pattern(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
 _DECLARATION_BYTES = 1024
 """Bytes within which a page must declare its encoding (HTML Living Standard, 13.2.3.2)."""
 
 _OF_NO_TEXT = frozenset({"hidden", "password", "submit", "button", "reset", "image", "file"})
 _CONTROLS = dict.fromkeys([*range(9), 0x0B, *range(0x0E, 0x20)], " ")
-_XML_DECLARATION = lazy_pattern(r"\A<\?xml [^>]+?\?>")
 # class="a", value=5, disabled; possessive, because a page may have megabytes of them
 _ATTRIBUTE = r"""(?:[\s/]*+(?:=[^\s/=>]*+|[^\s/=>]++)(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)?+)"""
 _ELEMENT = lazy_pattern(rf"<[A-Za-z][^\s/>]*+{_ATTRIBUTE}*+")
@@ -38,7 +35,6 @@ _MOST_ATTRIBUTES = 10_000
 
 _STRUCK = ("del", "s", "strike")
 _LONGEST_MARK = 200  # characters; longer raised text is a style, no mark or exponent
-_LONG_NUMBER = lazy_pattern(r"[0-9]{4,}")
 
 _MAX_SPAN = 100  # maximum columns or rows of a merged cell
 _MAX_SPREAD = 100_000  # maximum cells added to a page
@@ -46,8 +42,12 @@ _MAX_LENGTH = 40  # maximum indent in characters, and margin in lines, of a `sty
 
 
 def recognises(data: bytes) -> bool:
-    """Whether the bytes begin as a web page does."""
-    return _BEGINNING.match(data) is not None
+    """Whether the bytes begin as a web page does: `<?xml version="1.0"?> <!DOCTYPE html>`."""
+    begin = data[:_DECLARATION_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if begin.startswith(b"<?xml"):
+        begin = begin.partition(b">")[2]
+    words = begin.replace(b">", b" > ").split(maxsplit=2)
+    return words[:1] == [b"<html"] or words[:2] == [b"<!doctype", b"html"]
 
 
 def read(data: bytes, path: str) -> ReaderText:
@@ -117,7 +117,9 @@ def _tree(page: str, path: str) -> HtmlElement | None:
     from lxml.etree import LxmlError, ParserError
     from lxml.html import HTMLParser, document_fromstring
 
-    page = _XML_DECLARATION.sub("", page, count=1)  # the declared encoding no longer applies
+    declaration, end, rest = page.partition("?>")
+    if end and declaration.startswith("<?xml ") and ">" not in declaration:
+        page = rest  # the declared encoding no longer applies
     if not page:
         return None
     for element in _ELEMENT.finditer(page):
@@ -267,8 +269,8 @@ def _apply_style(style: str, element: InscriptisElement) -> None:
     """Apply a `style` with bounded lengths, because every line is indented by that many blanks."""
     from inscriptis.model.css import CssParse
 
-    # Guards against a length of 400 digits.
-    CssParse.attr_style(_LONG_NUMBER.sub("999", style), element)
+    with suppress(OverflowError):  # of a length of 400 digits
+        CssParse.attr_style(style, element)
     for name in ("padding_inline", "margin_before", "margin_after"):
         length = getattr(element, name)
         setattr(element, name, max(-_MAX_LENGTH, min(length, _MAX_LENGTH)))

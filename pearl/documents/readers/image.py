@@ -60,8 +60,8 @@ def read(data: bytes, path: str) -> ReaderText:
     return ReaderText(text, {n: page.confidence for n, page in enumerate(pages, 1) if page.text})
 
 
-def _frames(picture: Image, path: str) -> Iterator[Image]:
-    """The pages of a TIFF; of other pictures, which may be animated, the first frame."""
+def _frames(picture: Image, path: str) -> Iterator[tuple[Image, float]]:
+    """The pages of a TIFF; of other pictures, which may be animated, the first frame. With 1 pixel per point."""
     from PIL import Image, ImageOps
 
     n = getattr(picture, "n_frames", 1) if picture.format == "TIFF" else 1
@@ -74,4 +74,6 @@ def _frames(picture: Image, path: str) -> Iterator[Image]:
             page = page.convert("RGBA")
             page = Image.alpha_composite(Image.new("RGBA", page.size, "white"), page)
         page = page.convert("L")
-        yield page.resize((2 * page.width, 2 * page.height)) if max(page.size) < _SMALL else page
+        if max(page.size) < _SMALL:
+            page = page.resize((2 * page.width, 2 * page.height))
+        yield page, 1.0

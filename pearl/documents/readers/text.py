@@ -58,14 +58,9 @@ def read(data: bytes, path: str) -> ReaderText:
 
 def decode(data: bytes, path: str, *, declared: str | None = None) -> ReaderText:
     """Decode bytes by byte order mark, as UTF-8, as declared, by line, or by statistics; a guess adds a note."""
-    text, note = _decode(data, path, declared)
-    return ReaderText(text, notes=[note] if note else [])
-
-
-def _decode(data: bytes, path: str, declared: str | None) -> tuple[str, str]:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
-            return _decode_strictly(data, encoding, path)[1:], ""
+            return ReaderText(_decode_strictly(data, encoding, path)[1:])
     if data.startswith(b"{\\rtf"):  # RTF is text, but full of markup
         raise DataError(
             "RTF is not supported", path=path, help="save it as .docx, .pdf, .html or plain text"
@@ -76,18 +71,18 @@ def _decode(data: bytes, path: str, declared: str | None) -> tuple[str, str]:
         if n_controls > len(data) * _MAX_CONTROL_SHARE:
             raise _binary(path)
     if declared and data.isascii() and (text := _decode_as_declared(data, declared)):
-        return text, ""  # ISO-2022-JP and similar encodings look like ASCII
+        return ReaderText(text)  # ISO-2022-JP and similar encodings look like ASCII
     try:
-        return data.decode(), ""
+        return ReaderText(data.decode())
     except UnicodeDecodeError:
         if b"\0" in data:
             raise _binary(path) from None
     if mixed := _decode_by_line(data):
         return mixed
     if _is_damaged_utf_8(data):
-        return _decode_strictly(data, "utf-8", path), ""
+        return ReaderText(_decode_strictly(data, "utf-8", path))
     if declared and (text := _decode_as_declared(data, declared)):
-        return text, ""
+        return ReaderText(text)
     return _decode_by_statistics(data, path)
 
 
@@ -104,12 +99,8 @@ def _decode_strictly(data: bytes, encoding: str, path: str) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
-        # A surrogate, encoded the way UTF-8 encodes characters.
-        first, second = data[error.start : error.start + 1], data[error.start + 1 : error.start + 2]
-        is_surrogate = encoding == "utf-8" and first == b"\xed" and b"\xa0" <= second <= b"\xbf"
-        what = "is an encoded lone surrogate" if is_surrogate else f"is not {encoding.upper()}"
         raise DataError(
-            f"the byte at offset {error.start} {what}, though the document is {encoding.upper()}",
+            f"the byte at offset {error.start} is not {encoding.upper()}, though the document is",
             path=path,
             help="remove it, or create the file again: it was truncated or written wrongly",
         ) from error
@@ -127,8 +118,8 @@ def _is_damaged_utf_8(data: bytes) -> bool:
     return True
 
 
-def _decode_by_line(data: bytes) -> tuple[str, str] | None:
-    """Decode lines in UTF-8 mixed with lines in cp1252, with a note; None unless this mixture is certain."""
+def _decode_by_line(data: bytes) -> ReaderText | None:
+    """Decode lines in UTF-8 mixed with lines in cp1252; None unless this mixture is certain."""
     # A damaged line has a sequence of UTF-8, one in another alphabet long runs of letters beyond ASCII.
     decoded, others, n_utf_8 = list[str](), list[int](), 0
     lines = data.split(b"\n")
@@ -146,7 +137,8 @@ def _decode_by_line(data: bytes) -> tuple[str, str] | None:
     if not n_utf_8 or not others:
         return None
     shown = ", ".join(map(str, others[:5])) + (", ..." if len(others) > 5 else "")
-    return "\n".join(decoded), f"not UTF-8 and read as cp1252 (a guess): lines {shown}"
+    note = f"not UTF-8 and read as cp1252 (a guess): lines {shown}"
+    return ReaderText("\n".join(decoded), notes=[note])
 
 
 def _decode_as_declared(data: bytes, declared: str) -> str | None:
@@ -161,7 +153,7 @@ def _decode_as_declared(data: bytes, declared: str) -> str | None:
         return None
 
 
-def _decode_by_statistics(data: bytes, path: str) -> tuple[str, str]:
+def _decode_by_statistics(data: bytes, path: str) -> ReaderText:
     from charset_normalizer import from_bytes  # imported on use: most documents are UTF-8
 
     # With the default of 5 samples of 512 bytes, accented French is sometimes rejected.
@@ -169,12 +161,12 @@ def _decode_by_statistics(data: bytes, path: str) -> tuple[str, str]:
         data, steps=10, chunk_size=2048, threshold=0.3,
         cp_isolation=[*_LEGACY_ENCODINGS, *_OF_OLD_SYSTEMS],
     )  # fmt: skip
-    known = [each for each in matches if not _OF_OLD_SYSTEMS.count(each.encoding)]
+    known = [each for each in matches if each.encoding not in _OF_OLD_SYSTEMS]
     least = min((each.chaos for each in known), default=1)
     old = [each for each in matches if each not in known and each.chaos < least]
     if old and not data.translate(None, _EVERYDAY).isascii():
         best = min(old, key=lambda each: (each.chaos, -each.coherence))
-        return str(best), _guessed(best.encoding)
+        return _guessed(str(best), best.encoding)
     if not known:
         raise DataError(
             "the encoding of the text cannot be detected", path=path, help="convert it to UTF-8"
@@ -190,8 +182,9 @@ def _decode_by_statistics(data: bytes, path: str) -> tuple[str, str]:
     text = str(fitting[encoding])
     # Without one of its six letters, Turkish is Western.
     is_western = text == _decode_as_declared(data, "cp1252")
-    return text, _guessed("cp1252" if is_western else encoding)
+    return _guessed(text, "cp1252" if is_western else encoding)
 
 
-def _guessed(encoding: str) -> str:
-    return f"the encoding is not stated and guessed to be {encoding}"
+def _guessed(text: str, encoding: str) -> ReaderText:
+    note = f"the encoding is not stated and guessed to be {encoding}"
+    return ReaderText(text, notes=[note])

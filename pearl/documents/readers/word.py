@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from pearl.documents.marks import END, LOWER, RAISE, list_number, raised, written
 from pearl.documents.office import drawing_texts, has_part, office_parts, part_xml
 from pearl.documents.readers import OPTIONS, ReaderText, not_read
-from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from docx.opc.part import Part
@@ -36,7 +35,6 @@ _MOVED = {"superscript": RAISE, "subscript": LOWER, "sup": RAISE, "sub": LOWER}
 _PAGE_NUMBERS = (["PAGE"], ["NUMPAGES"])  # fields, whose stored value is that of any page
 _NOT_SHOWN = {"vanish": "hidden text", "strike": "struck text", "dstrike": "struck text"}
 _OFF = frozenset({"0", "false", "off", "none"})
-_LEVEL = lazy_pattern("%([1-9])")  # %1.%2: numbers of two levels
 _MATHEMATICS = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 
 _NO_MEMORY = 2  # XML_ERR_NO_MEMORY of libxml2
@@ -367,10 +365,11 @@ class _Lists:
         if style in {"bullet", "none"} or not shape.strip():
             return ""
         is_legal = _is_on(level, "isLgl")
-        shown: dict[str, str | None] = {}
-        for each in _LEVEL.findall(shape):
-            own = None if is_legal else _attribute(_child(levels.get(int(each) - 1), "numFmt"))
-            shown[each] = list_number(counted.get(int(each) - 1, 1), own or "decimal")
-        if None in shown.values():
-            return None
-        return _LEVEL.sub(lambda match: shown[match[1]] or "", shape)
+        for i in range(9):  # %1.%2: numbers of two levels
+            if (mark := f"%{i + 1}") in shape:
+                own = None if is_legal else _attribute(_child(levels.get(i), "numFmt"))
+                shown = list_number(counted.get(i, 1), own or "decimal")
+                if shown is None:
+                    return None
+                shape = shape.replace(mark, shown)
+        return shape

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
@@ -15,16 +15,7 @@ from pearl.errors.patterns import lazy_pattern
 
 Schema = Mapping[str, Any]
 
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "number": (int, float),
-    "integer": (int,),
-    "null": (type(None),),
-}
-
-_SHOWN = 40  # Maximum characters of a value in an error message
+_SHOWN = 100  # Characters of each end of a long message, which has the value
 
 
 def closed_object(properties: Schema) -> dict[str, Any]:
@@ -38,76 +29,21 @@ def closed_object(properties: Schema) -> dict[str, Any]:
 
 
 def require(value: Any, schema: Schema) -> None:
-    """Check that a value conforms to a schema."""
-    for flaw in _flaws(value, schema, schema.get("$defs", {}), ()):
-        raise ValueError(f"{'.'.join(flaw.path) or 'the value'}: {flaw.wrong}")
+    """Check that a value conforms to a schema; `ValueError` says where it does not."""
+    import jsonschema_rs  # late: most runs need no schema
 
-
-class _Flaw(NamedTuple):
-    """A mismatch and its path."""
-
-    path: tuple[str, ...]
-    wrong: str
-    is_other: bool = False
-
-
-def _flaws(value: Any, schema: Schema, defs: Schema, path: tuple[str, ...]) -> Iterator[_Flaw]:
-    if "$ref" in schema:
-        yield from _flaws(value, defs[schema["$ref"].removeprefix("#/$defs/")], defs, path)
-    elif "anyOf" in schema:
+    flaw: Any = next(jsonschema_rs.Draft202012Validator(dict(schema)).iter_errors(value), None)
+    while flaw is not None and flaw.kind.name == "anyOf":
         # Report the alternative that matched furthest.
-        found = [next(_flaws(value, one, defs, path), None) for one in schema["anyOf"]]
-        if None not in found:
-            flaws = [flaw for flaw in found if flaw]
-            yield max(flaws, key=lambda flaw: (len(flaw.path), not flaw.is_other))
-    elif "enum" in schema:
-        if not any(type(value) is type(one) and value == one for one in schema["enum"]):
-            known = ", ".join(map(str, schema["enum"]))
-            yield _Flaw(path, f"{_format_value(value)} is none of {known}", is_other=True)
-    elif isinstance(value, bool) or not isinstance(value, _TYPES[schema["type"]]):
-        yield _Flaw(path, f"{_format_value(value)} is not of type {schema['type']}", is_other=True)
-    elif isinstance(value, dict):
-        yield from _of_object(value, schema, defs, path)
-    elif isinstance(value, list):
-        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
-            yield _Flaw(path, f"{len(value)} entries are too many or too few")
-        for i, item in enumerate(value):
-            yield from _flaws(item, schema["items"], defs, (*path, str(i)))
-    elif isinstance(value, str):
-        if len(value) > schema.get("maxLength", len(value)):
-            yield _Flaw(path, f"longer than {schema['maxLength']} characters")
-        if "pattern" in schema and not re.fullmatch(schema["pattern"].strip("^$"), value):
-            yield _Flaw(
-                path, f"{_format_value(value)} is not of the form {schema['pattern'][:_SHOWN]}"
-            )
-    elif value is not None and not schema["minimum"] <= value <= schema["maximum"]:
-        yield _Flaw(path, f"{_format_value(value)} is out of bounds")
-
-
-def _of_object(
-    value: dict[str, Any], schema: Schema, defs: Schema, path: tuple[str, ...]
-) -> Iterator[_Flaw]:
-    properties = schema["properties"]
-    for name, one in properties.items():
-        if name in value:
-            yield from _flaws(value[name], one, defs, (*path, name))
-        else:
-            yield _Flaw(path, f"'{name}' is missing")
-    for name in value:
-        if name not in properties:
-            yield _Flaw(
-                path, f"'{name[:_SHOWN]}' is not among {', '.join(properties) or 'nothing'}"
-            )
-
-
-def _format_value(value: Any) -> str:
-    """A value for an error message; Python refuses to print integers of thousands of digits."""
-    if isinstance(value, dict | list):
-        return f"an {'object' if isinstance(value, dict) else 'array'}"
-    if isinstance(value, int) and abs(value) >= 10**20:
-        return "so large a number"
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+        flaw = max(
+            (flaws[0] for flaws in flaw.kind.context if flaws),
+            key=lambda each: (len(each.instance_path), each.kind.name not in ("enum", "type")),
+        )
+    if flaw is not None:
+        place, why = ".".join(map(str, flaw.instance_path)) or "the value", flaw.message
+        raise ValueError(
+            f"{place}: {why if len(why) <= 2 * _SHOWN else f'{why[:_SHOWN]}…{why[-_SHOWN:]}'}"
+        )
 
 
 Form = Literal["lark", "llguidance", "gbnf", "json-schema"]  # Notations of a constraint

@@ -26,17 +26,19 @@ T = TypeVar("T")
 class Replies(Protocol):
     """A persistent cache of replies."""
 
-    async def reply(self, key: bytes) -> Completion | None:
-        """The cached reply of a key, or None."""
-
     async def among(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
         """The cached replies of these keys, by key."""
 
-    async def keep(self, key: bytes, completion: Completion) -> None:
-        """Store a reply; an existing one may be kept."""
-
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        """Store replies by key, all of them or none."""
+        """Store replies by key, all of them or none; existing ones may be kept."""
+
+    async def reply(self, key: bytes) -> Completion | None:
+        """The cached reply of a key, or None."""
+        return (await self.among([key])).get(key)
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        """Store a reply."""
+        await self.keep_all({key: completion})
 
 
 Claimed = Callable[[bytes], AbstractAsyncContextManager[Completion | None]]

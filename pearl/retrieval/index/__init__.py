@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,13 +30,21 @@ class Index:
 
     contents: Contents
     stem: Stem
-    passages: Sequence[Passage]
-    documents: Sequence[CorpusDocument]
     vectors: NDArray[np.float32] | None = None
     opened: Opened | None = None
     _columns: dict[tuple[str, ...], tuple[list[tuple[str, ...]], NDArray[np.int64]]] = field(
         default_factory=dict
     )
+
+    @property
+    def passages(self) -> Sequence[Passage]:
+        """All passages."""
+        return self.contents.passages
+
+    @property
+    def documents(self) -> Sequence[CorpusDocument]:
+        """All documents, in order."""
+        return self.contents.documents
 
     @property
     def terms(self) -> Postings:
@@ -67,7 +74,7 @@ class Index:
         cutting, builder = cutting or Cutting(), ContentsBuilder(stem)
         for document in documents:
             builder.add(document, cut(document, cutting), bytes(DIGEST))
-        return cls._of(builder.finish(), stem)
+        return cls(builder.finish(), stem)
 
     @classmethod
     def open(
@@ -89,18 +96,7 @@ class Index:
             at=at, is_fresh=is_fresh, with_update=with_update, progress=progress,
             without=without,
         )  # fmt: skip
-        return cls._of(opened.state.contents, stem, opened)
-
-    @classmethod
-    def _of(cls, contents: Contents, stem: Stem, opened: Opened | None = None) -> Index:
-        from pearl.retrieval.index.contents import documents_of, passages_of
-
-        return cls(contents, stem, passages_of(contents), documents_of(contents), None, opened)
-
-    @property
-    def field_names(self) -> tuple[str, ...]:
-        """The names of all metadata of documents and all fields of passages."""
-        return self.contents.field_names
+        return cls(opened.state.contents, stem, opened=opened)
 
     def columns(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
         """The distinct combinations of values of some fields, and for each passage the position of its combination."""
@@ -139,18 +135,6 @@ class Index:
             joined.text, name, joined.parts, joined.pages, metadata,
             ocr=joined.ocr, notes=joined.notes, index=self,
         )  # fmt: skip
-
-    def stored_vectors(self, name: str) -> NDArray[np.float32] | None:
-        """The stored vectors of an embedder, shape (passages, dimension); None if there are none."""
-        if self.opened is None:
-            return None
-        return self.opened.folder.read_vectors(name, self.contents)
-
-    def store_vectors(self, name: str, vectors: NDArray[np.float32]) -> None:
-        """Store an embedder's vectors of all passages, if the index is in a folder."""
-        if self.opened is not None:
-            with suppress(OSError):  # The folder was removed or is full
-                self.opened.folder.write_vectors(name, self.contents, vectors)
 
 
 @dataclass(frozen=True, repr=False)

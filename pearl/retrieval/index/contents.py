@@ -32,6 +32,27 @@ Arrays = dict[str, NDArray[Any]]
 Item = TypeVar("Item")
 
 
+class _Lazy(Sequence[Item]):
+    """A sequence whose items are created on access."""
+
+    def __init__(self, n: int, make: Callable[[int], Item]) -> None:
+        self._n = n
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._n
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        numbers = range(self._n)[index]
+        if isinstance(numbers, range):
+            return [self._make(number) for number in numbers]
+        return self._make(numbers)
+
+
 @dataclass(frozen=True)
 class Contents:
     """Documents and their passages."""
@@ -94,9 +115,38 @@ class Contents:
         """The metadata of a document."""
         return dict(self.about(document).get("metadata", {}))
 
-    def passage_fields(self, passage: int) -> dict[str, str]:
-        """The fields that the unit gives to a passage."""
-        return dict(json.loads(self.fields[passage] or "{}")) if self.fields is not None else {}
+    @cached_property
+    def passages(self) -> Sequence[Passage]:
+        """The passages, created on access."""
+        metadata = lru_cache(maxsize=1_024)(self.document_metadata)
+
+        def passage(number: int) -> Passage:
+            document = int(self.document_of[number])
+            start, end = self.spans[number].tolist()
+            fields = metadata(document)
+            if self.fields is not None:
+                fields = {**fields, **json.loads(self.fields[number] or "{}")}
+            name, text = self.names[document], self.text(number)
+            return Passage(number, name, Span(start, end), text, dict(fields))
+
+        return _Lazy(self.n_passages, passage)
+
+    @cached_property
+    def documents(self) -> Sequence[CorpusDocument]:
+        """The documents in order, created on access."""
+
+        def document(number: int) -> CorpusDocument:
+            about = self.about(number)
+            return CorpusDocument(
+                self.names[number],
+                self.texts[number],
+                about.get("metadata", {}),
+                tuple((name, start) for name, start in about.get("pages", ())),
+                ocr=tuple((start, end, sure) for start, end, sure in about.get("ocr", ())),
+                notes=tuple(about.get("notes", ())),
+            )
+
+        return _Lazy(self.n_documents, document)
 
 
 class ContentsBuilder:
@@ -221,55 +271,3 @@ def _taken(parts: Sequence[Texts], numbers: NDArray[np.int64]) -> Texts:
             pieces.append(part.data[part.starts[first] : part.starts[first + end - start]])
     sizes = _joined([np.diff(part.starts) for part in parts])[numbers]
     return Texts(np.concatenate(pieces), np.concatenate([[0], np.cumsum(sizes)]))
-
-
-class _Lazy(Sequence[Item]):
-    """A sequence whose items are created on access."""
-
-    def __init__(self, n: int, make: Callable[[int], Item]) -> None:
-        self._n = n
-        self._make = make
-
-    def __len__(self) -> int:
-        return self._n
-
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Item]: ...
-    def __getitem__(self, index: int | slice) -> Item | list[Item]:
-        numbers = range(self._n)[index]
-        if isinstance(numbers, range):
-            return [self._make(number) for number in numbers]
-        return self._make(numbers)
-
-
-def passages_of(contents: Contents) -> Sequence[Passage]:
-    """The passages of a corpus, created on access."""
-    metadata = lru_cache(maxsize=1_024)(contents.document_metadata)
-
-    def passage(number: int) -> Passage:
-        document = int(contents.document_of[number])
-        start, end = contents.spans[number].tolist()
-        fields = {**metadata(document), **contents.passage_fields(number)}
-        name, text = contents.names[document], contents.text(number)
-        return Passage(number, name, Span(start, end), text, fields)
-
-    return _Lazy(contents.n_passages, passage)
-
-
-def documents_of(contents: Contents) -> Sequence[CorpusDocument]:
-    """The documents of a corpus in order, created on access."""
-
-    def document(number: int) -> CorpusDocument:
-        about = contents.about(number)
-        return CorpusDocument(
-            contents.names[number],
-            contents.texts[number],
-            about.get("metadata", {}),
-            tuple((name, start) for name, start in about.get("pages", ())),
-            ocr=tuple((start, end, sure) for start, end, sure in about.get("ocr", ())),
-            notes=tuple(about.get("notes", ())),
-        )
-
-    return _Lazy(contents.n_documents, document)

@@ -36,7 +36,6 @@ from pearl.retrieval.corpus import (
     DIGEST,
     CorpusFiles,
     Cutting,
-    Entry,
     New,
     SourceFile,
     cut,
@@ -46,7 +45,7 @@ from pearl.retrieval.corpus import (
 from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder, arranged
 from pearl.retrieval.postings import flat
 
-FORMAT = 4  # Version of the file; an index of another version is rebuilt
+FORMAT = 5  # Version of the file; an index of another version is rebuilt
 
 LOCK_PATIENCE_S = 600.0  # Seconds to wait for another process that updates the index
 
@@ -489,9 +488,9 @@ class _Update:
         n_before, n_left_out = len(self.documents), 0
         problems: list[str] = []
         try:
-            for entry in _entries(file, self._known):
+            for entry in read_source(file, self._known):
                 if isinstance(entry, New):
-                    self.documents.append(self._add(entry))
+                    self._add(entry)
                     if len(self.documents) % _REPORTED_EVERY == 0:
                         report()
                 elif isinstance(entry, DataError):
@@ -500,29 +499,25 @@ class _Update:
                         problems.append(entry.message)
                 else:
                     self.documents.extend(entry)
-        except DataError as error:
+        except (DataError, OSError) as error:
             n_left_out += 1
-            problems.append(error.message)
+            problems.append(
+                error.message
+                if isinstance(error, DataError)
+                else f"{file.label}: cannot be read: {error.strerror}"
+            )
         if _stamp(file) != stamp:  # The file was written to meanwhile
             stamp = _UNSURE
         n = len(self.documents) - n_before
         self.records.append(Record(file.label, stamp, n, n_left_out, tuple(problems)))
 
-    def _add(self, new: New) -> int:
+    def _add(self, new: New) -> None:
         self._builder.add(new.document, cut(new.document, self._cutting), new.digest)
+        self.documents.append(self._n)
         self._n += 1
         if self._builder.n_bytes >= MAX_BYTES:
             self._parts.append(self._folder.spilled(self._builder.finish()))
             self._builder = ContentsBuilder(self._stem)
-        return self._n - 1
-
-
-def _entries(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
-    """The entries of a file; a system error becomes the error of the file."""
-    try:
-        yield from read_source(file, known)
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=file.label) from None
 
 
 def _changes(

@@ -10,25 +10,12 @@ from msgspec import Struct
 from pearl import plugins
 from pearl.errors import UsageError, suggest
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.postings import Postings
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
-class Searchable(Protocol):
-    """The part of an index that ranking methods use."""
-
-    @property
-    def terms(self) -> Postings:
-        """The terms of the passages."""
-        ...
-
-    @property
-    def vectors(self) -> NDArray[np.float32] | None:
-        """One vector of unit length per passage; None if there are no vectors."""
-        ...
+    from pearl.retrieval.index import Index
 
 
 class Query(Struct, frozen=True):
@@ -51,7 +38,7 @@ class RankingMethod(Protocol):
 
     NEEDS_VECTORS: bool
 
-    def rank(self, query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
+    def rank(self, query: Query, index: Index, settings: SearchSettings, k: int) -> Ranking:
         """The `k` best matching passages, or fewer."""
         ...
 

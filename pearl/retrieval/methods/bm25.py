@@ -12,17 +12,14 @@ Source: Robertson and Zaragoza 2009; the idf is that of Lucene.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.methods import Query, Ranking, Searchable, top
-from pearl.retrieval.postings import Postings
+from pearl.retrieval.methods import Query, Ranking, top
+from pearl.retrieval.postings import Postings, PostingsBuilder
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    _Column = tuple[NDArray[np.int32], NDArray[Any]]
+    from pearl.retrieval.index import Index
 
 NEEDS_VECTORS = False
 
@@ -30,51 +27,39 @@ K1, B = 1.2, 0.75
 """Saturation of the frequency, and length normalisation: the defaults of Lucene."""
 
 
-def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
+def rank(query: Query, index: Index, settings: SearchSettings, k: int) -> Ranking:
     """The `k` best passages that contain a term of the query."""
     return _ranked(query, index.terms, k)
-
-
-def _gain(
-    terms: Postings, passages: NDArray[np.int32], counts: NDArray[Any]
-) -> NDArray[np.float64]:
-    """Saturated term frequency, normalised by length."""
-    import numpy as np
-
-    tf = counts.astype(np.float64)
-    norms = K1 * (1 - B + B * terms.lengths[passages] / (terms.mean_length or 1.0))
-    return np.asarray(tf * (K1 + 1) / (tf + norms), np.float64)
 
 
 def _ranked(query: Query, terms: Postings, k: int) -> Ranking:
     import numpy as np
 
-    columns = _columns(query, terms)
-    sizes = np.array([len(passages) for passages, _ in columns.values()], np.int64)
+    found = {term: terms.postings(term) for term in query.terms}
+    sizes = np.array([len(passages) for passages, _ in found.values()], np.int64)
     none = np.zeros(0, np.intp)
-    passages = np.concatenate([none, *(passages for passages, _ in columns.values())])
-    counts = np.concatenate([none, *(counts for _, counts in columns.values())])
+    passages = np.concatenate([none, *(passages for passages, _ in found.values())])
+    tf = np.concatenate([none, *(counts for _, counts in found.values())]).astype(np.float64)
+    norms = K1 * (1 - B + B * terms.lengths[passages] / (terms.mean_length or 1.0))
     idf = np.repeat(np.log(1 + (terms.n_passages - sizes + 0.5) / (sizes + 0.5)), sizes)
-    weights = np.repeat([query.terms[term] for term in columns], sizes)
-    parts = weights * idf * _gain(terms, passages, counts)
-    total = np.bincount(passages, parts, minlength=terms.n_passages)
+    weights = np.repeat(list(query.terms.values()), sizes)
+    total = np.bincount(
+        passages, weights * idf * (tf * (K1 + 1) / (tf + norms)), minlength=terms.n_passages
+    )
     matches = np.zeros(terms.n_passages, np.bool_)
     matches[passages] = True
     numbers = np.flatnonzero(matches if query.mask is None else matches & query.mask)
     return top(numbers.astype(np.int32), total[numbers].astype(np.float64), k)
 
 
-def _columns(query: Query, terms: Postings) -> dict[str, _Column]:
-    """The postings of each query term that occurs in a passage."""
-    found = {term: terms.postings(term) for term in query.terms}
-    return {term: column for term, column in found.items() if len(column[0])}
-
-
 class TermRanker:
     """Ranks texts given as terms."""
 
     def __init__(self, texts: Iterable[Sequence[str]]) -> None:
-        self._postings = Postings.of_terms(texts)
+        builder = PostingsBuilder(None)
+        for text in texts:
+            builder.add_tokens(text)
+        self._postings = builder.finish()
 
     def best(self, terms: Iterable[str], n: int) -> list[int]:
         """The positions of at most `n` texts that contain a term, best first; ties keep their order."""

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from pearl.errors import UsageError
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.methods import Query, Ranking, Searchable, top
+from pearl.retrieval.methods import Query, Ranking, top
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pearl.retrieval.index import Index
 
 NEEDS_VECTORS = True
 
@@ -22,7 +23,7 @@ TOLERANCE = 1e-5
 place are compared in float64, so that equal passages tie wherever they stand."""
 
 
-def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
+def rank(query: Query, index: Index, settings: SearchSettings, k: int) -> Ranking:
     """The `k` passages with the most similar vectors; passages with the zero vector are never found."""
     import numpy as np
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.methods import Query, Ranking, Searchable, depth_for, find_method, rank_fusion
+from pearl.retrieval.methods import Query, Ranking, depth_for, find_method, rank_fusion
+
+if TYPE_CHECKING:
+    from pearl.retrieval.index import Index
 
 NEEDS_VECTORS = True
 
 LEGS = ("bm25", "dense")
 
 
-def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
+def rank(query: Query, index: Index, settings: SearchSettings, k: int) -> Ranking:
     """The `k` best passages of both rankings."""
     depth = depth_for(k)
     return rank_fusion([find_method(name).rank(query, index, settings, depth) for name in LEGS], k)

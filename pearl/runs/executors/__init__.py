@@ -96,8 +96,10 @@ class Resources:
             if known is None and isinstance(load, partial) and load.func is load_file:
                 known = load_at_once(*load.args, **load.keywords)  # A small file needs no thread
             if known is None:
-                return await self._loading.do(key, lambda: self._load(key, load))
-            self._keep(key, known)
+                known = await self._loading.do(key, lambda: asyncio.to_thread(self._counted, load))
+            if known not in self._kept:
+                self._kept.append(known)
+            self._documents[key] = known
             return known
         finally:
             self.n_loading -= 1
@@ -130,16 +132,6 @@ class Resources:
     def _read(self, text: str, question: str | None) -> tuple[CheckedPlan, int]:
         checked = self.pearl.compile(text, question=question)
         return checked, max(n_following(build_graph(checked)))
-
-    async def _load(self, key: Hashable, load: Callable[[], Document]) -> Document:
-        document = await asyncio.to_thread(self._counted, load)
-        self._keep(key, document)
-        return document
-
-    def _keep(self, key: Hashable, document: Document) -> None:
-        if document not in self._kept:
-            self._kept.append(document)
-        self._documents[key] = document
 
     def _counted(self, load: Callable[[], Document]) -> Document:
         with reading(self.pearl.settings):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -22,6 +21,7 @@ from pearl.documents.digest import sealed, unsealed
 from pearl.errors import StoreError, did_you_mean
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Usage
+from pearl.llm.middleware.caching import Replies
 from pearl.plugins import persistence
 from pearl.plugins.files import make_private, why_unsafe
 from pearl.runs.store import database
@@ -143,8 +143,13 @@ class Run:
         finally:
             self._lease.release()
 
+    def release(self) -> None:
+        """Release the run, as stopped if it is unfinished; its error was reported when a row could not be stored."""
+        with suppress(StoreError):
+            self.finish("stopped")
 
-class Store:
+
+class Store(Replies):
     """An open store, created by `Store.open`; use it as a context manager, or close it."""
 
     def __init__(
@@ -213,9 +218,7 @@ class Store:
         """Write pending rows, mark unfinished runs as stopped, and close the file."""
         try:
             for run in self._runs:
-                # The error was reported when the first result could not be stored.
-                with suppress(StoreError):
-                    run.finish("stopped")
+                run.release()
         finally:
             self._connection.close()  # First: only a connection that can write removes the log, and it must be the last one open
             if self._writer is not None:
@@ -233,10 +236,6 @@ class Store:
             return self._connection.execute(statement, values).fetchall()
         except persistence.FAILURES as error:
             raise persistence.to_store_error(error, self._path) from None
-
-    async def reply(self, key: bytes) -> Completion | None:
-        """The reply with this key; None if it is missing or damaged."""
-        return (await self.among([key])).get(key)
 
     async def among(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
         """The replies with these keys; those that are missing or damaged are left out."""
@@ -257,12 +256,8 @@ class Store:
                     found[key] = completion
         return found
 
-    async def keep(self, key: bytes, completion: Completion) -> None:
-        """Store a reply; return when it is on disk."""
-        await self.keep_all({key: completion})
-
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        """Store replies by key in one commit: all of them or none."""
+        """Store replies by key in one commit: all of them or none; return when they are on disk."""
         now = time.time()
         rows = [(key, body, now) for key, body in database.packed_replies(completions)]
 
@@ -323,18 +318,17 @@ class Store:
     def with_trace(self, rowid: int) -> tuple[dict[str, Any] | None, str]:
         """A row by its row id, with its trace as JSON lines; None if the row was removed."""
         found = self.all("SELECT key, row, trace FROM results WHERE rowid = ?", (rowid,))
-        return (
-            (self._whole(*found[0][:2]), database.unpacked_trace(found[0][2]))
-            if found
-            else (None, "")
-        )
+        if not found:
+            return None, ""
+        ((key, data, trace),) = found
+        return self._whole(key, data), database.unpacked_trace(trace)
 
     def tally(self, run_id: str) -> dict[str, int]:
         """The number of rows of a run by status."""
         found = self.all(
             "SELECT status, count(*) FROM results WHERE run_id = ? GROUP BY status", (run_id,)
         )
-        return dict(Counter({database.decoded(status): n for status, n in found}))
+        return {database.decoded(status): n for status, n in found}
 
     def usage(self, run_id: str) -> Usage:
         """Tokens of all usable replies of a run."""
@@ -486,18 +480,10 @@ class Store:
         return info
 
     def prune(
-        self,
-        *,
-        older_than_s: float | None = None,
-        keep: int | None = None,
-        ids: Sequence[str] = (),
-        replies: bool = False,
+        self, ids: Sequence[str], *, replies: bool = False, older_than_s: float | None = None
     ) -> Pruned:
-        """Remove runs with their results, except those in use; and all replies or older ones."""
-        named = {info.id: info for info in map(self.run, ids)}
-        for info in chosen(self.runs(), older_than_s=older_than_s, keep=keep):
-            named.setdefault(info.id, info)
-        n_results = sum(self._remove(info) for info in named.values())
+        """Remove runs with their results, and perhaps all replies or older ones; a run in use is an error."""
+        n_results = sum(map(self._remove, map(self.run, ids)))
 
         def work(connection: sqlite3.Connection) -> tuple[int, int]:
             n_replies = 0
@@ -512,7 +498,7 @@ class Store:
             n_pages = n_before - _pragma(connection, "page_count")
             return n_replies, n_pages * _pragma(connection, "page_size")
 
-        return Pruned(len(named), n_results, *self.writer.transact(work))
+        return Pruned(len(ids), n_results, *self.writer.transact(work))
 
     def _remove(self, info: RunInfo) -> int:
         """Remove a run; return the number of its results."""
@@ -531,24 +517,16 @@ class Store:
         return self.writer.transact(work)
 
 
-class FreshCache:
+class FreshCache(Replies):
     """A reply cache that only finds replies that it has stored itself."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: set[bytes] = set()
 
-    async def reply(self, key: bytes) -> Completion | None:
-        """The reply with a key; None if it was not stored through this cache."""
-        return await self._store.reply(key) if key in self._known else None
-
     async def among(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
         """The replies with these keys that were stored through this cache."""
         return await self._store.among([key for key in keys if key in self._known])
-
-    async def keep(self, key: bytes, completion: Completion) -> None:
-        """Store a reply."""
-        await self.keep_all({key: completion})
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
         """Store replies, all of them or none."""

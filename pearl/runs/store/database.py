@@ -87,7 +87,14 @@ def create_database(
         if version is None:
             _commit(connection, f"{_TABLES}PRAGMA application_id = {_APPLICATION}")
         elif version < VERSION:
-            copy = _copied(connection, path, version)
+            copy = path.with_name(f"{path.name}.version-{version}")
+            copy.unlink(missing_ok=True)  # Left by an interrupted conversion
+            persistence.create_private(copy)
+            try:
+                connection.execute("VACUUM INTO ?", (str(copy),))
+            except BaseException:
+                copy.unlink(missing_ok=True)
+                raise
             warnings += (
                 f"{path}: the store of version {version} is converted to version {VERSION}, which earlier "
                 f"versions of PEARL refuse; the old one is {copy.name}",
@@ -98,19 +105,6 @@ def create_database(
         connection.close()
         raise
     return connection, warnings
-
-
-def _copied(connection: sqlite3.Connection, path: Path, version: int) -> Path:
-    """Copy a database and its key before it is converted."""
-    copy = path.with_name(f"{path.name}.version-{version}")
-    copy.unlink(missing_ok=True)  # Left by an interrupted conversion
-    persistence.create_private(copy)
-    try:
-        connection.execute("VACUUM INTO ?", (str(copy),))
-    except BaseException:
-        copy.unlink(missing_ok=True)
-        raise
-    return copy
 
 
 def _logged(connection: sqlite3.Connection, path: Path) -> tuple[str, ...]:
@@ -241,14 +235,12 @@ def packed_replies(completions: Mapping[bytes, Completion]) -> Iterator[tuple[by
     bodies: dict[int, bytes] = {}
     for key, completion in completions.items():
         if (body := bodies.get(id(completion))) is None:
-            body = bodies[id(completion)] = _body(completion)
+            usage = completion.usage.to_dict()
+            said = {"text": completion.text, "model": completion.model, "usage": usage}
+            rare = {name: getattr(completion, name) for name in _RARE}
+            said |= {name: value for name, value in rare.items() if value not in ("", None)}
+            body = bodies[id(completion)] = json_bytes(said)
         yield key, sealed(key, body)
-
-
-def _body(completion: Completion) -> bytes:
-    said = {"text": completion.text, "model": completion.model, "usage": completion.usage.to_dict()}
-    rare = {name: value for name in _RARE if (value := getattr(completion, name)) not in ("", None)}
-    return json_bytes(said | rare)
 
 
 def unpacked_reply(key: bytes, body: object) -> Completion | None:

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from pearl.plugins.extras import extras
 from pearl.plugins.version import __version__
 from tests.cli.terminal import Terminal
-from tests.root import ROOT
 from tests.server import Server
 
 
@@ -56,21 +54,6 @@ def test_what_does_not_work_is_told_with_what_to_do(pearl: Terminal) -> None:
     Path("file").write_text("")
     found = examined(pearl, "--store", "file/store", code=1)
     assert found["store"]["status"] == "failed"
-
-
-def test_every_extra_is_there_or_can_be_installed(pearl: Terminal) -> None:
-    (_, declared) = (
-        (ROOT / "pyproject.toml").read_text("utf-8").split("[project.optional-dependencies]")
-    )
-    declared, _, _ = declared.partition("\n\n[")
-    assert sorted(extras()) == sorted(re.findall(r"^([\w-]+) = \[", declared, re.M))
-    found = examined(pearl)
-    for name, missing in extras().items():
-        if missing:
-            assert found[f"extra {name}"]["status"] == "missing"
-            assert f"[{name}]" in found[f"extra {name}"]["help"]
-        else:
-            assert name in found["extras"]["about"].split(", ")
 
 
 def test_a_file_of_a_stranger_is_named(pearl: Terminal) -> None:

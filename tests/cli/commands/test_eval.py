@@ -92,31 +92,6 @@ def test_failures_are_counted_told_and_tried_again(pearl: Terminal, served: Serv
     assert len(served.requests) == 5
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("--data", "other.jsonl"), ("--examples", "more/bank"),
-    ],
-    ids=lambda change: str(change[0]),
-)  # fmt: skip
-def test_a_log_of_something_else_is_not_written_over(
-    pearl: Terminal, change: tuple[str, ...]
-) -> None:
-    Path("more").mkdir()
-    data([row(9)], "other.jsonl")
-    Path("rules.json").write_text('[{"match": ".", "reply": "A"}]', encoding="utf-8")
-    for bank, question in (("bank", "Who?"), ("more/bank", "Where?")):
-        Path(bank).mkdir()
-        Path(bank, "1.plan").write_text(f"Question: {question}\n\n{PLAN}", encoding="utf-8")
-    args = ("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l", "--examples", "bank")
-    pearl(*args)
-    before = Path("l").read_bytes()
-    pearl(*args, *change, code=2)
-    assert "'l' exists already" in pearl.talk
-    assert Path("l").read_bytes() == before
-    pearl(*args, *change, "--force")
-
-
 def test_prices_and_scorers_make_no_call(pearl: Terminal, served: Server) -> None:
     args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "mcq", "-o", "l")
     pearl(*args)
@@ -133,7 +108,7 @@ def test_prices_and_scorers_make_no_call(pearl: Terminal, served: Server) -> Non
 def test_a_limit_ends_an_evaluation_and_fails_no_record(pearl: Terminal, served: Server) -> None:
     args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "pearl", "-o", "l")
     table = pearl(*args, "--dry-run", "--price", "input=2,output=8").splitlines()
-    assert [line.split()[-1] for line in table[1:3]] == ["unknown", "unknown"]  # US dollars
+    assert [line.split()[-1] for line in table[2:4]] == ["unknown", "unknown"]  # US dollars
     found = pearl.json(*args, "--dry-run")
     assert (found["n_tasks"], found["total"]["calls"]) == (4, {"least": 4, "most": None})
     assert served.requests == []

@@ -39,8 +39,3 @@ def test_every_form(pearl: Terminal) -> None:
     last = {"output": "v1", "action": "検索", "arguments": {"CTX": {"output": "CTX"}, "X": 3}}
     value = {"new_actions": [], "steps": [{**last, "purpose": "a"}]}
     assert admits(LLMatcher.grammar_from_json_schema(schema), json.dumps(value, ensure_ascii=False))
-
-
-def test_new_actions_are_not_declared(pearl: Terminal) -> None:
-    plan = "New actions:\n- NEW(CTX) : Do\n\n1. key = NEW(CTX) : Do"
-    assert not admits(pearl("grammar", "--library", "mine.actions"), plan)

@@ -19,18 +19,6 @@ def _drafts(pearl: Terminal) -> None:
     Path("drafts.txt").write_text(PLAIN, encoding="utf-8")
 
 
-def test_the_library_goes_to_stdout_and_the_figures_to_stderr(pearl: Terminal) -> None:
-    out = pearl(*REFINE)
-    assert "# stands for: FIND_WEATHER x2" in out
-    figures = [line for line in pearl.talk.splitlines() if not line.startswith("extractive")]
-    assert [line.rpartition("  ")[0].strip() for line in figures[:3]] == [
-        "drafts", "malformed", "merged, same name",
-    ]  # fmt: skip
-    assert [line.split()[-1] for line in figures[:3]] == ["13", "4", "1"]
-    assert figures[5].split() == ["kept", "7"]
-    assert figures[6] == "actions                7  (of 80 at most)"
-
-
 def test_what_is_written_passes_check_and_fmt_and_the_report_has_the_data(
     pearl: Terminal,
 ) -> None:

@@ -268,20 +268,6 @@ def test_a_run_that_still_runs_is_reviewed_as_it_grows(
         ]
 
 
-def test_five_thousand_fields_of_a_file_are_reviewed(pearl: Terminal) -> None:
-    write("big.jsonl", *(row(f"{n}.txt", **dict.fromkeys("abcdefghij", UNDECIDED)) for n in range(500)))  # fmt: skip
-    found = open_results(Path("big.jsonl"))
-    assert found
-    with served(found, Decisions.beside(Path("big.jsonl"))) as ada:
-        page = ada.get()
-        assert "0 of 5,000 decided" in page
-        assert len(page) < 50_000
-        for _ in range(20):
-            ada.decide("not_stated")
-        assert "20 of 5,000 decided" in ada.get()
-        assert ada.item()[1] == "a · 2.txt"
-
-
 def test_a_table_of_a_run_stands_for_the_run(
     pearl: Terminal, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

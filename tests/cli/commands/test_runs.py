@@ -12,7 +12,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import openpyxl
 import pytest
 
@@ -157,23 +156,6 @@ def test_rows_that_are_in_the_store_and_not_in_the_file_are_told(pearl: Terminal
     pearl(*command, code=8)
     assert "1 row of run" in pearl.talk
     assert Path("rows.jsonl").read_text() == rows
-
-
-def test_rows_are_those_of_the_schema(pearl: Terminal) -> None:
-    row = {"question": "Why did Nils sell the boat?", "document": STORY, "gold": "A"}
-    Path("t.jsonl").write_text(
-        "\n".join(json.dumps({**row, **more}) for more in ({}, {"plan": PLAN}, {"plan": "no plan"}))
-    )
-    out = pearl("execute", "--tasks", "t.jsonl", "--json", code=1)
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert [row["status"] for row in rows] == ["answered", "answered", "failed"]
-    validator = jsonschema.Draft202012Validator(SCHEMA)
-    for row in rows:
-        validator.validate(row)
-    answered, failed = (SCHEMA["$defs"][name] for name in ("ResultRow", "FailedRow"))
-    assert {*answered["required"], "id", "gold"} == set(rows[0])
-    assert {*failed["required"], "id", "gold", "document"} == set(rows[2])
-    assert not validator.is_valid({**rows[0], "status": "failed"})
 
 
 def begun(pearl: Terminal, folder: Path, *args: str) -> str:

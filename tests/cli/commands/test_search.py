@@ -57,7 +57,6 @@ TEA = "# Prices\n\nOn tea.\n\n| item | price |\n|--|--|\n| tea | 5 |\n| salt | 7
     [
         (("rows.jsonl", "iron", "-k", "1"), ["a2"]),
         (("rows.jsonl", "iron", "-k", "1000"), ["a2", "a1"]),
-        (("rows.jsonl", "iron", "-k", "0"), []),
         (("rows.jsonl", "iron", "--filter", "year<2000"), ["a1"]),
         (("rows.jsonl", "iron", "--filter", "year=1900..1910", "--filter", "year=2005"), ["a2", "a1"]),
         (("tea.md", "tea", "--unit", "record", "--filter", "unit=record", "--filter", "price=1..6"), ["tea.md"]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -165,17 +164,3 @@ def test_leaving_ends_what_waits_and_what_comes(server: BatchServer) -> None:
     using(server, work, on_progress=told.append)
     assert len(server.jobs) == 1
     assert [(progress.n_batches, progress.is_left) for progress in told] == [(1, False), (1, True)]
-
-
-def test_who_is_waited_for_is_not_looked_after_all_the_time(server: BatchServer) -> None:
-    looks: list[float] = []
-
-    def is_busy() -> bool:
-        looks.append(time.monotonic())
-        return len(looks) < 10
-
-    async def work(batched: Batched) -> None:
-        assert (await batched.complete(asking("a?"))).text == "ok"
-
-    using(server, work, is_busy=is_busy)
-    assert looks[9] - looks[0] > 8 * PACE.quiet_s / 4

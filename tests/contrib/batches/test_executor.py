@@ -48,11 +48,10 @@ def outcomes(
     tasks: list[Task],
     *,
     budget: Budget | None = None,
-    top_p: float | None = None,
     **options: Any,
 ) -> list[Outcome[Task]]:
     async def main() -> list[Outcome[Task]]:
-        async with pearl_of(server, budget=budget, top_p=top_p) as pearl:
+        async with pearl_of(server, budget=budget) as pearl:
             return [
                 o
                 async for o in run(pearl, tasks, **{"pace": PACE, "batch_threshold": 0, **options})
@@ -259,17 +258,6 @@ def test_troubles_that_pass(server: BatchServer, name: str) -> None:
     assert [len(job.rows) for job in server.jobs] == sizes
     server.line = lambda row: None
     assert texts(found) == texts(locally(server, tasks))
-
-
-def test_a_rejected_parameter_is_left_out_of_the_next_batch(server: BatchServer) -> None:
-    def line(row: dict[str, Any]) -> dict[str, Any] | None:
-        is_rejected = "top_p" in row["body"]
-        return answered(error("Unsupported", param="top_p"), 400) if is_rejected else None
-
-    server.line = line
-    found = outcomes(server, tasks_of(3, 1), top_p=0.5)
-    assert [len(job.rows) for job in server.jobs] == [3, 3]
-    assert all(o.result for o in found)
 
 
 @pytest.mark.parametrize("most", [1, 3])

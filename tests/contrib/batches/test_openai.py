@@ -114,15 +114,6 @@ def test_an_invalid_description_is_malformed(server: BatchServer, call: str) -> 
     assert using(server, work) == {"malformed"}
 
 
-@pytest.mark.slow
-def test_a_large_output_is_read(server: BatchServer) -> None:
-    text = " ".join(f"reply {i * i}" for i in range(5_000))
-    server.line = lambda row: answered(completion(text))
-    keys = [i.to_bytes(32, "big") for i in range(300)]
-    found = using(server, lambda batches: carried_out(batches, *keys))
-    assert [r.text for r in found.values() if isinstance(r, Completion)] == [text] * 300
-
-
 def line(row: Mapping[str, Any]) -> Completion | ModelError:
     key = bytes(32)
     data = json.dumps({"custom_id": key.hex(), **row}).encode()

@@ -91,6 +91,15 @@ def test_spans_have_no_content_by_default(
     assert str(tmp_path).encode() not in told
 
 
+@pytest.mark.parametrize(("said", "is_captured"), [("EVENT_ONLY", False), ("span_and_event", True)])
+def test_a_variable_requests_content(
+    said: str, is_captured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", said)
+    assert Telemetry().has_content == is_captured
+    assert Telemetry(content=not is_captured).has_content != is_captured
+
+
 @pytest.mark.parametrize("content", [False, True])
 def test_name_of_a_new_action_is_content(content: bool, openai_server: Server) -> None:
     openai_server.on("", "it rained")

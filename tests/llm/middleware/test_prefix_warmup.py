@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from pearl.errors import ModelError, UsageError
+from pearl.errors import ModelError
 from pearl.interpreter.prompt import action_messages
-from pearl.llm import Completion, Constrains, Message, Request, Usage
+from pearl.llm import Completion, Constrains, Request, Usage
 from pearl.llm.middleware import prefix_warmup as priming
 from pearl.llm.middleware.prefix_warmup import BLOCK_TOKENS, PROOFS, PrefixWarmup
 from pearl.llm.middleware.rate import Limited
@@ -117,17 +117,6 @@ def test_if_the_first_call_fails_the_next_one_warms_up() -> None:
     assert server.events == ["+a", "-a", "+b", "-b", "+c", "-c", "+d", "-d"]
 
 
-def test_only_the_latest_documents_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(priming, "MAX_PREFIXES", 1)
-    model = PrefixWarmup(Cached())
-
-    async def main() -> list[Completion | BaseException]:
-        await ask(model, request("a"))
-        return await ask(model, *(request(name, LONG + "!") for name in "bc"))
-
-    assert roles(asyncio.run(main())) == ["first", "waited"]
-
-
 def test_waiting_calls_hold_no_places() -> None:
     server = Cached(read_s=0.03)
     model = PrefixWarmup(Limited(server, 2), n_places=2)
@@ -141,15 +130,6 @@ def test_calls_without_a_long_document_do_not_wait(document: str | None) -> None
     found = asyncio.run(ask(PrefixWarmup(server), *(request(name, document) for name in "abc")))
     assert roles(found) == ["free"] * 3
     assert server.events[:3] == ["+a", "+b", "+c"]
-
-
-def test_off_is_off() -> None:
-    server = Cached()
-    found = asyncio.run(ask(PrefixWarmup(server, "off"), *map(request, "abc")))
-    assert server.events[:3] == ["+a", "+b", "+c"]
-    assert roles(found) == ["free"] * 3
-    with pytest.raises(UsageError, match="mode"):
-        PrefixWarmup(server, "on")  # type: ignore[arg-type]
 
 
 def test_a_server_without_a_cache_is_detected() -> None:
@@ -180,18 +160,6 @@ def test_an_expired_prefix_is_warmed_up_again(monkeypatch: pytest.MonkeyPatch) -
     now += priming.LIFETIME_S + 1
     found += asyncio.run(ask(model, request("d")))
     assert roles(found) == ["first", "free", "free", "first"]
-
-
-def test_another_system_text_is_another_prefix() -> None:
-    def under(system: str, question: str) -> Request:
-        asked = request(question)
-        return replace(asked, messages=(Message("system", system), *asked.messages[1:]))
-
-    model = PrefixWarmup(Cached(read_s=0))
-    found = asyncio.run(ask(model, under("Be brief.", "a")))
-    found += asyncio.run(ask(model, under("Be kind.", "b")))
-    found += asyncio.run(ask(model, under("Be brief.", "c")))
-    assert [role == "first" for role in roles(found)] == [True, True, False]
 
 
 def test_a_document_with_our_tags_is_warmed_up() -> None:

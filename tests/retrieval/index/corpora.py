@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pearl.documents.passages import analyzer
+from pearl.documents.passages import Stem, analyzer
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.index import Index
 from pearl.retrieval.methods import Query, find_method
+from pearl.retrieval.postings import Postings, PostingsBuilder
 
 _TIMES = count(1_000_000_000)
 
@@ -40,6 +41,15 @@ def rows(*pairs: tuple[object, str]) -> str:
     """JSON Lines of ids and texts; an id of None is left out."""
     every = ({"id": id, "text": text} if id is not None else {"text": text} for id, text in pairs)
     return "".join(f"{json.dumps(row)}\n" for row in every)
+
+
+def postings_of(passages: Iterable[str | Sequence[str]], stem: Stem = "english") -> Postings:
+    """An inverted index of passages, given as texts or as terms."""
+    passages = list(passages)
+    builder = PostingsBuilder(stem if any(isinstance(each, str) for each in passages) else None)
+    for each in passages:
+        builder.add(each) if isinstance(each, str) else builder.add_tokens(each)
+    return builder.finish()
 
 
 def found(

@@ -53,7 +53,7 @@ def use(folder: Path, *, is_exact: bool = True) -> str | None:
         run.finish("done")
         for info in store.runs():
             info.to_dict()
-        store.prune(keep=0, replies=True)
+        store.prune([info.id for info in store.runs()], replies=True)
 
     try:
         with Store.open(folder) as store:

@@ -12,7 +12,7 @@ import pytest
 from pearl.errors import StoreError
 from pearl.llm import Completion, Usage
 from pearl.plugins.persistence import connect
-from pearl.runs.store import FILE, RunSpec, Store, default_folder
+from pearl.runs.store import FILE, RunSpec, Store, chosen, default_folder
 from pearl.runs.store.database import create_database, packed_trace
 from tests.runs.store.filling import KEY, REPLY, SPEC, change, keep, key, record, row
 
@@ -208,15 +208,17 @@ def test_prune(tmp_path: Path) -> None:
             run.finish("done")
         asyncio.run(store.keep(KEY, REPLY))
         held = store.begin(SPEC)
-        assert store.prune(older_than_s=3_600).n_runs == 0
-        gone = store.prune(keep=2)
+        assert not chosen(store.runs(), older_than_s=3_600, keep=None)
+        gone = store.prune([run.id for run in chosen(store.runs(), older_than_s=0, keep=2)])
         assert (gone.n_runs, gone.n_results, gone.n_replies) == (2, 600, 0)
         assert gone.n_bytes > 600_000
-        gone = store.prune(keep=0, replies=True)
+        gone = store.prune(
+            [run.id for run in chosen(store.runs(), older_than_s=None, keep=0)], replies=True
+        )
         assert (gone.n_runs, gone.n_replies) == (1, 1)
         assert [info.id for info in store.runs()] == [held.id]
         with pytest.raises(StoreError, match=f"{held.id} is in use by process"):
-            store.prune(ids=[held.id])
+            store.prune([held.id])
         assert len(list(held.rows())) == 300
 
 

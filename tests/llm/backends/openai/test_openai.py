@@ -194,11 +194,6 @@ def test_an_invalid_address_is_refused(url: str) -> None:
     assert not {"pass", "hidden"} & set(str(caught.value).replace(":", " ").split())
 
 
-def test_a_model_must_be_named() -> None:
-    with pytest.raises(UsageError, match="for example openai:"):
-        create_model("openai:")
-
-
 # ---------------------------------------------------------------------------------------------
 # Replies and refusals as local servers document and send them, field by field
 
