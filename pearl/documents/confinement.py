@@ -23,6 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Timer
+from time import process_time
 from typing import IO, Any
 
 from msgspec import Struct
@@ -88,24 +89,23 @@ def read(
         _idle.append(child)
     match reply:
         case {"exceeded": what}:
-            raise _exceeded(what, path, limits)
+            limit, setting = {
+                "seconds": (f"{limits.seconds} s", "PEARL_MAX_READER_SECONDS"),
+                "memory": (
+                    f"{limits.memory_bytes / 1_000_000:g} MB of memory",
+                    "PEARL_MAX_READER_MB",
+                ),
+                "text": (f"{limits.text_bytes / 1_000_000:g} MB of text", "PEARL_MAX_DOCUMENT_MB"),
+            }[what]
+            raise DataError(
+                f"reading it exceeds the limit of {limit}",
+                path=path,
+                help=f"split it, convert it to plain text, or set {setting} to a larger number",
+            )
         case {"error": message}:
             raise DataError(message, path=path, help=reply["help"])
     ocr = {int(page): confidence for page, confidence in reply["ocr"].items()}
     return ReaderText(text.decode("utf-8", "surrogatepass"), ocr, reply["notes"])
-
-
-def _exceeded(what: str, path: str, limits: ReaderLimits) -> DataError:
-    message, setting = {
-        "seconds": (f"{limits.seconds} s", "PEARL_MAX_READER_SECONDS"),
-        "memory": (f"{limits.memory_bytes / 1_000_000:g} MB of memory", "PEARL_MAX_READER_MB"),
-        "text": (f"{limits.text_bytes / 1_000_000:g} MB of text", "PEARL_MAX_DOCUMENT_MB"),
-    }[what]
-    return DataError(
-        f"reading it exceeds the limit of {message}",
-        path=path,
-        help=f"split it, convert it to plain text, or set {setting} to a larger number",
-    )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def serve(limits: Mapping[str, int]) -> None:
     while not is_last and (line := requests.readline()):
         request = json.loads(line)
         data = requests.read(request["n_bytes"])
-        _limit("RLIMIT_CPU", _seconds_used() + bounds.seconds)
+        _limit("RLIMIT_CPU", int(process_time()) + 1 + bounds.seconds)
         reply, text = _reply(request, data, bounds.text_bytes)
         is_last = "exceeded" in reply or _memory() > _SHARE_TO_END * bounds.memory_bytes
         header = {**reply, "n_bytes": len(text), "is_last": is_last}
@@ -274,14 +274,6 @@ def _limit(name: str, most: int) -> None:
         most = min(most, hard)
     with suppress(ValueError, OSError):  # macOS has RLIMIT_AS and refuses it
         resource.setrlimit(kind, (most, hard))
-
-
-def _seconds_used() -> int:
-    """CPU time of this process in whole seconds, rounded up."""
-    if resource is None:
-        return 0
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return int(used.ru_utime + used.ru_stime) + 1
 
 
 def _memory() -> int:

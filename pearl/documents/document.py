@@ -385,8 +385,6 @@ def _reader_of(data: bytes, source: str) -> str:
         raise DataError(
             "the file is empty", path=_label(source), help="give a document with text in it"
         )
-    if data.startswith(_OLE):
-        _check_compound_file(data, _label(source))
     begin = data.lstrip()
     for name, begins, recognises in _recognisers():
         if begin.startswith(begins) and recognises(data):
@@ -410,25 +408,6 @@ def _readers_by_suffix() -> dict[str, str]:
     """Map each suffix to the first reader that has it."""
     named = {name: plugins.load(READERS, name).SUFFIXES for name in plugins.names(READERS)}
     return {suffix: name for name, all_of in reversed(named.items()) for suffix in all_of}
-
-
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Microsoft's compound files
-_ENCRYPTED = ("EncryptedPackage", "EncryptionInfo")
-_BEFORE_2007 = {"WordDocument": "docx", "Workbook": "xlsx", "PowerPoint Document": "pptx"}
-
-
-def _check_compound_file(data: bytes, path: str) -> None:
-    """Refuse encrypted Office files and formats before Office 2007; the error names them."""
-    if _OUTLOOK in data:  # its attachments may be files of Office
-        return
-    if all(name.encode("utf-16-le") in data for name in _ENCRYPTED):
-        raise DataError("the file is encrypted", path=path, help="save it without its password")
-    for name, suffix in _BEFORE_2007.items():
-        if name.encode("utf-16-le") in data:
-            raise DataError("the file has the format of Office before 2007", path=path, help=f"save it as .{suffix}")  # fmt: skip
-
-
-_OUTLOOK = "__substg1.0_".encode("utf-16-le")
 
 
 def read_bytes(source: str, label: str) -> bytes:

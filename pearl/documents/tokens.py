@@ -2,7 +2,7 @@
 
 A model's own tokenizer counts if it is available, else tiktoken with the vocabulary for the model's name if
 that is on this machine, else an estimate, which tends to overestimate: splitting a document that would just have
-fitted is cheaper than a rejected request. A vocabulary is downloaded only if `CACHE_VARIABLE` names a folder.
+fitted is cheaper than a rejected request. No vocabulary is downloaded.
 """
 
 from __future__ import annotations
@@ -15,17 +15,13 @@ from functools import cache
 from hashlib import sha1
 from math import ceil
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
 DEFAULT_WINDOW = 128_000  # context window in tokens of a model that is not in models.toml
-DOWNLOAD_TIMEOUT_S = 10.0  # time limit of a vocabulary download in seconds
-CACHE_VARIABLE = (
-    "TIKTOKEN_CACHE_DIR"  # tiktoken's own: the folder of vocabularies, also for new ones
-)
 
 SLICE = 50_000
 """Maximum characters per call: tiktoken panics on longer runs of blanks, and is slow on any run.
@@ -186,7 +182,7 @@ class Counter:
 
     @classmethod
     def for_model(cls, model: str, tokenizer: Tokenizer | None = None) -> Counter:
-        """The counter for a model; if `CACHE_VARIABLE` is set, the first use of a vocabulary may download it."""
+        """The counter for a model."""
         from tiktoken.model import encoding_name_for_model
 
         try:
@@ -312,35 +308,23 @@ class Counter:
         return n + _SEAM * (1 + 4 * (128 * n // self._slice))
 
 
-def _is_here(vocabulary: str) -> bool:
-    """Whether tiktoken has a vocabulary in memory or in its cache folder."""
+@cache
+def _load(vocabulary: str) -> Encoding | None:
+    """A vocabulary that tiktoken has in memory or in its folder; None if it would have to download it."""
     from tempfile import gettempdir
 
+    from tiktoken import get_encoding
     from tiktoken.registry import ENCODINGS
 
     same = {"o200k_harmony": "o200k_base", "p50k_edit": "p50k_base"}.get(vocabulary, vocabulary)
     address = f"https://openaipublic.blob.core.windows.net/encodings/{same}.tiktoken"
-    folder = os.environ.get("DATA_GYM_CACHE_DIR") or Path(gettempdir(), "data-gym-cache")
-    return vocabulary in ENCODINGS or Path(folder, sha1(address.encode()).hexdigest()).is_file()
-
-
-@cache
-def _load(vocabulary: str) -> Encoding | None:
-    """Load a vocabulary in a daemon thread, as tiktoken downloads without a timeout; None if that fails."""
-    from tiktoken import get_encoding
-
-    if not (os.environ.get(CACHE_VARIABLE) or _is_here(vocabulary)):
+    named = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
+    file = Path(named or Path(gettempdir(), "data-gym-cache"), sha1(address.encode()).hexdigest())
+    if vocabulary not in ENCODINGS and not file.is_file():
         return None
-    loaded: list[Encoding] = []
-
-    def load() -> None:
-        with suppress(OSError, ValueError):  # no network, no such file, broken download
-            loaded.append(get_encoding(vocabulary))
-
-    thread = Thread(target=load, name=f"load {vocabulary}", daemon=True)
-    thread.start()
-    thread.join(DOWNLOAD_TIMEOUT_S)
-    return loaded[0] if loaded else None
+    with suppress(OSError, ValueError):  # a damaged file, which tiktoken tries to download again
+        return get_encoding(vocabulary)
+    return None
 
 
 def known_window(model: str) -> int | None:

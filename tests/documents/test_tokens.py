@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from hypothesis import strategies as st
 
 from pearl.documents import tokens
 from pearl.documents.tokens import (
-    LONG,
     TOKENIZER_SLICE,
     Counter,
     NoTokenizerError,
@@ -35,11 +32,6 @@ TEXTS = {
         "“Who’s there?” he said.\n“Me.”\n“What do you want?”\n“I’d like my hat back — if it’s all "
         "the same to you.”\n“It isn’t.”\n"
     ),
-    "python": (
-        "def mean(values: list[float]) -> float:\n    if not values:\n        raise ValueError("
-        "'no values')\n    return sum(values) / len(values)\n\n\nclass Reader:\n    def __init__("
-        "self, path: Path) -> None:\n        self._path = path\n"
-    ),
     "table": (
         "year,revenue,cost,margin\n2019,1204.55,998.10,0.1714\n2020,1180.02,1011.73,0.1426\n"
         "2021,1311.90,1077.46,0.1787\n2022,1402.37,1168.01,0.1671\n2023,1498.64,1240.88,0.1720\n"
@@ -50,13 +42,8 @@ TEXTS = {
         "La maison était vide depuis l'été. Personne n'avait ouvert les volets, et la poussière "
         "s'était déposée sur les meubles où, naguère, les enfants jouaient à se cacher."
     ),
-    "german": (
-        "Die Versicherungsgesellschaft lehnte den Antrag ab, weil die Überschwemmung als höhere "
-        "Gewalt galt. Der Grundstückseigentümer legte dagegen Widerspruch ein."
-    ),
     "russian": "Поезд опаздывал на два часа, и на перроне не осталось никого, кроме старика с чемоданом.",
     "chinese": "火车晚点了两个小时，站台上只剩下一个提着箱子的老人。他抬头看了看钟，又低头读起手里的信来。",
-    "japanese": "列車は二時間遅れていて、ホームには鞄を持った老人が一人残っているだけだった。",
     "korean": "기차는 두 시간 늦었고 승강장에는 가방을 든 노인 한 명만 남아 있었다.",
     "arabic": "تأخر القطار ساعتين، ولم يبق على الرصيف إلا رجل عجوز يحمل حقيبة وينظر إلى الساعة.",
     "hindi": "ट्रेन दो घंटे देर से चल रही थी और प्लेटफ़ॉर्म पर केवल एक बूढ़ा आदमी बचा था।",
@@ -65,14 +52,12 @@ TEXTS = {
         "iVBORw0KGgoAAAANSUhEUgAAADIAAAAyCAYAAAAeP4ixAAAACXBIWXMAAAsTAAALEwEAmpwYAAAF8WlUWHRYTUw6Y29t"
         "LmFkb2JlLnhtcAAAAAAAPD94cGFja2V0IGJlZ2luPSLvu78iIGlkPSJXNU0wTXBDZWhpSHpyZVN6TlRjemtjOWQiPz4g"
     ),
-    "hexadecimal": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 }
 
 COUNTED = {
-    "english": (69, 69), "dialogue": (37, 36), "python": (55, 57), "table": (97, 97),
-    "json": (117, 117), "french": (51, 41), "german": (50, 34), "russian": (45, 28),
-    "chinese": (49, 38), "japanese": (43, 28), "korean": (42, 27), "arabic": (59, 27),
-    "hindi": (81, 25), "emoji": (41, 29), "base64": (116, 111), "hexadecimal": (43, 43),
+    "english": (69, 69), "dialogue": (37, 36), "table": (97, 97), "json": (117, 117), "french": (51, 41),
+    "russian": (45, 28), "chinese": (49, 38), "korean": (42, 27), "arabic": (59, 27), "hindi": (81, 25),
+    "emoji": (41, 29), "base64": (116, 111),
 }  # fmt: skip
 """Tokens of these texts in cl100k_base and o200k_base, counted with tiktoken 0.14."""
 
@@ -97,13 +82,9 @@ def vocabulary() -> tiktoken.Encoding:
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_an_estimate_is_not_too_small(kind: str) -> None:
+def test_an_estimate_is_not_too_small_and_of_english_not_much_too_large(kind: str) -> None:
     assert estimate(TEXTS[kind]) >= max(COUNTED[kind])
-
-
-@pytest.mark.parametrize("kind", ["english", "dialogue"])
-def test_an_estimate_of_english_is_not_much_too_large(kind: str) -> None:
-    assert estimate(TEXTS[kind]) <= 1.6 * min(COUNTED[kind])
+    assert estimate(TEXTS[kind]) <= 1.6 * min(COUNTED[kind]) or kind not in ("english", "dialogue")
 
 
 @given(st.text(st.characters(codec=None)))
@@ -122,8 +103,9 @@ def test_an_estimate_grows_with_the_text(one: str, other: str) -> None:
 
 def test_a_vocabulary_counts(vocabulary: tiktoken.Encoding) -> None:
     counter = Counter("tiny", vocabulary)
-    assert counter.count("the cat") == 2
-    assert counter.count("") == 0
+    texts = {"the cat": 2, "": 0, "<|end|>": len("<|end|>"), "a\ud800": 4}
+    assert {text: counter.count(text) for text in texts} == texts
+    assert estimate("<|endoftext|>") > 4
 
 
 _TEXT = st.lists(st.sampled_from([*TEXTS.values(), "\n\n", "<text>", "\ud800"]), max_size=4).map(
@@ -180,15 +162,6 @@ def test_a_document_in_several_prompts_is_counted_once(
     assert sum(counted) < 1.1 * len(document)
 
 
-def test_special_tokens_are_text(vocabulary: tiktoken.Encoding) -> None:
-    assert Counter("tiny", vocabulary).count("<|end|>") == len("<|end|>")
-    assert estimate("<|endoftext|>") > 4
-
-
-def test_lone_surrogates_count(vocabulary: tiktoken.Encoding) -> None:
-    assert Counter("tiny", vocabulary).count("a\ud800") == 4
-
-
 @pytest.mark.parametrize("character", ["a", " ", "中", "\n", "-"])
 def test_long_runs_are_counted_in_time(character: str, vocabulary: tiktoken.Encoding) -> None:
     text = character * times(1_000_000)
@@ -234,30 +207,12 @@ def test_without_a_network_a_known_model_is_estimated() -> None:
     assert counter.count("The cat sat on the mat.") == estimate("The cat sat on the mat.")
 
 
-def test_a_broken_download_is_no_vocabulary(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_damaged_vocabulary_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "fb374d419588a4632f3f557e76b4b70aebbca790").write_bytes(b"<html>")  # of o200k_base
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    for name in ("HTTPS_PROXY", "https_proxy"):  # tiktoken tries to download it again
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert Counter.for_model("gpt-4o").encoding is None
-
-
-def test_a_hanging_network_delays_only_the_first_count(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(tokens, "DOWNLOAD_TIMEOUT_S", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as proxy:
-        for name in ("HTTPS_PROXY", "https_proxy"):
-            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
-        assert Counter.for_model("gpt-4o").encoding is None
-        loading = [thread for thread in threading.enumerate() if thread.name.startswith("load ")]
-        assert loading  # the network still hangs
-        assert all(thread.daemon for thread in loading)
-        monkeypatch.setattr(tokens, "DOWNLOAD_TIMEOUT_S", threading.TIMEOUT_MAX)
-        assert Counter.for_model("gpt-4o-mini").encoding is None  # or it would not end
-    for thread in loading:
-        thread.join()
 
 
 @pytest.mark.parametrize(
@@ -265,24 +220,13 @@ def test_a_hanging_network_delays_only_the_first_count(
     [
         ("gpt-4o-2024-11-20", 128_000),
         ("gpt-4", 8_192),
-        ("gpt-4-turbo-preview", 128_000),
-        ("gpt-4.1-nano", 1_047_576),
         ("gpt-5-mini", 272_000),
-        ("o3-mini", 200_000),
-        ("o1-mini", 128_000),
-        ("gpt-3.5-turbo", 16_385),
         ("GPT-4o", 128_000),
         ("ft:gpt-4.1-mini-2025-04-14:me::id", 1_047_576),
         ("openai/gpt-4o", 128_000),
         ("anthropic/claude-opus-4.5", 200_000),
-        ("claude-opus-4-6", 1_000_000),
-        ("models/gemini-2.5-pro", 1_048_576),
-        ("llama3:8b", 8_192),
         ("llama3.1:8b", 131_072),
         ("accounts/fireworks/models/llama-v3p1-8b-instruct", 131_072),
-        ("Qwen/Qwen2.5-7B-Instruct", 32_768),
-        ("mistralai/Mistral-7B-Instruct-v0.3", 32_768),
-        ("mistral-large-latest", 262_144),
         ("nobody-knows-it", None),
         ("", None),
     ],
@@ -324,19 +268,14 @@ def test_the_own_tokenizer_counts_in_place_of_the_estimate() -> None:
     assert counter.has_counted
 
 
-def test_a_document_is_sent_once_and_a_short_text_never() -> None:
+def test_a_long_document_is_sent_once_in_slices_and_a_short_text_never() -> None:
     words = Words()
     counter = Counter(tokenizer=words)
-    once = TEXT + "of its own"
-    assert counter.count(once) == counter.count(once)
+    long = TEXT * 10
+    n = counter.count(long)
+    assert n == counter.count(long)
     assert counter.count("The tide.") == estimate("The tide.")
-    assert words.asked == [once]
-    assert min(map(len, words.asked)) >= LONG
-
-
-def test_a_long_document_is_sent_in_slices() -> None:
-    words = Words()
-    n = Counter(tokenizer=words).count(TEXT * 10)
+    assert "".join(words.asked) == long
     assert max(map(len, words.asked)) == TOKENIZER_SLICE
     assert 5_600 <= n <= 5_600 + len(words.asked)
 
@@ -346,7 +285,6 @@ def test_a_long_document_is_sent_in_slices() -> None:
     [
         refuse,
         lambda text, n: 1,
-        lambda text, n: 0,
         lambda text, n: -n,
         lambda text, n: 100 * len(text),
         lambda text, n: min(n, 200),  # it cuts texts off

@@ -112,8 +112,17 @@ def _grid(sheet: Worksheet, formulas: Worksheet | None, left_out: Counter[str]) 
     for (row, column), text in filled.items():
         grid[row - 1][column - 1] = text
     for merged in sheet.merged_cells.ranges:
-        if merged.max_row <= n_rows and merged.max_col <= n_columns:
-            _fill(grid, merged.min_row - 1, merged.max_row, merged.min_col - 1, merged.max_col)
+        top, left = merged.min_row - 1, merged.min_col - 1
+        bottom, right = merged.max_row, merged.max_col
+        if bottom > n_rows or right > n_columns:
+            continue
+        # A value is repeated in each row, a heading in each column that has a subheading.
+        text = grid[top][left]
+        below = grid[bottom][left:right] if bottom < n_rows else []
+        is_heading = bool(below) and all(below) and not _NUMERIC.fullmatch(text)
+        n = right - left if is_heading or is_year(text) else 1
+        for row in grid[top:bottom]:
+            row[left : left + n] = [text] * n
     rows, columns = _hidden(sheet, n_rows, n_columns)
     left_out["hidden row"] += sum(any(grid[i - 1]) for i in rows)
     left_out["hidden column"] += sum(any(row[i - 1] for row in grid) for i in columns)
@@ -189,16 +198,6 @@ def _hidden(sheet: Worksheet, n_rows: int, n_columns: int) -> tuple[set[int], se
     return rows, columns
 
 
-def _fill(grid: Grid, top: int, bottom: int, left: int, right: int) -> None:
-    """Copy the text of merged cells to each row, and a heading to each column that has a subheading."""
-    text = grid[top][left]
-    below = grid[bottom][left:right] if bottom < len(grid) else []
-    is_heading = right - left > 1 and bool(below) and all(below) and not _NUMERIC.fullmatch(text)
-    n = right - left if is_heading or is_year(text) else 1
-    for row in grid[top:bottom]:
-        row[left : left + n] = [text] * n
-
-
 _NUMERIC = lazy_pattern(r"[-$€£¥]*[0-9][0-9.,]*%?")  # -$1,200.50, 12%
 
 
@@ -236,18 +235,13 @@ def _table(table: Grid) -> str:
     header, rows = table[0], table[1:]
     if any(_NUMERIC.fullmatch(cell) and not is_year(cell) for cell in header):
         header, rows = [""] * len(header), table  # a table without a header
-    elif rows and _is_heading_above(header, rows[0]):
-        header = [" ".join(dict.fromkeys(filter(None, pair))) for pair in zip(header, rows[0], strict=True)]  # fmt: skip
-        rows = rows[1:]
+    elif rows:
+        above = [cell for cell in header if cell]
+        is_merged = len(set(above)) < len(above)  # over columns with own headings below it
+        if is_merged and all(is_year(cell) or not _NUMERIC.fullmatch(cell) for cell in rows[0]):
+            header = [" ".join(dict.fromkeys(filter(None, pair))) for pair in zip(header, rows[0], strict=True)]  # fmt: skip
+            rows = rows[1:]
     return markdown(header, rows)
-
-
-def _is_heading_above(header: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether a heading spans several columns that have their own headings below it."""
-    above = [cell for cell in header if cell]
-    below = [cell for cell in second if cell]
-    is_merged = len(set(above)) < len(above)
-    return is_merged and all(not _NUMERIC.fullmatch(cell) or is_year(cell) for cell in below)
 
 
 def _format_cell(cell: Any) -> str:
@@ -278,16 +272,13 @@ def _number(value: float, form: str) -> str:
     elif shape.before or shape.after:
         # A format with "M" shows 5,000,000 as 5: its words belong to the scaled number.
         number = number.scaleb(-3 * shape.n_thousands)
-    digits = _plain(abs(number))
+    digits = format(abs(number), "f")
+    if "." in digits:
+        digits = digits.rstrip("0").rstrip(".")
     if shape.places and digits.isdecimal():
         digits = _in_places(digits, shape.places)
     sign = "-" if number < 0 and "-" not in shape.before else ""
     return f"{sign}{shape.before}{digits}{shape.after}{'%' * ('%' in form)}"
-
-
-def _plain(number: Decimal) -> str:
-    digits = format(number, "f")
-    return (digits.rstrip("0").rstrip(".") if "." in digits else digits) or "0"
 
 
 class _Shape(NamedTuple):

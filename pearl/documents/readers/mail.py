@@ -17,24 +17,27 @@ SUFFIXES = (".eml", ".msg")
 
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _HTML = 0x1013  # the property PidTagHtml: bytes, which need not be in the encoding that it states
-_MAX_ATTACHMENTS = 100  # named ones
 
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # also of old Word and Excel files
-_OUTLOOK = "__substg1.0_".encode("utf-16-le")
+_COMPOUND = (
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # of Outlook, and of Office files that are encrypted or old
+)
+_ENCRYPTED = ("EncryptedPackage", "EncryptionInfo")
+_BEFORE_2007 = {"WordDocument": "docx", "Workbook": "xlsx", "PowerPoint Document": "pptx"}
 
 EXTRA = "office"
 
-BEGINS = (_OLE,)
+BEGINS = (_COMPOUND,)
 
 
 def recognises(data: bytes) -> bool:
-    """Whether the bytes are a message of Outlook; other messages are plain text."""
-    return data.startswith(_OLE) and _OUTLOOK in data
+    """Whether the bytes are a compound file, as messages of Outlook are; other messages are plain text."""
+    return data.startswith(_COMPOUND)
 
 
 def read(data: bytes, path: str) -> ReaderText:
     """The text of a message."""
-    if data.startswith(_OLE):
+    if data.startswith(_COMPOUND):
+        _check_kind(data, path)
         return _outlook(data, path)
     import email
     from email import policy
@@ -44,6 +47,20 @@ def read(data: bytes, path: str) -> ReaderText:
     if not message.keys():
         raise DataError("the file is not an e-mail: it has no headers", path=path, help="save it as .eml or .txt")  # fmt: skip
     return _read(message, path)
+
+
+def _check_kind(data: bytes, path: str) -> None:
+    """Refuse encrypted Office files and formats before Office 2007; the error names them."""
+
+    def has(name: str) -> bool:
+        return name.encode("utf-16-le") in data
+
+    if has("__substg1.0_"):  # a message, whose attachments may be files of Office
+        return
+    if all(map(has, _ENCRYPTED)):
+        raise DataError("the file is encrypted", path=path, help="save it without its password")
+    for name in filter(has, _BEFORE_2007):
+        raise DataError("the file has the format of Office before 2007", path=path, help=f"save it as .{_BEFORE_2007[name]}")  # fmt: skip
 
 
 def _read(message: EmailMessage, path: str) -> ReaderText:
@@ -130,10 +147,7 @@ def _windows(name: str) -> codecs.CodecInfo | None:
 
 def _text(headers: dict[str, str], names: Sequence[str], body: ReaderText) -> ReaderText:
     """Headers and attachments, one line each, and the text; a line break in a header cannot forge another one."""
-    named = [" ".join(name.split()) for name in names]
-    more = len(named) - _MAX_ATTACHMENTS
-    attachments = ", ".join(named[:_MAX_ATTACHMENTS]) + (f", and {more:,} more" if more > 0 else "")
-    lines = {**headers, "Attachments": attachments}.items()
+    lines = {**headers, "Attachments": ", ".join(names)}.items()
     head = [f"{name}: {' '.join(value.split())}" for name, value in lines if value.strip()]
-    notes = (*body.notes, *not_read({"attachment": len(named)}))
+    notes = (*body.notes, *not_read({"attachment": len(names)}))
     return ReaderText("\n".join([*head, "", body.strip()]).strip(), notes=notes)

@@ -10,7 +10,6 @@ count as text; deleted, struck and hidden text and embedded files do not, and a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -135,16 +134,11 @@ class _WordFile:
             )
             if switch and not _is_on(*switch):
                 continue
-            if text := self._of_part(self._main.related_parts[_attribute(reference, "id") or ""]):
+            self._part = self._main.related_parts[_attribute(reference, "id") or ""]
+            if text := self._with_notes(part_xml(self._part)).strip():
                 shown[f"{kind.removesuffix('Reference').title()}: {text}\n\n"] = None
+        self._part = self._main
         return list(shown)
-
-    def _of_part(self, part: Part) -> str:
-        """The text of another part, with references resolved in that part."""
-        before, self._part = self._part, part
-        text = self._with_notes(part_xml(part)).strip()
-        self._part = before
-        return text
 
     def _with_notes(self, block: _Element) -> str:
         self._below = []
@@ -261,10 +255,12 @@ class _WordFile:
         """The rows of a table; the text of merged cells is repeated in each row, headings in each column."""
         above: dict[int, str] = {}
         lines = list[str]()
-        for row in _rows(table):
-            cells = list[str]()
+        for row in table.iterdescendants("{*}tr"):
+            is_own = next(row.iterancestors("{*}tbl")) is table
+            if not is_own or _child(row, "trPr", "del") is not None:
+                continue
             given = [cell for cell in row.iterdescendants("{*}tc") if next(cell.iterancestors("{*}tr")) is row]  # fmt: skip
-            cells += [""] * _integer(_child(row, "trPr", "gridBefore"))
+            cells = [""] * _integer(_child(row, "trPr", "gridBefore"))
             for cell in given:
                 properties = _child(cell, "tcPr")
                 merge = _child(properties, "vMerge")
@@ -285,12 +281,6 @@ class _WordFile:
 
 
 _MAX_SPAN = 100  # maximum columns of a merged cell
-
-
-def _rows(table: _Element) -> Iterator[_Element]:
-    for row in table.iterdescendants("{*}tr"):
-        if next(row.iterancestors("{*}tbl")) is table and _child(row, "trPr", "del") is None:
-            yield row
 
 
 def _integer(element: _Element | None) -> int:
