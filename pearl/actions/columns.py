@@ -24,7 +24,7 @@ from pearl.documents.comparisons import (
     comparison,
     is_no_key,
 )
-from pearl.documents.dates import PART_OF_DATES, date_part, read_dates, read_period
+from pearl.documents.dates import date_part, part_of_dates, read_dates, read_period
 from pearl.documents.lexicon import singular
 from pearl.documents.numbers import UnclearNumberError, is_blank
 from pearl.documents.rows import TEXT_COLUMN, Rows, Stated
@@ -44,10 +44,10 @@ class Column(Struct, frozen=True):
 def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
     """Find a column by its exact name, else by one in another case, singular or plural; `"Date by month"` gives months."""
     names = rows.names
-    part = None if name in names else PART_OF_DATES.fullmatch(name)
+    part = None if name in names else part_of_dates(name)
     if part is None:
         return _found(rows, names, name, kind)
-    column, unit = _found(rows, names, part["name"], "date"), part["part"].lower()
+    column, unit = _found(rows, names, part[0], "date"), part[1]
     different = list(dict.fromkeys(column.values))
     dates = read_dates(different)
     keys: dict[str | None, str | None] = {}
@@ -59,9 +59,7 @@ def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
     n_unread = values.count(None) - column.values.count(None)
     notes = [*column.notes, *([dates.note] if dates.note else [])]
     if n_unread:
-        notes.append(
-            f"values of {column.name} without a {part['part']}: {n_unread:,} of {len(values):,}"
-        )
+        notes.append(f"values of {column.name} without a {unit}: {n_unread:,} of {len(values):,}")
     return Column(f"{column.name} by {unit}", values, tuple(notes))
 
 

@@ -59,12 +59,6 @@ def operators() -> ActionLibrary:
     return ActionLibrary("operators", [*shipped.values(), *own])
 
 
-@cache
-def _of_search() -> frozenset[str]:
-    """Names of the operators for corpora: they search, rank by a query, or write queries."""
-    return frozenset({*by_search.known(), SUBQUERIES.name})
-
-
 def with_operators(library: ActionLibrary) -> ActionLibrary:
     """The library with the operators that it does not define itself."""
     own = [action for name, action in operators().items() if name not in library]
@@ -73,7 +67,7 @@ def with_operators(library: ActionLibrary) -> ActionLibrary:
 
 def without_search(library: ActionLibrary, own: ActionLibrary) -> ActionLibrary:
     """The actions in the planning prompt for a single document, which needs no search."""
-    left_out = _of_search() - set(own)
+    left_out = {*by_search.known(), SUBQUERIES.name} - set(own)
     kept = [action for name, action in library.items() if name not in left_out]
     return ActionLibrary(library.name, kept)
 

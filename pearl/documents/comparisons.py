@@ -22,6 +22,7 @@ from pearl.documents.lexicon import (
     KNOWN_UNITS,
     SCALE_WORDS,
     SHARES,
+    begins_with_digit,
     singular,
 )
 from pearl.documents.numbers import (
@@ -51,12 +52,10 @@ Kind = Literal["date", "number"]
 
 MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
 
-_LETTERS = lazy_pattern(r"[^\W\d_]+")  # h and km of 5 km/h
+_LETTERS = lazy_pattern(r"[^\W\d_¼-¾⅐-⅞]+")  # h and km of 5 km/h
 _NO_UNITS = frozenset((*SCALE_WORDS, *FOREIGN_SCALES, *STOP_WORDS))  # "about 5", "5 (in millions)"
 _FOOTNOTE_MARK = lazy_pattern(rf"(?<=\d)[{RAISED}]+")  # 310²
-_AFTER_DIGITS = lazy_pattern(r".*\d", re.S)
 _RATE = lazy_pattern(r"/\s*[^\W\d_]|\bper\b", re.I)  # 5 km/h, 3 per day
-_BEGINS_WITH_DIGIT = lazy_pattern(r"\W*\d")  # $5, "9:15"
 _DIGITS = lazy_pattern(r"([0-9]+)")  # a group, so that `split` keeps them
 _BROKEN_DIGITS = lazy_pattern(r"[0-9][.,'’ ][0-9]")  # 1.10, 1 250
 """Digits that may be those of one number, in a notation that is not clear."""
@@ -224,7 +223,7 @@ def _beside(value: str, quantity: Quantity) -> Number | None:
     """
     if value.isdecimal():
         return Number(quantity.number, "")
-    if not _BOUNDS.isdisjoint(_LETTERS.findall(_AFTER_DIGITS.sub("", value.casefold()))):
+    if not _BOUNDS.isdisjoint(_LETTERS.findall(_DIGITS.split(value.casefold())[-1])):
         return None
     unit = quantity.unit
     if not unit or _RATE.search(value):
@@ -265,7 +264,7 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
     keys: dict[str | None, Any] = {v: BLANK if v in blank else None for v in values}
     dates, numbers = read_dates(different), numbers_in(different)
     amounts, _ = in_one_unit(numbers, filter(None, values))
-    begin_with_digit = {value for value in different if _BEGINS_WITH_DIGIT.match(value)}
+    begin_with_digit = set(filter(begins_with_digit, different))
     n_dates = len(different) - dates.periods.count(None)
     # Numbers in other units count: a column of them is not sorted as texts. Names with a number do not.
     n_numbers = sum(
@@ -304,8 +303,7 @@ def has_one_order(values: Sequence[str]) -> bool:
     """Whether texts with numbers sort alike by letters and by numbers: `v1.9` and `v1.10` do not, nor `9:15` and `10:30`."""
     values = [value for value in values if not is_no_key(value)]
     words = {tuple(_LETTERS.findall(value.casefold())) for value in values}
-    begin_with_digit = sum(_BEGINS_WITH_DIGIT.match(value) is not None for value in values)
-    if len(words) > 1 and 2 * begin_with_digit <= len(values):
+    if len(words) > 1 and 2 * sum(map(begins_with_digit, values)) <= len(values):
         return True
     if any(map(_BROKEN_DIGITS.search, values)):
         return False

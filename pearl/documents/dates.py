@@ -22,7 +22,16 @@ from unicodedata import normalize
 
 from msgspec import Struct
 
-from pearl.documents.lexicon import APART, MONTH, ORDINALS, UNSPACED, WEEKDAYS, any_of, month_number
+from pearl.documents.lexicon import (
+    APART,
+    MONTH,
+    ORDINALS,
+    UNSPACED,
+    WEEKDAYS,
+    any_of,
+    month_number,
+    words_in,
+)
 from pearl.errors.patterns import lazy_pattern
 
 _MAX_LENGTH = 60  # maximum characters of a date
@@ -207,12 +216,9 @@ def _known(text: str) -> tuple[str, frozenset[Period], frozenset[Period]]:
     return _words(text), frozenset(chain(*read)), frozenset(chain(*certain))
 
 
-_WORD = lazy_pattern(r"\w+")
-
-
 def _words(text: str) -> str:
     """The words of a text, separated by blanks, so that `May 2021` is found in "in May, 2021"."""
-    return f" {' '.join(_WORD.findall(text.casefold()))} "
+    return f" {' '.join(words_in(text.casefold()))} "
 
 
 _ANY_FORM = f"{_in_full(_YEAR_FIRST, _NUMBERS, *_NAMES)}|{_SIGNED}".replace("(?P=mark)", "[-/.]")
@@ -323,8 +329,13 @@ _PARTS: dict[str, Callable[[date], str]] = {
 }
 
 DATE_PARTS = tuple(_PARTS)  # the parts that `date_part` accepts
-PART_OF_DATES = lazy_pattern(rf"(?P<name>.+) by (?P<part>{'|'.join(DATE_PARTS)})s?", re.I | re.S)
-"""The name of a part of a column of dates: `Hired by year`."""
+
+
+def part_of_dates(name: str) -> tuple[str, str] | None:
+    """The column and the part that the name of a part of a column of dates has: `Hired by year`."""
+    at = name.lower().rfind(" by ")
+    part = name[at + 4 :].lower().removesuffix("s")
+    return (name[:at], part) if at > 0 and part in _PARTS else None
 
 
 def date_part(when: date | Period, part: str) -> str | None:
@@ -353,7 +364,6 @@ _ONE_YEAR = lazy_pattern(  # FY2008, fy '09
     rf"(?<![\w.,$€£¥])(?:FY\s?)?(?P<year>{_YEAR_OF_FOUR})(?!\w|\s?%|[.,]\d)|\bFY\s?['’]?(?P<short>\d\d)\b",
     re.IGNORECASE,
 )
-_BETWEEN = lazy_pattern(r"\bbetween\s*\Z", re.IGNORECASE)
 
 
 def years_in(text: str) -> tuple[int, ...]:
@@ -363,7 +373,8 @@ def years_in(text: str) -> tuple[int, ...]:
         first, last = int(match["first"]), int(match["last"])
         if last < 100:
             last += first - first % 100
-        is_range = match["mark"].lower() != "and" or _BETWEEN.search(text, 0, match.start())
+        before = text[max(match.start() - 20, 0) : match.start()].rstrip().casefold()
+        is_range = match["mark"].lower() != "and" or before.endswith("between")
         if is_range and first < last <= first + MAX_YEARS:
             found.update(range(first, last + 1))
     for match in _ONE_YEAR.finditer(text):

@@ -176,6 +176,17 @@ def is_year(text: str) -> bool:
     return len(digits) == 4 and digits.isascii() and digits.isdigit() and digits[:2] in ("19", "20")
 
 
+def words_in(text: str) -> list[str]:
+    """The words and numbers of a text, without the marks between them."""
+    return re.findall(r"\w+", text)
+
+
+def begins_with_digit(text: str) -> bool:
+    """Whether the first letter or digit of a text is a digit or a fraction: `$5`, `"9:15"`, `½`."""
+    first = next(filter(str.isalnum, text), "")
+    return first.isnumeric() and not first.isalpha()
+
+
 def singular(word: str) -> str:
     """A noun without its plural ending: `category` for `categories`, `user` for `users`."""
     return re.sub(r"(?<=[a-z]{2})s\Z", "", re.sub(r"ies\Z", "y", word))

@@ -37,7 +37,6 @@ from pearl.errors.patterns import lazy_pattern
 _UNIT_AFTER = lazy_pattern(  # TEUR, €, %, °C, mg, m2, 公斤
     rf"\s?({SCALED}|{MONEY}|[%‰¢]|°[CF]|[^\W\d_{UNSPACED}]+(?:[23](?!\w))?|{UNIT_UNSPACED})"
 )
-_SCALED_BEHIND = lazy_pattern(rf"\s?({SCALED})")  # 5 TEUR, 5k€
 _CURRENCY_BEFORE = lazy_pattern(rf"({MONEY})\s?\Z")  # US$ before 5
 
 
@@ -173,15 +172,14 @@ def plain(line: str) -> str:
         lambda match: re.sub(r"\D", "" if match["comma"] is None else ".", match[0]), line
     )
     if not line.isascii():
-        line = _NOT_ASCII.sub(lambda run: "".join(map(plain_character, run[0])), line)
+        line = "".join(c if c.isascii() else _plain_character(c) for c in line)
     return _EMPHASIS.sub(r"\2", line)
 
 
-_NOT_ASCII = lazy_pattern(r"[^\x00-\x7f]+")
 _OTHER_SIGNS = dict(zip("％‰＄￥￡．－＋（）：٪٫٬", "%‰$¥£.-+():%.,", strict=True))
 
 
-def plain_character(character: str) -> str:
+def _plain_character(character: str) -> str:
     """A character with ASCII digits, signs and blanks; "" for an invisible one."""
     if character.isdecimal():
         return str(unicodedata.decimal(character))
@@ -331,16 +329,14 @@ def _value(figure: re.Match[str], text: str) -> Decimal:
     value = Decimal(digits)
     if value and value.adjusted() > _MAX_POWER:
         raise UnclearNumberError(f"the number is too large in {quoted(text)}")
-    part = figure["part"] or figure["alone"]
-    return value + _fraction(part.strip(), text) if part else value
-
-
-def _fraction(part: str, text: str) -> Decimal:
-    """Return the value of a fraction below 1; refuse one without a finite decimal form, such as 1/3."""
-    above, _, below = unicodedata.normalize("NFKC", part).replace("/", "⁄").partition("⁄")
-    value = Decimal(above) / Decimal(below)
-    if value >= 1 or len(value.as_tuple().digits) > MAX_DIGITS // 4:
-        raise UnclearNumberError(f"a fraction with endless decimals in {quoted(text)}")
+    if part := figure["part"] or figure["alone"]:
+        above, _, below = (
+            unicodedata.normalize("NFKC", part.strip()).replace("/", "⁄").partition("⁄")
+        )
+        fraction = Decimal(above) / Decimal(below)
+        if fraction >= 1 or len(fraction.as_tuple().digits) > MAX_DIGITS // 4:  # 1/3
+            raise UnclearNumberError(f"a fraction with endless decimals in {quoted(text)}")
+        value += fraction
     return value
 
 
@@ -348,7 +344,8 @@ def _scale(line: str, figure: re.Match[str], text: str) -> tuple[int, int]:
     """Return the power of ten that the currency or the words after a number name (0 for none), and where these words end."""
     end, currency = figure.end(), figure["currency"] or ""
     power, is_english = SCALED_MONEY.get(currency, 0), currency not in SCALED_MONEY
-    if behind := _SCALED_BEHIND.match(line, end):
+    behind = _UNIT_AFTER.match(line, end)
+    if is_scaled := behind is not None and behind[1] in SCALED_MONEY:
         power, is_english = SCALED_MONEY[behind[1]], False
     elif match := _CAPTION.match(line, end) or _WORD.match(line, end):
         word = match["word"].lower()
@@ -359,7 +356,7 @@ def _scale(line: str, figure: re.Match[str], text: str) -> tuple[int, int]:
             power, is_english, end = more, word in own, match.end()
     if not is_english and (figure["digits"] or "")[-4:-3] in (".", ","):  # 1.250 Mio. EUR
         raise UnclearNumberError(f"a decimal or a thousands mark in {quoted(text)}")
-    if end == figure.end() and not behind and _OTHER_NUMBER.match(line, end):
+    if end == figure.end() and not is_scaled and _OTHER_NUMBER.match(line, end):
         raise UnclearNumberError(f"a number that is not written out in {quoted(text)}")
     return power, end
 
@@ -511,7 +508,7 @@ _BRACKETS = lazy_pattern(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
 def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantity | None]:
     """Read the numbers of a column. A number without a scale gets that of the column. A column of dates has no numbers."""
     filled = [cell for cell in cells if not is_blank(cell)]
-    read = read_quantities(cells)
+    read, _ = read_quantities(cells)
     if filled and all(map(is_year, filled)):
         return [None] * len(read)
     if 2 * sum(quantity is not None for quantity in read) > len(filled):
@@ -526,13 +523,8 @@ def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantit
     return [None] * len(read) if is_date else read
 
 
-def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
-    """Read the number of each cell; the cells together show the notation (decimal comma or point)."""
-    return _read(cells)[0]
-
-
-def _read(cells: Sequence[str]) -> tuple[list[Quantity | None], str]:
-    """Read the number of each cell, and the decimal mark of the cells; `.,` if it is unclear."""
+def read_quantities(cells: Sequence[str]) -> tuple[list[Quantity | None], str]:
+    """Read the number of each cell; the cells together show the decimal mark, which is also returned: `.,` if unclear."""
     different = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
     plain_cells = [cell if cell.isascii() else plain(cell) for cell in different]
     is_point = any(map(_DECIMAL_POINT.search, plain_cells))
@@ -556,7 +548,7 @@ def _read(cells: Sequence[str]) -> tuple[list[Quantity | None], str]:
 
 def read_numbers(values: Sequence[str]) -> list[Quantity | None]:
     """Read the number of each value like `read_quantities`, also in short texts such as `about 5 (est.)`."""
-    read, decimal = _read(values)
+    read, decimal = read_quantities(values)
     return [
         found or find_quantity(value, decimal=decimal)
         for value, found in zip(values, read, strict=True)
@@ -565,7 +557,7 @@ def read_numbers(values: Sequence[str]) -> list[Quantity | None]:
 
 def numbers_of(items: Sequence[str]) -> list[Decimal]:
     """Read the number of each entry; other entries resolve ambiguous ones. Refuse different units."""
-    in_column, decimal = _read(items)
+    in_column, decimal = read_quantities(items)
     read = [
         found or quantity(item, decimal=decimal)
         for item, found in zip(items, in_column, strict=True)

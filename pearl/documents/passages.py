@@ -53,16 +53,9 @@ _CUT = lazy_pattern(
     r"|(?:(?<=\b(?:art|etc|fed|ill|[Mm]ay)\.)|(?<=\b(?:id|me|mm|no)\.)|(?<=\bmiss\.))"
     r"\s+(?=[\"“]?(?:[A-Z][a-z]|I\b|A\b)))"
 )
-_NUMBER = lazy_pattern(r"\(?(?:\d{1,3}|[a-zA-Z])[.)]")  # 3. or (b), without its item
-_MAX_NUMBER = 5
-"""Maximum characters of such a number."""
-_MS = "Ms."
-_TITLE = lazy_pattern(r"\bMs\.\s*\Z")
-"""Titles that the splitter does not know, unlike Mr., Mrs. and Dr."""
 _STOP = lazy_pattern(r"[.!?…][\"'”’»)\]]{0,4}\s|[。！？।]")  # `paid.” ` or 。
 _GAP = lazy_pattern(r"\s|[。！？।]")  # where a long text without full stops may be cut
 _OPENING = lazy_pattern(r"\s([\"'“‘«(\[]+)\s*\Z")  # ` “` at the end
-_NOT_ASCII = lazy_pattern(r"[^\x00-\x7f]")
 _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', " "))
 
 _LANGUAGES = {
@@ -72,6 +65,7 @@ _LANGUAGES = {
 """First words of Unicode names of letters → language. Kana come before Han, because Japanese has both."""
 
 
+LIST_MARK = lazy_pattern(r"\s*(?:[-*•–]|\(?\d{1,9}[.)])\s+")  # `- `, `2. `, `3) `
 PARAGRAPH_BREAK = lazy_pattern(r"\n[^\S\n]*\n\s*")
 
 
@@ -125,9 +119,9 @@ def _sentences_in(text: str, block: _Range, language: str) -> Iterator[_Range]:
             end += len(part)
             whole = text[start:end]
             inner = whole.strip()
-            if end < last and len(inner) <= _MAX_NUMBER and _NUMBER.fullmatch(inner):
-                continue  # the number of an item belongs to it
-            if end < last and part.rstrip().endswith(_MS) and _TITLE.search(text, start, end):
+            # A number belongs to its item; the splitter knows Mr., Mrs. and Dr., but not Ms.
+            is_title = inner.endswith("Ms.") and not inner[-4:-3].isalnum()
+            if end < last and (is_title or _is_number(inner)):
                 continue
             if inner:
                 begin = start if whole[0] == inner[0] else start + whole.index(inner)
@@ -138,13 +132,20 @@ def _sentences_in(text: str, block: _Range, language: str) -> Iterator[_Range]:
             start = end
 
 
+def _is_number(text: str) -> bool:
+    """Whether a text is the number of an item: `3.` or `(b)`."""
+    number = text[:-1].removeprefix("(")
+    is_letter = len(number) == 1 and number.isascii() and number.isalpha()
+    return text[-1:] in (".", ")") and (is_letter or (number.isdecimal() and len(number) < 4))
+
+
 def _language(text: str) -> str:
     """The splitter's language code for the main script at the beginning, middle and end of a text."""
     if text.isascii():
         return "en"
     middle = len(text) // 2
     sample = text[:1_000] + text[middle : middle + 1_000] + text[-1_000:]
-    scripts = (unicodedata.name(c, "").partition(" ")[0] for c in _NOT_ASCII.findall(sample))
+    scripts = (unicodedata.name(c, "").partition(" ")[0] for c in sample if not c.isascii())
     found = Counter(filter(None, map(_LANGUAGES.get, scripts)))
     n_letters = sum(map(str.isalpha, sample)) if found else 0
     # Kana are a fraction of a Japanese text; any other script must be the majority.

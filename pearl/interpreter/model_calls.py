@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pearl.documents.dates import find_dates, readings, why_unstated
 from pearl.documents.evidence.finding import find_quotes, is_passage
-from pearl.documents.evidence.normal import words_in
+from pearl.documents.lexicon import words_in
 from pearl.documents.passages import sentences
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.nodes import Step

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import Scalar, Value, as_rows, as_text, number_of
-from pearl.documents.dates import PART_OF_DATES
+from pearl.documents.dates import part_of_dates
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
@@ -209,8 +209,8 @@ def _cited(answer: Answer, table: lookup.FoundTable) -> Cited:
     used += [one.column for one in query.aggregate if one.column]
     named = [*answer.columns, *query.group, *(name for one in used for name in columns_in(one))]
     names = set(table.rows.names)
-    parts = {name: PART_OF_DATES.fullmatch(name) for name in named if name not in names}
-    own = (part["name"] if (part := parts.get(name)) else name for name in named)
+    parts = {name: part_of_dates(name) for name in named if name not in names}
+    own = (part[0] if (part := parts.get(name)) else name for name in named)
     columns = tuple(dict.fromkeys(name for name in own if name in names))
     places = {
         row.spans[0].start: number

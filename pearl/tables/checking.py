@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from pearl.documents.comparisons import ORDERED
-from pearl.documents.dates import PART_OF_DATES, read_period
+from pearl.documents.dates import part_of_dates, read_period
 from pearl.documents.lexicon import is_year, singular
 from pearl.documents.table import base_name
 from pearl.errors import did_you_mean
@@ -99,10 +99,9 @@ class _Checker:
         names = self.table.names
         if self.table.column(name):
             return name
-        part = PART_OF_DATES.fullmatch(name)
-        is_part = part and part["part"].lower() in PARTS
-        if part and is_part and not any(fold(name) == fold(one) for one in names):
-            of = f"{self._name(part['name'])} by {part['part'].lower()}"
+        part = part_of_dates(name)
+        if part and part[1] in PARTS and not any(fold(name) == fold(one) for one in names):
+            of = f"{self._name(part[0])} by {part[1]}"
             if self.table.column(of):
                 return of
             self.flaws.append((f"'{name[:60]}' is not a part of a column of dates", ""))

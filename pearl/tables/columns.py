@@ -36,6 +36,7 @@ from pearl.documents.lexicon import (
     CURRENCY_UNITS,
     KNOWN_UNITS,
     SHARES,
+    begins_with_digit,
     is_year,
     unit_named,
 )
@@ -43,7 +44,6 @@ from pearl.documents.numbers import CODE, is_blank, read_quantity, scale_of
 from pearl.documents.rows import Rows
 from pearl.documents.table import base_name
 from pearl.errors.escaping import counted
-from pearl.errors.patterns import lazy_pattern
 from pearl.tables.specification import Arithmetic, Column, UndecidableError, columns_in
 
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−־"), "-")
@@ -67,7 +67,6 @@ def word_form(folded: str) -> str:
 
 Kind = Literal["text", "number", "date"]
 
-_BEGINS_WITH_DIGIT = lazy_pattern(r"\W*\d")  # 12 mg, but not Room 12
 PARTS = "year", "quarter", "month", "weekday"  # of dates that a query can name
 
 
@@ -187,7 +186,7 @@ def _plain_numbers(values: Sequence[str]) -> dict[str, Number]:
 
 
 def _is_plain(value: str, number: Number) -> bool:
-    return number.unit in KNOWN_UNITS or _BEGINS_WITH_DIGIT.match(value) is not None
+    return number.unit in KNOWN_UNITS or begins_with_digit(value)  # not Room 12
 
 
 def plain_number(text: str) -> Number | None:

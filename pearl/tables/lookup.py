@@ -201,8 +201,6 @@ MAX_REPAIRS = 3  # Maximum replies that are returned to the model for repair
 
 _NEXT_QUESTION = lazy_pattern(r"\n[ \t]*Question:")
 """A model that continues after its query invents another example."""
-_UNDECIDED = lazy_pattern(r"\s*undecided:(?P<why>.{1,500})", re.I | re.S)
-"""A reply that gives a reason instead of a query."""
 _CELL = 60  # Maximum characters of a cell in a prompt
 _MAX_NAME = 500  # Maximum characters of a column name in a prompt
 _MAX_COLUMNS_SHOWN = 60  # Maximum columns in a prompt
@@ -337,8 +335,8 @@ async def look_up(
 
 def declined(reply: str) -> str:
     """The reason a reply gives for not writing a query; "" if it gives none."""
-    said = _UNDECIDED.match(reply)
-    return said["why"].strip() if said else ""
+    word, _, why = reply.partition(":")
+    return why[:500].strip() if word.strip().casefold() == "undecided" else ""
 
 
 def _on_one_line(text: object) -> str:

@@ -237,7 +237,17 @@ def _over_rows(
     # A value that could not be read may equal any known value; a new value would not change the result.
     anything = [row.value for row in known]
     cases: list[tuple[Any, ...]] = [
-        (value.values, [*value.values, *_maybe(value, anything)])
+        (
+            value.values,
+            [
+                *value.values,
+                *(
+                    anything
+                    if None in (row.value for row in value.every)
+                    else (row.value for row in value.doubtful)
+                ),
+            ],
+        )
         if isinstance(value, Rows) and value.undecided
         else (value,)
         for value in values
@@ -284,10 +294,3 @@ def _valued(rows: Rows, value: Callable[[Row], str]) -> Rows:
         tuple(row.valued(value(row)) for row in those) for those in (rows, rows.doubtful)
     )
     return replace(rows, rows=sure, doubtful=doubtful)
-
-
-def _maybe(rows: Rows, anything: Sequence[str | None]) -> list[str | None]:
-    """The possible values of undecided rows: all of `anything` if a value is unknown."""
-    if any(row.value is None for row in rows.every):
-        return list(anything)
-    return [row.value for row in rows.doubtful]

@@ -11,7 +11,6 @@ from pearl.documents.comparisons import key_of, numbers_in
 from pearl.documents.numbers import UnclearNumberError, numbers_of, quoted
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Parameter, ValueType
-from pearl.errors.patterns import lazy_pattern
 
 PLUGINS = Family()
 
@@ -121,14 +120,9 @@ def count(items: list[str]) -> Value:
     return len(items)
 
 
-_BESIDE_DIGITS = lazy_pattern(r"[^\d\s.,+-]")  # $, %, a letter of a word
-
-
 def _alike(items: list[str]) -> list[Decimal]:
     """Read the numbers of the entries; entries with different units, or words beside the number, are an error."""
     numbers = numbers_of(items)
-    if not any(map(_BESIDE_DIGITS.search, items)):  # digits alone have no unit
-        return numbers
     first: dict[str, str] = {}  # unit → the first entry in it
     for item, number in numbers_in(list(dict.fromkeys(items))).items():
         if number is None:

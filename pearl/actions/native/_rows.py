@@ -31,21 +31,17 @@ def field(rows: Rows, name: str) -> Value:
     column = read_column(rows, name)
     valued = tuple(row.valued(v) for row, v in zip(rows.every, column.values, strict=True))
     n = len(rows)
+    totals = rows.totals
+    if totals:
+        cells = read_column(rows.where(totals), name).values
+        totals = tuple(row.valued(v) for row, v in zip(totals, cells, strict=False))
     n_other = sum(column.name not in row.fields for row in rows.every)
     without = [f"rows without a field {column.name}: {n_other:,}"]
     without *= 0 < n_other < len(rows.every)
     return replace(
         rows, rows=valued[:n], doubtful=valued[n:], column=column.name, is_answered=False,
-        shows_possible=False, columns=(), totals=_field_of(rows, name),
+        shows_possible=False, columns=(), totals=totals,
     ).noting(*column.notes, *without)  # fmt: skip
-
-
-def _field_of(rows: Rows, name: str) -> tuple[Row, ...]:
-    """The rows of totals, with a field as their value."""
-    if not rows.totals:
-        return ()
-    column = read_column(rows.where(rows.totals), name)
-    return tuple(row.valued(v) for row, v in zip(rows.totals, column.values, strict=False))
 
 
 @PLUGINS.action(

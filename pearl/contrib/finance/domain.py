@@ -45,8 +45,7 @@ _OPERAND = lazy_pattern(r"(?<![#_\w.])-?\d*\.?\d+%?")
 _NUMBER = lazy_pattern(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?|(?<![\w.,])\.\d+")
 _SENTENCE = lazy_pattern(r".+?(?:\s\.(?=\s|$)|[.;](?=\s+[A-Z(]|$)|$)", re.DOTALL)
 _SPLITS = ("train", "dev", "test")
-_KIND = lazy_pattern(r"(Single|Double)_(.+)")  # Single_JKHY/2009/page_28.pdf-3
-_COPY = lazy_pattern(r"-\d+$")  # page_28.pdf-3
+_KINDS = ("Single", "Double")  # Single_JKHY/2009/page_28.pdf-3
 _FEATURES = {
     "has_duplicate_columns": "duplicate columns",
     "has_non_numeric_values": "non-numeric values",
@@ -171,7 +170,7 @@ def _questions(row: Row) -> list[_Question]:
     return [
         _Question(
             " ".join(text.split()),
-            _written(program),
+            program.strip() if isinstance(program, str) else "",
             _executed(value),
             None if said is None else str(said),
         )
@@ -185,10 +184,6 @@ def _column(row: Row, values: Any, n: int) -> list[Any]:
     if not isinstance(values, list) or len(values) != n:
         raise row.error(f"the number of programs or answers is not the number of questions, {n}")
     return values
-
-
-def _written(program: Any) -> str:
-    return program.strip() if isinstance(program, str) else ""
 
 
 def _executed(value: Any) -> str | None:
@@ -222,11 +217,11 @@ def _conversation(
 
 
 def _subsets(row: Row, dialogue: str) -> frozenset[str]:
-    kind = _KIND.fullmatch(dialogue)
+    kind = dialogue.partition("_")[0]
     features = row.fields.get("features")
     said = features if isinstance(features, dict) else {}
     found = {name for field, name in _FEATURES.items() if said.get(field) is True}
-    return frozenset(found | ({kind[1].lower()} if kind else set()))
+    return frozenset(found | ({kind.lower()} if kind in _KINDS else set()))
 
 
 def _page(row: Row, doc: Mapping[str, Any], names: Names) -> Document:
@@ -239,8 +234,10 @@ def _page(row: Row, doc: Mapping[str, Any], names: Names) -> Document:
     before, after = (text if text.strip() != "." else "" for text in (before, after))
     text = page_text(before, _rows(row, doc.get("table") or {}), after)
     id = row.name("id") or str(row.line)
-    kind = _KIND.fullmatch(id)
-    name = _COPY.sub("", kind[2] if kind else id)
+    kind, _, name = id.partition("_")
+    name = name if kind in _KINDS else id
+    page, _, number = name.rpartition("-")  # page_28.pdf-3
+    name = page if number.isdecimal() else name
     return inline(replace(row, fields={"page": text}), "page", name, names)
 
 

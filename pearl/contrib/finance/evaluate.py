@@ -17,12 +17,12 @@ from pearl.actions.arithmetic.program import (
     parse,
 )
 from pearl.actions.values import Scalar, Value, as_text
+from pearl.documents.lexicon import words_in
 from pearl.documents.numbers import Quantity, is_blank, read_column, scale_of
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.documents.table import TableRows, mended, rows_in
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Span, did_you_mean
-from pearl.errors.patterns import lazy_pattern
 
 ACTION = Action(
     "EVALUATE",
@@ -141,8 +141,6 @@ MIN_DIGITS = 3  # a shorter number may stand in a cell by chance
 
 MAX_PLACES = 100  # maximum places of a number in a text
 
-_WORDS = lazy_pattern(r"\w+")
-
 
 class Figures:
     """The numbers of tables."""
@@ -211,4 +209,4 @@ def places(value: Decimal, rows: Rows) -> list[Row]:
 
 
 def _key(name: str) -> str:
-    return " ".join(_WORDS.findall(name.casefold()))
+    return " ".join(words_in(name.casefold()))

@@ -108,32 +108,23 @@ def placed(
     pieces: list[tuple[str, Evidence | None]] = []
     is_placed: set[int] = set()
     rest: list[str] = []
-    for block in _blocks(text):
-        each = by_form.get(_form("\n".join(map(_bare, block))))
-        if each is None:
-            rest += block
-            continue
-        if rest:
-            pieces.append(("\n".join(rest), None))
-            rest = []
-        pieces.append(("\n".join(block), each))
-        is_placed.add(id(each))
+    lines = [(quoted_line(line), line) for line in text.split("\n")]
+    for is_quoted, run in groupby(lines, lambda pair: pair[0] is not None):
+        pairs = list(run)
+        for block in [pairs] if is_quoted else [[pair] for pair in pairs]:
+            bare = (line.removeprefix("- ") if said is None else said for said, line in block)
+            each = by_form.get(_form("\n".join(bare)))
+            if each is None:
+                rest += (line for _, line in block)
+                continue
+            if rest:
+                pieces.append(("\n".join(rest), None))
+                rest = []
+            pieces.append(("\n".join(line for _, line in block), each))
+            is_placed.add(id(each))
     if rest:
         pieces.append(("\n".join(rest), None))
     return pieces, [each for each in evidence if id(each) not in is_placed]
-
-
-def _bare(line: str) -> str:
-    """A line without its quote or list marker."""
-    quoted = quoted_line(line)
-    return line.removeprefix("- ") if quoted is None else quoted
-
-
-def _blocks(text: str) -> Iterator[list[str]]:
-    """Lines of a text, grouped by block quote."""
-    for is_quoted, run in groupby(text.split("\n"), lambda line: quoted_line(line) is not None):
-        lines = list(run)
-        yield from [lines] if is_quoted else ([line] for line in lines)
 
 
 def _form(text: str) -> str:

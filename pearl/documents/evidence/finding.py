@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import groupby
 
 from pearl.documents.document import Document, part_spans
 from pearl.documents.evidence.normal import UNSPACED, normalise
+from pearl.documents.passages import LIST_MARK
 from pearl.documents.units.record import below_headers, row_cells
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
@@ -30,12 +31,12 @@ _INLINE = lazy_pattern(
     rf"|[“„«‹「『]((?:{_WITHIN}[^“”„«»‹›「」『』])+)[”“»›」』]"  # “a dog”, „ein Hund“, « un chien », 「犬」
 )
 _MARKS = '>"“„«‹「『'  # One of them begins every quote
-_LIST_MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d+[.)])\s+")  # `- `, `2. `, `3) `
 
 
 def without_list_mark(line: str) -> str:
     """A line without the mark of an item of a list before it."""
-    return _LIST_MARK.sub("", line)
+    mark = LIST_MARK.match(line)
+    return line[mark.end() :] if mark else line
 
 
 def quoted_line(line: str) -> str | None:
@@ -49,7 +50,9 @@ def find_quotes(reply: str) -> list[str]:
     if not any(mark in reply for mark in _MARKS):  # A tenth of the time of the patterns
         return []
     quotes: list[str] = []
-    for is_block, text in _paragraphs(reply):
+    lines = [(quoted_line(line), line) for line in reply.splitlines()]
+    for is_block, run in groupby(lines, lambda pair: pair[0] is not None):
+        text = "\n".join(line if quoted is None else quoted for quoted, line in run)
         found = [text] if is_block else [one or two for one, two in _INLINE.findall(text)]
         quotes += [quote.strip() for quote in found if any(map(str.isalnum, quote))]
     return quotes
@@ -64,15 +67,6 @@ def n_words(text: str) -> int:
 def is_passage(quote: str) -> bool:
     """Whether a quote is long enough to be a passage rather than a term."""
     return n_words(quote) >= MIN_PASSAGE_WORDS
-
-
-def _paragraphs(reply: str) -> list[tuple[bool, str]]:
-    """The paragraphs without markers, each with a flag for block quotes."""
-    lines = [(quoted_line(line), line) for line in reply.splitlines()]
-    return [
-        (is_block, "\n".join(line if quoted is None else quoted for quoted, line in run))
-        for is_block, run in groupby(lines, lambda pair: pair[0] is not None)
-    ]
 
 
 class TableRowFinder:
@@ -91,10 +85,8 @@ class TableRowFinder:
         if len(quoted) < 2 or not any(bare) or "\n" in quote:
             return
         for span, cells in self._rows.get(max(bare, key=len), ()):
-            if any(
-                _agree(cells[i : i + len(quoted)], quoted, bare)
-                for i in range(len(cells) - len(quoted) + 1)
-            ):
+            runs = (cells[i : i + len(quoted)] for i in range(len(cells) - len(quoted) + 1))
+            if any(all(map(_agree, run, quoted)) for run in runs):
                 yield span
 
     @cached_property
@@ -130,8 +122,5 @@ def _bare(cell: str) -> str:
     return "".join(filter(str.isalnum, cell))
 
 
-def _agree(cells: Sequence[str], quoted: Sequence[str], bare: Sequence[str]) -> bool:
-    return all(
-        _bare(cell) == key and (cell == other or normalise(cell) == normalise(other))
-        for cell, other, key in zip(cells, quoted, bare, strict=True)
-    )
+def _agree(cell: str, quoted: str) -> bool:
+    return cell == quoted or (_bare(cell) == _bare(quoted) and normalise(cell) == normalise(quoted))

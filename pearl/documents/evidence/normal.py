@@ -392,11 +392,6 @@ def has_name(text: str, name: str) -> bool:
     return False
 
 
-def words_in(text: str) -> list[str]:
-    """The words and numbers of a text, without the marks between them."""
-    return re.findall(r"\w+", text)
-
-
 _of_short_text = lru_cache(256)(NormalText)
 
 

@@ -552,21 +552,6 @@ def _scales_in(line: str, *, is_above: bool = False) -> set[int]:
     return found
 
 
-def _scales_beside(text: str, start: int, end: int, low: int) -> set[int]:
-    """The powers of ten that captions after `low` name for a number: on its line, else on the nearest above."""
-    begin = text.rfind("\n", 0, start) + 1
-    stop = text.find("\n", end)
-    found = _scales_in(text[begin : stop if stop >= 0 else None])
-    behind = text[end:].lstrip()
-    if (next_word := _CAPTION_WORD.match(behind)) and (
-        power := SCALE_WORDS.get(next_word[0].casefold())
-    ):
-        found.add(power)  # on the next line
-    for line in reversed(text[low:begin].splitlines()):
-        found = found or _scales_in(line, is_above=True)
-    return found
-
-
 _DEGREES = tuple(f"{word} {unit}" for word in ("temp", "ture") for unit in "cf")
 """Ends of field names whose last letter is a unit of temperature: `body_temperature_c`, `temp_f`."""
 
@@ -690,16 +675,25 @@ def _check_number(
 
 
 def _scales_of(amount: _Amount, unit: str, scale: int, above: str, text: str) -> set[int]:
-    """The scales that captions name for a number that may lack a scale of its own."""
+    """The powers of ten that captions name for a number without a scale of its own: on its line, else on the nearest above."""
     is_money = not unit or unit in CURRENCY_UNITS
     is_year = not scale and len(amount.text) == 4 and amount.text.isdigit()
     if amount.scale or is_year or not (is_money or scale):
         return set()
     if not (not amount.unit or amount.unit[0] == "?" or amount.unit in CURRENCY_UNITS):
         return set()
-    start = len(above) + amount.start
+    text, start = above + text, len(above) + amount.start
+    end = start + len(amount.text)
     low = 0 if scale else max(start - _MAX_CAPTION, 0)
-    return _scales_beside(above + text, start, start + len(amount.text), low)
+    begin = text.rfind("\n", 0, start) + 1
+    stop = text.find("\n", end)
+    found = _scales_in(text[begin : stop if stop >= 0 else None])
+    behind = _CAPTION_WORD.match(text[end:].lstrip())
+    if power := SCALE_WORDS.get(behind[0].casefold()) if behind else None:
+        found.add(power)  # on the next line
+    for line in reversed(text[low:begin].splitlines()):
+        found = found or _scales_in(line, is_above=True)
+    return found
 
 
 def _stated_number(value: Stated, unit: str) -> Decimal:

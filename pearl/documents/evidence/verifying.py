@@ -83,7 +83,8 @@ class Verifier:
     def verify(self, quote: str) -> Quote:
         """Find a quote. Punctuation may differ, it may end in an attribution or have omissions; a row is found by cells."""
         doubts: list[Quote] = []
-        for wording in self._wordings(quote):
+        attribution = _ATTRIBUTION.search(quote)
+        for wording in [quote, quote[: attribution.start()].rstrip()] if attribution else [quote]:
             for pieces in _divided(wording):
                 if pieces[1:]:
                     found = next(self._elided(wording, pieces))
@@ -114,11 +115,6 @@ class Verifier:
     @cached_property
     def _words(self) -> NormalText:
         return normal_text(_as_words(self._text))
-
-    def _wordings(self, quote: str) -> list[str]:
-        """The quote, and the quote without a possible attribution at its end."""
-        found = _ATTRIBUTION.search(quote)
-        return [quote] if found is None else [quote, quote[: found.start()].rstrip()]
 
     def _whole(self, wording: str, piece: str) -> Quote:
         """A quote without omissions."""

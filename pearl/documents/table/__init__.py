@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby
 from typing import NamedTuple
 
 from pearl.documents.document import Document, part_spans
-from pearl.documents.lexicon import SCALES, is_year
+from pearl.documents.lexicon import SCALES, is_year, words_in
 from pearl.documents.numbers import read_quantity, scale_of
 from pearl.documents.rows import Row, shortened
-from pearl.documents.units import WORD, Piece
+from pearl.documents.units import Piece
 from pearl.documents.units.record import columns as unique_names
 from pearl.documents.units.record import find_markdown, json_lists, split
 from pearl.errors import Span
@@ -64,18 +63,16 @@ def _joined_marks(rows: Sequence[Row]) -> Sequence[Row]:
     return joined
 
 
-_AGAIN = lazy_pattern(r" \([0-9]+\)\Z")  # Price (2)
-
-
 def base_name(name: str) -> str:
     """The name of a column in the document: `Price` for `Price (2)`, the second column of that name."""
-    return _AGAIN.sub("", name)
+    bare, _, number = name.rpartition(" (")
+    return bare if number.endswith(")") and number[:-1].isdecimal() else name
 
 
 def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
     """Merge a second row of headings into the names of the columns: `2008 Q1`, `2008 Q2`."""
     first, *others = rows
-    if not others or not any(_AGAIN.search(name) for name in first.fields):
+    if not others or all(base_name(name) == name for name in first.fields):
         return rows
     texts = [text or "" for text in first.fields.values()]
     if any(read_quantity(text) and not is_year(text) for text in texts):
@@ -159,9 +156,17 @@ def scale_notes(text: str, pieces: Sequence[Piece]) -> Iterator[str]:
 
 
 def tables_of_pieces(text: str, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
-    """The pieces of each table of a text."""
-    for _, group in groupby(_numbered(text, pieces), key=lambda each: each[0]):
-        yield [piece for _, piece in group]
+    """The pieces of each table of a text: it ends where the columns change or other text follows."""
+    table: list[Piece] = []
+    for piece in pieces:
+        between = text[table[-1].end : piece.start] if table else ""
+        is_apart = "\n\n" in between and any(map(str.isalnum, between))
+        if table and (is_apart or tuple(piece.fields) != tuple(table[-1].fields)):
+            yield table
+            table = []
+        table.append(piece)
+    if table:
+        yield table
 
 
 def titles_of(
@@ -194,23 +199,11 @@ def _title(text: str, start: int, first: Piece) -> str:
     return ": ".join(filter(None, dict.fromkeys([heading, caption])))
 
 
-def _numbered(text: str, pieces: Sequence[Piece]) -> Iterator[tuple[int, Piece]]:
-    """Number the tables: a table ends where the columns change or other text follows."""
-    number, previous = 0, None
-    for piece in pieces:
-        if previous is not None:
-            between = text[previous.end : piece.start]
-            is_apart = "\n\n" in between and any(c.isalnum() for c in between)
-            number += tuple(piece.fields) != tuple(previous.fields) or is_apart
-        yield number, piece
-        previous = piece
-
-
 def _caption(text: str, start: int, end: int, first: Piece) -> str:
     """The last line before a table that is not its header."""
-    names = set(WORD.findall(" ".join(first.fields)))
+    names = set(words_in(" ".join(first.fields)))
     for line in reversed(text[start:end].split("\n")):
-        words = set(WORD.findall(line))
+        words = set(words_in(line))
         if words and not words <= names:
             if key := _KEY.search(line):
                 return key[1]
@@ -224,9 +217,8 @@ _KEY = lazy_pattern(r'"([^"]+)"\s*:\s*\[\s*\Z')  # the key of a list in a JSON r
 
 def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Cells as a Markdown table, which the unit `record` reads back."""
-    return "\n".join(map(_line, chain([names, ["---"] * len(names)], rows)))
-
-
-def _line(cells: Sequence[str]) -> str:
-    shown = (" ".join(cell.split()).replace("|", r"\|") for cell in cells)
-    return f"| {' | '.join(shown)} |"
+    lines = []
+    for cells in (names, ["---"] * len(names), *rows):
+        shown = (" ".join(cell.split()).replace("|", r"\|") for cell in cells)
+        lines.append(f"| {' | '.join(shown)} |")
+    return "\n".join(lines)

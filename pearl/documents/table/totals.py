@@ -9,7 +9,7 @@ from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 from pearl.documents.dates import read_dates
-from pearl.documents.lexicon import is_year
+from pearl.documents.lexicon import begins_with_digit, is_year
 from pearl.documents.numbers import is_blank, read_column, unit_of
 from pearl.documents.rows import Row, shortened
 from pearl.errors.patterns import lazy_pattern
@@ -25,7 +25,6 @@ TOTAL_WORD = (
 _NAMES_TOTAL = lazy_pattern(rf"\b{TOTAL_WORD}\b", re.I)  # Total assets
 _IS_TOTAL = lazy_pattern(rf"[\W_]*{TOTAL_WORD}[\W_]*", re.I)  # "**Total:**" alone
 
-_BEGINS_WITH_DIGIT = lazy_pattern(r"\W*[0-9]")  # $5, (12)
 _SWAPPED = str.maketrans(",.", ".,")
 
 _SAMPLE = 30  # filled cells to look at, to decide whether a column has figures or dates
@@ -45,17 +44,15 @@ class Totals(NamedTuple):
     @property
     def notes(self) -> list[str]:
         """Notes that name the rows."""
-        return [
-            *_named("totals, which are not counted as rows", self.certain),
-            *_named("undecided whether it is a total or a row", self.possible),
-        ]
-
-
-def _named(kind: str, found: Mapping[int, str]) -> Iterator[str]:
-    if found:
-        more = len(found) - _MAX_NAMED
-        shown = "; ".join(islice(found.values(), _MAX_NAMED))
-        yield f"{kind}: {shown}" + (f"; and {more:,} more" if more > 0 else "")
+        notes = []
+        for kind, found in (
+            ("totals, which are not counted as rows", self.certain),
+            ("undecided whether it is a total or a row", self.possible),
+        ):
+            more = f"; and {len(found) - _MAX_NAMED:,} more" * (len(found) > _MAX_NAMED)
+            if found:
+                notes.append(f"{kind}: {'; '.join(islice(found.values(), _MAX_NAMED))}{more}")
+        return notes
 
 
 def names_total(text: str) -> bool:
@@ -86,11 +83,6 @@ class Layout:
     def has_no_label(self, i: int) -> bool:
         """Whether a row has no label although others have one."""
         return bool(self.labels) and all(is_blank(self.cells[name][i]) for name in self.labels)
-
-
-def find_totals(layout: Layout) -> Totals:
-    """Find the totals among the rows of one table."""
-    return _Finder(layout).totals() if layout.n_rows > 1 else Totals()
 
 
 class _Sums:
@@ -145,7 +137,7 @@ class _Finder:
 
     def totals(self) -> Totals:
         """Classify rows with a word for totals, rows without a label, and the last row."""
-        if self._figures:
+        if self._figures and self._n > 1:
             words = [set(filter(names_total, set(cells))) for cells in self._cells.values()]
             named = {
                 i
@@ -276,7 +268,7 @@ class _Finder:
 def _are_figures(name: str, cells: Sequence[str]) -> bool:
     """Whether more than half of the cells are numbers, clear or not, and not years or dates."""
     n_clear = sum(found is not None for found in read_column(name, cells))
-    n_begin = sum(_BEGINS_WITH_DIGIT.match(cell) is not None for cell in cells)
+    n_begin = sum(map(begins_with_digit, cells))
     return 2 * n_clear > len(cells) or (2 * n_begin > len(cells) and not _are_dates(cells))
 
 
@@ -309,7 +301,7 @@ def part_rows(rows: Sequence[Row], fields: Sequence[Mapping[str, str | None]] = 
     if len(rows) > 2 or any(not cell or names_total(cell) for cell in cells):
         # Other tables of two rows are not typed, because records of many kinds are as many tables.
         layout = Layout(fields)
-        found = find_totals(layout)
+        found = _Finder(layout).totals()
         out, doubtful, notes = {*found.certain}, {*found.possible}, found.notes
         totals = out | doubtful
         has_units, unit_note = _first_row_of_units(layout)

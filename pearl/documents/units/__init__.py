@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from pearl import plugins
+from pearl.documents.lexicon import words_in
 from pearl.documents.passages import stripped
 from pearl.errors import Span
-from pearl.errors.patterns import lazy_pattern
 
 
 class Piece(NamedTuple):
@@ -65,19 +65,16 @@ def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = Non
 
 def left_out(text: str, pieces: Sequence[Piece]) -> tuple[Span, ...]:
     """Return the spans outside of all pieces, except table headers and text without letters and digits."""
-    names = set(WORD.findall(" ".join(dict.fromkeys(n for piece in pieces for n in piece.fields))))
+    names = set(words_in(" ".join(dict.fromkeys(n for piece in pieces for n in piece.fields))))
     found: list[Span] = []
     at = 0
     for start, end in [*((piece.start, piece.end) for piece in pieces), (len(text), len(text))]:
         if start - at > 1 or text[at:start].strip():
-            words = set(WORD.findall(text, at, start))
+            words = set(words_in(text[at:start]))
             if words and not words <= names:
                 found += stripped(text, Span(at, start))
         at = end
     return tuple(found)
-
-
-WORD = lazy_pattern(r"\w+")
 
 
 def left_out_note(text: str, pieces: Sequence[Piece], unit: str) -> str:

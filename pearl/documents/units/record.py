@@ -26,7 +26,7 @@ from io import StringIO
 from typing import NamedTuple, cast
 
 from pearl.documents.lexicon import is_year
-from pearl.documents.passages import paragraphs
+from pearl.documents.passages import LIST_MARK, paragraphs
 from pearl.documents.units import Piece, left_out, lines
 from pearl.errors.patterns import lazy_pattern
 
@@ -77,8 +77,6 @@ _CANDIDATE = lazy_pattern(r"^[ \t]*+(?:\[\s*+)?(?=\{)", re.M)  # {, or [{ at the
 _AFTER = lazy_pattern(  # behind an object: `, {`, `]`, or the end of its line
     r"\s*+(?:,\s*+(?=\{)|\])|[ \t]*+,?[ \t]*+(?=\n|\Z)"
 )
-_BLANKS = lazy_pattern(r"[ \t\n\r]*")
-_SURROGATES = lazy_pattern(r"[\ud800-\udfff]")
 
 _decode = json.JSONDecoder(
     object_pairs_hook=list, parse_float=str, parse_int=str, parse_constant=str
@@ -174,7 +172,7 @@ def _json_text(value: object) -> str | None:
 
 def _whole(text: str) -> str:
     """Replace lone surrogates, which JSON escapes may contain."""
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+    return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
 
 
 def _value_spans(text: str, at: int) -> Iterator[tuple[int, int]]:
@@ -189,8 +187,9 @@ def _value_spans(text: str, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _skip_blanks(text: str, at: int) -> int:
-    blanks = _BLANKS.match(text, at)
-    return blanks.end() if blanks else at
+    while text[at : at + 1] in tuple(" \t\n\r"):
+        at += 1
+    return at
 
 
 # Tables in Markdown: a header, a line of dashes, and rows up to a line without bars.
@@ -214,18 +213,17 @@ def find_markdown(text: str) -> list[Piece]:
                 cells += [""] * (len(names) - len(cells))
                 fields = dict(zip(names, cells, strict=True))
                 pieces.append(Piece(start, start + len(row), fields))
-        elif all(map(_is_rule, rules := row_cells(line))):
+        elif all(
+            set(rule.strip().removeprefix(":").removesuffix(":")) == {"-"}
+            for rule in row_cells(line)
+        ):
             header = row_cells(previous) if "|" in previous else []
-            if len(header) == len(rules):
+            if len(header) == len(row_cells(line)):
                 names = columns([cell.replace(r"\|", "|") for cell in header])
                 if pieces and pieces[-1].end > at - len(previous) - 1:
                     pieces.pop()  # the previous row was the header of this table
         previous = line
     return pieces
-
-
-def _is_rule(cell: str) -> bool:
-    return set(cell.strip().removeprefix(":").removesuffix(":")) == {"-"}
 
 
 def row_cells(row: str, most: int = 0) -> list[str]:
@@ -239,7 +237,6 @@ def row_cells(row: str, most: int = 0) -> list[str]:
 # Lines of pairs: `Date: Feb 02, 2023 || User: 76153 || Text: ...`.
 
 _SEPARATORS = ("||", " | ", "\t")
-_BULLET = lazy_pattern(r"\s*(?:[-*•]|\(?\d{1,9}[.)])\s+")  # - or 12) before the first pair
 
 
 def find_pairs(text: str) -> list[Piece]:
@@ -276,8 +273,8 @@ def _pairs_in(line: str, separator: str) -> tuple[list[str], list[str]] | None:
     more: dict[int, list[str]] = {}
     for part in line.split(separator):
         before, colon, value = part.partition(":")
-        if not names and (bullet := _BULLET.match(before)):
-            before = before[bullet.end() :]
+        if not names and (mark := LIST_MARK.match(before)):
+            before = before[mark.end() :]  # - or 12)
         if colon and (not value or value[0].isspace()) and (name := _key(before)):
             names.append(name)
             values.append(value)
@@ -332,11 +329,11 @@ def find_blocks(text: str) -> list[Piece]:
 
 _DELIMITERS = (",", "\t", ";", "|")
 _UNQUOTED = frozenset("\t|")  # delimiters of files in which quote marks are often plain characters
+_DIGITS = frozenset("0123456789.,")
 _MAX_CELL = 2**31 - 1  # characters; Python's own limit is 131,072
 
 
 _GROUPED = lazy_pattern(r"[-$€£¥(]*[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?[%)]*")  # ($2,345.50)
-_NUMERIC = lazy_pattern(r"[-+$€£¥(]*[0-9][0-9.,]*[%)]*")  # -12.5%
 _SPACED = lazy_pattern(r"[,;] +[a-z]")  # a comma as in a sentence: `salt, iron`
 
 
@@ -473,9 +470,8 @@ def _rows_from(
 def _is_header_of_another(cells: list[str], rows: list[_Row]) -> bool:
     """Whether a row after a blank line has names where the last row has numbers."""
     named = all(_is_name(cell.strip()) for cell in cells if cell.strip())
-    return named and any(
-        _NUMERIC.fullmatch(cell.strip()) for row in rows[-1:] for cell in row.cells
-    )
+    figures = (cell.strip().strip("-+$€£¥()%") for row in rows[-1:] for cell in row.cells)
+    return named and any(each[:1].isdigit() and set(each) <= _DIGITS for each in figures)
 
 
 def _reader(source: StringIO, delimiter: str, is_quoted: bool) -> Iterator[list[str]]:

@@ -22,7 +22,6 @@ _INNERMOST = 9  # level of lines that stand alone
 _MAX_ALONE = 60  # maximum characters of a heading that is recognised only by its place
 
 _MARKDOWN = lazy_pattern(r"[ ]{0,3}(#{1,6})[ \t]++(?=\S)(.+)")  # ## Findings
-_RULE = lazy_pattern(r"[ ]{0,3}(={3,}|-{3,})[ \t]*")  # === or --- below a title
 _LABEL = lazy_pattern(  # ARTICLE IX, Schedule A, Section 4.2:, §7
     r"[ \t]*((?:(?P<outer>article|part|chapter|title|schedule|appendix|annex|exhibit)|section|clause|§§?)[ ]?"
     r"(?:[\dIVXLC]{1,6}|[A-Z])(?:\.\d{1,3}){0,4}\b(?:[ ]?[.:)–—-]+(?=\s|\Z))?)[ \t]*",
@@ -101,17 +100,17 @@ def _markdown(text: str) -> list[_Heading]:
     above: tuple[int, str] | None = None  # the line before, if it is the first of its paragraph
     was_blank = True
     for at, line in lines(text):
-        end = at + len(line)
-        if line.lstrip().startswith(("```", "~~~")):
+        end, rule = at + len(line), line.strip()
+        if rule.startswith(("```", "~~~")):
             is_code = not is_code
         elif not is_code and line.startswith(("#", " ")) and (match := _MARKDOWN.fullmatch(line)):
             found.append(_Heading(at, end, match[2].rstrip(" \t#"), len(match[1])))
-        elif not is_code and above and (match := _RULE.fullmatch(line)):
+        elif not is_code and above and len(rule) > 2 and set(rule) in ({"="}, {"-"}):
             start, title = above
-            found.append(_Heading(start, end, title, 1 if match[1][0] == "=" else 2))
+            found.append(_Heading(start, end, title, 1 if rule[0] == "=" else 2))
         is_blank = not line or line.isspace()
         is_title = was_blank and not is_blank and len(line) <= _MAX_HEADING and "|" not in line
-        above = (at, line.strip()) if is_title and not is_code else None
+        above = (at, rule) if is_title and not is_code else None
         was_blank = is_blank
     return found
 

@@ -45,11 +45,14 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     if not (n_fits and _are_many(text, starts, is_short)):
         raise ValueError("no turns: few lines begin with a speaker, as in 'Ann: Hello.'")
     ends = [*(match.start() for match in starts[1:]), len(text)]
-    return [
-        piece
-        for match, end in zip(starts, ends, strict=True)
-        for piece in trimmed(text, match.start("turn"), end, _fields(match))
-    ]
+    pieces = []
+    for match, end in zip(starts, ends, strict=True):
+        groups = match.groupdict()
+        fields = {"Speaker": match["name"].strip()}
+        if time := groups["time"] or groups.get("later"):
+            fields["Time"] = time.strip("[]()")
+        pieces += trimmed(text, match.start("turn"), end, fields)
+    return pieces
 
 
 def _are_many(text: str, starts: Sequence[re.Match[str]], is_short: bool) -> bool:
@@ -61,11 +64,3 @@ def _are_many(text: str, starts: Sequence[re.Match[str]], is_short: bool) -> boo
     found = paragraphs(text)
     n_begun = sum(span.start in beginnings for span in found)
     return n_begun > 1 and n_begun >= len(found) * (1 if is_short else _LEAST_PARAGRAPHS)
-
-
-def _fields(match: re.Match[str]) -> dict[str, str]:
-    groups = match.groupdict()
-    fields = {"Speaker": match["name"].strip()}
-    if time := groups["time"] or groups.get("later"):
-        fields["Time"] = time.strip("[]()")
-    return fields
