@@ -493,7 +493,7 @@ class CostEstimator:
         if task.action.extracts:
             # Each request about a part may be repeated, followed by one about values that break a
             # rule or have no certain place, and by one for missing values in each further pass.
-            n_more = 1 + (0 if self._limits.max_prompt_tokens is not None else self._limits.passes)
+            n_more = 1 + self._limits.passes
             n, tokens = costs.calls, costs.input_tokens
             added = self._reply + n_more * (extracting.AGAIN_TOKENS + AGAIN_TOKENS + HELD_TOKENS)
             most = (1 + n_more) * tokens.upper + n.upper * (added + HELD_TOKENS)
@@ -512,8 +512,7 @@ class CostEstimator:
             return self._costs(ONE, self._prompt(task, more).up_to(cap)), False
         is_split = self._calls.is_split(document) or task.action.extracts
         # A server's ranking may decide which passages are shown.
-        is_shown = strategy == "full" or (is_split and self._limits.max_parts is None)
-        if not (more or unread) and (is_shown or not self._waits):
+        if not (more or unread) and (strategy == "full" or is_split or not self._waits):
             found, parts = awaited(self._calls.pieces(task))
             return self._of_parts(task, parts), found.strategy == "retrieve"
         whole = self._prompt(task, more + unread)
@@ -532,8 +531,7 @@ class CostEstimator:
         assert cap is not None
         n = Range(1, inf) if unread else self._parts(document, length, cap, around)
         most = min(n.upper * cap, n.upper * (frame.upper + 2 * self._seam + 1) + length.upper)
-        # All of the document is read, unless the number of parts is limited.
-        least = frame.least + (length.least if self._limits.max_parts is None else 0)
+        least = frame.least + length.least
         costs = self._costs(n, Range(min(max(0, least - 2 * self._seam), most), most))
         return costs + self._merging(task, n, more), False
 
@@ -543,8 +541,6 @@ class CostEstimator:
 
     def _parts(self, document: str, length: Range, cap: int, frame: float) -> Range:
         """Bounds of the number of chunks of a known document."""
-        if self._limits.max_parts is not None:
-            return Range(1, self._limits.max_parts)
         if (room := self._least_room(cap, frame)) < SMALL_PART:
             return Range(1, max(1, len(document)))
         sizes = [chunk_size(cap)]

@@ -297,10 +297,9 @@ def _plain(result: StepResult) -> PartValue:
 
 def _listed(text: str) -> list[str]:
     """The entries of a text that is a list; [] for other texts."""
-    lines = [line for line in text.splitlines() if line.strip() and quoted_line(line) is None]
-    if not any(without_list_mark(line) != line for line in lines) and not text.lstrip().startswith(
-        "["
-    ):
+    lines = (line for line in text.splitlines() if quoted_line(line) is None)
+    is_marked = any(without_list_mark(line) != line for line in lines)
+    if not (is_marked or text.lstrip().startswith("[")):
         return []
     reply = read_reply(text, ValueType.LIST)
     return reply.value if reply.state == "found" and isinstance(reply.value, list) else []
@@ -332,17 +331,14 @@ def _entries(
     below: list[set[int]] = [set() for _ in entries]
     at: int | None = None
     is_below = False
-    for line in reply.splitlines():
-        quote = quoted_line(line)
-        if quote is None:
-            bare = normalise(plain(without_list_mark(line)).rstrip(";, "))
-            at = index.get(
-                bare, None if without_list_mark(line) != line or not line.strip() else at
-            )
-        elif at is not None and (form := normalise(quote)):
-            below[at] |= quoted_in(form)
-            is_below = True
-        elif not is_below:  # Quotes stand before their entries, or elsewhere
+    for line, quotes in _quotes_below(reply):
+        bare = normalise(plain(without_list_mark(line)).rstrip(";, "))
+        at = index.get(bare, None if without_list_mark(line) != line or not line.strip() else at)
+        for form in map(normalise, quotes):
+            if at is not None and form:
+                below[at] |= quoted_in(form)
+                is_below = True
+        if quotes and not is_below:  # Quotes stand before their entries, or elsewhere
             break
     if sum(map(bool, below)) < min(2, len(entries)):  # All quotes stand at the end
         below = [set() for _ in entries]
@@ -360,6 +356,17 @@ def _entries(
         ListEntry(entry, tuple(sorted(numbers)))
         for entry, numbers in zip(entries, below, strict=True)
     )
+
+
+def _quotes_below(reply: str) -> list[tuple[str, list[str]]]:
+    """The lines of a reply, each with the quotes that stand below it."""
+    lines: list[tuple[str, list[str]]] = [("", [])]
+    for line in reply.splitlines():
+        if (quote := quoted_line(line)) is None:
+            lines.append((line, []))
+        else:
+            lines[-1][1].append(quote)
+    return lines
 
 
 def labelled_text(parts: Sequence[AnswerPart]) -> str:
@@ -405,16 +412,12 @@ def _above_quotes(text: str, reply: str, evidence: Mapping[int, Evidence]) -> li
     """Cut a text after each line that has quotes below it in the reply; [] if all quotes are below one line."""
     forms = {number: normalise(passage.text) for number, passage in evidence.items()}
     ends: dict[int, list[int]] = {}
-    at, block = 0, ""
-    for line in [*reply.split("\n"), ""]:
-        if (quote := quoted_line(line)) is not None:
-            block += f" {quote}"
-            continue
-        if form := normalise(block):
-            ends.setdefault(at, []).extend(n for n in forms if form == forms[n])
-        block = ""
+    at = 0
+    for line, quotes in _quotes_below(reply):
         if line.strip() and (start := text.find(line.strip(), at)) >= 0:
             at = start + len(line.strip())
+        if form := normalise(" ".join(quotes)):
+            ends.setdefault(at, []).extend(n for n in forms if form == forms[n])
     ends = {end: numbers for end, numbers in ends.items() if numbers and end}
     if len(ends) < 2:
         return []

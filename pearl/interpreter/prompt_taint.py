@@ -6,7 +6,6 @@ in prompts they have a fixed form (`as_input`), whatever the reply was.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -25,7 +24,6 @@ from pearl.dsl.fields import Field, FieldType, parse_fields
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Reference, Step, String, is_data, items_of
 from pearl.dsl.signatures import NOTHING, Action, ValueType
-from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.results import StepResult
 
 Kind = Literal["number", "bool", "label", "date", "record", "plan", "document", "text"]
@@ -151,9 +149,8 @@ def _kind(step: Step, action: Action, by_output: Mapping[str, Content]) -> Kind:
 # At run time
 
 UNDECIDED = "undecided"
-_ABOUT = lazy_pattern(  # "about 5 million": the amount is kept as approximate
-    r"about|around|approx|circa|ca\.|roughly", re.I
-)
+_ABOUT = ("about", "around", "approx", "circa", "ca.", "roughly")
+"""How an approximate amount begins: "about 5 million"."""
 _SCALES = {0: "", **{power: f" {word}" for word, power in SCALES.items()}}
 
 
@@ -187,7 +184,7 @@ def _in_type(content: Content, value: Any, result: StepResult | None = None) -> 
         case ("bool", bool()) | ("number", int() | float()):
             return value  # type: ignore[no-any-return]
         case "number", str() if (quantity := find_quantity(value)) is not None:
-            about = "about " if _ABOUT.match(value) else ""
+            about = "about " if value.casefold().startswith(_ABOUT) else ""
             sign = "-" if quantity.value < 0 else ""
             currency = quantity.unit if quantity.unit in CURRENCIES else ""
             unit = f" {quantity.unit}" if quantity.unit and not currency else ""

@@ -23,7 +23,7 @@ from pearl.errors.escaping import counted
 from pearl.interpreter.context import ContextOverflowError, full_window, off_loop
 from pearl.interpreter.model_calls import UNQUOTED, Asker, TextReply
 from pearl.interpreter.provenance import leaves
-from pearl.interpreter.requests import MERGING_TOKENS, RequestBuilder, chunk_size
+from pearl.interpreter.requests import MERGING_TOKENS, RequestBuilder, chunk_size, packed
 from pearl.interpreter.results import StepResult, rows_undecided
 from pearl.interpreter.row_steps import ITEM_TOKENS
 from pearl.llm import ActionTask
@@ -81,18 +81,12 @@ class Reducer:
             if is_whole and row.value and row.value not in row.text:
                 text = f"{text}: {' '.join(row.value.split())}"
             by_text.setdefault(text, []).append(row)
-        left, parts = room, [list[str]()]
+        sized = list[tuple[str, int]]()
         for text, own in by_text.items():
             line = f"- ({len(own):,} times) {text}" if len(own) > 1 else f"- {text}"
             pieces = [line] if count(line) <= room else self._calls.cut(line, chunk_size(int(room)))
-            for piece in pieces if text else ():
-                n = count(piece) + ITEM_TOKENS
-                if n > left and parts[-1]:
-                    parts.append([])
-                    left = room
-                parts[-1].append(piece)
-                left -= n
-        return [replace(self.task, document="\n".join(part)) for part in parts if part]
+            sized += ((piece, count(piece) + ITEM_TOKENS) for piece in pieces if text)
+        return [replace(self.task, document="\n".join(part)) for part in packed(sized, room)]
 
     async def run(self, asker: Asker) -> StepResult:
         """Request a text for each group, or one for all rows."""

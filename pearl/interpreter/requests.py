@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from copy import copy
 from functools import cached_property, partial
-from typing import Any
+from math import inf
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -40,6 +41,8 @@ from pearl.interpreter.prompt import (
 from pearl.llm import ActionTask, Message, Request
 from pearl.replies.not_stated import says_not_stated
 from pearl.retrieval.search import Searcher
+
+T = TypeVar("T")
 
 MARK_TOKENS = 16  # Tokens reserved for the tags around a part that is merged
 
@@ -161,7 +164,6 @@ class RequestBuilder:
         """The task of a step, and the earlier output that it reads in place of the document, if any."""
         action = self.graph.checked.action(step)
         document: str | None = None
-        shown: str | None = None
         arguments: list[tuple[str, str]] = []
         inputs: set[str] = set()
         passages: Value | None = None
@@ -170,24 +172,23 @@ class RequestBuilder:
             parameter = action.parameter(i)
             if parameter.type is ValueType.CONTEXT:
                 if isinstance(argument, Reference) and argument.is_context:
-                    document, shown = raw, None
+                    document = raw
                 else:
-                    document, passages = "", raw
+                    passages = raw
                 continue
             value = as_text(raw)
             arguments.append((parameter.name, value))
             if isinstance(argument, ListLiteral) or is_data(argument):
                 inputs.add(parameter.name)
         if passages is not None:
-            document = shown = self._in_place(
-                step, passages, " ".join(text for _, text in arguments)
-            )
+            query = " ".join(text for _, text in arguments)
+            document = self._in_place(step, passages, query)
         task = ActionTask(
             step.output, action, tuple(arguments), document, step.explanation, self._question,
             frozenset(inputs), self.graph.gives[step.output],
             step.output in self.graph.lists_of_numbers,
         )  # fmt: skip
-        return task, shown
+        return task, None if passages is None else document
 
     def _in_place(self, step: Step, given: Value, query: str) -> str:
         """The text that a step reads in place of the document: earlier results, or passages with tables, under the names of their documents."""
@@ -331,16 +332,9 @@ class RequestBuilder:
         available_tokens = self.available_tokens(task)
         if available_tokens is None:
             return [list(texts)]
-        groups: list[list[str]] = [[]]
-        used = 0
-        for text in texts:
-            n = self.limits.counter.count(text) + MARK_TOKENS
-            if groups[-1] and used + n > available_tokens:
-                groups.append([])
-                used = 0
-            groups[-1].append(text)
-            used += n
-        groups = [part for group in groups for part in self._parted(task, group)]
+        sized = ((text, self.limits.counter.count(text) + MARK_TOKENS) for text in texts)
+        whole = packed(sized, available_tokens)
+        groups = [part for group in whole for part in self._parted(task, group)]
         if len(groups) == len(texts):
             raise ContextOverflowError(
                 "the results over two parts of the document do not fit one call",
@@ -484,6 +478,19 @@ def chunk_size(available_tokens: int) -> int:
         (114688, 114688, 7)
     """
     return available_tokens - available_tokens % (1 << max(0, available_tokens.bit_length() - 5))
+
+
+def packed(sized: Iterable[tuple[T, int]], room: float, most: float = inf) -> list[list[T]]:
+    """Divide things of known sizes, in order, into groups of at most `most` that fit the room; a larger one is alone."""
+    groups: list[list[T]] = []
+    used = 0
+    for each, n in sized:
+        if not groups or len(groups[-1]) >= most or used + n > room:
+            groups.append([])
+            used = 0
+        groups[-1].append(each)
+        used += n
+    return groups
 
 
 def _contexts(step: Step) -> list[str]:

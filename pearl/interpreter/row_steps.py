@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 from msgspec import Struct
@@ -41,7 +41,7 @@ from pearl.interpreter.model_calls import Asker
 from pearl.interpreter.naming import MAX_KEYS, MAX_NAME, named_rows
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.provenance import Sources
-from pearl.interpreter.requests import RequestBuilder
+from pearl.interpreter.requests import RequestBuilder, packed
 from pearl.interpreter.results import StepResult, rows_undecided
 from pearl.llm import ActionTask, Completion, ItemsTask, Request
 from pearl.llm.concurrency import gather
@@ -228,9 +228,7 @@ class RowRequests:
             return [], list(texts)
         most = self._limits.prompt_tokens
         available = None if most is None else most - self.frame_tokens(row_step.task)
-        batches: list[list[str]] = []
-        long: list[str] = []
-        used = 0
+        sized, long = list[tuple[str, int]](), list[str]()
         size = size or self._limits.items_per_call
         if available is not None and texts:
             # Most rows are so short that a full batch fits, whatever their tokens are.
@@ -241,12 +239,8 @@ class RowRequests:
             if available is not None and n > available:
                 long.append(text)
                 continue
-            is_full = not batches or len(batches[-1]) == size
-            if is_full or (available is not None and used + n > available):
-                batches.append([])
-                used = 0
-            batches[-1].append(text)
-            used += n
+            sized.append((text, n))
+        batches = packed(sized, inf if available is None else available, size)
         return [replace(row_step.task, items=tuple(batch)) for batch in batches], long
 
     def request(self, task: ItemsTask) -> Request:

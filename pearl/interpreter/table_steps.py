@@ -252,6 +252,5 @@ def query_costs(
     prompts = [
         Range(first.least, first.upper + hint + i * added).up_to(cap) for i in range(n_calls)
     ]
-    total = sum(prompt.upper for prompt in prompts)
-    tokens = Range(prompts[0].least, total).up_to(limits.max_prompt_tokens)
+    tokens = Range(prompts[0].least, sum(prompt.upper for prompt in prompts))
     return StepCosts(Range(1, n_calls), tokens, Range(1, n_calls * limits.reply_tokens)), n_rows
