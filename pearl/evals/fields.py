@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -178,16 +178,20 @@ class _Document(Struct, frozen=True):
         gold, said = (None if each in ("", [], {}) else each for each in (gold, said))
         if place.rule(gold)[0] == SKIP or gold is said is None:
             return
-        shapes = [_shape(each) for each in (gold, said) if each is not None]
-        if {*shapes} == {list, str}:  # one value may stand for a list of it
+        shapes = {
+            "object" if isinstance(each, Mapping) else "list" if isinstance(each, list) else "value"
+            for each in (gold, said)
+            if each is not None
+        }
+        if shapes == {"list", "value"}:  # one value may stand for a list of it
             gold, said = (each if isinstance(each, list) else [each] for each in (gold, said))
             self._list(place, path, name, gold, said)
-        elif len({*shapes}) == 2:  # of different kinds: count each side alone
+        elif len(shapes) == 2:  # of different kinds: count each side alone
             self.value(place, path, name, gold, None)
             self.value(place, path, name, None, said)
-        elif shapes[0] is dict:
+        elif shapes == {"object"}:
             self._object(place, path, name, gold or {}, said or {})
-        elif shapes[0] is list:
+        elif shapes == {"list"}:
             self._list(place, path, name, gold or [], said or [])
         else:
             self._leaf(place, path, name, gold, said)
@@ -259,10 +263,6 @@ def _joined(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-def _shape(value: Any) -> type:
-    return dict if isinstance(value, Mapping) else list if isinstance(value, list) else str
-
-
 # --- a schema ---------------------------------------------------------------------------------
 
 _SHAPES: Mapping[str, type | tuple[type, ...]] = {
@@ -274,12 +274,6 @@ def _is_one(node: Mapping[str, Any], *types: str) -> bool:
     """Whether the `type` of a schema includes one of these types."""
     named = node.get("type")
     return any(each in types for each in (named if isinstance(named, list) else [named]))
-
-
-def _takes(node: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value fits the type of a schema."""
-    fitting = [name for name, shape in _SHAPES.items() if isinstance(value, shape)]
-    return value is None or "type" not in node or _is_one(node, *fitting)
 
 
 class _Place(Struct, frozen=True):
@@ -330,7 +324,10 @@ class _Place(Struct, frozen=True):
         if is_number or any(_is_one(node, "number", "integer") for node in self.nodes):
             found = _number(value)
         elif "date" in forms:
-            found = _day(str(value))
+            text = str(value).strip()
+            dates = find_dates(text)  # a text with more than one day is none
+            if len(dates) == 1 and dates[0].end - dates[0].start == len(text) and dates[0].period:
+                found = dates[0].period.first
         elif "date-time" in forms:
             with suppress(ValueError):
                 found = datetime.fromisoformat(str(value))
@@ -338,8 +335,10 @@ class _Place(Struct, frozen=True):
 
     def rule(self, value: Any) -> tuple[str, Mapping[str, Any]]:
         """The rule for a value, and its parameters; "" if the schema has none."""
+        fitting = [name for name, shape in _SHAPES.items() if isinstance(value, shape)]
         for node in self.nodes:
-            if CONFIG in node and _takes(node, value):
+            is_of_type = value is None or "type" not in node or _is_one(node, *fitting)
+            if CONFIG in node and is_of_type:
                 config = node[CONFIG]
                 rule, params = str(config)[:80], None
                 with suppress(TypeError, KeyError, AttributeError):
@@ -422,10 +421,8 @@ def _verdict(
     if rule == "string_fuzzy":
         if not params.get("case_sensitive"):
             texts = [text.casefold() for text in texts]
-        least, similar = (
-            _number_of(params, "threshold", SIMILAR),
-            SequenceMatcher(None, texts[0], texts[1]),
-        )
+        least = _number_of(params, "threshold", SIMILAR)
+        similar = SequenceMatcher(None, texts[0], texts[1])
         is_right = similar.quick_ratio() >= least and similar.ratio() >= least
     elif rule == "number_tolerance":
         numbers = [_number(each) for each in (gold, said)]
@@ -460,14 +457,6 @@ def _number(value: Any) -> Decimal | None:
             number = Decimal(str(value).strip())
             return number if number.is_finite() else None
     return None
-
-
-def _day(text: str) -> date | None:
-    """The day that a text consists of; None if it is not certain or the text has more."""
-    found = find_dates(text.strip())
-    if len(found) != 1 or found[0].end - found[0].start != len(text.strip()):
-        return None
-    return None if found[0].period is None else found[0].period.first
 
 
 # --- lists ------------------------------------------------------------------------------------
