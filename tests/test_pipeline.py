@@ -18,12 +18,12 @@ from pearl.cli.commands.demo import FOLDER
 from pearl.documents.tokens import Counter
 from pearl.errors import DataError, ModelError, PearlError, PlanError, PlanningError, UsageError
 from pearl.errors.privacy import privacy_restored
-from pearl.llm import ActionTask, CheckTask, Message, PlanTask, Request
+from pearl.llm import ActionTask, CheckTask, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.executors.local import run
 from pearl.trace import PlanFailed, RunStarted
-from tests.models import MemoryReplies, Small, answer_task, verdicts
+from tests.models import MemoryReplies, Small, verdicts
 from tests.server import Canned, Server, completion
 
 TEXT = "The ferry left at noon.\n\nMara stayed because she had lost the ticket. The rain went on."
@@ -79,13 +79,6 @@ def test_answers_are_json_and_shown_in_notebooks_as_on_a_terminal() -> None:
     shown = printer.text.call_args[0][0]
     assert "Mara stayed because she had lost the ticket. [1]" in shown
     assert "not in the document: " in shown
-
-
-def test_unused_outputs_are_the_answer() -> None:
-    plan = '1. b = FIND(CTX, "b") : f\n2. a = FIND(CTX, "a") : f\n3. c = SUMMARIZE_X(CTX, b) : s'
-    model = Scripted(lambda request: getattr(request.task, "output", ""))
-    answer = asyncio.run(Pearl(model).execute(plan, DOCUMENT))
-    assert answer.value == {"a": "a", "c": "c"}
 
 
 def test_a_plan_with_its_question_can_be_executed_again_and_again() -> None:
@@ -190,25 +183,11 @@ def test_a_model_that_is_too_small_checks_claims_only_if_all_are_to_be(
     assert any("meaning was not checked" in note for note in answer.notes) is (n_checks == 0)
 
 
-class Unasked:
-    """A vocabulary that nothing may be counted with."""
-
-    def encode_ordinary(self, text: str) -> list[int]:
-        raise AssertionError(f"{len(text)} characters are counted")
-
-
 def traced_tokens(pearl: Pearl, text: str) -> int | None:
     trace = Trace()
     plan = pearl.compile('1. ans = FIND(CTX, "it") : Find it')
     asyncio.run(pearl.execute(plan, Document(text), trace=trace))
     return next(e.n_document_tokens for e in trace if isinstance(e, RunStarted))
-
-
-@pytest.mark.parametrize("window", [None, 128_000])
-def test_tokens_of_a_short_document_are_not_counted(window: int | None) -> None:
-    pearl = Pearl(Scripted(lambda request: "found"), window=window)
-    pearl.limits = replace(pearl.limits, counter=Counter("unasked", Unasked()))  # type: ignore[arg-type]
-    assert traced_tokens(pearl, TEXT) is None
 
 
 def test_trace_has_the_tokens_of_a_long_document() -> None:
@@ -248,18 +227,6 @@ def test_changing_a_fact_of_the_shipped_story_changes_the_answer(tmp_path: Path)
     assert changed in after
 
 
-def test_question_about_several_documents_is_planned_once() -> None:
-    async def main() -> Scripted:
-        model = Scripted(reply)
-        async with Pearl(model) as pearl:
-            await asyncio.gather(*(pearl.ask("Why did Mara stay?", DOCUMENT) for _ in range(5)))
-            await pearl.ask("Why did Mara stay?", DOCUMENT)
-        return model
-
-    requests = asyncio.run(main()).requests
-    assert sum(isinstance(request.task, PlanTask) for request in requests) == 1
-
-
 def test_bug_in_one_task_does_not_affect_others() -> None:
     def faulty(request: Request) -> str:
         if isinstance(request.task, ActionTask) and "bug" in (request.task.document or ""):
@@ -283,23 +250,6 @@ def test_bug_in_one_task_does_not_affect_others() -> None:
 def test_string_is_refused_as_document() -> None:
     with pytest.raises(UsageError, match="Document, not a str"):
         asyncio.run(Pearl().ask("Why?", "some text"))  # type: ignore[arg-type]
-
-
-def test_tokens_per_minute_are_counted_like_the_model(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    counted: list[str] = []
-    count = Counter.count
-
-    def counting(self: Counter, text: str) -> int:
-        counted.append(text)
-        return count(self, text)
-
-    monkeypatch.setattr(Counter, "count", counting)
-    pearl = Pearl(Scripted(reply), tokens_per_minute=1e9)
-    request = Request((Message("user", "who?"),), answer_task("who?", ""))
-    asyncio.run(pearl.client.limiter.complete(request))
-    assert counted == [request.prompt]
 
 
 def test_run_refuses_a_function() -> None:

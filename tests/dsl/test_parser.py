@@ -8,7 +8,7 @@ from hypothesis import example, given
 from pearl.dsl.parser import parse, parse_action, read
 from pearl.errors import Diagnostic, PlanSyntaxError, Span
 from tests.dsl.sampling import accepts
-from tests.dsl.strategies import broken_texts, plan_texts
+from tests.dsl.strategies import broken_texts
 
 
 def parses(text: str) -> bool:
@@ -17,12 +17,6 @@ def parses(text: str) -> bool:
     except PlanSyntaxError:
         return False
     return True
-
-
-@given(plan_texts)
-def test_accepts_what_the_grammar_accepts(text: str) -> None:
-    assert accepts(text, "file")
-    assert parses(text)
 
 
 @given(broken_texts())

@@ -6,18 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.dsl.literals import quote, unescape
+from pearl.dsl.literals import quote
 from pearl.dsl.nodes import (
     Number,
     Plan,
-    String,
     print_action,
     print_argument,
     print_plan,
 )
 from pearl.dsl.parser import formatted, parse, read
 from pearl.dsl.signatures import Action, Parameter
-from tests.dsl.strategies import string_values, wild_plans
+from tests.dsl.strategies import wild_plans
 
 
 @given(wild_plans())
@@ -47,12 +46,6 @@ def test_comments_are_ignored_and_kept(
     ]
     assert formatted(read(text)) == text
     assert read(text).plan == plan
-
-
-@given(string_values)
-def test_every_string_can_be_quoted(value: str) -> None:
-    assert unescape(quote(value)) == value
-    assert parse(f"1. a = F({quote(value)}) : x").steps[0].arguments == (String(value),)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pearl.actions import native
 from pearl.actions.library import format_library, library_names, load_library, read_actions
 from pearl.actions.operators import operators, with_operators
 from pearl.data.domains import load_domain
@@ -55,18 +54,6 @@ def test_every_action_on_rows_is_in_an_example() -> None:
     assert {name for name, action in operators().items() if is_on_rows(action)} <= called
 
 
-def test_every_bank_shows_rows_and_what_a_model_says_of_them() -> None:
-    used: dict[str, set[str]] = {}
-    for path in PLANS:
-        called = {step.action for step in parse(path.read_text(encoding="utf-8")).steps}
-        if "SPLIT" in called:
-            used.setdefault(path.parent.name, set()).update(called)
-    for called in used.values():
-        assert {"FILTER", "CLASSIFY", "GROUP"} & called
-    assert set(used) == {path.parent.name for path in PLANS}
-    assert len(set().union(*used.values()) & set(operators())) >= 12
-
-
 @pytest.mark.parametrize("name", library_names())
 def test_an_action_file_is_canonical_and_valid_without_a_word(name: str) -> None:
     text = read_data("actions", f"{name}.actions")
@@ -74,13 +61,6 @@ def test_an_action_file_is_canonical_and_valid_without_a_word(name: str) -> None
     actions, found = read_actions(text)
     assert found == []
     assert all(action.definition[-1] != "." for action in actions)
-
-
-@pytest.mark.parametrize("name", library_names())
-def test_every_native_action_of_a_library_is_bound(name: str) -> None:
-    known = native.known()
-    for action in load_library(name).values():
-        assert action.is_native == (action.name in known)
 
 
 def test_the_tables_of_the_parser_are_those_of_the_grammar() -> None:

@@ -138,12 +138,6 @@ def test_it_is_not_guessed(reply: str) -> None:
     assert any(error.fix is None for error in reading.errors)
 
 
-def test_a_broken_step_is_an_error_and_its_output_is_remembered() -> None:
-    reading = read('1. a = FIND(CTX, "x : y\n2. b = G(a) : z', tolerant=True)
-    assert [error.message for error in reading.errors] == ["the string is not closed"]
-    assert reading.lost == {"a"}
-
-
 # Which of several plans is the one
 
 DRAFT, FINAL = "1. draft = F(CTX) : x", "1. final = F(CTX) : x"

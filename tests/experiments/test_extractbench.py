@@ -92,10 +92,3 @@ def test_the_whole_of_it_runs_and_a_second_run_asks_nothing(folder: Path, server
     n_asked = len(server.requests)
     assert run(folder, server).stdout.splitlines()[-2:] == ran.stdout.splitlines()[-2:]
     assert len(server.requests) == n_asked
-
-
-def test_a_forecast_asks_nothing(folder: Path, server: Server) -> None:
-    ran = run(folder, server, "--forecast", "--", "--price", "input=1,output=2")  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    assert [line.split()[:2] for line in ran.stdout.splitlines()[1:3]] == [["loans", "1"], ["all", "1"]]  # fmt: skip
-    assert not server.requests

@@ -15,7 +15,7 @@ from pearl.cli import run as pearl_command
 from pearl.data.samples import Sample
 from pearl.errors import ModelError
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Request
-from pearl.mining.curator import CurationRow, Try, curate_units
+from pearl.mining.curator import CurationRow, curate_units
 from pearl.planner.examples import load_examples
 from pearl.runs.executors import local
 from tests.evals.asking import OPTIONS, sample
@@ -131,13 +131,6 @@ def test_a_window_that_is_too_small_is_no_wrong_plan(context: Any) -> None:
     assert sum(isinstance(r.task, PlanTask) for r in model.requests) == 1
 
 
-def kept(index: int, question: str, plan: str = SECOND) -> CurationRow:
-    tries = (Try(plan=FIRST, choice=1), Try(plan=plan, choice=0))
-    return CurationRow(
-        id=f"q{index}", index=index, question=question, gold=0, outcome="kept", tries=tries
-    )
-
-
 # --- pearl refine fewshot -----------------------------------------------------------------------
 
 
@@ -204,19 +197,6 @@ def test_a_bank_is_made_and_kept_from_its_questions(bank: Bank) -> None:
     bank("eval", "--data", "test.jsonl", "--examples", "bank")
 
 
-def test_the_bank_is_the_same_however_it_was_made(bank: Bank) -> None:
-    rows = [row(f"r{i}", f"Why did number {i} {'leave' if i % 3 else 'sing'}?") for i in range(8)]
-    bank.rows(*rows)
-    bank.make("--max-examples", "3")
-    whole = bank.files
-    assert len(whole) == 3
-    for step in ((2, 5), (8,)):
-        for n in step:
-            bank("refine", "fewshot", "--data", "train.jsonl", "-o", "again", "--limit", str(n),
-                 "--max-examples", "3", "--concurrency", "1")  # fmt: skip
-    assert {p.name: p.read_text("utf-8") for p in Path("again").glob("*.plan")} == whole
-
-
 def test_a_run_is_resumed_and_failures_are_tried_again(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"), at("b", "b.txt"))
     assert "failed 1" in " ".join(bank.make(code=1).split())
@@ -240,17 +220,6 @@ def at(id: str, path: str) -> dict[str, Any]:
 def tried_rows() -> list[dict[str, Any]]:
     lines = Path("bank/curation.jsonl").read_text("utf-8").splitlines()[1:]
     return [json.loads(line) for line in lines]
-
-
-def test_a_bank_has_the_questions_of_the_present_data_only(bank: Bank) -> None:
-    bank.rows(row("a", "Why was it sold?"), row("b", "Why did he go?"))
-    bank.make()
-    bank.rows(row("a", "Why did Ada stay?"))
-    bank.make()
-    assert list(bank.files) == ["001-why-did-ada-stay.plan"]
-    bank.rows(row("b", "Why did he go?"))
-    bank.make()
-    assert list(bank.files) == ["001-why-did-he-go.plan"]
 
 
 @pytest.mark.parametrize("change", [("--nearest", "1"), ("--retries", "1")])

@@ -24,7 +24,6 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.mining.merging import LibraryEntry, entry_of, merge_by_rule
 from pearl.mining.refinement import Refinement, library_text
 from pearl.mining.refining import Drafts, RefineSettings, read_drafts, read_reply, refine_actions
-from tests.dsl.strategies import texts
 from tests.examples import examples
 from tests.mining.drafts import PLAIN, header, mined, pairs, refined, row, task_of
 
@@ -172,21 +171,6 @@ def test_replies_of_the_model(
     assert len(reply.problems) == bool(problem)
     assert problem in "".join(reply.problems)
     assert reply.is_usable == bool(merges or drops)
-
-
-_NAMED = st.lists(st.integers(0, 6), max_size=4)
-
-
-@given(st.lists(_NAMED, max_size=4), _NAMED, texts())
-def test_any_reply_names_a_draft_once_at_most(
-    merges: list[list[int]], drops: list[int], prose: str
-) -> None:
-    reply = read_reply(prose + refined(*((C, numbers) for numbers in merges), odd=drops), DRAFTS)
-    named = [number for _, numbers in reply.merges for number in numbers]
-    named += [number for number, _ in reply.drops]
-    assert len(named) == len(set(named))
-    assert set(named) <= set(range(1, len(DRAFTS) + 1))
-    assert bool(named) == reply.is_usable
 
 
 THINGS = [

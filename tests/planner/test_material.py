@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pearl import Pearl, plugins
-from pearl.actions.library import load_library, read_library
+from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
 from pearl.documents.document import DocumentKind
 from pearl.dsl.nodes import print_action
@@ -154,10 +154,3 @@ def test_examples_call_what_stands_for_an_action_that_the_library_lacks(tmp_path
     )
     for name in said.partition(": ")[2].split(", "):
         assert name == "..." or name in load_library("seed")
-
-
-def test_a_library_with_every_action_leaves_no_example_out() -> None:
-    assert material("quality").lacks == ""
-    own = PlannerMaterial(read_library("FIND(CTX, X) : Look for X\n", "own"), "quality")
-    assert own.lacks.startswith("1")
-    assert own.lacks.endswith(", ...")

@@ -103,12 +103,3 @@ def test_expressions_mean_the_same_in_gbnf(grammar: str, good: str, bad: str) ->
     gbnf = to_gbnf(grammar)
     assert gbnf_admits(gbnf, good)
     assert not gbnf_admits(gbnf, bad)
-
-
-def test_forms() -> None:
-    constraint = Constraint("yes", 'start: "yes"\n')
-    assert constraint.rendered("lark") == 'start: "yes"\n'
-    assert constraint.rendered("llguidance") == '%llguidance {}\nstart: "yes"\n'
-    assert constraint.rendered("gbnf") == 'root ::= "yes"\n'
-    with pytest.raises(UsageError, match="'yes' has no JSON form"):
-        constraint.rendered("json-schema")
