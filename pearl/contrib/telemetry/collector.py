@@ -26,9 +26,7 @@ ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_
 class Collector(Telemetry):
     """Sends spans to a collector."""
 
-    def __init__(
-        self, on_trouble: Callable[[str], object], exporter: SpanExporter | None = None
-    ) -> None:
+    def __init__(self, on_trouble: Callable[[str], object]) -> None:
         for variable in PROTOCOL_VARIABLES:
             protocol = os.environ.get(variable, "").strip()
             if protocol and protocol != "http/protobuf":
@@ -36,7 +34,7 @@ class Collector(Telemetry):
                     f"{variable} is '{protocol}', but spans are sent by http/protobuf only",
                     help=f"export {variable}=http/protobuf, with its port, usually 4318",
                 )
-        self._counting = _Counting(exporter or OTLPSpanExporter())
+        self._counting = _Counting(OTLPSpanExporter())
         self._processor = _Counted(self._counting)
         self._is_closed = False
         name = {} if "OTEL_SERVICE_NAME" in os.environ else {"service.name": "pearl"}

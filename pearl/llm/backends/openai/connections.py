@@ -12,7 +12,7 @@ import sys
 import weakref
 import zlib
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from functools import lru_cache
 from typing import Self
@@ -215,22 +215,31 @@ class Response:
     async def pieces(self) -> AsyncIterator[bytes]:
         """The decompressed body, in pieces as they arrive, of at most `MAX_PIECE_BYTES`."""
         coding = self.headers.get("content-encoding", "").strip().lower()
-        if coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        if coding not in ("", "identity", "gzip", "x-gzip"):
             raise h11.RemoteProtocolError(
                 f"the reply is packed as {coding}, which was not asked for"
             )
-        unpacker = None if coding in ("", "identity") else _Unpacker(coding)
+        inflater = zlib.decompressobj(zlib.MAX_WBITS | 16) if coding.endswith("gzip") else None
+        n_packed = 0
         while True:
             async with _limited(self._timeout_s):
                 event = await self._connection.event()
-            if isinstance(event, h11.Data):
-                for piece in [bytes(event.data)] if unpacker is None else unpacker.unpacked(event.data):  # fmt: skip
-                    yield piece
-            elif isinstance(event, h11.EndOfMessage):
+            if isinstance(event, h11.EndOfMessage):
                 break
-            else:
+            if not isinstance(event, h11.Data):
                 raise h11.RemoteProtocolError("the reply ends early")
-        if unpacker is not None and not unpacker.is_whole:
+            data = bytes(event.data)
+            if inflater is None:
+                yield data
+                continue
+            n_packed += len(data)
+            try:
+                while data and not inflater.eof:
+                    yield inflater.decompress(data, MAX_PIECE_BYTES)
+                    data = inflater.unconsumed_tail
+            except zlib.error as error:
+                raise h11.RemoteProtocolError(f"the packed reply is damaged: {error}") from None
+        if inflater is not None and n_packed and not inflater.eof:
             raise h11.RemoteProtocolError("the packed reply ends early")
         if self._connection.http.trailing_data[0]:
             raise h11.RemoteProtocolError("the server sent more than its reply")
@@ -238,32 +247,6 @@ class Response:
 
 def _limited(timeout_s: float | None) -> AbstractAsyncContextManager[object]:
     return nullcontext() if timeout_s is None else asyncio.timeout(timeout_s)
-
-
-class _Unpacker:
-    """Decompresses a body in bounded pieces."""
-
-    def __init__(self, coding: str) -> None:
-        self._coding = coding
-        self._inflater: zlib._Decompress | None = None
-
-    def unpacked(self, data: bytes | bytearray) -> Iterator[bytes]:
-        """Decompress the next part of a body; a `RemoteProtocolError` if it is damaged."""
-        if self._inflater is None:
-            # Some servers send `deflate` without the zlib header, whose first byte ends with 8.
-            is_raw = self._coding == "deflate" and data[:1] and data[0] & 0x0F != 8
-            self._inflater = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else zlib.MAX_WBITS | 32)
-        try:
-            while data and not self._inflater.eof:
-                yield self._inflater.decompress(data, MAX_PIECE_BYTES)
-                data = self._inflater.unconsumed_tail
-        except zlib.error as error:
-            raise h11.RemoteProtocolError(f"the packed reply is damaged: {error}") from None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the body is complete; an empty one is."""
-        return self._inflater is None or self._inflater.eof
 
 
 class Connections:

@@ -75,14 +75,13 @@ class Wire:
 
     async def post(self, path: str, body: Mapping[str, Any] | bytes) -> bytes:
         """Post JSON data; return the body of the reply."""
-        data = body if isinstance(body, bytes) else json_bytes(body)
-        async with self._sent("POST", path, data) as pieces:
-            return b"".join([piece async for piece in pieces])
+        return await self._whole(
+            "POST", path, body if isinstance(body, bytes) else json_bytes(body)
+        )
 
     async def get(self, path: str, query: Mapping[str, str | int] | None = None) -> bytes:
         """Return the body at a path."""
-        async with self._sent("GET", path, query=query) as pieces:
-            return b"".join([piece async for piece in pieces])
+        return await self._whole("GET", path, query=query)
 
     async def upload(self, path: str, name: str, data: bytes, fields: Mapping[str, str]) -> bytes:
         """Post a form with a file of JSON lines; return the body of the reply."""
@@ -95,8 +94,7 @@ class Wire:
         ]  # fmt: skip
         form = b"%b--%b--\r\n" % (b"".join(parts), border.encode())
         kind = {"content-type": f"multipart/form-data; boundary={border}"}
-        async with self._sent("POST", path, form, headers=kind) as pieces:
-            return b"".join([piece async for piece in pieces])
+        return await self._whole("POST", path, form, headers=kind)
 
     async def upload_resumably(
         self, path: str, file: Mapping[str, Any], data: bytes, kind: str
@@ -110,8 +108,7 @@ class Wire:
         }
         told: dict[str, str] = {}
         asked = json_bytes({"file": file})
-        async with self._sent("POST", path, asked, headers=begin, told=told) as pieces:
-            b"".join([piece async for piece in pieces])
+        await self._whole("POST", path, asked, headers=begin, told=told)
         own = self._url(path)
         with suppress(ValueError):
             url = urlsplit(urljoin(own, told.get("x-goog-upload-url", "")))
@@ -122,11 +119,17 @@ class Wire:
                     "x-goog-upload-offset": "0",
                 }
                 address = url._replace(fragment="").geturl()
-                async with self._sent("POST", address, data, headers=whole) as pieces:
-                    return b"".join([piece async for piece in pieces])
+                return await self._whole("POST", address, data, headers=whole)
         raise ModelError(
             f"{self._endpoint.shown} gives no upload address on its own host", kind="malformed"
         )
+
+    async def _whole(
+        self, method: str, path: str, data: bytes | None = None, **options: Any
+    ) -> bytes:
+        """The whole body of a successful reply; the arguments are those of `_sent`."""
+        async with self._sent(method, path, data, **options) as pieces:
+            return b"".join([piece async for piece in pieces])
 
     def _url(self, path: str) -> str:
         """The address of a path; `/../` is the server's root, without `/v1`."""
@@ -255,7 +258,7 @@ def _headers(endpoint: Endpoint, key_headers: KeyHeaders) -> dict[str, str]:
         "accept": "application/json",
         "content-type": "application/json",
         "user-agent": f"pearl/{__version__}",
-        "accept-encoding": "gzip, deflate",
+        "accept-encoding": "gzip",
     }
     if endpoint.is_openai:
         for name, variable in (

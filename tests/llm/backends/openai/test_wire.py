@@ -8,7 +8,6 @@ import gzip
 import json
 import subprocess
 import sys
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,9 +54,8 @@ class Case:
 
 
 def packed(data: bytes, coding: str = "gzip", **options: Any) -> Canned:
-    packing = {"gzip": gzip.compress, "deflate": zlib.compress}
-    if coding.lower() in packing:
-        data = packing[coding.lower()](data, 1)
+    if coding.lower() == "gzip":
+        data = gzip.compress(data, 1)
     return Canned(data, headers={"content-encoding": coding}, **options)
 
 
@@ -98,12 +96,11 @@ def sizes() -> Iterator[Case]:
     yield Case("3 MiB beside", (Canned({**completion("ok"), "extra": LONG}),), None)
     yield Case("5 MiB of blanks", (Canned(b" " * 5 * 2**20 + OK),), "malformed")
     yield Case("gzip bomb", (packed(bomb),), "malformed")
-    yield Case("deflate bomb", (packed(bomb, "deflate"),), "malformed")
     yield Case("bomb in a bomb", (replace(packed(gzip.compress(bomb, 1)), headers={"content-encoding": "gzip, gzip"}),), ("malformed", "transport"))  # fmt: skip
     yield Case("bomb with 500", (packed(bomb, status=500),), "transport")
-    for coding in ("gzip", "GZIP", "deflate", "identity", ""):
+    for coding in ("gzip", "GZIP", "identity", ""):
         yield Case(f"packed as {coding!r}", (packed(OK, coding),), None)
-    for coding in ("br", "zstd"):
+    for coding in ("deflate", "br", "zstd"):
         yield Case(f"packed as {coding}", (packed(OK, coding),), ("malformed", "transport"))
     yield Case("no gzip", (FAULTS["not gzip"],), ("malformed", "transport"))
     half = replace(packed(OK), body=gzip.compress(OK)[:99])
