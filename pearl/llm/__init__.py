@@ -339,7 +339,6 @@ class PrefixUse(Struct, frozen=True):
     role: Literal["first", "waited", "free"]
     why: str
     waited_s: float = 0.0
-    n_expected_cached_tokens: int = 0
 
 
 class Completion(Struct, frozen=True):

@@ -26,7 +26,6 @@ from pearl.llm.progress import REPORT_S, reporting_wait
 PrimingMode = Literal["auto", "off"]
 PRIMING_MODES: tuple[PrimingMode, ...] = get_args(PrimingMode)
 MIN_PREFIX_TOKENS = 1_024  # Minimum prefix length of hosted caches, in tokens
-BLOCK_TOKENS = 128  # Block size of hosted caches in tokens
 LIFETIME_S = 300.0  # Seconds after which hosted caches evict an unused prefix
 PROOFS = 3  # Calls without cached tokens after which the server is considered to have no cache
 SAMPLES = 16  # Number of recent calls whose median duration is the expected duration of the next
@@ -113,7 +112,6 @@ class PrefixWarmup(Wrapper):
         lifetime_s = prefix.kept_s * (1.0 if self._caching is None else SURE)
         if prefix.is_primed and now - prefix.used_at_s > lifetime_s:
             prefix.is_primed, prefix.n_ahead = False, 0
-        n_expected = n_tokens // BLOCK_TOKENS * BLOCK_TOKENS
         if self._caching is not None:
             if prefix.is_primed and not self._off:
                 request = replace(request, kept_s=prefix.kept_s)
@@ -124,7 +122,7 @@ class PrefixWarmup(Wrapper):
                 return await self._go(request, PrefixUse("free", why, waited_s))
         if prefix.is_primed:
             role: Literal["waited", "free"] = "waited" if waited_s else "free"
-            use = PrefixUse(role, self._off or "the document is primed", waited_s, n_expected)
+            use = PrefixUse(role, self._off or "the document is primed", waited_s)
             prefix.used_at_s = now
             completion = await self._go(request, use)
             self._learn(completion)

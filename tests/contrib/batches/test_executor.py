@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -186,13 +185,6 @@ def test_batch_without_results_is_kept_and_not_submitted_again(
     assert not list((tmp_path / FOLDER).iterdir())
 
 
-def number(row: dict[str, Any]) -> int:
-    """The task that a request is of."""
-    found = re.search(r"number (\d+)", str(row["body"]["messages"]))
-    assert found
-    return int(found[1])
-
-
 def test_beginning_of_a_twice_truncated_reply_is_kept(server: BatchServer) -> None:
     reply = "<think>Whole of it.</think>Half of it. And"
     server.line = lambda row: answered(completion(reply, finish_reason="length"))
@@ -214,26 +206,12 @@ def test_reasoning_is_removed_and_refusals_are_retried_once(
     assert [len(job.rows) for job in server.jobs] == [1, 1, 1]
 
 
-PASSING: list[dict[str, Any]] = [
-    answered(error("internal"), 500),
-    answered(error("slow down"), 429),
-    answered(completion(" ")),
-    answered("<html>"),
-    {"response": None, "error": None},
-    {"response": 5, "error": []},
-]
-
-
 def without_temperature(row: dict[str, Any]) -> dict[str, Any] | None:
     is_refused = "temperature" in row["body"]
     return answered(error("Unsupported value", param="temperature"), 400) if is_refused else None
 
 
 TROUBLES: dict[str, tuple[Callable[[BatchServer], object], int, int, list[int]]] = {
-    "passing errors": (
-        lambda s: setattr(s, "line", lambda row: PASSING[number(row)] if len(s.jobs) == 1 else None),
-        len(PASSING), 1, [len(PASSING)] * 2,
-    ),
     "no temperature": (lambda s: setattr(s, "line", without_temperature), 3, 2, [3, 3, 3]),
     "no temperature in a trial": (
         lambda s: setattr(s, "line", without_temperature), 130, 1, [100, 100, 30],
@@ -268,14 +246,6 @@ def test_batch_with_too_many_tokens_is_halved(server: BatchServer, most: int) ->
     done = [len(job.rows) for job in server.jobs if job.end == "completed"]
     assert sum(done) == 10
     assert max(done) <= most
-
-
-@pytest.mark.parametrize("call", ["POST /files", "POST /batches"])
-def test_server_without_batch_api_is_an_error(server: BatchServer, call: str) -> None:
-    server.fail(call, *["404"] * 100)
-    found = outcomes(server, tasks_of(3, 1))
-    assert "has no Batch API (404)" in cause(found[0]).message
-    assert not server.jobs
 
 
 @pytest.mark.parametrize("fault", ["quota", "401"])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -125,34 +123,3 @@ def test_unsupported_exporter_is_refused(
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 2
     assert value in told[0]
-
-
-HIDDEN = """
-import sys
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "opentelemetry":
-            raise ModuleNotFoundError(name=name)
-sys.meta_path.insert(0, Hidden())
-import importlib.util
-found = importlib.util.find_spec
-importlib.util.find_spec = lambda name, package=None: None if name.startswith("opentelemetry") else found(name, package)
-import pearl.plugins.extras
-pearl.plugins.extras.find_spec = importlib.util.find_spec
-from pearl.cli import run
-sys.exit(run(sys.argv[1:]))
-"""
-
-
-@pytest.mark.slow
-def test_missing_opentelemetry_names_the_extra() -> None:
-    def pearl(*words: str) -> subprocess.CompletedProcess[str]:
-        words = (sys.executable, "-c", HIDDEN, *words)
-        return subprocess.run(words, capture_output=True, text=True)
-
-    assert "because it leaked" in pearl(*ASK).stdout
-    refused = pearl(*ASK, "--telemetry")
-    assert refused.returncode == UsageError.exit_code
-    first, second = refused.stderr.splitlines()
-    assert first == "pearl: telemetry needs opentelemetry, which is not installed"
-    assert "telemetry]" in second

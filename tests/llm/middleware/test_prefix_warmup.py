@@ -11,7 +11,7 @@ from pearl.errors import ModelError
 from pearl.interpreter.prompt import action_messages
 from pearl.llm import Completion, Constrains, Request, Usage
 from pearl.llm.middleware import prefix_warmup as priming
-from pearl.llm.middleware.prefix_warmup import BLOCK_TOKENS, PROOFS, PrefixWarmup
+from pearl.llm.middleware.prefix_warmup import PROOFS, PrefixWarmup
 from pearl.llm.middleware.rate import Limited
 from pearl.llm.prices import Price
 from tests.models import answer_task
@@ -82,8 +82,7 @@ def test_later_calls_wait_for_the_first_and_hit_the_cache() -> None:
         assert isinstance(each, Completion)
         assert each.prefix
         assert each.prefix.waited_s > 0
-        assert each.prefix.n_expected_cached_tokens % BLOCK_TOKENS == 0
-        assert 0.9 < each.prefix.n_expected_cached_tokens / each.usage.n_cached_tokens <= 1
+        assert each.usage.n_cached_tokens
 
 
 @pytest.mark.parametrize(
