@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Request, Usage
 from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
 from tests.models import answer_task
+
+
+def within_a_loop(test: Callable[..., Coroutine[None, None, None]]) -> Callable[..., None]:
+    """A test that runs in an event loop of its own."""
+
+    @wraps(test)
+    def run(*args: Any, **options: Any) -> None:
+        asyncio.run(test(*args, **options))
+
+    return run
 
 
 def request(text: str = "who?") -> Request:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from pearl.dsl.signatures import Action, Parameter
 from pearl.errors import ModelError
 from pearl.llm import ChooseTask, Completion, ItemsTask, Message, Request, Usage
 from pearl.llm.middleware.caching import CacheWriter, DedupCache, ItemCache, request_key
+from tests.llm.middleware.gated import within_a_loop
 from tests.models import Acting, MemoryReplies
 
 TASK = ChooseTask("Who?", ("I", "you"))
@@ -43,14 +44,6 @@ class Waiting:
         if self.n_begun <= self._n_failures:
             raise ModelError("down", kind="transport", usage=Usage(9_000, 1))
         return "yes"
-
-
-def within_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
-    def run() -> None:
-        asyncio.run(test())
-
-    run.__name__ = test.__name__
-    return run
 
 
 async def asking(model: DedupCache, n: int) -> list[asyncio.Task[Completion]]:
@@ -186,21 +179,19 @@ def test_a_call_is_claimed_before_it_is_sent(known: Completion | None) -> None:
     assert found.is_remembered == (known is not None)
 
 
-def test_replies_about_items_are_found_by_their_text_and_outlive_the_process() -> None:
-    async def main() -> None:
-        kept = MemoryReplies()
-        one = ItemCache("model", kept)
-        said = {"an egg": "white", "a beet": ""}
-        await one.keep(ITEMS, said, "a document", "model")
-        assert one.of_batch(ITEMS) == said
-        for cache in (one, ItemCache("model", kept)):
-            assert await cache.find(ITEMS, ["a beet", "a date", "an egg"], "a document") == said
-            assert not await cache.find(ITEMS, ["an egg"], "another document")
-        assert not ItemCache("model", kept).of_batch(ITEMS)
-        # What a model says of an item alone does not depend on the others of its document.
-        alone = replace(ITEMS, items=("a date",))
-        await one.keep(alone, {"a date": "brown"}, "a document", "model")
-        other = ItemCache("model", kept)
-        assert await other.find(ITEMS, ["a date"], "another document") == {"a date": "brown"}
-
-    asyncio.run(main())
+@within_a_loop
+async def test_replies_about_items_are_found_by_their_text_and_outlive_the_process() -> None:
+    kept = MemoryReplies()
+    one = ItemCache("model", kept)
+    said = {"an egg": "white", "a beet": ""}
+    await one.keep(ITEMS, said, "a document", "model")
+    assert one.of_batch(ITEMS) == said
+    for cache in (one, ItemCache("model", kept)):
+        assert await cache.find(ITEMS, ["a beet", "a date", "an egg"], "a document") == said
+        assert not await cache.find(ITEMS, ["an egg"], "another document")
+    assert not ItemCache("model", kept).of_batch(ITEMS)
+    # What a model says of an item alone does not depend on the others of its document.
+    alone = replace(ITEMS, items=("a date",))
+    await one.keep(alone, {"a date": "brown"}, "a document", "model")
+    other = ItemCache("model", kept)
+    assert await other.find(ITEMS, ["a date"], "another document") == {"a date": "brown"}

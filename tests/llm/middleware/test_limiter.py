@@ -11,135 +11,123 @@ from pearl.llm import Completion, Request
 from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import CircuitBreaker, Retrying
 from tests.clock import computed
-from tests.llm.middleware.gated import Gated, settle, start
+from tests.llm.middleware.gated import Gated, settle, start, within_a_loop
 
 
-def test_first_come_first_served() -> None:
-    async def main() -> None:
-        model = Gated()
-        limited = Limited(model, 2)
-        tasks = start(limited, *"abcdef")
+@within_a_loop
+async def test_first_come_first_served() -> None:
+    model = Gated()
+    limited = Limited(model, 2)
+    tasks = start(limited, *"abcdef")
+    await settle()
+    assert model.begun == ["a", "b"]
+    assert (limited.limits.n_running, limited.limits.n_waiting) == (2, 4)
+    assert limited.limits.waits_for == "a place"
+    for i, prompt in enumerate("abcdef"):
+        model.answer(prompt)
         await settle()
-        assert model.begun == ["a", "b"]
-        assert (limited.limits.n_running, limited.limits.n_waiting) == (2, 4)
-        assert limited.limits.waits_for == "a place"
-        for i, prompt in enumerate("abcdef"):
-            model.answer(prompt)
-            await settle()
-            assert "".join(model.begun) == "abcdef"[: i + 3]
-        await asyncio.gather(*tasks)
-        assert (limited.limits.n_running, limited.limits.n_waiting) == (0, 0)
-        assert limited.limits.waits_for == ""
-
-    asyncio.run(main())
+        assert "".join(model.begun) == "abcdef"[: i + 3]
+    await asyncio.gather(*tasks)
+    assert (limited.limits.n_running, limited.limits.n_waiting) == (0, 0)
+    assert limited.limits.waits_for == ""
 
 
-def test_cancelled_calls_free_their_slots() -> None:
-    async def main() -> None:
-        model = Gated()
-        limited = Limited(model, 1)
-        tasks = start(limited, *"abcde")
-        await settle()
-        tasks[1].cancel()  # waits
-        await settle()
-        assert limited.limits.n_waiting == 3
-        model.answer("a")
-        tasks[2].cancel()  # waits, and it is its turn in this moment
-        await settle()
-        assert model.begun == ["a", "d"]
-        tasks[3].cancel()  # runs
-        await settle()
-        assert model.begun == ["a", "d", "e"]
-        model.answer("e")
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert [task.cancelled() for task in tasks] == [False, True, True, True, False]
-        assert (limited.limits.n_running, limited.limits.n_waiting) == (0, 0)
-        assert not limited.breaker._waiters
-
-    asyncio.run(main())
+@within_a_loop
+async def test_cancelled_calls_free_their_slots() -> None:
+    model = Gated()
+    limited = Limited(model, 1)
+    tasks = start(limited, *"abcde")
+    await settle()
+    tasks[1].cancel()  # waits
+    await settle()
+    assert limited.limits.n_waiting == 3
+    model.answer("a")
+    tasks[2].cancel()  # waits, and it is its turn in this moment
+    await settle()
+    assert model.begun == ["a", "d"]
+    tasks[3].cancel()  # runs
+    await settle()
+    assert model.begun == ["a", "d", "e"]
+    model.answer("e")
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert [task.cancelled() for task in tasks] == [False, True, True, True, False]
+    assert (limited.limits.n_running, limited.limits.n_waiting) == (0, 0)
+    assert not limited.breaker._waiters
 
 
-def test_a_call_cancelled_on_release_passes_its_slot_on() -> None:
-    async def main() -> None:
-        model = Gated()
-        limited = Limited(model, 1)
-        tasks = start(limited, *"abc")
-        await settle()
-        model.answer("a")
-        await asyncio.sleep(0)
-        assert (limited.limits.n_waiting, model.begun) == (1, ["a"])  # granted, not yet begun
-        tasks[1].cancel()
-        await settle()
-        assert model.begun == ["a", "c"]
-        model.answer("c")
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert limited.limits.n_running == 0
-
-    asyncio.run(main())
+@within_a_loop
+async def test_a_call_cancelled_on_release_passes_its_slot_on() -> None:
+    model = Gated()
+    limited = Limited(model, 1)
+    tasks = start(limited, *"abc")
+    await settle()
+    model.answer("a")
+    await asyncio.sleep(0)
+    assert (limited.limits.n_waiting, model.begun) == (1, ["a"])  # granted, not yet begun
+    tasks[1].cancel()
+    await settle()
+    assert model.begun == ["a", "c"]
+    model.answer("c")
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert limited.limits.n_running == 0
 
 
 @pytest.mark.parametrize("kind", ["quota", "auth"])
-def test_a_fatal_error_ends_waiting_calls_only(kind: ModelErrorKind) -> None:
-    async def main() -> None:
-        model = Gated()
-        limited = Limited(model, 2)
-        retrying = Retrying(limited, breaker=limited.breaker)
-        running, failing, *waiting = start(retrying, *"abcdef")
-        await settle()
-        over = ModelError("it is over", kind=kind)
-        model.fail("b", over)
-        await settle()
-        assert all(task.exception() is over for task in (failing, *waiting))
-        assert limited.limits.n_waiting == 0
-        (later,) = start(retrying, "g")
-        await settle()
-        assert later.exception() is over
-        model.answer("a")
-        assert (await running).text == "ok"
-        assert model.begun == ["a", "b"]
+@within_a_loop
+async def test_a_fatal_error_ends_waiting_calls_only(kind: ModelErrorKind) -> None:
+    model = Gated()
+    limited = Limited(model, 2)
+    retrying = Retrying(limited, breaker=limited.breaker)
+    running, failing, *waiting = start(retrying, *"abcdef")
+    await settle()
+    over = ModelError("it is over", kind=kind)
+    model.fail("b", over)
+    await settle()
+    assert all(task.exception() is over for task in (failing, *waiting))
+    assert limited.limits.n_waiting == 0
+    (later,) = start(retrying, "g")
+    await settle()
+    assert later.exception() is over
+    model.answer("a")
+    assert (await running).text == "ok"
+    assert model.begun == ["a", "b"]
 
-        limited.breaker.lift()
-        (next_run,) = start(retrying, "h")
-        await settle()
-        model.answer("h")
-        assert (await next_run).text == "ok"
-
-    asyncio.run(main())
+    limited.breaker.lift()
+    (next_run,) = start(retrying, "h")
+    await settle()
+    model.answer("h")
+    assert (await next_run).text == "ok"
 
 
-def test_a_fatal_error_wakes_calls_that_wait_for_a_retry() -> None:
-    async def main() -> None:
-        model, breaker = Gated(), CircuitBreaker()
-        retrying = Retrying(Limited(model, 2, breaker=breaker), breaker=breaker)
-        (task,) = start(retrying, "a")
-        await settle()
-        model.fail("a", ModelError("slow down", kind="rate_limited", retry_after_s=500.0))
-        await settle()
-        assert not task.done()
-        breaker.throw(ModelError("no credit", kind="quota"))
-        with pytest.raises(ModelError, match="no credit"):
-            await task
-
-    asyncio.run(main())
+@within_a_loop
+async def test_a_fatal_error_wakes_calls_that_wait_for_a_retry() -> None:
+    model, breaker = Gated(), CircuitBreaker()
+    retrying = Retrying(Limited(model, 2, breaker=breaker), breaker=breaker)
+    (task,) = start(retrying, "a")
+    await settle()
+    model.fail("a", ModelError("slow down", kind="rate_limited", retry_after_s=500.0))
+    await settle()
+    assert not task.done()
+    breaker.throw(ModelError("no credit", kind="quota"))
+    with pytest.raises(ModelError, match="no credit"):
+        await task
 
 
-def test_too_long_a_wait_pauses_the_run() -> None:
-    async def main() -> None:
-        model = Gated()
-        limited = Limited(model, 1)
-        first, second = start(limited, *"ab")
-        await settle()
-        model.fail("a", ModelError("tomorrow", kind="rate_limited", retry_after_s=86_400.0))
-        await settle()
-        assert isinstance(first.exception(), PausedError)
-        assert first.exception() is second.exception()
-        paused = first.exception()
-        assert isinstance(paused, PausedError)
-        assert paused.exit_code == 75
-        assert "1,440 minutes" in str(paused)
-        assert len(str(paused).splitlines()) <= 3
-
-    asyncio.run(main())
+@within_a_loop
+async def test_too_long_a_wait_pauses_the_run() -> None:
+    model = Gated()
+    limited = Limited(model, 1)
+    first, second = start(limited, *"ab")
+    await settle()
+    model.fail("a", ModelError("tomorrow", kind="rate_limited", retry_after_s=86_400.0))
+    await settle()
+    assert isinstance(first.exception(), PausedError)
+    assert first.exception() is second.exception()
+    paused = first.exception()
+    assert isinstance(paused, PausedError)
+    assert paused.exit_code == 75
+    assert "1,440 minutes" in str(paused)
+    assert len(str(paused).splitlines()) <= 3
 
 
 def test_requests_per_minute_are_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,16 +193,14 @@ def test_few_unanswered_or_slow_calls_are_no_outage() -> None:
     assert "10 calls in a row got no answer in 27 s: no server" in str(errors[-1])
 
 
-def test_server_errors_do_not_reduce_the_concurrency() -> None:
-    async def main() -> None:
-        model = Gated()
-        limited = Limited(model, 8)
-        for prompt in "abcdef":
-            tasks = start(limited, prompt)
-            await settle()
-            model.fail(prompt, ModelError("internal", kind="transport"))
-            await asyncio.gather(*tasks, return_exceptions=True)
-        assert limited.limits.n_places == 8
-        assert limited.limits.requests_per_s is None
-
-    asyncio.run(main())
+@within_a_loop
+async def test_server_errors_do_not_reduce_the_concurrency() -> None:
+    model = Gated()
+    limited = Limited(model, 8)
+    for prompt in "abcdef":
+        tasks = start(limited, prompt)
+        await settle()
+        model.fail(prompt, ModelError("internal", kind="transport"))
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert limited.limits.n_places == 8
+    assert limited.limits.requests_per_s is None
