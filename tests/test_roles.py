@@ -12,14 +12,13 @@ import pytest
 
 import pearl
 from pearl import Document, Pearl
-from pearl.cli import run
-from pearl.errors import ExecutionError, UsageError
+from pearl.errors import UsageError
 from pearl.llm.prices import Price, Prices
 from pearl.runs.executors import Task
 from pearl.runs.session import Session
 from pearl.trace import StepFinished
 from tests.models import verdicts, written
-from tests.server import Canned, Seen, Server, completion, error, serving
+from tests.server import Canned, Seen, Server, completion, serving
 
 FRUITS = """\
 1. lines = SPLIT(CTX, "line") : One row for each line
@@ -237,65 +236,13 @@ def test_a_model_of_its_own_checks_what_an_answer_says(
     assert "<passage 1>\nIt rained. [[" + BOAT + "]] It was in May.\n</passage 1>" in seen.prompt
     assert session.budget is not None
     assert session.budget.cost_usd == pytest.approx(0.1)  # of the checker alone
-    assert session.budget.cost_usd <= row.cost_usd(DEAR).upper
+    assert row.usd is not None
+    assert session.budget.cost_usd <= row.usd.upper
     openai_server.forget()
     other = Session(models.pearl(checker="small", rows="main"), store=tmp_path / "kept")
     (again,) = other.rows(pearl.run(other.run(tasks)).id)
     assert again["answer"] == result["answer"]
     assert not openai_server.requests  # the replies are kept, those of the checker, too
-
-
-@pytest.mark.parametrize("is_own", [True, False])
-def test_an_answer_whose_checker_is_down_says_so(openai_server: Server, is_own: bool) -> None:
-    def answer(seen: Seen) -> Canned:
-        is_check = "Compare each claim" in seen.prompt
-        return (
-            Canned(error("out of order"), 500) if is_check else Canned(completion(composing(seen)))
-        )
-
-    openai_server.answer = answer
-    checker = {"checker_model": "openai:small"} if is_own else {}
-    asker = Pearl("openai:main", base_url=openai_server.url, api_key_env="", attempts=1, **checker)
-    plan, document = COMPOSED, Document(BOAT)
-    if not is_own:  # other calls would fail, too: the run ends, and can be resumed
-        with pytest.raises(ExecutionError, match="out of order"):
-            pearl.run(asker.execute(plan, document))
-        return
-    found = pearl.run(asker.execute(plan, document))
-    assert found.text == "The boat leaked. It leaked in rain. It was not sold."
-    assert found.status == "degraded"
-    assert "meaning was not checked" in found.why
-    assert "out of order" in found.why
-    assert [v for _, v in found.steps[-1].checks.verdicts] == ["not checked"] * 3
-
-
-def test_the_exit_code_of_an_answer_that_was_not_checked_is_that_of_a_degraded_one(
-    openai_server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def answer(seen: Seen) -> Canned:
-        if seen.body["model"] == "small":
-            return Canned(error("no such model"), 400)
-        return Canned(completion(composing(seen)))
-
-    openai_server.answer = answer
-    plan, document = tmp_path / "sale.plan", tmp_path / "boat.txt"
-    plan.write_text(COMPOSED)
-    document.write_text(BOAT)
-    args = [
-        "execute",
-        str(plan),
-        str(document),
-        "--model",
-        "openai:main",
-        "--base-url",
-        openai_server.url,
-    ]
-    assert run([*args, "--checker-model", "openai:small"]) == 1
-    told = capsys.readouterr()
-    assert "The boat leaked." in told.out
-    assert told.out.count("meaning was not checked") == 1
-    assert run([*args, "--check", "off"]) == 0
-    assert "Note: meaning was not checked\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("budget", [1_500, 4_000, 40_000])

@@ -118,6 +118,11 @@ class _Connection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection has ended, so that nothing is left to close."""
+        return self._lost is not None
+
     async def event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         """The next event of the reply."""
         while True:
@@ -387,6 +392,8 @@ class Connections:
 def _drop(connections: set[_Connection], loop: asyncio.AbstractEventLoop, process: int) -> None:
     """Close connections that their owner left open: by their event loop, which may run in another thread."""
     for connection in (*connections,):
+        if connection.is_lost:
+            continue
         # A forked process has no such loop, but the parent's selector, which abort() would change.
         if process == os.getpid():
             with suppress(RuntimeError):  # the loop is closed

@@ -326,6 +326,27 @@ def test_a_caller_that_does_not_close_hears_nothing(
     assert not caplog.records
 
 
+def test_a_connection_that_the_server_has_ended_is_dropped_in_silence(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openai_server.next(Canned(HEAD + OK, manner="raw"))
+    raised: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", raised.append)
+
+    async def main() -> Wire:
+        wire = Wire(Endpoint(openai_server.url, "m", ""), 5.0)
+        await wire.post("/chat/completions", {"messages": []})
+        while not all(each.transport.is_closing() for each in wire._connections._open):
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
+        return wire
+
+    kept = asyncio.run(main())
+    del kept
+    gc.collect()
+    assert not raised
+
+
 @pytest.mark.usefixtures("no_proxy")
 def test_a_proxy_that_cannot_be_reached_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://me:secret@localhost:1")
