@@ -17,13 +17,20 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import click
 from msgspec.structs import replace
 
-from pearl import plugins
 from pearl.cli.options import AT_LEAST_1, PATH, grouped, opened_folder, option
 from pearl.cli.terminal import notice
 from pearl.cli.writing import refuse_overwriting_inputs
 from pearl.data.storage import is_address
 from pearl.documents.digest import digest
-from pearl.documents.document import ROW_SUFFIXES, Document, Source, file_source, load, read_bytes
+from pearl.documents.document import (
+    ROW_SUFFIXES,
+    Document,
+    Source,
+    document_suffixes,
+    file_source,
+    load,
+    read_bytes,
+)
 from pearl.dsl.literals import canonical_name
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, Diagnostic, UsageError, suggest
@@ -148,9 +155,7 @@ def _expanded(name: str, written: frozenset[Path], *, is_folder: bool) -> list[s
         return files
     for note in found.notes:
         notice(note)
-    package = "pearl.documents.readers"
-    readers = [plugins.load(package, reader) for reader in plugins.names(package)]
-    suffixes = {suffix for reader in readers for suffix in reader.SUFFIXES}
+    suffixes = document_suffixes()
     # Files of rows are documents of a corpus, but not documents by themselves.
     documents = [file for file in files if Path(file).suffix.lower() in suffixes]
     if not documents:

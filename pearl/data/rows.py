@@ -28,10 +28,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pearl import plugins
 from pearl.data.storage import StoredFile, address_of, files, is_address
 from pearl.documents.digest import DigestTable
-from pearl.documents.document import READERS, ROW_SUFFIXES, Document, from_text, limit_bytes
+from pearl.documents.document import (
+    ROW_SUFFIXES,
+    Document,
+    document_suffixes,
+    from_text,
+    limit_bytes,
+)
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError, UsageError, suggest
 from pearl.errors.patterns import lazy_pattern
@@ -199,8 +204,7 @@ def read_rows(
 
 def _read_address(address: str, allow_outside: bool) -> Iterator[Row | DataError]:
     """The rows of the files of an address, and a row for each document; an unreadable file becomes an error."""
-    modules = [plugins.load(READERS, reader) for reader in plugins.names(READERS)]
-    documents = {suffix for module in modules for suffix in module.SUFFIXES} - {*ROW_SUFFIXES}
+    documents = document_suffixes() - {*ROW_SUFFIXES}
     is_empty = True
     for file in files(address):
         if file.suffix in documents:

@@ -15,7 +15,7 @@ import re
 import stat
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
@@ -50,7 +50,7 @@ def _suffix(name: str) -> str:
 def kind_by_name(name: str) -> DocumentKind:
     """Guess the kind of a file from its name."""
     suffix = _suffix(name)
-    reader = _readers_by_suffix().get(suffix)
+    reader = _reader_of_suffix(suffix)
     is_table = suffix in ROW_SUFFIXES or (reader is not None and _has(reader, "IS_TABLE"))
     return "table" if is_table else "document"
 
@@ -183,12 +183,8 @@ def load(path: str | Path, *, name: str | None = None, **options: Any) -> Docume
 
 def from_bytes(data: bytes, path: str | Path, *, name: str | None = None) -> Document:
     """Make a document of the bytes of a file, as `load` does."""
-    source = str(path)
-    return _read(_reader_of(data, source), data, source, name)
-
-
-def _read(reader: str, data: bytes, source: str, name: str | None) -> Document:
-    label = _label(source)
+    source, label = str(path), _label(str(path))
+    reader = _reader_of(data, source)
     return _document(read_as(reader, data, label), name or label, source, reader)
 
 
@@ -206,15 +202,15 @@ def load_at_once(path: str | Path, *, name: str | None = None, **_: Any) -> Docu
     if not stat.S_ISREG(found.st_mode) or found.st_size > AT_ONCE:
         return None
     data = read_bytes(source, source)
-    reader = _reader_of(data, source)
-    return _read(reader, data, source, name) if _has(reader, "IS_BOUNDED") else None
+    is_bounded = _has(_reader_of(data, source), "IS_BOUNDED")
+    return from_bytes(data, source, name=name) if is_bounded else None
 
 
 def read_as(reader: str, data: bytes, path: str, function: str = "read", **arguments: Any) -> str:
     """Extract the text of bytes with a reader plug-in, or call another function of it, within limits of time, memory and text."""
     if _has(reader, "IS_BOUNDED"):
         try:
-            text: str = plugins.load(READERS, reader).read(data, path)
+            text: str = _readers()[reader].read(data, path)
         except (DataError, MemoryError):
             raise
         except Exception as error:
@@ -375,8 +371,17 @@ def _from_environment(name: str, default: int) -> float:
 
 
 @cache
+def _readers() -> dict[str, Any]:
+    return {name: plugins.load(READERS, name) for name in plugins.names(READERS)}
+
+
+def document_suffixes() -> set[str]:
+    """The suffixes of all readers."""
+    return {suffix for reader in _readers().values() for suffix in reader.SUFFIXES}
+
+
 def _has(reader: str, name: str) -> bool:
-    return getattr(plugins.load(READERS, reader), name, False)
+    return getattr(_readers()[reader], name, False)
 
 
 def _reader_of(data: bytes, source: str) -> str:
@@ -386,28 +391,16 @@ def _reader_of(data: bytes, source: str) -> str:
             "the file is empty", path=_label(source), help="give a document with text in it"
         )
     begin = data.lstrip()
-    for name, begins, recognises in _recognisers():
-        if begin.startswith(begins) and recognises(data):
+    for name, reader in _readers().items():
+        may_be = hasattr(reader, "recognises") and begin.startswith(getattr(reader, "BEGINS", b""))
+        if may_be and reader.recognises(data):
             return name
-    return _readers_by_suffix().get(_suffix(source), "text")
+    return _reader_of_suffix(_suffix(source)) or "text"
 
 
-@cache
-def _recognisers() -> list[tuple[str, bytes, Callable[[bytes], bool]]]:
-    """Readers that recognise bytes: name, first bytes of their files, and the test."""
-    readers = [(name, plugins.load(READERS, name)) for name in plugins.names(READERS)]
-    return [
-        (name, getattr(reader, "BEGINS", b""), reader.recognises)
-        for name, reader in readers
-        if hasattr(reader, "recognises")
-    ]
-
-
-@cache
-def _readers_by_suffix() -> dict[str, str]:
-    """Map each suffix to the first reader that has it."""
-    named = {name: plugins.load(READERS, name).SUFFIXES for name in plugins.names(READERS)}
-    return {suffix: name for name, all_of in reversed(named.items()) for suffix in all_of}
+def _reader_of_suffix(suffix: str) -> str | None:
+    every = (name for name, reader in _readers().items() if suffix in reader.SUFFIXES)
+    return next(every, None)
 
 
 def read_bytes(source: str, label: str) -> bytes:

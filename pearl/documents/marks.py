@@ -43,11 +43,11 @@ def _moved(text: str, moved: Mapping[int, str | int], sign: str) -> str:
 
 def written(text: str) -> str:
     """Write the pieces between `RAISE` or `LOWER` and `END`; adjacent pieces are written as one."""
-    return _MARKED.sub(_written, text) if END in text else text
 
+    def piece(match: re.Match[str]) -> str:
+        return (raised if match[0].startswith(RAISE) else lowered)(match[0].translate(_SIGNS))
 
-def _written(match: re.Match[str]) -> str:
-    return (raised if match[0].startswith(RAISE) else lowered)(match[0].translate(_SIGNS))
+    return _MARKED.sub(piece, text) if END in text else text
 
 
 _ROMAN = [

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 _END_OF_DIRECTORY = b"PK\x05\x06"
-_STRICT = lazy_pattern(
-    rb"http://purl\.oclc\.org/ooxml/(\w+)/"
-)  # http://purl.oclc.org/ooxml/wordprocessingml/main
+# http://purl.oclc.org/ooxml/wordprocessingml/main
+_STRICT = lazy_pattern(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
 _DOCUMENT_TYPES = (b"<!DOCTYPE", "<!DOCTYP".encode("utf-16-le"))  # also in big-endian UTF-16
 
 
@@ -74,9 +73,14 @@ def drawing_texts(element: _Element, part: Any, left_out: Counter[str]) -> Itera
             relation = part.rels.get(str(value))
             if relation is None or relation.is_external:
                 left_out["chart" if kind == "chart" else "diagram"] += 1
-            else:
-                show = _chart if kind == "chart" else _diagram
-                yield show(part_xml(relation.target_part))
+            elif kind == "chart":
+                yield _chart(part_xml(relation.target_part))
+            else:  # the texts of the boxes of SmartArt, one line each
+                boxes = part_xml(relation.target_part).xpath(
+                    "//*[local-name()='pt']/*[local-name()='t']"
+                )
+                texts = (" ".join("".join(box.itertext()).split()) for box in boxes)
+                yield "\n".join(filter(None, texts))
 
 
 _MAX_POINTS = 10_000  # maximum rows of a chart's table: a part may number its points as it likes
@@ -103,10 +107,3 @@ def _points(series: _Element, name: str) -> dict[int, str]:
         int(point.get("idx", "0")): " ".join(point.xpath("./*[local-name()='v']/text()"))
         for point in points
     }
-
-
-def _diagram(root: _Element) -> str:
-    """The texts of the boxes of SmartArt, one line each."""
-    boxes = root.xpath("//*[local-name()='pt']/*[local-name()='t']")
-    texts = (" ".join("".join(box.itertext()).split()) for box in boxes)
-    return "\n".join(filter(None, texts))

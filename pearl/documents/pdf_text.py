@@ -243,7 +243,14 @@ def _edits(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> list
                 for word in _WORD.finditer(characters, start, end)
                 if places.n_objects(*word.span()) > 1
             ]
-            usual = _letter_space(places, words)
+            # In a letter-spaced line each character is its own text object.
+            gaps = [
+                places[one[0]].to(places[other[0]])[0]
+                for word in words
+                for one, other in pairwise(word)
+                if one[0] == one[1] and other[0] == other[1]
+            ]
+            usual = max(0.0, median(gaps)) if len(gaps) > 2 else 0.0
             for word in words:
                 edits += _within(places, characters, word, usual)
             for spaced in _SPACED.finditer(characters, start, end):
@@ -288,17 +295,6 @@ def _turned(places: _Places, characters: str, start: int, end: int) -> Marked:
             made += [(" ", -1)] * (gap > _GAP or gap < -_OVERLAP)
             made += [(characters[i], i) for i in range(first, last + 1)]
     return made
-
-
-def _letter_space(places: _Places, words: Sequence[Sequence[_Run]]) -> float:
-    """The gap between the characters of a letter-spaced line, in which each is its own text object."""
-    gaps = [
-        places[one[0]].to(places[other[0]])[0]
-        for word in words
-        for one, other in pairwise(word)
-        if one[0] == one[1] and other[0] == other[1]
-    ]
-    return max(0.0, median(gaps)) if len(gaps) > 2 else 0.0
 
 
 def _within(

@@ -24,7 +24,13 @@ from msgspec.structs import replace
 from pearl import plugins
 from pearl.data.rows import Row, parse_line, raw_lines, read_file
 from pearl.documents.digest import digest, keys_after
-from pearl.documents.document import from_bytes, from_text, read_bytes
+from pearl.documents.document import (
+    ROW_SUFFIXES,
+    document_suffixes,
+    from_bytes,
+    from_text,
+    read_bytes,
+)
 from pearl.documents.readers.image import SUFFIXES as PICTURES
 from pearl.documents.units import Piece, trimmed, window
 from pearl.errors import DataError, UsageError
@@ -106,7 +112,7 @@ class SourceFile(Struct, frozen=True):
     @property
     def has_rows(self) -> bool:
         """Whether each of the file's rows is a document."""
-        return _suffix(self.path) in _ROW_SUFFIXES
+        return _suffix(self.path) in ROW_SUFFIXES
 
 
 class New(Struct, frozen=True):
@@ -132,7 +138,8 @@ def find_files(named: Sequence[str | Path], without: Collection[Path] = frozense
     """Find the files of a corpus. Within folders, hidden files, links to outside, pictures next to documents and files in `without` are skipped."""
     if not named:
         raise UsageError("missing corpus", help="name a folder or files")
-    in_folders = {*document_suffixes(), *_ROW_SUFFIXES[:-1]}  # Most `.json` files are settings
+    # Most `.json` files are settings.
+    in_folders = (document_suffixes() | {*ROW_SUFFIXES}) - {".json"}
     is_one = len(named) == 1
     files: dict[str, SourceFile] = {}
     n_other, notes = 0, list[str]()
@@ -154,7 +161,7 @@ def find_files(named: Sequence[str | Path], without: Collection[Path] = frozense
             inside, others, outside, n_written = _in_folder(each, in_folders, without)
             n_other += others
             pictures = {path for path in inside if _suffix(path) in PICTURES}
-            if all(_suffix(path) in _ROW_SUFFIXES for path in {*inside} - pictures):
+            if all(_suffix(path) in ROW_SUFFIXES for path in {*inside} - pictures):
                 pictures = set()
             inside = [path for path in inside if path not in pictures]
             for n, what in (
@@ -248,7 +255,6 @@ _IDS = ("id", "_id")
 _TEXTS = ("text", "contents", "document")
 _TITLE = "title"
 _LINES = (".jsonl", ".ndjson")
-_ROW_SUFFIXES = (*_LINES, ".csv", ".tsv", ".parquet", ".json")
 
 
 def read_source(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
@@ -349,15 +355,6 @@ def _metadata(fields: Mapping[str, Any], *, with_all: bool) -> dict[str, str]:
         elif isinstance(value, bool | int | float):
             found[name] = json.dumps(value)
     return found
-
-
-_READERS = "pearl.documents.readers"
-
-
-def document_suffixes() -> tuple[str, ...]:
-    """The suffixes of all readers except those of row files, which contain several documents."""
-    readers = [plugins.load(_READERS, name) for name in plugins.names(_READERS)]
-    return tuple(s for reader in readers for s in reader.SUFFIXES if s not in _ROW_SUFFIXES)
 
 
 def _read_document(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:

@@ -244,7 +244,7 @@ class Searcher:
         query: str | Sequence[str],
         k: int,
         *,
-        filters: Iterable[Filter | str] = (),
+        filters: Iterable[str] = (),
     ) -> SearchResult:
         """The `k` best matching passages, or fewer."""
         notes: list[str] = []
@@ -260,12 +260,12 @@ class Searcher:
         k: int,
         notes: list[str],
         *,
-        filters: Iterable[Filter | str] = (),
+        filters: Iterable[str] = (),
     ) -> Ranking:
         """The numbers of the `k` best matching passages, or fewer; their texts are not read. Adds to `notes`."""
         texts = [query] if isinstance(query, str) else query
         queries = list(dict.fromkeys(filter(str.strip, texts)))
-        parsed = [parse_filter(each) if isinstance(each, str) else each for each in filters]
+        parsed = [parse_filter(each) for each in filters]
         mask: NDArray[np.bool_] | None = None
         if parsed:
             mask, left_out = await _work(index, lambda: select(index, parsed))

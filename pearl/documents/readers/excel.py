@@ -26,8 +26,6 @@ from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
-    from zipfile import ZipFile
-
     from openpyxl.workbook import Workbook
     from openpyxl.worksheet.worksheet import Worksheet
 
@@ -62,7 +60,11 @@ def read(data: bytes, path: str) -> ReaderText:
     with ZipFile(BytesIO(data)) as archive:
         parts = (name for name in archive.namelist() if name.startswith("xl/worksheets/"))
         has_formulas = any(_FORMULA.search(archive.read(part)) for part in parts)
-        left_out = Counter({"text box": _n_text_boxes(archive)})
+        drawings = (name for name in archive.namelist() if name.startswith("xl/drawings/drawing"))
+        shapes = [s for name in drawings for s in parse_xml(archive.read(name)).iter("{*}sp")]
+    # openpyxl does not read the texts of shapes.
+    n_texts = sum(any(t.text and t.text.strip() for t in each.iter("{*}t")) for each in shapes)
+    left_out = Counter({"text box": n_texts})
     values = openpyxl.load_workbook(BytesIO(data), data_only=True, rich_text=True)
     formulas = openpyxl.load_workbook(BytesIO(data)) if has_formulas else None
     text = "\n\n".join(_sheets(values, formulas, left_out)).strip()
@@ -128,17 +130,6 @@ def _grid(sheet: Worksheet, formulas: Worksheet | None, left_out: Counter[str]) 
     left_out["hidden column"] += sum(any(row[i - 1] for row in grid) for i in columns)
     shown = [i for i in range(n_columns) if i + 1 not in columns]
     return [[row[i] for i in shown] for n, row in enumerate(grid, 1) if n not in rows]
-
-
-def _n_text_boxes(archive: ZipFile) -> int:
-    """How many shapes of the drawings have a text, which openpyxl does not read."""
-    drawings = (name for name in archive.namelist() if name.startswith("xl/drawings/drawing"))
-    roots = (parse_xml(archive.read(name)) for name in drawings)
-    return sum(
-        any(t.text and t.text.strip() for t in shape.iter("{*}t"))
-        for root in roots
-        for shape in root.iter("{*}sp")
-    )
 
 
 class _Marks:
@@ -276,7 +267,10 @@ def _number(value: float, form: str) -> str:
     if "." in digits:
         digits = digits.rstrip("0").rstrip(".")
     if shape.places and digits.isdecimal():
-        digits = _in_places(digits, shape.places)
+        # From the last place: 123456789 in 000-00-0000 is 123-45-6789.
+        left = list(digits.rjust(sum(map("0#?".count, shape.places)), "0"))
+        shown = [left.pop() if place in "0#?" else place for place in reversed(shape.places)]
+        digits = "".join([*left, *reversed(shown)])
     sign = "-" if number < 0 and "-" not in shape.before else ""
     return f"{sign}{shape.before}{digits}{shape.after}{'%' * ('%' in form)}"
 
@@ -342,11 +336,3 @@ def _literal(token: str) -> str:
         case "*":
             return ""
     return token
-
-
-def _in_places(digits: str, places: str) -> str:
-    """Fill the places of a format with digits, from the last place: 123456789 in 000-00-0000 is 123-45-6789."""
-    left, shown = list(digits.rjust(sum(map("0#?".count, places)), "0")), list[str]()
-    for place in reversed(places):
-        shown.append(left.pop() if place in "0#?" else place)
-    return "".join([*left, *reversed(shown)])

@@ -62,7 +62,14 @@ def read(data: bytes, path: str) -> ReaderText:
     tree = _tree(page.translate(_CONTROLS).strip(), path)
     left_out = {}
     if tree is not None:
-        left_out = {"struck text": _drop_struck(tree), "hidden text": _drop_hidden(tree)}
+        struck = [
+            element
+            for element in tree.xpath("//del | //s | //strike | //*[@style]")
+            if element.tag in _STRUCK
+            or _has_style(element, "text-decoration", "line-through")
+            or _has_style(element, "text-decoration-line", "line-through")
+        ]
+        left_out = {"struck text": _drop(struck), "hidden text": _drop_hidden(tree)}
         # Write the values of a form as text: entered, chosen and ticked ones
         for field in list(tree.iter("input", "select")):
             kind = field.get("type", "text").lower()
@@ -158,18 +165,6 @@ def _has_style(element: HtmlElement, name: str, value: str) -> bool:
         key.strip() == name and value in values.split()
         for key, _, values in (each.partition(":") for each in style.split(";"))
     )
-
-
-def _drop_struck(tree: HtmlElement) -> int:
-    """Remove deleted and struck text; return the number of such passages."""
-    struck = [
-        element
-        for element in tree.xpath("//del | //s | //strike | //*[@style]")
-        if element.tag in _STRUCK
-        or _has_style(element, "text-decoration", "line-through")
-        or _has_style(element, "text-decoration-line", "line-through")
-    ]
-    return _drop(struck)
 
 
 def _drop(elements: Sequence[HtmlElement]) -> int:
