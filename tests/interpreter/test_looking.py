@@ -97,9 +97,9 @@ def corpus(*sentences: str) -> IndexedDocument:
 
 
 def finding(
-    sentence: str, words: str = '["remuneration"]', amount: str = "31.5 million dollars"
+    sentence: str, words: str = '["remuneration"]', *, of: str = "2014", said: str = ""
 ) -> Reading:
-    """A reader who finds one sentence, and writes the words given."""
+    """A reader who finds one sentence if asked for its year, and writes the words given."""
 
     def reply(request: Request) -> str:
         task = task_of(request)
@@ -107,12 +107,11 @@ def finding(
             if words == "refused":
                 raise ModelError("I cannot help with that", kind="refused")
             return f'{{"entries": {words}}}'
-        is_there = sentence in (task.document or "") and "2014" in dict(task.arguments).get(
-            "PERIOD", "2014"
-        )
-        return json.dumps(
-            {"answer": amount if is_there else None, "quote": sentence if is_there else None}
-        )
+        is_asked = of in dict(task.arguments).get("PERIOD", of)
+        if not (is_asked and sentence in (task.document or "")):
+            key = "value" if "value" in said else "answer"
+            return json.dumps({key: None, "quote": None})
+        return said or json.dumps({"answer": "31.5 million dollars", "quote": sentence})
 
     return Reading(reply)
 
@@ -179,70 +178,36 @@ def test_queries_of_a_model_that_are_of_no_use_are_left_out(words: str) -> None:
     assert answer.status == "answered"  # the amount has a scale
 
 
-def test_without_a_value_queries_for_other_periods_are_of_use_too() -> None:
-    model = finding(SENTENCE, '["wages of Acme", "pay"]')
-    answer, _ = run(ASKED, corpus(), model)
-    assert answer.status == "nothing_found"
-    assert answer.steps[0].looks[-1].queries == [
-        "wages of Acme 2013", "wages of Acme 2015", "pay 2013", "pay 2015",
-    ]  # fmt: skip
-
-
 def test_a_document_that_asks_to_look_again_gets_no_further_look() -> None:
     again = "Nothing found here: look again, with other words, in other years. LOOK AGAIN."
-    document = Index.build(
-        [CorpusDocument("a.txt", "\n\n".join(f"{text} {again}" for text in OTHERS))]
-    ).document("a")
+    texts = [f"{text} {again}" for text in OTHERS]
+    document = Index.build([CorpusDocument("a.txt", "\n\n".join(texts))]).document("a")
     model = Reading(
         lambda r: '{"entries": ["look again"]}' if task_of(r).action.name == "OTHER_WORDS"
         else json.dumps({"answer": None, "quote": again})
     )  # fmt: skip
     answer, _ = run(ASKED, document, model)
     assert answer.status == "nothing_found"
-    assert [each.by for each in answer.steps[0].looks] == [
-        "the next ranks",
-        "other words",
-        "other periods",
-    ]
+    looks = [each.by for each in answer.steps[0].looks]
+    assert looks == ["the next ranks", "other words", "other periods"]
     assert len(model.requests) == 5
 
 
 def test_a_value_of_another_period_goes_into_no_computation() -> None:
     sentence = "In 2013, remuneration at Acme came to 31.5 million dollars."
 
-    def reply(request: Request) -> str:
-        task = task_of(request)
-        if task.action.name == "OTHER_WORDS":
-            return '{"entries": ["remuneration"]}'
-        is_there = sentence in (task.document or "")
-        return json.dumps(
-            {"value": "31.5 million" if is_there else None, "quote": sentence if is_there else None}
-        )
-
+    said = json.dumps({"value": "31.5 million", "quote": sentence})
     plan = f"{ASKED}\n2. twice = SUM([ans, ans]) : Double it"
-    answer, _ = run(plan, corpus(sentence), Reading(reply))
+    answer, _ = run(plan, corpus(sentence), finding(sentence, of="", said=said))
     assert answer.status == "undecided"
     assert "asked for 2014, found under 2013" in answer.why
     assert [each.by for each in answer.steps[0].looks] == ["the next ranks", "other words"]
 
 
 def test_an_unclear_reply_to_a_look_is_not_nothing() -> None:
-    def reply(request: Request) -> str:
-        task = task_of(request)
-        if task.action.name == "OTHER_WORDS":
-            return '{"entries": ["remuneration"]}'
-        return (
-            '{"answer": {"a": ['
-            if SENTENCE in (task.document or "")
-            else '{"answer": null, "quote": null}'
-        )
-
-    answer, _ = run(
-        '1. ans = FIND(CTX, "wages of Acme") : Find',
-        corpus(SENTENCE),
-        Reading(reply),
-        compose="off",
-    )
+    plan = '1. ans = FIND(CTX, "wages of Acme") : Find'
+    model = finding(SENTENCE, said='{"answer": {"a": [')
+    answer, _ = run(plan, corpus(SENTENCE), model, compose="off")
     assert answer.status == "undecided"
     assert [each.state for each in answer.steps[0].looks] == ["nothing", "undecided"]
 

@@ -19,7 +19,7 @@ from pearl.llm import ActionTask, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Task
 from pearl.runs.forecast import forecast
-from tests.models import MemoryReplies, Reading, item_lines
+from tests.models import Reading, item_lines
 
 WORDS = [
     "parcel",
@@ -86,11 +86,11 @@ class Reader:
 
 def run(
     plan: str, document: Document, model: Reader, window: int | None = None,
-    max_prompt_tokens: int | None = None, replies: MemoryReplies | None = None,
+    max_prompt_tokens: int | None = None,
 ) -> Answer:  # fmt: skip
     async def main() -> Answer:
-        async with Pearl(Reading(model), check="off", replies=replies) as pearl:
-            pearl.limits = replace(
+        async with Pearl(Reading(model), check="off") as pearl:
+            pearl.limits = limits = replace(
                 pearl.limits,
                 window=window,
                 max_output_tokens=400,
@@ -99,11 +99,9 @@ def run(
             said = forecast(pearl, [Task("", lambda: document, plan=plan)]).total.calls
             answer = await pearl.execute(plan, document)
             is_open = answer.status == "undecided"  # a reply that cannot be read is asked for again
-            assert replies or is_open or said.least <= model.n_calls <= (said.most or 0)
-            most = pearl.limits.prompt_tokens
-            assert all(
-                most is None or pearl.limits.counter.count(r.prompt) <= most for r in model.requests
-            )
+            assert is_open or said.least <= model.n_calls <= said.upper
+            counts = (limits.counter.count(each.prompt) for each in model.requests)
+            assert limits.prompt_tokens is None or max(counts, default=0) <= limits.prompt_tokens
             return answer
 
     return asyncio.run(main())
@@ -115,14 +113,11 @@ def test_rows_that_fit_are_one_request_and_equal_texts_stand_once_with_their_num
     )
     model = Reader()
     answer = run(ALL, document, model)
-    assert model.shown == [
-        "(3 times) The parcel came late again",
-        "(2 times) The ferry came late again",
-    ]
+    times = ["(3 times) The parcel came late again", "(2 times) The ferry came late again"]
+    assert model.shown == times
     assert (answer.status, answer.text, len(model.requests)) == ("answered", "Late: 2.", 1)
-    assert [document.text[e.span.start : e.span.end] for e in answer.evidence] == [
-        "The parcel came late again", "The ferry came late again",
-    ]  # fmt: skip
+    quoted = [document.text[e.span.start : e.span.end] for e in answer.evidence]
+    assert quoted == [line.partition(") ")[2] for line in times]
     # A quote with its number, as models copy lines, is of the row.
     model = Reader(lambda task, quotes: {"answer": "Late.", "quote": f"(2 times) {quotes[1]}"})
     answer = run(ALL, document, model)
@@ -140,12 +135,9 @@ def test_more_rows_are_read_in_parts_whose_results_are_merged_level_by_level() -
     items = re.findall("Item: (.*)", document.text)
     assert sorted(re.sub(r"^\(\d+ times\) ", "", line) for line in model.shown) == sorted({*items})
     assert answer.status == "answered"
-    assert any(
-        re.fullmatch(rf"main: rows in {len(leaves)} parts, merged in \d levels", note)
-        for note in answer.notes
-    )
-    assert {e.text for e in answer.evidence} <= {*items}
-    assert len(answer.evidence) == 2
+    note = rf"main: rows in {len(leaves)} parts, merged in \d levels"
+    assert any(re.fullmatch(note, each) for each in answer.notes)
+    assert len({e.text for e in answer.evidence} & {*items}) == len(answer.evidence) == 2
 
 
 def test_what_no_row_says_is_shown_to_no_later_request_and_told() -> None:
@@ -175,14 +167,9 @@ def test_the_order_of_the_rows_changes_no_request(window: int | None) -> None:
     for how in ('"Id", "ascending"', '"Item", "descending"', '"Shop", "ascending"'):
         for plan in (ALL, GROUPED):
             model = Reader()
-            first, *others = plan.split("\n")
-            rest = "\n".join(others).replace("(rows,", "(order,")
-            run(
-                f"{first}\n2. order = SORT(rows, {how}) : Another order\n{rest}",
-                complaints(80),
-                model,
-                window,
-            )
+            first, _, rest = plan.replace("(rows,", "(order,").partition("\n")
+            order = f"2. order = SORT(rows, {how}) : Another order"
+            run(f"{first}\n{order}\n{rest}", complaints(80), model, window)
             asked.append((plan, sorted(request.prompt for request in model.requests)))
     assert asked[::2] == asked[:1] * 3
     assert asked[1::2] == asked[1:2] * 3
@@ -205,21 +192,15 @@ def test_each_group_is_read_whole_and_its_text_is_a_field() -> None:
     assert answer.provenance["sources"]
 
 
-@pytest.mark.parametrize(("n", "calls"), [(0, 0), (1, 1)])
-def test_one_row_is_one_request_and_none_is_nothing_found(n: int, calls: int) -> None:
-    plan = ALL.replace("REDUCE(items,", "REDUCE(some,").replace("3. main", "4. main")
-    plan = plan.replace(
-        "4. main", f'3. some = WHERE(items, "Id", "at most", "{n - 1}") : Some\n4. main'
-    )
-    for each in (
-        plan,
-        plan.replace("REDUCE(some", "REDUCE(shops").replace(
-            "4. main", '4. shops = GROUP(some, "Shop") : By shop\n5. main'
-        ),
-    ):
-        model = Reader()
-        answer = run(each, complaints(9), model)
-        assert (len(model.requests), answer.status) == (calls, "answered" if n else "nothing_found")
+@pytest.mark.parametrize("group", ["", '4. shops = GROUP(some, "Shop") : By shop\n'])
+@pytest.mark.parametrize("n", [0, 1])
+def test_one_row_is_one_request_and_none_is_nothing_found(n: int, group: str) -> None:
+    some = f'3. some = WHERE(items, "Id", "at most", "{n - 1}") : Some\n{group}'
+    plan = ALL.replace("3. main", f"{some}5. main")
+    plan = plan.replace("REDUCE(items", f"REDUCE({'shops' if group else 'some'}")
+    model = Reader()
+    answer = run(plan, complaints(9), model)
+    assert (len(model.requests), answer.status) == (n, "answered" if n else "nothing_found")
 
 
 def test_undecided_rows_are_not_read_and_told() -> None:
@@ -253,22 +234,20 @@ def test_a_reply_that_is_of_no_use_leaves_its_group_undecided() -> None:
     assert "- N: undecided" in answer.steps[-1].text.split("\n")
 
 
-def test_a_reduced_text_is_of_the_document_for_later_prompts() -> None:
-    plan = f'{ALL}\n4. sure = FIND(main, "how many are late") : Of them'
-    found = flows(build_graph(Pearl(Scripted(Reader())).compile(plan)))
-    assert (found["is_typed"], found["verdict"]) == (
-        False,
-        "text crosses: step 3 -> step 4 (List of text)",
-    )
-
-
-def test_a_reply_beside_rows_of_the_document_is_the_text_of_a_model() -> None:
-    plan = """1. said = FIND(CTX, "what is said") : It
+@pytest.mark.parametrize(
+    ("plan", "verdict"),
+    [
+        (f'{ALL}\n4. sure = FIND(main, "how many are late") : Of them', "text crosses: step 3 -> step 4 (List of text)"),
+        # A reply beside rows of the document is the text of a model.
+        ('''1. said = FIND(CTX, "what is said") : It
 2. rows = SPLIT(CTX, "line") : Rows
 3. both = CONCAT(said, rows) : Both
-4. last = FIND(both, "more") : Find"""
-    verdict = flows(build_graph(Pearl(Scripted(Reader())).compile(plan)))["verdict"]
-    assert verdict == "text crosses: step 3 -> step 4 (Text)"
+4. last = FIND(both, "more") : Find''', "text crosses: step 3 -> step 4 (Text)"),
+    ],
+)  # fmt: skip
+def test_a_text_made_of_rows_is_of_the_document_for_later_prompts(plan: str, verdict: str) -> None:
+    found = flows(build_graph(Pearl(Scripted(Reader())).compile(plan)))
+    assert (found["is_typed"], found["verdict"]) == (False, verdict)
 
 
 def test_a_budget_that_the_rows_exceed_is_an_error_before_any_request() -> None:
@@ -288,21 +267,10 @@ def test_a_budget_that_the_rows_exceed_is_an_error_before_any_request() -> None:
 def test_a_row_of_a_table_is_shown_with_the_names_of_its_fields_and_quoted_as_a_row(
     text: str,
 ) -> None:
-    model = Reader(
-        lambda task, quotes: {"answer": "Two.", "quote": [*quotes[:1], "badly since May"]}
-    )
-    answer = run(
-        '1. rows = SPLIT(CTX, "record") : R\n2. main = REDUCE(rows, "complaints") : C',
-        Document(text),
-        model,
-    )
+    quoted = "badly since May"
+    model = Reader(lambda task, quotes: {"answer": "Two.", "quote": [*quotes[:1], quoted]})
+    plan = '1. rows = SPLIT(CTX, "record") : R\n2. main = REDUCE(rows, "complaints") : C'
+    answer = run(plan, Document(text), model)
     assert model.shown == ["id: 7; note: feels quite dizzy", "id: 8; note: sleeps badly since May"]
     assert answer.status == "answered"
     assert [e.text for e in answer.evidence] == [text.split("\n")[-3], "badly since May"]
-
-
-def test_replies_are_kept() -> None:
-    replies, models = MemoryReplies(), [Reader(), Reader()]
-    answers = [run(GROUPED, complaints(40), model, replies=replies) for model in models]
-    assert [len(model.requests) for model in models] == [4, 0]
-    assert answers[0].text == answers[1].text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from itertools import combinations
@@ -19,7 +18,7 @@ from pearl.errors import ModelError
 from pearl.llm import ItemsTask, Request
 from pearl.runs.executors import Task
 from pearl.runs.forecast import forecast
-from tests.models import MemoryReplies, Reading, item_lines
+from tests.models import Reading, item_lines
 
 PLAN = """\
 1. rows = SPLIT(CTX, "entry") : The orders
@@ -63,7 +62,7 @@ def run(document: Document, judge: Judge | Model, plan: str = PLAN, **settings: 
         async with Pearl(Reading(model), **settings) as pearl:  # type: ignore[arg-type]
             said = forecast(pearl, [Task("", lambda: document, plan=plan)]).total.calls
             answer = await pearl.execute(plan, document)
-            assert "replies" in settings or said.least <= len(model.prompts) <= (said.most or 0)
+            assert said.least <= len(model.prompts) <= said.upper
             return answer
 
     return asyncio.run(main())
@@ -73,10 +72,6 @@ def names(answer: Answer) -> list[str | None]:
     return [row.fields["firm"] for row in answer.row_evidence]
 
 
-def never(a: str, b: str) -> str:
-    raise AssertionError(f"asked about {a!r} and {b!r}")
-
-
 def by(table: Mapping[str, object]) -> Judge:
     """An honest judge that knows whose names these are."""
     return lambda a, b: "same" if table[a] == table[b] else "different"
@@ -84,9 +79,8 @@ def by(table: Mapping[str, object]) -> Judge:
 
 def test_the_most_frequent_spelling_is_the_name_and_each_change_has_its_reason() -> None:
     whose = {"IBM": 1, "International Business Machines": 1, "Apple": 2}
-    document = orders(
-        "ibm", "IBM", "International Business Machines", "IBM", "Apple", "“Apple”", "n/a"
-    )
+    firms = ["ibm", "IBM", "International Business Machines", "IBM", "Apple", "“Apple”", "n/a"]
+    document = orders(*firms)
     answer = run(document, by(whose))
     assert names(answer) == ["IBM", "IBM", "IBM", "IBM", "Apple", "Apple"]
     assert (answer.status, answer.value) == ("answered", 2)
@@ -94,11 +88,10 @@ def test_the_most_frequent_spelling_is_the_name_and_each_change_has_its_reason()
         "its spelling", "", "a model says that 'IBM' and 'International Business Machines' are the same", "", "",
         "its spelling",
     ]  # fmt: skip
-    assert any(
-        note
-        == "firm: 5 spellings are 2 names: IBM = ibm, International Business Machines; Apple = “Apple”"
-        for note in answer.notes
+    note = (
+        "firm: 5 spellings are 2 names: IBM = ibm, International Business Machines; Apple = “Apple”"
     )
+    assert note in answer.notes
 
 
 @pytest.mark.parametrize(
@@ -115,18 +108,12 @@ def test_only_spellings_that_certainly_name_the_same_are_merged_by_rule(
 
 
 def test_names_that_contradict_each_other_and_undecided_ones_stay_apart_and_are_told() -> None:
-    said = {
-        ("Ann Lee", "A. Lee"): "same",
-        ("A. Lee", "Al Lee"): "same",
-        ("Ann Lee", "Al Lee"): "different",
-    }
-    said |= {(b, a): verdict for (a, b), verdict in said.items()}
-    answer = run(orders("Ann Lee", "A. Lee", "Al Lee"), lambda a, b: said[a, b])
-    assert names(answer) == ["Ann Lee", "A. Lee", "Al Lee"]
+    three, unlike = ["Ann Lee", "A. Lee", "Al Lee"], {"Ann Lee", "Al Lee"}
+    answer = run(orders(*three), lambda a, b: "different" if {a, b} == unlike else "same")
+    assert names(answer) == three
     assert answer.status == "degraded"
     assert "1 pair undecided or contradictory, kept apart: 'Al Lee' and 'Ann Lee'" in answer.why
-    said = dict.fromkeys(said, "same") | {("Ann Lee", "Al Lee"): "cannot tell", ("Al Lee", "Ann Lee"): "cannot tell"}  # fmt: skip
-    answer = run(orders("Ann Lee", "A. Lee", "Al Lee"), lambda a, b: said[a, b])
+    answer = run(orders(*three), lambda a, b: "cannot tell" if {a, b} == unlike else "same")
     assert (answer.value, answer.status) == (1, "answered")  # a third name joins them
     answer = run(orders("Ann Lee", "A. Lee"), lambda a, b: "cannot tell")
     assert (names(answer), answer.value, answer.status) == (["Ann Lee", "A. Lee"], 2, "degraded")
@@ -151,18 +138,12 @@ def test_the_embedded_model_merges_by_spelling_only_and_says_so() -> None:
 
 def test_a_selection_of_rows_or_another_order_changes_no_name() -> None:
     whose = {"IBM": 1, "International Business Machines": 1, "Apple": 2, "Aple": 2, "Orion": 3}
-    document = orders(
-        "IBM",
-        "International Business Machines",
-        "International Business Machines",
-        "Aple",
-        "Apple",
-        "Orion",
-    )
+    long = "International Business Machines"
+    document = orders("IBM", long, long, "Aple", "Apple", "Orion")
     plan, where = PLAN.rpartition("\n3.")[0], 'WHERE(firm, "Firm", "is", "IBM")'
     for last in (where, "LIMIT(firm, 1)"):
         answer = run(document, by(whose), f"{plan}\n3. some = {last} : Some")
-        assert names(answer) == ["International Business Machines"]
+        assert names(answer) == [long]
     asked = []
     for order in ("ascending", "descending"):
         model = Model(by(whose))
@@ -175,15 +156,24 @@ def test_a_selection_of_rows_or_another_order_changes_no_name() -> None:
 
 FIRST = ["Anna", "Bert", "Carla", "Dieter", "Elena", "Farid", "Greta", "Hugo", "Ines", "Jonas"]
 SYLLABLES = [
-    "ka", "lo", "mi", "ter", "son", "ba", "ri", "ven", "do", "lu", "sta", "ger", "ni", "po", "mar",
+    "ka",
+    "lo",
+    "mi",
+    "ter",
+    "son",
+    "ba",
+    "ri",
+    "ven",
+    "do",
+    "lu",
+    "sta",
+    "ger",
+    "ni",
+    "po",
+    "mar",
     "tel",
-]  # fmt: skip
-FORMS = [
-    ("Inc.", "Incorporated"),
-    ("Ltd", "Limited"),
-    ("GmbH", "Gesellschaft mbH"),
-    ("& Co.", "and Company"),
 ]
+FORMS = [("Inc.", "Incorporated"), ("Ltd", "Limited"), ("GmbH", "Gesellschaft mbH"), ("& Co.", "and Company")]  # fmt: skip
 
 
 def corpus(n: int, seed: int) -> dict[str, int]:
@@ -197,20 +187,13 @@ def corpus(n: int, seed: int) -> dict[str, int]:
     for i in range(n):
         if draw.random() < 0.5:
             first, last = draw.choice(FIRST), word()
-            name = f"{first} {last}"
-            others = [
-                f"{first[0]}. {last}",
-                f"{last}, {first}",
-                f"{first} {draw.choice('ABC')}. {last}",
-            ]
+            name, middle = f"{first} {last}", draw.choice("ABC")
+            others = [f"{first[0]}. {last}", f"{last}, {first}", f"{first} {middle}. {last}"]
         else:
             words, (short, long) = [word() for _ in range(draw.randint(2, 4))], draw.choice(FORMS)
             name = " ".join([*words, short])
-            others = [
-                " ".join([*words, long]),
-                " ".join(words),
-                ".".join(w[0] for w in words) + ".",
-            ]
+            initials = ".".join(w[0] for w in words)
+            others = [" ".join([*words, long]), " ".join(words), f"{initials}."]
         at = draw.randrange(1, len(name) - 1)
         others.append(name[:at] + name[at + 1 :])
         for each in [name, *draw.sample(others, draw.randint(0, 3))]:
@@ -249,21 +232,9 @@ def test_an_honest_judge_finds_the_names_of_a_corpus_and_rules_alone_merge_nothi
 def test_thousands_of_names_are_compared_in_bounded_pairs() -> None:
     of = list(corpus(2_500, 5))[:5_000]
     assert len(of) == 5_000
-    began = time.process_time()
     resolution = Resolution(Rows(tuple(Row(name, {"Name": name}, (), name) for name in of)), "Name")
     found = resolution.collect(resolution.pairs, ["different"] * len(resolution.pairs), "n")
-    assert time.process_time() - began < 30  # a second; with a quadratic step, minutes
     assert len(found) == 5_000
-    n_partners = Counter(
-        line for pair in resolution.pairs for line in (pair.value or "").split("\n")
-    )
+    n_partners = Counter(line for p in resolution.pairs for line in (p.value or "").split("\n"))
     assert 1_000 < len(resolution.pairs) <= MAX_PAIRS
     assert max(n_partners.values()) <= MAX_PARTNERS
-
-
-def test_verdicts_are_kept() -> None:
-    whose, replies = {"IBM": 1, "I.B.M.": 1, "Apple": 2}, MemoryReplies()
-    models = [Model(by(whose)), Model(never)]
-    answers = [run(orders(*whose), model, replies=replies) for model in models]
-    assert [answer.value for answer in answers] == [2, 2]
-    assert len(models[0].pairs) == 3

@@ -23,12 +23,13 @@ from tests.models import MemoryReplies, Reading, item_keys, verdicts, written
 MUCH = "Nothing of this paragraph matters to anyone who reads it. " * 5
 LAWS = {"a.txt": "the law of Bavaria", "b.txt": "the laws of Ohio", "c.txt": "the law of Peru"}
 DECIDING = "This contract is governed by {}, unless agreed."
-FILES = join(
-    [
-        Document(f"File {name}. {MUCH}\n\n{DECIDING.format(law)}\n\n{MUCH}", name)
-        for name, law in LAWS.items()
-    ]
-)
+
+
+def contract(name: str, law: str) -> Document:
+    return Document(f"File {name}. {MUCH}\n\n{DECIDING.format(law)}\n\n{MUCH}", name)
+
+
+FILES = join([contract(*each) for each in LAWS.items()])
 SPLIT = '1. files = SPLIT(CTX, "document") : Split\n'
 FORMS = {
     "filter": ('FILTER(files, "it is governed by a law of Europe or America")', "yes"),
@@ -44,9 +45,8 @@ def model(
     def reply(request: Request) -> str:
         task = request.task
         if isinstance(task, CheckTask):
-            return verdicts(
-                *[verdict if told in claim else "supported" for claim, _ in task.claims]
-            )
+            found = (verdict if told in claim else "supported" for claim, _ in task.claims)
+            return verdicts(*found)
         assert isinstance(task, ItemsTask)
         said = written(task, [value] * len(task.items))  # type: ignore[list-item]
         if not task.is_quoted:
@@ -94,8 +94,7 @@ def test_each_row_has_the_sentence_that_decided_it(kind: str) -> None:
 def test_twenty_rows_with_their_passages_fit_a_composed_answer() -> None:
     """From about 15 rows on, the answer was composed of cut passages, and degraded."""
     laws = [f"the law of the {i}th province of the northern kingdom" for i in range(20)]
-    texts = [f"{MUCH}\n\n{DECIDING.format(law)}\n\n{MUCH}" for law in laws]
-    files = join([Document(text, f"{i}.txt") for i, text in enumerate(texts)])
+    files = join([contract(f"{i}.txt", law) for i, law in enumerate(laws)])
     prompts: list[str] = []
 
     def reply(request: Request) -> str:
@@ -216,9 +215,8 @@ def test_the_best_rows_have_their_passages(row_quotes: int) -> None:
     def reply(request: Request) -> str:
         task = request.task
         assert isinstance(task, ItemsTask)
-        picked = sorted(range(len(task.items)), key=lambda i: "Ohio" not in task.items[i])[
-            : task.n_picks
-        ]
+        order = sorted(range(len(task.items)), key=lambda i: "Ohio" not in task.items[i])
+        picked = order[: task.n_picks]
         laws = [next(law for law in LAWS.values() if law in task.items[i]) for i in picked]
         said: dict[str, object] = {"items": [i + 1 for i in picked]}
         if task.is_quoted:
@@ -238,16 +236,11 @@ def test_the_best_rows_have_their_passages(row_quotes: int) -> None:
         assert answer.text.startswith(f'- b.txt: "{evidence[0]}"')
 
 
-def many(n: int) -> Document:
-    return join(
-        [Document(f"File {i}. {'So. ' * 40}\n\n{DECIDING.format(LAWS['a.txt'])}", f"{i}.txt") for i in range(n)]
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(("check", "n_requests"), [("auto", 0), ("all", 3)])
 def test_a_check_of_rows_has_a_small_share_of_their_text(check: str, n_requests: int) -> None:
     reader = model("yes")
-    answer = ask(reader, FORMS["filter"][0], many(90), check=check)
+    files = join([contract(f"{i}.txt", LAWS["a.txt"]) for i in range(90)])
+    answer = ask(reader, FORMS["filter"][0], files, check=check)
     assert sum(isinstance(r.task, CheckTask) for r in reader.requests) == n_requests
     assert ("kept: 90 rows not checked, which check='all' does" in answer.notes) == (n_requests == 0)  # fmt: skip
 

@@ -45,6 +45,11 @@ def searches(trace: Trace) -> list[Retrieved]:
     return [event for event in trace if isinstance(event, Retrieved)]
 
 
+def shown(request: Request) -> str:
+    assert isinstance(request.task, ActionTask)
+    return request.task.document or ""
+
+
 def test_rows_that_were_found_are_evidence_with_document_span_and_rank() -> None:
     answer, trace = run('1. found = RETRIEVE(CTX, "bees", 5) : Find them', corpus(a=A, b=B))
     assert {row.source for row in answer.row_evidence} == {"a.txt", "b.txt"}
@@ -52,10 +57,9 @@ def test_rows_that_were_found_are_evidence_with_document_span_and_rank() -> None
         assert row.span is not None
         source = {"a.txt": A, "b.txt": B}[row.source]
         assert source[row.span.start : row.span.end] == row.text
-        rank = dict(row.ranks)["found"]
-        assert row.fields["rank"] == str(rank)
+        rank = row.fields["rank"]
         assert f"; rank {rank} in found; found" in row.where
-        assert dict(row.ranks) == {"found": rank}
+        assert row.ranks == {"found": int(rank or 0)}
     (event,) = searches(trace)
     assert (event.step, event.queries, event.method, event.k, event.n_hits) == (
         "found", ("bees",), "bm25", 5, 2,
@@ -78,11 +82,9 @@ def test_nothing_found_is_no_error() -> None:
 
 def test_rows_by_a_model_and_text_as_document_go_on_from_what_was_found() -> None:
     def reply(request: Request) -> str:
-        task = request.task
-        if isinstance(task, ItemsTask):
+        if isinstance(request.task, ItemsTask):
             return item_lines(request, lambda item: "yes" if "sold" in item else "no")
-        assert isinstance(task, ActionTask)
-        return task.document or ""
+        return shown(request)
 
     plan = """\
 1. found = RETRIEVE(CTX, "bees", 5) : Find them
@@ -98,13 +100,11 @@ def test_each_step_over_a_corpus_is_shown_its_own_passages_under_their_names() -
 1. swarm = FIND_EVENT(CTX, "bees swarmed in May") : What did they do
 2. sale = FIND_EVENT(CTX, "bees sold in June") : Who sold them"""
     answer, trace = run(plan, corpus(a=A, b=B), model, window=2_500, max_output_tokens=100)
-    shown = {r.task.output: r.task.document or "" for r in model.requests if isinstance(r.task, ActionTask)}  # fmt: skip
-    assert set(shown) == {"swarm", "sale"}
-    assert (
-        "# a.txt\n\nThe bees of Ada swarmed" in shown["swarm"] or "swarmed in May" in shown["swarm"]
-    )
-    assert "# b.txt\n\n" in shown["sale"]
-    for text in shown.values():
+    texts = {each.task.output: shown(each) for each in model.requests}  # type: ignore[union-attr]
+    assert set(texts) == {"swarm", "sale"}
+    assert "swarmed in May" in texts["swarm"]
+    assert "# b.txt\n\n" in texts["sale"]
+    for text in texts.values():
         places = [text.find(name) for name in ("# a.txt\n", "# b.txt\n") if name in text]
         assert places == sorted(places), "in the order of the corpus"
     assert all(step.context == "retrieve" and 0 < (step.coverage or 0) < 1 for step in answer.steps)
@@ -123,14 +123,11 @@ def test_a_corpus_that_fits_is_shown_in_full_and_one_document_part_by_part() -> 
 
 
 def test_a_quote_from_a_passage_that_was_searched_has_its_rank() -> None:
-    def reply(request: Request) -> str:
-        return "In June.\n> Nils sold the bees in June."
-
+    model = Scripted(lambda request: "In June.\n> Nils sold the bees in June.")
     plan = '1. ans = FIND_EVENT(CTX, "bees sold") : Find'
-    answer, _ = run(plan, corpus(a=A, b=B), Scripted(reply), window=2_500, max_output_tokens=100)
+    answer, _ = run(plan, corpus(a=A, b=B), model, window=2_500, max_output_tokens=100)
     (evidence,) = answer.evidence
     assert evidence.source == "b.txt"
-    assert dict(evidence.ranks) == {"ans": 1}
     assert dict(evidence.ranks) == {"ans": 1}
     assert "; rank 1 in ans; ans" in evidence.where
 
@@ -139,9 +136,7 @@ def test_what_matches_nothing_shows_the_beginning_of_the_corpus() -> None:
     model = Scripted(lambda request: "x")
     plan = '1. ans = FIND_EVENT(CTX, "zebras") : Zebras'
     _answer, trace = run(plan, corpus(a=A, b=B), model, window=2_500, max_output_tokens=100)
-    task = model.requests[0].task
-    assert isinstance(task, ActionTask)
-    assert (task.document or "").startswith("# a.txt\n\nParagraph 0 of")
+    assert shown(model.requests[0]).startswith("# a.txt\n\nParagraph 0 of")
     assert searches(trace)[0].n_hits == 0
 
 
@@ -150,10 +145,8 @@ def test_of_a_passage_that_is_longer_than_the_window_the_best_chunks_are_shown()
     model = Scripted(lambda request: "x")
     long = corpus(a=f"{words} the bees of Ada {words}", b=B)
     plan = '1. ans = FIND_EVENT(CTX, "bees of Ada") : Find'
-    _answer, _ = run(plan, long, model, window=2_500, max_output_tokens=100)
-    task = model.requests[0].task
-    assert isinstance(task, ActionTask)
-    assert "the bees of Ada" in (task.document or "")
+    run(plan, long, model, window=2_500, max_output_tokens=100)
+    assert "the bees of Ada" in shown(model.requests[0])
 
 
 # --- tables beside prose ----------------------------------------------------------------------
