@@ -92,8 +92,16 @@ class _Commands(click.Group):
                 raise UsageError(
                     f"the plug-in '{name}' defines no click command", help="uninstall it"
                 )
-        except UsageError as error:  # of a plug-in of another distribution
-            return _broken(name, error)
+        except UsageError as error:  # of a plug-in of another distribution: the others work
+            broken = error
+
+            def fail() -> None:
+                raise broken
+
+            return click.Command(
+                name, callback=fail, short_help=f"broken: 'pearl {name}' shows the error", add_help_option=False,
+                context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+            )  # fmt: skip
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -128,21 +136,6 @@ class _Commands(click.Group):
         except BrokenPipeError:
             _abandon_stdout()  # the reader has left (`| head`): no error, though click would exit with 1
             return 0
-
-
-def _broken(name: str, error: UsageError) -> click.Command:
-    """Return a placeholder for a command that cannot be loaded, so that the others work."""
-
-    def fail() -> None:
-        raise error
-
-    return click.Command(
-        name,
-        callback=fail,
-        short_help=f"broken: 'pearl {name}' shows the error",
-        add_help_option=False,
-        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-    )
 
 
 @click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

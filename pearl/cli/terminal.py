@@ -66,11 +66,7 @@ def _below(stream: IO[str]) -> IO[str]:
 
 
 def new_console(
-    *,
-    err: bool = False,
-    width: int | None = None,
-    soft_wrap: bool = True,
-    file: IO[str] | None = None,
+    *, err: bool = False, soft_wrap: bool = True, file: IO[str] | None = None
 ) -> Console:
     """A console that escapes all text and reads no markup; a closed pipe raises, where Rich would exit with 1."""
     from rich.console import Console
@@ -91,7 +87,7 @@ def new_console(
 
     return Safe(
         file=_below(file or (sys.stderr if err else sys.stdout)),
-        highlight=False, markup=False, emoji=False, soft_wrap=soft_wrap, width=width,
+        highlight=False, markup=False, emoji=False, soft_wrap=soft_wrap,
     )  # fmt: skip
 
 

@@ -112,14 +112,17 @@ class Diagnostic(ShownInNotebooks, Struct, frozen=True):
         }
 
 
-def excerpt(span: Span, text: str, most: int = 160) -> tuple[str, int, int]:
-    """At most `most` characters of the line in which a span begins, and the start and width of the caret."""
+MAX_SHOWN = 160  # Maximum characters of a line that is shown
+
+
+def excerpt(span: Span, text: str) -> tuple[str, int, int]:
+    """A part of the line in which a span begins, and the start and width of the caret."""
     _, column = span.position(text)
     first = span.start - column + 1
     last = text.find("\n", span.start)
     source, at = text[first : len(text) if last < 0 else last], column - 1
-    begin = max(0, min(at - most // 2, len(source) - most))
-    shown, lead = source[begin : begin + most], min(at, len(source)) - begin
+    begin = max(0, min(at - MAX_SHOWN // 2, len(source) - MAX_SHOWN))
+    shown, lead = source[begin : begin + MAX_SHOWN], min(at, len(source)) - begin
     width = min(span.end, first + len(source)) - span.start
     return shown, lead, max(1, min(width, len(shown) - lead))
 

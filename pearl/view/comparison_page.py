@@ -129,7 +129,11 @@ def comparison_page(first: ResultSource, second: ResultSource) -> str:
             total.add(cells)
             line = dict(zip(COLUMNS, cells, strict=True))
             sides.append(_Side(line, details_of(read, MAX_COMPARED)))
-        kinds = _kinds(*sides)
+        before, after = sides
+        kinds = ["only in one"]
+        if before and after:
+            old, new = before.parts(), after.parts()
+            kinds = [kind for kind in KINDS if kind in old and old[kind] != new[kind]]
         by_kind.update(kinds)
         n_same += not kinds
         n_changed += bool(kinds)
@@ -150,14 +154,6 @@ def comparison_page(first: ResultSource, second: ResultSource) -> str:
         pairs=pairs,
         problems=[*first.problems[:20], *second.problems[:20]],
     )
-
-
-def _kinds(a: _Side | None, b: _Side | None) -> list[str]:
-    """The kinds of changes between two rows, in the order of `KINDS`."""
-    if a is None or b is None:
-        return ["only in one"]
-    before, after = a.parts(), b.parts()
-    return [kind for kind in KINDS if kind in before and before[kind] != after[kind]]
 
 
 def _format_row(kinds: list[str], a: _Side | None, b: _Side | None) -> dict[str, Any]:

@@ -104,23 +104,23 @@ def draw_plan(plan: Plan) -> Drawing:
         left = (width - (len(row) * (WIDTH + ACROSS) - ACROSS)) // 2
         for x, i in enumerate(row):
             places[i] = left + x * (WIDTH + ACROSS), y * (HEIGHT + DOWN)
+    lines = []
+    for i, needed in enumerate(needs):
+        for j in needed:  # a curve from the box of a step to that of one that uses it
+            x1, y1 = places[j][0] + WIDTH // 2, places[j][1] + HEIGHT
+            x2, y2 = places[i][0] + WIDTH // 2, places[i][1]
+            bend = (y2 - y1) // 2
+            lines.append(f"M{x1} {y1}C{x1} {y1 + bend} {x2} {y2 - bend} {x2} {y2}")
     return Drawing(
         boxes=tuple(
             Box(i + 1, _short(step.output), _short(step.action), *places[i])
             for i, step in enumerate(plan.steps)
         ),
-        lines=tuple(_path(places[j], places[i]) for i, needed in enumerate(needs) for j in needed),
+        lines=tuple(lines),
         width=width,
         height=len(rows) * (HEIGHT + DOWN) - DOWN,
         text=_describe_graph(plan, needs),
     )
-
-
-def _path(above: tuple[int, int], below: tuple[int, int]) -> str:
-    x1, y1 = above[0] + WIDTH // 2, above[1] + HEIGHT
-    x2, y2 = below[0] + WIDTH // 2, below[1]
-    bend = (y2 - y1) // 2
-    return f"M{x1} {y1}C{x1} {y1 + bend} {x2} {y2 - bend} {x2} {y2}"
 
 
 def _short(name: str) -> str:

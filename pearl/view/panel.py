@@ -132,14 +132,14 @@ def highlighted(
     return pieces
 
 
-def blocks(pieces: Iterable[Piece | Gap], *, size: int = BLOCK) -> list[list[Piece | Gap]]:
+def blocks(pieces: Iterable[Piece | Gap]) -> list[list[Piece | Gap]]:
     """Group pieces into blocks that end with an unmarked line; browsers lay out only blocks near the visible part."""
     found: list[list[Piece | Gap]] = [[]]
     n = 0
     for piece in pieces:
         text = "" if isinstance(piece, Gap) or piece.marks else piece.text
         at = 0
-        while (end := text.find("\n", max(at, at + size - n)) + 1) > 0:
+        while (end := text.find("\n", max(at, at + BLOCK - n)) + 1) > 0:
             found[-1].append(Piece(text[at:end]))
             found.append([])
             at, n = end, 0

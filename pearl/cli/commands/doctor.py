@@ -76,10 +76,17 @@ def run_checks(settings: Mapping[str, Any], store: str | None) -> Iterator[Check
 
 
 def _model(what: str, settings: ClientSettings) -> Check:
+    async def models_of(model: Any) -> list[str] | None:
+        """The models that the server lists; None for a model without a server."""
+        try:
+            return await model.served() if hasattr(model, "served") else None
+        finally:
+            await model.aclose()
+
     try:
         model = settings.create_model()
         about = model.notice or f"{model.name}, in this process"
-        served = asyncio.run(_served(model))
+        served = asyncio.run(models_of(model))
     except PearlError as error:
         return Check(what, "failed", error.message, error.help or "")
     window = "" if model.window is None else f"; window {model.window:,} tokens"
@@ -109,14 +116,6 @@ def _servers() -> Iterator[Check]:
     absent = [f"{each.name} ({each.address})" for each in found if each.failure]
     if absent:
         yield Check("servers", "missing", f"not running: {', '.join(absent)}")
-
-
-async def _served(model: Any) -> list[str] | None:
-    """The models that the server lists; None for a model without a server."""
-    try:
-        return await model.served() if hasattr(model, "served") else None
-    finally:
-        await model.aclose()
 
 
 def _keys() -> Check:
