@@ -6,14 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pearl.errors.patterns import lazy_pattern
-
 Kind = TypeVar("Kind")
-
-# "Expected `int`, got `str` - at `$.choices[0].index`"
-_AT = lazy_pattern(r" - at (?:`key` in )?`\$(.*)`\Z")
-# "Object contains unknown field `z`"
-_FIELD = lazy_pattern(r"Object (missing|contains unknown)(?: required)? field `(.*?)`")
 
 
 def decoded(text: bytes | str, kind: type[Kind]) -> Kind:
@@ -24,18 +17,34 @@ def decoded(text: bytes | str, kind: type[Kind]) -> Kind:
         raise msgspec.DecodeError("nested too deeply") from None
 
 
+# Beginnings of messages about a field: "Object contains unknown field `z`"
+_FIELDS = {
+    "Object missing required field `": "is missing",
+    "Object contains unknown field `": "is unknown",
+}
+
+
+def _parts(error: ValueError | msgspec.MsgspecError) -> tuple[str, str]:
+    """The place in the data, and what is wrong there; "Expected `int`, got `str` - at `$.choices[0].index`"."""
+    said, _, at = str(error).rpartition(" - at ")
+    if not said:
+        said, at = at, ""
+    path = at.removeprefix("`key` in ").strip("`").removeprefix("$")
+    path = path.replace("[...]", ".*").replace("[", ".").replace("]", "").strip(".")
+    for beginning, wrong in _FIELDS.items():
+        if said.startswith(beginning):
+            field = said.removeprefix(beginning).rstrip("`")
+            return ".".join(filter(None, (path, field))), wrong
+    return path, said.replace("`", "")
+
+
 def place(error: ValueError | msgspec.MsgspecError) -> str:
     """The place in the data, `choices.0.message`, with * for a key of a dictionary; "" for the whole."""
-    at, field = _AT.search(str(error)), _FIELD.match(str(error))
-    path = at[1].replace("[...]", ".*").replace("[", ".").replace("]", "") if at else ""
-    return ".".join(filter(None, (path.strip("."), field and field[2])))
+    return _parts(error)[0]
 
 
 def reason(error: ValueError | msgspec.MsgspecError, within: str = "") -> str:
     """The place, of which the caller may know the beginning, and what is wrong there, on one line."""
-    where = ".".join(filter(None, (within, place(error))))
-    field = _FIELD.match(str(error))
-    said = _AT.sub("", str(error)).replace("`", "")
-    if field:
-        said = "is missing" if field[1] == "missing" else "is unknown"
+    path, said = _parts(error)
+    where = ".".join(filter(None, (within, path)))
     return f"{where}: {said[:1].lower()}{said[1:]}" if where else said

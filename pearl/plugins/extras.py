@@ -6,12 +6,12 @@ import json
 import shutil
 import sys
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pearl.errors import UsageError
-from pearl.errors.patterns import lazy_pattern
 from pearl.plugins import DISTRIBUTION
 
 
@@ -36,17 +36,15 @@ def extras() -> dict[str, tuple[str, ...]]:
         name: [] for name in about.metadata.get_all("Provides-Extra") or ()
     }
     for requirement in about.requires or ():
-        if not (found := _OF_EXTRA.match(requirement)):
-            continue
+        # 'ray>=2; extra == "cluster"'
+        _, is_optional, extra = requirement.rpartition("extra ==")
+        package = "".join(takewhile(lambda c: c.isalnum() or c in "._-", requirement))
         try:
-            distribution(found["package"])
+            distribution(package)
         except PackageNotFoundError:
-            missing.setdefault(found["extra"], []).append(found["package"])
+            if is_optional:
+                missing.setdefault(extra.strip(" '\")"), []).append(package)
     return {name: tuple(packages) for name, packages in sorted(missing.items())}
-
-
-# 'ray>=2; extra == "cluster"'
-_OF_EXTRA = lazy_pattern(r"""(?P<package>[\w.-]+).*\bextra\s*==\s*['"](?P<extra>[\w.-]+)""")
 
 
 def install_hint(extra: str) -> str:
