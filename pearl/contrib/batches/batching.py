@@ -78,7 +78,16 @@ class PendingBatches:
                 make_private(self._folder)
                 for path in sorted(self._folder.glob("*.json")):
                     with suppress(FileNotFoundError):  # Another process has read its batch
-                        self._load(path)
+                        record = PendingBatch.model_validate_json(path.read_bytes())
+                        if (record.server, record.model) == (server, model):
+                            record.path = path
+                            self.put_back(record)
+            except ValidationError:
+                raise StoreError(
+                    "it is not a record of a batch",
+                    path=path,
+                    help="remove it; its requests may then be submitted and billed again",
+                ) from None
             except OSError as error:
                 raise StoreError(error.strerror or str(error), path=self._folder) from None
 
@@ -110,19 +119,6 @@ class PendingBatches:
         )
         record.save()
         return record
-
-    def _load(self, path: Path) -> None:
-        try:
-            record = PendingBatch.model_validate_json(path.read_bytes())
-        except ValidationError:
-            raise StoreError(
-                "it is not a record of a batch",
-                path=path,
-                help="remove it; its requests may then be submitted and billed again",
-            ) from None
-        if (record.server, record.model) == (self._server, self._model):
-            record.path = path
-            self.put_back(record)
 
 
 class Pace(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
@@ -18,7 +19,7 @@ from pearl.contrib.batches import (
     Submission,
 )
 from pearl.errors.escaping import json_bytes
-from pearl.llm import Completion, Request, Usage
+from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import chat
 from pearl.llm.backends.openai.api import Body
 from pearl.llm.backends.openai.endpoint import Endpoint
@@ -233,20 +234,13 @@ class VendorBatches(Batches):
             message = chat.ChatMessage(content=said, reasoning=thought or None)
             choices = [chat.ChatChoice(message=message, finish_reason=first.finish_reason)]
         whole = chat.ChatReply(choices=choices, model=reply.model_version)
-        return chat.completion_of(whole, _usage(reply.usage_metadata), self._endpoint)
-
-
-def _usage(told: Any) -> Usage:
-    """The usage of a reply; thoughts are billed as output."""
-    told = told if isinstance(told, dict) else {}
-    names = ("candidatesTokenCount", "thoughtsTokenCount")
-    try:
-        n_output: Any = sum(told.get(name) or 0 for name in names)
-    except TypeError:
-        n_output = "unreadable"
-    named = {
-        "input": told.get("promptTokenCount"),
-        "output": n_output,
-        "cache_read_input_tokens": told.get("cachedContentTokenCount"),
-    }
-    return chat.read_usage(named, "input", "output")
+        told: Any = reply.usage_metadata if isinstance(reply.usage_metadata, dict) else {}
+        n_output: Any = "unreadable"
+        with suppress(TypeError):  # Thoughts are billed as output.
+            n_output = sum(told.get(f"{of}TokenCount") or 0 for of in ("candidates", "thoughts"))
+        named = {
+            "input": told.get("promptTokenCount"),
+            "output": n_output,
+            "cache_read_input_tokens": told.get("cachedContentTokenCount"),
+        }
+        return chat.completion_of(whole, chat.read_usage(named, "input", "output"), self._endpoint)

@@ -22,7 +22,7 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.servers import Server
-from pearl.llm.backends.openai.sessions import TIMEOUT_S, HttpSession, ServerTokenizer
+from pearl.llm.backends.openai.sessions import TIMEOUT_S, HttpSession, ServerTokenizer, aside
 
 SCRIPT = Path(__file__).with_name("worker.py")
 MAX_LINES = 40  # Maximum stored lines of a worker's stderr
@@ -210,9 +210,9 @@ class FileTokenizer(ServerTokenizer):
             self._sessions[address] = HttpSession(endpoint, TIMEOUT_S)
         return self._sessions[address], servers.load("llamacpp")
 
-    async def _close(self) -> None:
+    async def aclose(self) -> None:
         """Stop the process; a later count starts another."""
         while self._sessions:
             _, session = self._sessions.popitem()
-            await session.aclose()
+            await asyncio.wrap_future(aside(session.aclose()))
         self.worker.stop()

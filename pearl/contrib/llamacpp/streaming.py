@@ -115,18 +115,16 @@ class _StreamedReply:
         for choice in chunk.choices[:1]:
             self.finish_reason = choice.finish_reason or self.finish_reason
             text, reasoning = choice.delta.content or "", choice.delta.reasoning_content or ""
-            if text or reasoning:
-                self._write(text, reasoning)
-
-    def _write(self, text: str, reasoning: str) -> None:
-        self._texts.append(text)
-        self._reasoning.append(reasoning)
-        n_tokens = len(self._texts)
-        self._tail = (self._tail + text)[-MAX_TAIL:]
-        report(CallProgress("writing", n_tokens, text=self._tail))
-        if (loop := self._watch.add(reasoning + text)) is not None:
-            usage = Usage(self._prompt.total, n_tokens, self._prompt.cache)
-            raise repeats(self._requested_model, loop, usage, "".join(self._texts))
+            if not (text or reasoning):
+                continue
+            self._texts.append(text)
+            self._reasoning.append(reasoning)
+            n_tokens = len(self._texts)
+            self._tail = (self._tail + text)[-MAX_TAIL:]
+            report(CallProgress("writing", n_tokens, text=self._tail))
+            if (loop := self._watch.add(reasoning + text)) is not None:
+                usage = Usage(self._prompt.total, n_tokens, self._prompt.cache)
+                raise repeats(self._requested_model, loop, usage, "".join(self._texts))
 
     def body(self) -> bytes:
         """The body of the whole reply."""

@@ -162,7 +162,9 @@ class TaskSpans:
             case StepFinished():
                 self._step_finished(event, at)
             case StepFailed():
-                self._step_failed(event, at)
+                if (failed := self._steps.pop(event.step, None)) is not None:
+                    self._fail(failed.span, failed.failed_by or "step_failed", event.error)
+                    failed.span.end(at)
             case ModelWaited():
                 told = {"pearl.wait.seconds": event.wait_s, "pearl.wait.attempt": event.attempt}
                 self._root.add_event("pearl.wait", told, at)
@@ -283,12 +285,6 @@ class TaskSpans:
             step.span.set_attributes({**result, **self._content("output.value", event.value)})
         step.span.end(at)
         self._done[event.step] = step.span
-
-    def _step_failed(self, event: StepFailed, at: int) -> None:
-        step = self._steps.pop(event.step, None)
-        if step is not None:
-            self._fail(step.span, step.failed_by or "step_failed", event.error)
-            step.span.end(at)
 
     def _called(self, event: ModelCalled | CallFailed, at: int) -> None:
         self._usage += event.usage

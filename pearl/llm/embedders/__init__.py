@@ -79,7 +79,15 @@ class EmbeddingCache:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
-                self._prune(connection)
+                ((used, size),) = connection.execute(
+                    "SELECT page_count - freelist_count, page_size FROM pragma_page_count, "
+                    "pragma_freelist_count, pragma_page_size"
+                )
+                if used * size > self._max_bytes:  # The oldest quarter makes room
+                    connection.execute(
+                        "DELETE FROM vectors WHERE rowid <= "
+                        "(SELECT min(rowid) + (max(rowid) - min(rowid)) / 4 FROM vectors)"
+                    )
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
@@ -97,18 +105,6 @@ class EmbeddingCache:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-    def _prune(self, connection: sqlite3.Connection) -> None:
-        """If the file is full, remove the oldest quarter."""
-        ((used, size),) = connection.execute(
-            "SELECT page_count - freelist_count, page_size FROM pragma_page_count, "
-            "pragma_freelist_count, pragma_page_size"
-        )
-        if used * size > self._max_bytes:
-            connection.execute(
-                "DELETE FROM vectors WHERE rowid <= "
-                "(SELECT min(rowid) + (max(rowid) - min(rowid)) / 4 FROM vectors)"
-            )
 
     def _run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Run work on the file; a damaged file is replaced by an empty one, once."""

@@ -188,7 +188,12 @@ class Retries:
                 is_final = not error.is_retryable and error.kind != "refused"
                 if is_final or len(failures) >= self._most(error):
                     raise
-                wait_s = self._wait_s(error, len(failures))
+                wait_s = error.retry_after_s or 0.0  # A wait of 0 is ignored
+                if error.kind == "refused":
+                    wait_s = 0.0
+                elif not wait_s:
+                    grown_s = self._first_wait_s * 2.0 ** min(len(failures) - 1, 30)
+                    wait_s = min(GROWN_WAIT_S, grown_s) + random.uniform(0, self._first_wait_s)
                 if deadline and asyncio.get_running_loop().time() + wait_s >= deadline:
                     raise
             last = failures[-1]
@@ -211,14 +216,6 @@ class Retries:
             return min(2, self._attempts)
         is_patient = error.kind == "rate_limited" and self._attempts > 1
         return self._attempts * (PATIENCE if is_patient else 1)
-
-    def _wait_s(self, error: ModelError, n_failed: int) -> float:
-        if error.kind == "refused":
-            return 0.0
-        if error.retry_after_s:  # A wait of 0 is ignored
-            return error.retry_after_s
-        grown_s: float = self._first_wait_s * 2.0 ** min(n_failed - 1, 30)
-        return min(GROWN_WAIT_S, grown_s) + random.uniform(0, self._first_wait_s)
 
 
 class Retrying(Wrapper):

@@ -127,9 +127,16 @@ def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
 
     def most(*values: Any) -> int:
         nonlocal is_plausible
-        counts = [_count(value) for value in values if value is not None]
-        is_plausible &= None not in counts
-        return max((count or 0 for count in counts), default=0)
+        largest = 0
+        for value in values:
+            if isinstance(value, float) and value.is_integer():  # JSON has a single number type
+                value = int(value)
+            is_number = isinstance(value, int) and not isinstance(value, bool)
+            if is_number and 0 <= value <= MOST_TOKENS:
+                largest = max(largest, value)
+            elif value is not None:
+                is_plausible = False
+        return largest
 
     n_cached = most(_part(details, "cached_tokens"), _part(reported, "cache_read_input_tokens"))
     n_written = most(
@@ -165,14 +172,6 @@ def plausible(usage: Usage, request: Request) -> Usage:
 
 def _part(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, dict) else None
-
-
-def _count(value: Any) -> int | None:
-    """A number of tokens; None if invalid."""
-    if isinstance(value, float) and value.is_integer():  # JSON has a single number type
-        value = int(value)
-    is_count = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_count and 0 <= value <= MOST_TOKENS else None
 
 
 # --- The body of a reply

@@ -261,7 +261,7 @@ class ServerTokenizer:
 
     async def aclose(self) -> None:
         """Close connections; a later count opens new ones."""
-        await asyncio.wrap_future(aside(self._close()))
+        await asyncio.wrap_future(aside(self._session.aclose()))
 
     async def _count(self, text: str, *, is_framed: bool = False) -> int:
         """Tokens of a text or, if it `is_framed`, those that the template adds."""
@@ -293,9 +293,6 @@ class ServerTokenizer:
         if self._server is None or not self._server.tokenizes:
             raise NoTokenizerError("servers of this kind have no tokenizer")
         return self._session, self._server
-
-    async def _close(self) -> None:
-        await self._session.aclose()
 
 
 class _Templated(Struct):

@@ -290,17 +290,12 @@ def proxy_of(url: str) -> str | None:
     host = parts.hostname or ""
     if not proxy or proxy_bypass(parts.netloc.rpartition("@")[2]) or proxy_bypass(host):
         return None
-    if any(_is_in(host, network.strip()) for network in proxies.get("no", "").split(",")):
-        return None
+    for network in proxies.get("no", "").split(","):
+        with suppress(ValueError):  # One of the two is a name
+            if ip_address(host) in ip_network(network.strip(), strict=False):
+                return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     scheme = urlsplit(proxy).scheme
     if scheme not in ("http", "https"):
         raise ValueError(f"proxies of the kind '{scheme}' are not supported")
     return proxy
-
-
-def _is_in(host: str, network: str) -> bool:
-    try:
-        return ip_address(host) in ip_network(network, strict=False)
-    except ValueError:  # One of the two is a name
-        return False
