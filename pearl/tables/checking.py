@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 
@@ -16,7 +15,6 @@ from pearl.tables import specification
 from pearl.tables.columns import PARTS, QueryTable, TypedColumn, fold, plain_number
 
 _SHOWN = 12  # Maximum names of columns in a message
-_NEAREST = 3  # Maximum similar values in a message
 _VALUES_SHOWN = 6  # Maximum values of a column in a message
 _ELSE = (
     "arithmetic of columns is {"
@@ -208,27 +206,6 @@ def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
 def _some(values: Sequence[str]) -> str:
     shown = [repr(value[:40]) for value in values[:_VALUES_SHOWN]]
     return ", ".join(shown) or "no values"
-
-
-def nearest_values(column: TypedColumn, value: str) -> list[str]:
-    """The values of a column with the most similar spelling, best first."""
-    wanted = fold(value)
-    asked = _words(wanted)
-    form = {each: fold(each) for each in column.values[:20_000]}
-    n_shared = {each: len(asked & _words(own)) for each, own in form.items()}
-    best = sorted(filter(n_shared.get, form), key=lambda each: -n_shared[each])[:200]
-    best.sort(key=lambda each: -difflib.SequenceMatcher(None, wanted, form[each]).ratio())
-    if len(best) < _NEAREST:
-        close = difflib.get_close_matches(
-            wanted, list(form.values())[:2_000], n=_NEAREST, cutoff=0.5
-        )
-        by_form = {folded_value: each for each, folded_value in form.items()}
-        best += [by_form[each] for each in close if by_form[each] not in best]
-    return best[:_NEAREST]
-
-
-def _words(text: str) -> set[str]:
-    return set(_letters_only(text).split())
 
 
 def _bare(name: str) -> str:

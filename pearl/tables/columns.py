@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any, Literal
@@ -100,9 +100,10 @@ class TypedColumn(Struct, frozen=True):
 
 def typed_columns(rows: Rows, scale: int = 0) -> tuple[TypedColumn, ...]:
     """Every field of rows, in order; `scale` is the power of ten in the table's caption."""
-    cells = ([row.fields.get(name, "") for row in rows.rows] for name in rows.names)
-    columns = map(_column, rows.names, cells)
-    return tuple(_scaled(column, scale_of(column.name) or scale) for column in columns)
+    return tuple(
+        _column(name, [row.fields.get(name, "") for row in rows.rows], scale_of(name) or scale)
+        for name in rows.names
+    )
 
 
 def extended(column: TypedColumn, more: Sequence[str | None]) -> TypedColumn:
@@ -120,57 +121,57 @@ def extended(column: TypedColumn, more: Sequence[str | None]) -> TypedColumn:
     return replace(column, cells=[*column.cells, *more], values=values, parsed=parsed)
 
 
-def _scaled(column: TypedColumn, scale: int) -> TypedColumn:
-    """A numeric column with the scale of its heading; numbers with their own scale are not read."""
-    is_scaled = column.unit == "" or column.unit in CURRENCY_UNITS
-    if not scale or column.kind != "number" or not is_scaled or all(map(is_year, column.values)):
-        return column
-    parsed = {cell: n for cell, n in column.parsed.items() if not _has_scale(cell)}
-    return replace(column, parsed=parsed, scale=scale)
-
-
 def _has_scale(cell: str) -> bool:
     found = read_quantity(cell)
     return found is not None and found.scale > 0
 
 
-def _unit_of_heading(name: str) -> str:
-    """The currency or percent sign in brackets at the end of a heading: `Unit price (EUR)`."""
-    head, _, inside = name.rstrip().removesuffix(")").rpartition("(")
-    unit = unit_named(re.sub(r"\Ain\s", "", inside.strip(), flags=re.I)) if head else ""
-    return unit if unit in CURRENCY_UNITS or unit in SHARES else ""
-
-
-def _column(name: str, cells: list[str | None]) -> TypedColumn:
+def _column(name: str, cells: list[str | None], scale: int) -> TypedColumn:
     values = [value for value in dict.fromkeys(cells) if value and value.strip()]
     stated = [value for value in values if not is_blank(value)]
     sample = stated[:MAX_SAMPLED]
     if 2 * len(_plain_numbers(sample)) > len(sample) and not any(map(CODE.fullmatch, stated)):
-        column = _of_numbers(name, cells, values)
+        column = _of_numbers(name, cells, values, scale)
         what = f"numbers in {column.unit}" if column.unit else "numbers"
     elif stated and are_mostly("date", stated):
         dates = read_dates(values)
         periods = {v: period for v, period in zip(values, dates.periods, strict=True) if period}
-        notes = (dates.note,) if dates.note else ()
-        order = dates.is_day_first
-        column = TypedColumn(name, "date", cells, values, periods, is_day_first=order, notes=notes)
+        column = TypedColumn(
+            name, "date", cells, values, periods, is_day_first=dates.is_day_first,
+            notes=(dates.note,) if dates.note else (),
+        )  # fmt: skip
         what = "dates"
     else:
         return TypedColumn(name, "text", cells, values)
-    return replace(column, notes=(*column.notes, *_unread(name, what, values, column.parsed)))
+    left = [value for value in values if value not in column.parsed]
+    if not left:
+        return column
+    shown = ", ".join(repr(value[:40]) for value in left[:3])
+    note = f"{counted(len(left), 'different value')} of {name} not read as {what}: {shown}"
+    return replace(column, notes=(*column.notes, note))
 
 
-def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedColumn:
+def _of_numbers(name: str, cells: list[str | None], values: list[str], scale: int) -> TypedColumn:
+    """A column of numbers with the scale of its heading; numbers with their own scale are not read."""
     found = _plain_numbers(values)
     amounts, unit = in_one_unit(found, filter(None, cells))
-    numbers = {value: amount for value, amount in amounts.items() if amount is not None}
-    if unit not in KNOWN_UNITS:  # the word beside the numbers
-        return TypedColumn(
-            name, "number", cells, values, numbers, "" if unit else _unit_of_heading(name)
-        )
-    has_bare = any(not found[value].unit for value in numbers)
+    has_bare = unit in KNOWN_UNITS and any(
+        not number.unit and amounts[value] is not None for value, number in found.items()
+    )
     notes = (f"numbers in {name} that have no unit are read as {unit}",) if has_bare else ()
-    return TypedColumn(name, "number", cells, values, numbers, unit, notes=notes)
+    if not unit:  # the heading may have it: `Unit price (EUR)`
+        head, _, inside = name.rstrip().removesuffix(")").rpartition("(")
+        named = unit_named(re.sub(r"\Ain\s", "", inside.strip(), flags=re.I)) if head else ""
+        unit = named if named in CURRENCY_UNITS or named in SHARES else ""
+    unit = unit if unit in KNOWN_UNITS else ""  # not a word beside the numbers
+    if unit not in ("", *CURRENCY_UNITS) or all(map(is_year, values)):
+        scale = 0
+    numbers = {
+        value: amount
+        for value, amount in amounts.items()
+        if amount is not None and not (scale and _has_scale(value))
+    }
+    return TypedColumn(name, "number", cells, values, numbers, unit, scale, notes=notes)
 
 
 def _plain_numbers(values: Sequence[str]) -> dict[str, Number]:
@@ -193,14 +194,6 @@ def plain_number(text: str) -> Number | None:
     """The number in a text that is nothing else; None if it is ambiguous."""
     number = number_in(text)
     return number if number and _is_plain(text, number) else None
-
-
-def _unread(name: str, what: str, values: Sequence[str], read: Container[str]) -> tuple[str, ...]:
-    left = [value for value in values if value not in read]
-    if not left:
-        return ()
-    shown = ", ".join(repr(value[:40]) for value in left[:3])
-    return (f"{counted(len(left), 'different value')} of {name} not read as {what}: {shown}",)
 
 
 def date_parts(column: TypedColumn) -> list[TypedColumn]:
@@ -229,11 +222,13 @@ def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> Typ
     rows = list(zip(*(column.cells for column in columns.values()), strict=True))
     n_by_zero = 0
     for row in dict.fromkeys(rows):
-        amounts = {
-            names[column.name]: _amount(column.parsed[cell], column)
-            for column, cell in zip(columns.values(), row, strict=True)
-            if cell in column.parsed
-        }
+        amounts = {}
+        for column, cell in zip(columns.values(), row, strict=True):
+            if cell in column.parsed:
+                is_share = column.unit == evaluation.PERCENT
+                number = column.parsed[cell].scaleb(-2 * is_share)
+                scale = None if is_share else column.scale
+                amounts[names[column.name]] = evaluation.Amount(number, column.unit, scale)
         try:
             is_whole = len(amounts) == len(columns)
             results[row] = evaluation.evaluate(program, names=amounts) if is_whole else None
@@ -243,7 +238,12 @@ def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> Typ
             results[row] = None
             n_by_zero += rows.count(row)
     unit, scale = next(((one.unit, one.scale or 0) for one in results.values() if one), ("", 0))
-    number_of = {row: _number(one) for row, one in results.items() if one}
+    number_of: dict[tuple[str | None, ...], Decimal] = {}
+    for row, one in results.items():
+        if one:
+            value = Decimal(one.value).scaleb(2 * (one.unit == evaluation.PERCENT))
+            is_whole = value == value.to_integral_value()
+            number_of[row] = value if is_whole else Decimal(repr(float(value)))
     text_of = {row: evaluation.plain(number) for row, number in number_of.items()}
     # A row without any of the numbers has no value; a row with only some is undecided.
     text_of |= {
@@ -259,18 +259,6 @@ def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> Typ
         str(arithmetic), "number", cells, list(parsed), parsed,
         {evaluation.RATIO: "", evaluation.POINTS: evaluation.PERCENT}.get(unit, unit), scale, notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
-
-
-def _number(result: evaluation.Result) -> Decimal:
-    value = Decimal(result.value)
-    value = value.scaleb(2) if result.unit == evaluation.PERCENT else value
-    return value if value == value.to_integral_value() else Decimal(repr(float(value)))
-
-
-def _amount(number: Decimal, column: TypedColumn) -> evaluation.Amount:
-    if column.unit == evaluation.PERCENT:
-        return evaluation.Amount(number.scaleb(-2), evaluation.PERCENT)
-    return evaluation.Amount(number, column.unit, column.scale)
 
 
 def _steps(arithmetic: Arithmetic, names: dict[str, str]) -> list[Step]:

@@ -10,11 +10,11 @@ import re
 import tomllib
 from array import array
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 from importlib.util import find_spec
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -76,14 +76,16 @@ class Thesaurus:
             (column.name, term) for column in table.columns for term in column_terms(column)
         ]
 
-    def __len__(self) -> int:
-        return len(self._terms)
-
     def nearest(self, question: str, n: int = 3) -> dict[str, list[str]]:
         """The `n` nearest terms in each column, best first; columns without one are omitted."""
         overlap: dict[int, float] = {}
         for phrase in (question, *synonyms_of(question)):
-            for place, weight in self._overlaps(_grams(phrase)).items():
+            shared: defaultdict[int, float] = defaultdict(float)  # weight of the common grams
+            for gram in _grams(phrase):
+                places, weight = self._with_gram.get(gram, ((), 0.0))
+                for place in places:
+                    shared[place] += weight
+            for place, weight in shared.items():
                 # A synonym counts only as a whole, because its single words are not in the question.
                 if phrase is question or weight >= 0.6 * self._weights[place]:
                     overlap[place] = max(weight, overlap.get(place, 0.0))
@@ -96,15 +98,6 @@ class Thesaurus:
             if len(listed) < n:
                 listed.append(text)
         return {column: found[column] for column in self._columns if column in found}
-
-    def _overlaps(self, grams: Iterable[str]) -> dict[int, float]:
-        """For each term that shares a gram with a phrase, the weight of what they share."""
-        total: dict[int, float] = {}
-        for gram in grams:
-            places, weight = self._with_gram.get(gram, ((), 0.0))
-            for place in places:
-                total[place] = total.get(place, 0.0) + weight
-        return total
 
     @cached_property
     def _with_gram(self) -> dict[str, tuple[Sequence[int], float]]:
@@ -270,7 +263,9 @@ class Lookup:
         """Why an answer has no rows; None if it has some."""
         unsure = answer.undecided or answer.doubtful
         is_empty = not unsure and not any(line.rows for line in answer.lines)
-        return why_empty(answer.query, self.table) if is_empty and answer.query.limit != 0 else None
+        if not is_empty or answer.query.limit == 0:
+            return None
+        return why_empty(answer.query, self.table, self.thesaurus.nearest)
 
     def repair(self, question: str, flaw: QueryError) -> str:
         """The message to the model about an unusable reply."""
@@ -396,12 +391,11 @@ def _described(column: TypedColumn) -> str:
             last = max(period.last for period in column.parsed.values())
             return f"date, {first} to {last}"
         case _:
-            some = ", ".join(_quoted(value, _CELL // 2) for value in column.values[:3])
+            some = ", ".join(
+                json.dumps(shortened(value, _CELL // 2), ensure_ascii=False)
+                for value in column.values[:3]
+            )
             return f"text, {n:,} different values such as {some}"
-
-
-def _quoted(value: str, length: int) -> str:
-    return json.dumps(shortened(value, length), ensure_ascii=False)
 
 
 _MAX_NAMED = 4  # Maximum columns or tables named in a message
@@ -419,7 +413,6 @@ class FoundTable:
     rows: Rows
     numbers: tuple[int, ...]
     caption: str = ""
-    source: str = ""
     scale: int = 0
 
     @cached_property
@@ -434,11 +427,6 @@ class FoundTable:
         more = ", ..." if len(names) > _MAX_NAMED else ""
         columns = f"{', '.join(shortened(name, 40) for name in names[:_MAX_NAMED])}{more}"
         return f"'{shortened(self.caption, 60)}' ({columns})" if self.caption else columns
-
-    @property
-    def name(self) -> str:
-        """The table's caption, and its file name without folder and suffix."""
-        return f"{self.caption} {PurePath(self.source).stem}".strip()
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -468,7 +456,6 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
     found = []
     for (_, scale), parts in groups.items():
         captions = {part.caption for part, _ in parts}
-        sources = {part.source for part, _ in parts}
         places = {row.key: i for part, _ in parts for i, row in enumerate(part.rows, 1)}
         is_table = any(len(part.rows) > 1 for part, _ in parts)
         same = same_columns_note(part.title for part, _ in parts if is_table)
@@ -478,8 +465,7 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
         rows = Rows(whole.rows, doubtful=whole.doubtful, notes=notes, totals=whole.totals)
         numbers = tuple(places[row.key] for row in (*whole.rows, *whole.totals))
         caption = captions.pop() if len(captions) == 1 else ""
-        source = sources.pop() if len(sources) == 1 else ""
-        found.append(FoundTable(rows, numbers, caption, source, scale))
+        found.append(FoundTable(rows, numbers, caption, scale))
     return tuple(found)
 
 

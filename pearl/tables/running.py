@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from operator import itemgetter
@@ -31,7 +31,7 @@ from pearl.documents.table import scale_word
 from pearl.documents.table.totals import names_total
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
-from pearl.tables.checking import check, nearest_values
+from pearl.tables.checking import check
 from pearl.tables.columns import QueryTable, TypedColumn, fold, plain_number, word_form
 from pearl.tables.specification import (
     Aggregate,
@@ -425,7 +425,11 @@ def _heading(one: Aggregate, table: QueryTable) -> str:
     return f"{one.name} ({unit})" if unit else one.name
 
 
-def why_empty(query: Query, table: QueryTable) -> str:
+Nearest = Callable[[str], Mapping[str, Sequence[str]]]
+"""A text → the values of each column that are most like it."""
+
+
+def why_empty(query: Query, table: QueryTable, nearest: Nearest) -> str:
     """Which condition leaves a query without rows, and similar values in its column."""
     if not len(table):
         return "the table has no rows"
@@ -433,7 +437,7 @@ def why_empty(query: Query, table: QueryTable) -> str:
     alone = [_count([one], table) for one in parts]
     failing = [one for one, n in zip(parts, alone, strict=True) if not n]
     if failing:
-        shown = [f"{describe(one)}{_instead(one, table)}" for one in failing[:_MAX_NAMED]]
+        shown = [f"{describe(one)}{_instead(one, table, nearest)}" for one in failing[:_MAX_NAMED]]
         return f"no row meets: {'; '.join(shown)}"
     counts = ", ".join(f"{describe(one)}: {n:,}" for one, n in zip(parts, alone, strict=True))
     without = [_count([*parts[:i], *parts[i + 1 :]], table) for i in range(len(parts))]
@@ -455,7 +459,7 @@ def _count(parts: list[Where], table: QueryTable) -> int:
     return sum(verdict is True for verdict in _verdicts(where, table))
 
 
-def _instead(where: Where, table: QueryTable) -> str:
+def _instead(where: Where, table: QueryTable, nearest: Nearest) -> str:
     """Values of a column that are similar to the requested one."""
     if not isinstance(where, Condition) or where.op not in ("is", "in", "contains", *ORDERED):
         return ""
@@ -469,6 +473,6 @@ def _instead(where: Where, table: QueryTable) -> str:
     if column.kind != "text" or where.op in ORDERED:
         return ""
     is_short = len(column.values) <= _MAX_NAMED  # Such as yes and no: shown in any case
-    near = [value for wanted in where.value for value in nearest_values(column, wanted)]
+    near = [value for wanted in where.value for value in nearest(wanted).get(column.name, ())]
     near += column.values if is_short else []
     return f" ({where.column} has: {', '.join(dict.fromkeys(near))})" if near else ""

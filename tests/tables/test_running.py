@@ -12,7 +12,8 @@ import pytest
 from pearl.actions import native
 from pearl.documents.rows import Row, Rows
 from pearl.tables.columns import QueryTable
-from pearl.tables.running import run, why_empty
+from pearl.tables.lookup import Lookup
+from pearl.tables.running import run
 from pearl.tables.specification import read_query
 
 CASES = tomllib.loads(Path(__file__).with_name("queries.toml").read_text("utf-8"))
@@ -85,7 +86,7 @@ def test_an_empty_result_names_the_condition_that_no_row_meets(kind: str, words:
     where = [{"column": name, "op": "is", "value": value} for name, value in wanted.items()]
     result = run(read_query({"where": where}), small)
     assert not result.lines
-    assert words in why_empty(result.query, small)
+    assert words in str(Lookup(small).why_empty(result))
 
 
 def test_doubtful_rows_that_may_meet_a_condition_are_undecided_whatever_their_cells_are() -> None:
