@@ -42,7 +42,7 @@ async def looks(
     if n > 0 and has_more():
         yield Look(RANKS), task
     if n > 1 and has_more():
-        words = _different(await _by_model(step, words_task(task), asker, read), [bare, *queries])
+        words = _different(await _by_model(step, task, asker, read), [bare, *queries])
         scaled = [f"{bare} {' '.join(SCALES)}"] if period else []
         others = [bare, *scaled, *(f"{bare} {year}" for year in near), *words]
         if found := _different(others, queries):
@@ -55,21 +55,17 @@ async def looks(
         yield Look(PERIODS, [f"{each} {year}" for each in (bare, *words) for year in near]), asked
 
 
-def words_task(task: ActionTask) -> ActionTask:
-    """The task of writing other queries; it shows no document."""
+async def _by_model(step: Step, task: ActionTask, asker: Asker, read: list[TextReply]) -> list[str]:
+    """Ask a model for other queries, without the document; [] if its reply cannot be used."""
+    if not asker.reads_prompts:
+        return []
     query = " ".join(value for _, value in task.arguments)
-    return replace(
+    asked = replace(
         task, action=OTHER_WORDS, arguments=(("QUERY", query),), document=None, is_of_numbers=False,
         inputs=frozenset({"QUERY"} if task.inputs else ()), gives=ValueType.LIST,
     )  # fmt: skip
-
-
-async def _by_model(step: Step, task: ActionTask, asker: Asker, read: list[TextReply]) -> list[str]:
-    """Ask a model for other queries; [] if its reply cannot be used."""
-    if not asker.reads_prompts:
-        return []
     try:
-        read.append(await asker.read(step, "look", asker.calls.whole(task)))
+        read.append(await asker.read(step, "look", asker.calls.whole(asked)))
     except ModelError as error:
         if error.kind not in (*CUT_SHORT, "refused", "filtered", "malformed"):
             raise

@@ -144,11 +144,9 @@ def answer_parts(
 ) -> tuple[AnswerPart, ...]:
     """The results of some steps as parts; a computed part has the evidence of its inputs."""
     steps = {step.output: step for step in graph.steps}
-    labels = {name: _label(steps[name]) for name in names}
-    n_same = Counter(labels.values())
     places = {(e.span, e.omitted): n for n, e in enumerate(evidence, start=1)}
     parts = []
-    for name, label in labels.items():
+    for name, label in _labels(names, steps).items():
         result = results[name]
         value = None if result.is_void else _plain(result)
         sources = sources_of_part(name, steps, results)
@@ -166,8 +164,6 @@ def answer_parts(
                 ListEntry(line, tuple(dict.fromkeys(places[e.span, e.omitted] for e in passages)))
                 for line, passages in result.record.lines
             )
-        if n_same[label] > 1:
-            label += _argument(steps[name])
         text, n_undecided, tally = result.text, 0, _tally(name, steps, results)
         cells: tuple[Piece, ...] = ()
         if isinstance(rows := result.value, Rows):
@@ -251,16 +247,21 @@ def deciding_of(
     return found
 
 
-def _label(step: Step) -> str:
-    words = " ".join((step.explanation or step.output.replace("_", " ")).split()).rstrip(".:; ")
-    words = words if len(words) <= MAX_LABEL else f"{words[: MAX_LABEL - 1]}…"
-    return words[:1].upper() + words[1:]
-
-
-def _argument(step: Step) -> str:
-    """The texts in the arguments of a step; they tell apart steps with the same label."""
-    texts = [item.value for a in step.arguments for item in items_of(a) if isinstance(item, String)]
-    return f" ({shortened('; '.join(texts), MAX_LABEL)})" if texts else f" ({step.output})"
+def _labels(names: Iterable[str], steps: Mapping[str, Step]) -> dict[str, str]:
+    """What steps do, by their explanations; the texts in their arguments tell apart those with the same one."""
+    labels = {}
+    for name in names:
+        told = steps[name].explanation or name.replace("_", " ")
+        words = " ".join(told.split()).rstrip(".:; ")
+        words = words if len(words) <= MAX_LABEL else f"{words[: MAX_LABEL - 1]}…"
+        labels[name] = words[:1].upper() + words[1:]
+    n_same = Counter(labels.values())
+    for name, label in labels.items():
+        if n_same[label] > 1:
+            items = [item for argument in steps[name].arguments for item in items_of(argument)]
+            texts = "; ".join(item.value for item in items if isinstance(item, String))
+            labels[name] = f"{label} ({shortened(texts, MAX_LABEL) or name})"
+    return labels
 
 
 def sources_of_part(

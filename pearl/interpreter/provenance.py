@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
+from math import inf
 from typing import Any
 
 from msgspec import Struct
@@ -33,21 +34,27 @@ class Sources(Struct, frozen=True):
     is_by_row: bool = False
 
 
-def merged(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
+def joined(text: str, spans: Iterable[Span], max_blanks: float = inf) -> list[Span]:
     """Sort spans, merge overlapping ones and those with only blanks between them."""
-    joined: list[Span] = []
+    found: list[Span] = []
     for span in sorted(spans):
-        end = joined[-1].end if joined else -1
-        is_near = span.start - end <= MAX_BLANKS and not text[max(end, 0) : span.start].strip()
-        if joined and (span.start <= end or is_near):
-            joined[-1] = Span(joined[-1].start, max(end, span.end))
+        end = found[-1].end if found else -1
+        is_near = span.start - end <= max_blanks and not text[max(end, 0) : span.start].strip()
+        if found and (span.start <= end or is_near):
+            found[-1] = Span(found[-1].start, max(end, span.end))
         else:
-            joined.append(span)
-    if len(joined) <= MAX_SPANS:
-        return tuple(joined)
-    gaps = sorted(range(1, len(joined)), key=lambda i: joined[i - 1].end - joined[i].start)
-    starts = [0, *sorted(gaps[: MAX_SPANS - 1]), len(joined)]
-    return tuple(Span(joined[i].start, joined[j - 1].end) for i, j in pairwise(starts))
+            found.append(span)
+    return found
+
+
+def merged(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Join spans that are near, and the nearest of those left if they are too many."""
+    near = joined(text, spans, MAX_BLANKS)
+    if len(near) <= MAX_SPANS:
+        return tuple(near)
+    gaps = sorted(range(1, len(near)), key=lambda i: near[i - 1].end - near[i].start)
+    starts = [0, *sorted(gaps[: MAX_SPANS - 1]), len(near)]
+    return tuple(Span(near[i].start, near[j - 1].end) for i, j in pairwise(starts))
 
 
 def heads_of(document: Document, rows: Iterable[Row]) -> tuple[Span, ...]:

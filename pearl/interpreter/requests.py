@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextvars import ContextVar
 from copy import copy
 from functools import cached_property, partial
+from itertools import chain
 from math import inf
 from typing import Any, TypeVar
 
@@ -38,6 +39,7 @@ from pearl.interpreter.prompt import (
     again_messages,
     combine_messages,
 )
+from pearl.interpreter.provenance import joined
 from pearl.llm import ActionTask, Message, Request
 from pearl.replies.not_stated import says_not_stated
 from pearl.retrieval.search import Searcher
@@ -136,29 +138,21 @@ class RequestBuilder:
         """The fraction of the document that prompts show as rows; None if no row belongs to the document."""
         if rows.is_answered or not any(row.spans for row in rows):
             return None
-        # The headings of joined files belong to no row.
         text = self.document.text
         firsts = [row.spans[0].start for row in rows if row.spans]
         spans = [view.span for view in self._views.values()]
         among = [s for s in spans if any(s.start <= first < s.end for first in firsts)]
+        # The headings of joined files belong to no row.
         files = [
             file for _, file in part_spans(text, self.document.parts)
             if any(span.start <= file.start < span.end for span in among)
-        ]  # fmt: skip
-        ends = {Span(end, end) for file in files for end in (file.start, file.end)}
-        spans_of = {span for row in rows if row.value == row.text for span in row.spans}
-        whole = sorted(ends | spans_of, key=lambda span: (span.start, span.end))
+        ] or [Span(0, len(text))]  # fmt: skip
+        ends = (Span(end, end) for file in files for end in (file.start, file.end))
+        whole = (span for row in rows if row.value == row.text for span in row.spans)
+        n = sum(span.end - span.start for span in joined(text, chain(ends, whole)))
         # Prompts show only one field of other rows.
-        n = sum(len(row.value or "") for row in rows if row.spans and row.value != row.text)
-        end = 0
-        for span in whole:
-            if not text[end : span.start].strip():
-                n += max(0, span.start - end)
-            n += max(0, span.end - max(end, span.start))
-            end = max(end, span.end)
-        if not text[end:].strip():
-            n += len(text) - end
-        return min(1.0, n / max(1, sum(file.end - file.start for file in files) or len(text)))
+        n += sum(len(row.value or "") for row in rows if row.spans and row.value != row.text)
+        return min(1.0, n / max(1, sum(file.end - file.start for file in files)))
 
     def task(self, step: Step, earlier: Mapping[str, Value]) -> tuple[ActionTask, str | None]:
         """The task of a step, and the earlier output that it reads in place of the document, if any."""

@@ -592,45 +592,37 @@ class RowReader:
 
     async def _replies_to(self, task: ItemsTask, *, is_free: bool = False) -> items.ItemReplies:
         """Send one request, without a constraint if `is_free`; a missing reply to an item is None."""
-        n, kind, labels = len(task.items), task.kind, task.labels
-        fallback = self._asker.fallback
-        max_text = fallback.max_text
-        # Only this request may find out whether the server accepts a constraint.
-        held = replace(task, is_named=False)
-        unheld = replace(task, is_named=kind != "pick")
+        n, kind, labels, fallback = len(task.items), task.kind, task.labels, self._asker.fallback
         constraint = items.items_constraint(
-            n, kind, labels, n_picks=task.n_picks, max_text=max_text, is_quoted=task.is_quoted
-        )
+            n, kind, labels, n_picks=task.n_picks, max_text=fallback.max_text, is_quoted=task.is_quoted
+        )  # fmt: skip
+        n_others = self._n_batches - 1
 
-        def n_later() -> int:  # Other batches that are not finished
-            return max(0, self._n_batches - 1)
+        def request(*, is_held: bool) -> Request:
+            asked = replace(task, is_named=kind != "pick" and not is_held)
+            made = self._requests.request(asked)
+            return replace(made, n_later=lambda: max(0, self._n_batches - 1), n_between=n_others)
 
+        # Only this request may find out whether the server accepts a constraint.
+        may_hold = not is_free and fallback.level is not None
         completion: Completion | None = None
         try:
-            n_between = self._n_batches - 1
-
-            def request(asked: ItemsTask) -> Request:
-                made = self._requests.request(asked)
-                return replace(made, n_later=n_later, n_between=n_between)
-
-            is_unheld = is_free or fallback.level is None
             completion = await self._asker.ask(
-                self._step, "items", request(unheld if is_unheld else held), None if is_free else constraint,
-                partial(items.form_flaw, constraint=constraint), None if is_unheld else partial(request, unheld),
+                self._step, "items", request(is_held=may_hold), None if is_free else constraint,
+                partial(items.form_flaw, constraint=constraint), partial(request, is_held=False) if may_hold else None,
             )  # fmt: skip
+            text = completion.text
         except ModelError as error:
             if error.kind not in UNREADABLE:
                 raise
             self._failure = error
             text = error.reply
-        else:
-            text = completion.text
         # Under a constraint, a cut-off line looks complete.
         is_held = fallback.level is not None and not is_free
+        is_named = kind != "pick" and not is_held
         replies = items.read_items(
-            text, n, kind, labels, task.n_picks, max_text if is_held else None, items=task.items,
-            names=items.item_names(task.items, task.kind, task.round) if unheld.is_named and not is_held else None,
-            is_cut=completion is None,
+            text, n, kind, labels, task.n_picks, fallback.max_text if is_held else None, items=task.items,
+            names=items.item_names(task.items, kind, task.round) if is_named else None, is_cut=completion is None,
         )  # fmt: skip
         values = tuple("" if value == NOTHING else value for value in replies.values)
         quotes = replies.quotes if task.is_quoted else ()
