@@ -118,7 +118,7 @@ OF_DATA = {"check", "checker_model", "looks", "passes", "row_quotes"}
 """`tests/interpreter/test_checking.py`, `test_asked_again.py`, `test_looking.py`, `test_row_quotes.py` show what they do."""
 
 OF_READERS = set(ReaderOptions.__struct_fields__)
-"""`tests/cli/test_pictures.py`, `test_left_out.py` and `tests/documents/readers/test_pdf_tables.py` show what they do."""
+"""`tests/cli/test_readers.py` and `tests/documents/readers/test_pdf_tables.py` show what they do."""
 
 
 def last_item_only(prompt: str) -> str:

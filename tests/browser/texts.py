@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
-from pydantic import BaseModel
 
 from pearl.trace import Trace
 
@@ -29,11 +28,7 @@ def named(path: Path) -> str:
 
 
 def with_text(value: Any, path: Path, text: str) -> Any:
-    """The data with this text there.
-
-    Raises:
-        ValidationError: The model of the data takes no such text there.
-    """
+    """The data with this text there."""
     if not path:
         return text
     first, rest = path[0], path[1:]
@@ -43,8 +38,6 @@ def with_text(value: Any, path: Path, text: str) -> Any:
             made = Trace(value.id)
             made._events = [inner if at == first else each for at, each in enumerate(value)]
             return made
-        case BaseModel():
-            return type(value).model_validate({**dict(value), str(first): inner})
         case Struct():
             return replace(value, **{str(first): inner})
         case Mapping():
@@ -76,7 +69,7 @@ def _children(value: Any) -> dict[str | int, Any]:
     match value:
         case Trace() | tuple() | list():
             return dict(enumerate(value))
-        case BaseModel() | Mapping():
+        case Mapping():
             return dict(value)
         case Struct():
             return dict(asdict(value))

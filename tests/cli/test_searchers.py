@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,27 +31,6 @@ DOWN = "http://127.0.0.1:9/v1"
 def embeddings(corpus: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     monkeypatch.setenv("PEARL_EMBEDDINGS_URL", openai_server.url)
     return openai_server
-
-
-def answered(pearl: Terminal, *args: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The answer, and the searches of the trace."""
-    told = json.loads(pearl(*args, "--json", "--trace", "t.jsonl", "--force"))
-    events = [json.loads(line) for line in Path("t.jsonl").read_text().splitlines()]
-    return told, [event for event in events if event["event"] == "retrieved"]
-
-
-def test_a_corpus_is_asked_by_words_and_meaning(pearl: Terminal, embeddings: Server) -> None:
-    told, searches = answered(pearl, *ASKED, *HYBRID)
-    assert told["evidence"][0]["text"] == "Nils sold the boat in June."
-    assert {(each["method"], tuple(each["notes"])) for each in searches} == {("hybrid", ())}
-    sent = [text for seen in embeddings.requests for text in seen.body["input"]]
-    assert {seen.path for seen in embeddings.requests} == {"/v1/embeddings"}
-    assert "Nils sold the boat in June." in sent
-    assert len(sent) == len(set(sent))
-    n = len(embeddings.requests)
-    again, _ = answered(pearl, *ASKED, *HYBRID, "--fresh")
-    assert again["evidence"] == told["evidence"]
-    assert len(embeddings.requests) == n  # passages from the index, the query from the cache
 
 
 def test_a_server_of_embeddings_gets_no_key_of_the_models(

@@ -119,10 +119,3 @@ def test_a_failed_document_is_missing(pearl: Terminal, model: Server) -> None:
     ran = pearl("extract", "age: int?", "a.txt", "gone.txt", "--evaluate", "gold.jsonl", "--json", code=1)  # fmt: skip
     data = json.loads(ran)
     assert (data["failed"], data["all"]["right"], data["all"]["missing"]) == (1, 1, 1)
-
-
-def test_a_gold_file_that_names_no_document(pearl: Terminal, model: Server) -> None:
-    Path("gold.jsonl").write_text('{"document": "other.txt", "age": 1}', encoding="utf-8")
-    pearl("extract", "age: int?", "a.txt", "--evaluate", "gold.jsonl", code=3)
-    assert "no document has gold values" in pearl.talk
-    pearl("extract", "age: int?", "a.txt", "--evaluate", "none.jsonl", code=3)
