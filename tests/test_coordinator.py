@@ -21,8 +21,8 @@ _SOURCE = re.compile(r"^- (\w+) : (table|corpus|document)\b[^:\n]*(?:: (.*))?$",
 """A source as the prompt lists it."""
 
 
-def words(text: str) -> set[str]:
-    plain = {
+PLAIN = {
+    *[
         "the",
         "of",
         "in",
@@ -37,8 +37,12 @@ def words(text: str) -> set[str]:
         "for",
         "does",
         "do",
-    }
-    return {word.rstrip("s") for word in re.findall(r"[a-z]+", text.lower())} - plain
+    ]
+}
+
+
+def words(text: str) -> set[str]:
+    return {word.rstrip("s") for word in re.findall(r"[a-z]+", text.lower())} - PLAIN
 
 
 def honest(request: Request) -> str:

@@ -80,23 +80,25 @@ def id_of(row: Mapping[str, Any]) -> str:
 # --- tables -----------------------------------------------------------------------------------
 
 
-class ListTable(NamedTuple):
-    """A list whose entries become the rows of a table: its full name, the fields that lead to it, and the columns with entry numbers."""
+class FieldTable(NamedTuple):
+    """The table of the documents or of a list: its full name, the fields that lead to it, the columns with entry numbers, and its fields."""
 
     name: str
     steps: tuple[str, ...]
     keys: tuple[str, ...]
-    field: Field
-    number: int
+    fields: Sequence[Field]
+    number: int  # Of the outermost list among the fields of a document
 
 
-def lists_of(fields: Iterable[Field]) -> Iterator[ListTable]:
-    """The lists of fields in order, each before the lists in its entries; a list of lists is one table."""
+def tables_of(fields: Iterable[Field]) -> Iterator[FieldTable]:
+    """The table of the documents, and the lists in order, each before the lists in its entries; a list of lists is one table."""
+    fields = tuple(fields)
+    yield FieldTable("documents", (), (), fields, 0)
     for number, field in enumerate(fields, start=1):
-        yield from _lists(field, ListTable("", (), (), field, number))
+        yield from _lists(field, FieldTable("", (), (), (), number))
 
 
-def _lists(field: Field, around: ListTable) -> Iterator[ListTable]:
+def _lists(field: Field, around: FieldTable) -> Iterator[FieldTable]:
     if not field.is_list:
         return
     name = f"{around.name}.{field.name}" if around.name else field.name
@@ -109,7 +111,7 @@ def _lists(field: Field, around: ListTable) -> Iterator[ListTable]:
     if len(steps) > 1:
         own = ["row", "column", *(f"level {i}" for i in range(3, len(steps) + 1))]
         inner = [f"{field.name} {level}" for level in own]
-    table = around._replace(name=name, steps=(*around.steps, *steps), field=leaf)
+    table = around._replace(name=name, steps=(*around.steps, *steps), fields=leaf.inner)
     yield table._replace(keys=(*around.keys, *own))
     for each in leaf.fields:
         yield from _lists(each, table._replace(keys=(*around.keys, *inner)))
@@ -124,7 +126,8 @@ def table_files(out: str, fields: Iterable[Field]) -> dict[str, str]:
     path, files = Path(out), {"": out}
     if path.suffix.lower() in ("", ".xlsx", ".jsonl", ".html"):
         return files
-    for table in lists_of(fields):
+    _, *lists = tables_of(fields)
+    for table in lists:
         part = re.sub(r"[^\w.-]", "_", table.name).encode()[:MAX_PART].decode(errors="ignore")
         name = path.with_suffix(f".{part}{path.suffix}")
         while str(name).casefold() in map(str.casefold, files.values()):
@@ -144,7 +147,8 @@ def write_tables(
     page: str = "",
 ) -> int:
     """Write the tables of an extraction, or its rows as JSON lines; return the number of documents. `page` is the HTML page of the rows."""
-    tables = _tables(fields, rows, form, partial(_address, Path(out).resolve().parent, page))
+    address = partial(_address, Path(out).resolve().parent, page)
+    tables = (_table(each, rows, form, address) for each in tables_of(fields))
     if form in ("jsonl", "xlsx"):
         with opened(out) as file:
             if form == "jsonl":
@@ -155,26 +159,6 @@ def write_tables(
         with opened(path) as file:
             n_rows.append(write_sheet(table, file, form))
     return n_rows[0]
-
-
-def _tables(fields: Sequence[Field], rows: Rows, form: str, address: Address) -> Iterator[Table]:
-    """The table of the documents, then one for each list; each must be read before the next."""
-    documents = (
-        ((document_of(row),), record_of(row), (row.get("status"), _why(row)), n)
-        for n, row in enumerate(rows(), start=1)
-    )
-    numbers = range(1, len(fields) + 1)
-    last = {"status": str, "why": str}
-    yield _table("documents", (), fields, last, documents, form, address, numbers)
-    for table in lists_of(fields):
-        inner = table.field.inner
-        entries = (
-            ((document_of(row), *entry_numbers), entry, (), n)
-            for n, row in enumerate(rows(), start=1)
-            for entry_numbers, entry in _reached(record_of(row), table.steps, inner[0].name)
-        )
-        of_list = [table.number] * len(inner)
-        yield _table(table.name, table.keys, inner, {}, entries, form, address, of_list)
 
 
 _KINDS: Mapping[str, str] = {
@@ -192,9 +176,7 @@ _COLUMNS = (
 def explained(fields: Sequence[Field]) -> Iterator[tuple[str, str]]:
     """A description of each column of the tables."""
     yield from _COLUMNS
-    tables: list[tuple[str, Sequence[str], Sequence[Field]]] = [("documents", (), fields)]
-    tables += [(each.name, each.keys, each.field.inner) for each in lists_of(fields)]
-    for name, keys, columns in tables:
+    for name, _, keys, columns, _ in tables_of(fields):
         if keys:
             of_keys = "number of the entry, and of those that it is in"
             yield f"{name}: {', '.join(keys)}", of_keys
@@ -216,51 +198,45 @@ def field_told(field: Field) -> str:
     return f"{'; '.join(told)}{f'. {field.description}' if field.description else ''}"
 
 
-_Row = tuple[tuple[Any, ...], Mapping[str, Any], tuple[Any, ...], int]
-"""The first cells of a row, its field results, its last cells, and the number of its document."""
-
-
 def _reached(
     results: Mapping[str, Any], steps: Sequence[str], first: str
 ) -> Iterator[tuple[tuple[int | None, ...], Mapping[str, Any]]]:
     """The entries to which steps lead, with their numbers; for a list of lists, also inner lists that are empty or undecided."""
+    if not steps:
+        yield (), results
+        return
     step, *others = steps
     result = results.get(step or PLAIN)
     entries = entries_of(result)
     for number, entry in enumerate(entries, start=1):
-        for numbers, each in _reached(entry, others, first) if others else [((), entry)]:
+        for numbers, each in _reached(entry, others, first):
             yield (number, *numbers), each
     if step == ENTRY and result and (not entries or result.get("state") == UNDECIDED):
         told = {**result, "entries": []} if result.get("state") == UNDECIDED else {}
         yield (None,) * len(steps), {first: told}
 
 
-def _table(
-    name: str, keys: Iterable[str], fields: Sequence[Field], last: Mapping[str, type], rows: Iterable[_Row],
-    form: str, address: Address, numbers: Sequence[int],
-) -> Table:  # fmt: skip
+def _table(table: FieldTable, rows: Rows, form: str, address: Address) -> Table:
+    last = {} if table.steps else {"status": str, "why": str}
     columns: dict[str, type] = {"document": str}
     for column, kind in (
-        *((key, int) for key in keys),
-        *(c for field in fields for c in field_columns(field, form)),
+        *((key, int) for key in table.keys),
+        *(c for field in table.fields for c in field_columns(field, form)),
         *last.items(),
     ):
         columns[unused_name(column, columns)] = kind
-    cells = (
-        (
-            *first,
-            *(
-                cell
-                for number, f in zip(numbers, fields, strict=True)
-                for cell in field_cells(
-                    f, results.get(f.name, {}), form, partial(address, f"r{n}f{number}")
-                )
-            ),
-            *others,
-        )
-        for first, results, others, n in rows
-    )
-    return name, columns, (dict(zip(columns, row, strict=True)) for row in cells)
+
+    def lines() -> Iterator[dict[str, Any]]:
+        for n, row in enumerate(rows(), start=1):
+            ends = (row.get("status"), _why(row)) if last else ()
+            for numbers, entry in _reached(record_of(row), table.steps, table.fields[0].name):
+                cells = [document_of(row), *numbers]
+                for number, field in enumerate(table.fields, start=1):
+                    link = partial(address, f"r{n}f{table.number or number}")
+                    cells += field_cells(field, entry.get(field.name, {}), form, link)
+                yield dict(zip(columns, (*cells, *ends), strict=True))
+
+    return table.name, columns, lines()
 
 
 def unused_name(name: str, used: Container[str]) -> str:

@@ -117,9 +117,8 @@ def _rows_behind(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
         columns = [Field(name, "text") for name, value in each["fields"].items() if value is None]
         for field in columns or [counts]:
             path = row_path(number, field.name if columns else "")
-            yield Item(
-                at, id_of(row), document_of(row), path, row_entry(each), field, result, "undecided", ""
-            )  # fmt: skip
+            own = id_of(row), document_of(row)
+            yield Item(at, *own, path, row_entry(each), field, result, "undecided", "")
 
 
 def _answer(at: int, row: Mapping[str, Any], why: str) -> Item:

@@ -20,7 +20,7 @@ from collections.abc import (
     Sized,
 )
 from concurrent.futures import Future, wait
-from contextlib import ExitStack, aclosing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -387,7 +387,7 @@ class Session:
             if self._keeps_rows and not self._is_fresh:
                 # There is no store yet, or the run will report the error.
                 with suppress(StoreError):
-                    store = stack.enter_context(self._readable())
+                    store = stack.enter_context(self._opened())
             if store is not None and id is None:
                 id = next((run.id for run in store.runs(self.spec(tasks, asked).key)), None)
             has = _has_row(store, id, redo) if store is not None and id is not None else None
@@ -445,7 +445,7 @@ class Session:
 
         The new rows replace them. Otherwise this is `resume`; an id that the run does not have is an error.
         """
-        with self._readable() as store:
+        with self._opened() as store:
             info = store.run(run_id)
             selected = retried(store, info.id, states, rows)
         return self._resumed(info, tasks, watcher, selected)
@@ -467,7 +467,7 @@ class Session:
         Returns:
             As `run`; it raises a `StoreError` if the run was started with other settings.
         """
-        with self._readable() as store:
+        with self._opened() as store:
             info = store.run(run_id)
         return self._resumed(info, tasks, watcher)
 
@@ -498,12 +498,12 @@ class Session:
             StoreError: The store cannot be read, or has no such run.
             UsageError: The session has no store.
         """
-        with self._readable() as store:
+        with self._opened() as store:
             yield from store.rows(store.run(run_id).id)
 
     def kept(self, units: Iterable[U], run_id: str) -> Iterator[tuple[U, dict[str, Any]]]:
         """Yield the units that have a row in a run, each with its row; rows of failures are included."""
-        with self._readable() as store:
+        with self._opened() as store:
             for _, unit, key in keyed(self.pearl, self._numbered(enumerate(units))):
                 row = store.outcome(run_id, key)
                 if row is not None:
@@ -538,7 +538,7 @@ class Session:
         is_retry: bool,
     ) -> AsyncGenerator[executors.Outcome[Any], None]:
         with ExitStack() as stack:
-            store = stack.enter_context(self._opened(watcher))
+            store = stack.enter_context(self._opened(watcher)) if self._store else None
             pearl, execute = self._equipped(store, watcher, is_fresh=redo is not None)
             run: Run | None = None
             if store is not None and self._keeps_rows:
@@ -673,22 +673,19 @@ class Session:
         return from_position(tasks, run.position, self.spec(tasks, asked).key)
 
     @contextmanager
-    def _opened(self, watcher: Watcher) -> Iterator[Store | None]:
-        if self._store is None or isinstance(self._store, Store):
-            yield self._store
-        else:
-            with opened_store(self._store, watcher.on_notice) as store:
-                yield store
-
-    @contextmanager
-    def _readable(self) -> Iterator[Store]:
-        if self._store is None:
-            raise UsageError("the session has no store", help="Session(pearl, store=FOLDER)")
+    def _opened(self, watcher: Watcher | None = None) -> Iterator[Store]:
+        """The store: with a watcher for writing, else for reading."""
         if isinstance(self._store, Store):
             yield self._store
+            return
+        if self._store is None:
+            raise UsageError("the session has no store", help="Session(pearl, store=FOLDER)")
+        if watcher is None:
+            opened: AbstractContextManager[Store] = Store.open(self._store, read_only=True)
         else:
-            with Store.open(self._store, read_only=True) as store:
-                yield store
+            opened = opened_store(self._store, watcher.on_notice)
+        with opened as store:
+            yield store
 
 
 @contextmanager

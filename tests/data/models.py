@@ -135,7 +135,21 @@ def record_of(schema: Schema, data: Any) -> Record:
     return Record(_results(schema._root, data, schema._whole))
 
 
+TEXT = {"type": "string"}
 NOT_STATED = FieldResult("not_stated")
+UNDECIDED = FieldResult("undecided", why="two values")
+
+
+def of(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def stated(value: Any) -> FieldResult:
+    return FieldResult("found", value)
+
+
+def several(*entries: Mapping[str, FieldResult]) -> FieldResult:
+    return FieldResult("found", entries=entries)
 
 
 def _results(node: Node, data: Any, name: str) -> dict[str, FieldResult]:

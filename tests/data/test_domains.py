@@ -315,30 +315,11 @@ def test_the_flat_layout_of_hubs(tmp_path: Path) -> None:
         assert "'answer' is 4, not 0 to 3" in str(bad)
 
 
-@needs("datasets")
-def test_official_rows_of_a_dataset(tmp_path: Path) -> None:
-    import datasets
-
-    rows = [row(question(difficult=1, validation=needed(3, 4)), question("When?"))]
-    datasets.Dataset.from_list(rows).save_to_disk(tmp_path / "saved")
-    first, second = samples_quality(tmp_path / "saved")
-    assert first.subsets == {"hard", "long"}
-    assert second.question == "When?"
-
-
 def test_articles_of_one_id_are_told_apart(tmp_path: Path) -> None:
     first, second = samples_quality(
         tmp_path / "dev", row(question()), row(question(), article="Else.", set_unique_id="1_Y")
     )
     assert (first.document_name, second.document_name) == ("1", "1, line 2")
-
-
-def test_columns_may_have_other_names(tmp_path: Path) -> None:
-    flat = {"context": "Nils left.", "question": "Who?", "choices": FOUR, "label": 0}
-    (sample,) = samples_quality(
-        tmp_path / "q.jsonl", flat, article="context", options="choices", answer="label"
-    )
-    assert sample.gold == 0
 
 
 @pytest.mark.parametrize("field", ["hard", "difficult"])

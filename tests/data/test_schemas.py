@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from enum import IntEnum
@@ -13,16 +11,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pearl.data.schemas import load_schema
 from pearl.documents.record import FieldResult, Record
 from pearl.dsl.fields import parse_fields, print_fields
-from pearl.errors import DataError, PlanError, UsageError
-from tests.examples import examples
+from pearl.errors import DataError, UsageError
+from tests.data.models import NOT_STATED, TEXT, UNDECIDED, of, several, stated
 
 
 class Grade(IntEnum):
@@ -83,13 +79,6 @@ def test_a_model_becomes_fields() -> None:
     assert print_fields(schema.fields) == VISIT
     assert schema.model is Visit
     assert load_schema(f"{__name__}:Visit") == schema
-
-
-def of(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-TEXT = {"type": "string"}
 
 
 def a_list(of_what: Any, **keywords: Any) -> dict[str, Any]:
@@ -273,16 +262,6 @@ def test_a_module_is_imported_from_the_working_folder_only_if_it_is_named(
     assert load_schema("of_a_user:Outer.Model").fields == parse_fields("a: int")
 
 
-def stated(value: Any) -> FieldResult:
-    return FieldResult("found", value)
-
-
-def several(*entries: Mapping[str, FieldResult]) -> FieldResult:
-    return FieldResult("found", entries=entries)
-
-
-NOT_STATED = FieldResult("not_stated")
-UNDECIDED = FieldResult("undecided", why="two values")
 RESULTS = {
     "the patient": stated("Ada"), "age": NOT_STATED, "born": stated("1990-02-01"), "fee": stated(12.1),
     "smoker": stated("no"), "grade": stated("2"), "home.city": NOT_STATED, "work.city": stated("Bonn"),
@@ -347,36 +326,6 @@ def test_what_has_no_value_takes_nothing_else_with_it(
     else:
         whole = load_schema(Visit).read(Record(RESULTS)).value
         assert instance == Visit.model_validate(whole.model_dump(by_alias=True) | wanted)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.sampled_from(["string", "object", "array", "#/properties/a"]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["type", "properties", "items", "enum", "const", "anyOf", "$ref", "required", "a", "b"]),
-        inner, max_size=4,
-    ),
-    max_leaves=12,
-)  # fmt: skip
-
-
-@examples(400)
-@given(JSON)
-def test_any_data_is_a_schema_or_refused(data: Any) -> None:
-    schemas = [data] if isinstance(data, dict) else []
-    for schema in [*schemas, {"properties": {"a": data, "b": TEXT}}]:
-        try:
-            fields = load_schema(schema).fields
-        except DataError:
-            continue
-        assert parse_fields(print_fields(fields)) == fields
-
-
-@examples(400)
-@given(st.text(st.sampled_from("ab:,?|[]{}()' .\n"), max_size=30))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    with suppress(PlanError, UsageError, DataError):
-        load_schema(text)
 
 
 @pytest.mark.parametrize(

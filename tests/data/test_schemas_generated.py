@@ -14,7 +14,7 @@ from pearl.data.schemas import load_schema
 from pearl.documents.record import FieldResult, Record
 from pearl.dsl.fields import parse_fields, print_fields
 from pearl.errors import DataError
-from tests.data.models import FIRST, SECOND, Everything, a_schema, any_result, record_of
+from tests.data.models import FIRST, SECOND, TEXT, Everything, a_schema, any_result, of, record_of
 from tests.examples import times
 
 
@@ -72,24 +72,12 @@ def test_what_is_composed_of_anything_is_valid(seed: int) -> None:
     assert n_values
 
 
-TEXT, NULL = {"type": "string"}, {"type": "null"}
-
-
 def maybe(what: Any) -> Any:
-    return {"anyOf": [what, NULL]}
+    return {"anyOf": [what, {"type": "null"}]}
 
 
 def a_list(what: Any) -> Any:
     return {"type": "array", "items": what}
-
-
-def of(**properties: Any) -> Any:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [*properties],
-        "additionalProperties": False,
-    }
 
 
 KINDS: list[tuple[Any, Any]] = [
@@ -97,11 +85,7 @@ KINDS: list[tuple[Any, Any]] = [
     (TEXT | {"format": "date"}, "2024-05-06"), ({"enum": ["low", "high", None]}, "low"),
 ]  # fmt: skip
 FLAT = {f"field_{i}": KINDS[i % len(KINDS)] for i in range(369)}
-PARTY = {
-    "type": "object",
-    "properties": {"name": TEXT, "kind": {"const": "party"}},
-    "required": ["name", "kind"],
-}
+PARTY = of(name=TEXT, kind={"const": "party"})
 SCHEMAS = {
     "369 flat fields": (
         of(**{name: maybe(kind) | {"description": f"number {name}"} for name, (kind, _) in FLAT.items()}),
@@ -116,7 +100,7 @@ SCHEMAS = {
         {"price": "on request", "sizes": [3, "large"]},
     ),
     "texts or objects": (
-        of(authors={"anyOf": [a_list(TEXT), a_list({"$ref": "#/$defs/P"}), NULL]}) | {"$defs": {"P": PARTY}},
+        of(authors={"anyOf": [a_list(TEXT), a_list({"$ref": "#/$defs/P"}), {"type": "null"}]}) | {"$defs": {"P": PARTY}},
         {"authors": [{"name": "Ada", "kind": "party"}, {"name": "Bo", "kind": "party"}]},
     ),
     "wrapped": (

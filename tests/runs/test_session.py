@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -13,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pearl
 from pearl import cli
-from pearl.data.domains import Source, read_samples
 from pearl.errors import BudgetError, DataError, StoreError, UsageError
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.prices import Price
 from pearl.runs.executors import Resources, Task, Unit
-from pearl.runs.session import Watcher
-from pearl.runs.store import RunSpec, Store
-from pearl.runs.tasks import CountedDocumentTasks
+from pearl.runs.session import Shard, Watcher
+from pearl.runs.store import Store
 from tests.server import Server
 
 PLAN = """\
@@ -138,23 +134,6 @@ def test_limit_stops_the_run_which_is_resumed_by_its_id(
     assert len(openai_server.requests) == 2 * N
 
 
-CHILD = """
-import sys
-import pearl
-
-url, plan, *paths = sys.argv[1:]
-session = pearl.Session(pearl.Pearl("openai:test-model", base_url=url, concurrency=2), store="kept")
-print(pearl.run(session.run(pearl.over_files(paths, plan=plan))).n_known)
-"""
-
-
-def child(server: Server) -> subprocess.Popen[str]:
-    paths = [task.id for task in tasks()]
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, server.url, PLAN, *paths], text=True, stdout=subprocess.PIPE
-    )
-
-
 def test_run_of_the_command_line_is_resumed_from_python(
     folder: Path, asked: pearl.Pearl, openai_server: Server
 ) -> None:
@@ -245,26 +224,6 @@ class Greeting(Unit):
         return {"id": self.id, "status": "failed" if error else "answered", "answer": result}
 
 
-def test_documents_of_a_data_file_are_released(folder: Path) -> None:
-    rows = [{"id": f"d{i}", "document": f"She left on day {i}."} for i in range(200)]
-    Path("d.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    session = pearl.Session(pearl.Pearl(concurrency=2), store="runs")
-    work = CountedDocumentTasks(lambda: read_samples("generic", Source("d.jsonl")), PLAN)
-    n_alive = 0
-
-    async def run() -> None:
-        nonlocal n_alive
-        async with aclosing(session.run(work, RunSpec(("test",), {}, {"data": "d"}))) as outcomes:
-            async for outcome in outcomes:
-                if outcome.unit.id != "d150":
-                    continue
-                gc.collect()
-                n_alive = sum(isinstance(thing, pearl.Document) for thing in gc.get_objects())
-
-    pearl.run(run())
-    assert 0 < n_alive < 100
-
-
 def test_other_units_are_forecast_limited_and_resumed(
     folder: Path, asked: pearl.Pearl, openai_server: Server
 ) -> None:
@@ -287,8 +246,6 @@ def test_limits_need_a_price_and_a_suitable_executor(
     monkeypatch.setattr("pearl.runs.executors.local.KEEPS_LIMITS", False)  # as one of a plug-in may
     with pytest.raises(UsageError, match="does not enforce limits"):
         pearl.run(pearl.Session(asked, max_calls=1).run([]))
-    with pytest.raises(UsageError, match="does not exist"):
-        pearl.Session(asked, shard="3/2")
 
 
 def test_extra_that_is_not_json_is_refused_before_any_call(
@@ -320,3 +277,43 @@ def test_path_and_price_of_the_wrong_type(asked: pearl.Pearl) -> None:
     with pytest.raises(UsageError, match="is not a price"):
         pearl.Session(asked, price="2/3")
     assert pearl.Session(asked, price="input=2,output=3").price == Price(input_usd=2, output_usd=3)
+
+
+@given(id=st.text("aé\ud800 7"), n=st.integers(1, 20))
+def test_a_task_is_in_one_shard(id: str, n: int) -> None:
+    assert sum(Shard(i, n).takes(id) for i in range(1, n + 1)) == 1
+
+
+def test_the_shard_of_a_task_is_stable() -> None:
+    """By the bytes of SHA-256: other versions of Python, other machines and other pearls agree."""
+    ids = ("q17", "été", "a\ud800", "")
+    assert [next(i for i in range(1, 8) if Shard(i, 7).takes(id)) for id in ids] == [7, 5, 3, 2]
+
+
+def test_shards_are_runs_of_their_own_that_together_do_all(
+    folder: Path, asked: pearl.Pearl
+) -> None:
+    done = [
+        pearl.run(pearl.Session(asked, store="kept", shard=f"{i} / 3").run(tasks()))
+        for i in (1, 2, 3, 2)
+    ]
+    assert done[1].id == done[3].id != done[0].id
+    assert (sum(each.n_done for each in done), done[3].n_known) == (N, done[1].n_done)
+    rows = [
+        row["id"] for i in range(3) for row in pearl.Session(asked, store="kept").rows(done[i].id)
+    ]
+    assert sorted(rows) == [task.id for task in tasks()]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        *((text, "is not a shard") for text in ("", "3", "1/2/3", "a/b", "-1/2", "1.0/2", "²/3", "9" * 5_000 + "/1")),
+        ("0/3", "shard 0 of 3 does not exist"), ("4/3", "shard 4 of 3 does not exist"), ("1/0", "shard 1 of 0 does not exist"),
+    ],
+)  # fmt: skip
+def test_an_invalid_shard_has_a_short_error(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        pearl.Session(pearl.Pearl(), shard=text)
+    assert len(str(caught.value)) < 200
+    assert str(caught.value).count("\n") < 3

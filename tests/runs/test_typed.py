@@ -34,36 +34,31 @@ TEXTS = {
 }
 
 
+DOSE = "takes ibuprofen 400 mg"
+
+
+def value(said: object, quote: str) -> dict[str, object]:
+    return {"value": said, "quote": quote}
+
+
+REPLIES = {
+    "Keller": {
+        "patient": value("Maria Keller", "Maria Keller is 54"), "age": value(54, "54 years"),
+        "drugs": [{"name": value("ibuprofen", DOSE), "dose_mg": value(400, DOSE)}],
+    },
+    "Brandt": {
+        "patient": value("Georg Brandt", "Georg Brandt, 61"),
+        "age": [value(61, "61 years"), value(67, "67-year-old man")], "drugs": [],
+    },
+    "Okafor": {
+        "patient": value("Ngozi Okafor", "Ngozi Okafor is"), "age": value(154, "154 years old"), "drugs": [],
+    },
+}  # fmt: skip
+
+
 def reply(request: Request) -> str:
     prompt = request.messages[-1].content
-
-    def value(value: object, quote: str) -> dict[str, object]:
-        return {"value": value, "quote": quote}
-
-    if "Keller" in prompt:
-        drug = {
-            name: value(said, "takes ibuprofen 400 mg")
-            for name, said in (("name", "ibuprofen"), ("dose_mg", 400))
-        }
-        return json.dumps(
-            {
-                "patient": value("Maria Keller", "Maria Keller is 54"),
-                "age": value(54, "54 years"),
-                "drugs": [drug],
-            }
-        )
-    if "Brandt" in prompt:
-        ages = [value(61, "61 years"), value(67, "67-year-old man")]
-        return json.dumps(
-            {"patient": value("Georg Brandt", "Georg Brandt, 61"), "age": ages, "drugs": []}
-        )
-    return json.dumps(
-        {
-            "patient": value("Ngozi Okafor", "Ngozi Okafor is"),
-            "age": value(154, "154 years old"),
-            "drugs": [],
-        }
-    )
+    return next(json.dumps(said) for name, said in REPLIES.items() if name in prompt)
 
 
 @pytest.fixture
@@ -78,7 +73,7 @@ def test_every_document_has_a_result(letters: list[Path]) -> None:
     assert a.value == Letter(
         patient="Maria Keller", age=54, drugs=[Drug(name="ibuprofen", dose_mg=400)]
     )
-    assert a.fields["drugs[0].dose_mg"].evidence[0].text == "takes ibuprofen 400 mg"
+    assert a.fields["drugs[0].dose_mg"].evidence[0].text == DOSE
     # the ages are contradictory, and beyond the bound; both are optional
     assert [each.status for each in (a, b, c)] == ["answered", "degraded", "degraded"]
     assert [each.value and each.value.age for each in (a, b, c)] == [54, None, None]

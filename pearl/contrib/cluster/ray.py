@@ -134,8 +134,10 @@ def _cluster() -> Iterator[None]:
     # Workers import from the folder in which Ray is started first, even if the driver would not.
     is_searched = bool({"", os.getcwd()} & set(sys.path))  # noqa: PTH109
     try:
-        if address:
-            _check_reachable(address)
+        host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+        if port.isdecimal():  # Ray itself would try for minutes
+            place = host.strip("[]"), int(port)
+            socket.create_connection(place, timeout=CONNECT_S).close()
         with nullcontext() if is_searched else chdir(os.path.abspath(os.sep)):  # noqa: PTH100
             ray.init(**quiet, **({"address": address} if address else own))
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
@@ -155,13 +157,6 @@ def _cluster() -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-
-
-def _check_reachable(address: str) -> None:
-    """Check that the port of an address accepts connections; Ray itself would try for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
 
 
 class _Slot(Struct):
@@ -298,23 +293,21 @@ class _Crew:
         slot.reviving = None
 
     def _hired(self, node: Mapping[str, Any] | None) -> Any:
-        worker = _actor(RayWorker, node, max_concurrency=self._most + 3)
+        """An actor that Ray restarts without limit, on this node if it is alive."""
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        where = node and NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)
+        worker: Any = ray.remote(
+            RayWorker
+        ).options(
+            num_cpus=0,
+            max_restarts=-1,
+            max_task_retries=0,  # Calls of a lost actor are repeated here, at once and on another node
+            max_concurrency=self._most + 3,
+            scheduling_strategy=where or "SPREAD",
+        )
         return worker.remote(self._pearl.settings, Terms.of(self._pearl.clients), str(Path.cwd()))
-
-
-def _actor(kind: type, node: Mapping[str, Any] | None, **options: Any) -> Any:
-    """A class of actors that Ray restarts without limit, on this node if it is alive."""
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    where = node and NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)
-    return ray.remote(kind).options(
-        num_cpus=0,
-        max_restarts=-1,
-        max_task_retries=0,  # `_Crew` repeats calls of a lost actor, at once and on another node
-        scheduling_strategy=where or "SPREAD",
-        **options,
-    )
 
 
 def _failed(unit: U, message: str) -> Outcome[U]:

@@ -242,13 +242,12 @@ class Store(Replies):
         found: dict[bytes, Completion] = {}
         for at in range(0, len(keys), _MAX_KEYS):
             some = tuple(keys[at : at + _MAX_KEYS])
-            # The row itself must have the key: a damaged index may lead to another row.
-            rows = self.all(
-                "SELECT a.key, b.body FROM replies AS a CROSS JOIN replies AS b ON b.rowid = a.rowid"
-                f" WHERE a.key IN ({', '.join('?' * len(some))}) AND +b.key = a.key",
-                some,
-            )
-            for key, body in rows:
+            marks = ", ".join(
+                "?" * len(some)
+            )  # A reply of another key, by a damaged index, has another seal
+            for key, body in self.all(
+                f"SELECT key, body FROM replies WHERE key IN ({marks})", some
+            ):
                 completion = database.unpacked_reply(key, body)
                 if completion is None:
                     self.n_bad_replies += 1
@@ -289,7 +288,7 @@ class Store(Replies):
         return is_plain or database.is_done(database.unpacked(data) or {"status": "failed"})
 
     def _recorded(self, run_id: str, key: bytes) -> object:
-        # As for replies, a damaged index may lead to other rows.
+        # The row itself must have the key, as where all rows are read: the index may be damaged, or the row.
         found = self.all(
             "SELECT b.row FROM results AS a CROSS JOIN results AS b ON b.rowid = a.rowid"
             " WHERE a.run_id = ?1 AND a.key = ?2 AND +b.key = ?2",

@@ -1,14 +1,9 @@
-"""Work on a cluster of Ray on this machine, some of which is killed; run by tests and `cluster.py`.
+"""Work on a cluster of Ray on this machine, some of which is killed; run by tests.
 
     python tests/contrib/cluster/clustered.py all FOLDER N_DOCUMENTS N_NODES
 
 Prints a JSON object of figures for each thing that may happen to the cluster. A process of its own,
 as a cluster changes the process that starts it.
-
-    python tests/contrib/cluster/clustered.py drive FOLDER N_DOCUMENTS
-
-Does the work on the cluster of $RAY_ADDRESS and records it in a store; prints a line an outcome, and
-goes on when a line comes back.
 
     python tests/contrib/cluster/clustered.py nodes N_NODES
 
@@ -21,7 +16,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -38,8 +32,6 @@ from pearl.documents.digest import text_sha256
 from pearl.documents.document import from_text
 from pearl.errors import UsageError
 from pearl.runs.executors import Execute, Task, local
-from pearl.runs.session import run_recorded
-from pearl.runs.store import RunSpec, Store
 from tests.runs.executors.scripted import PLAN, pearl_in
 
 ROOT = Path(__file__).parents[3]
@@ -51,7 +43,6 @@ SOON = {  # a node that is gone is found to be gone within seconds
     "health_check_timeout_ms": 1_500,
     "health_check_failure_threshold": 4,
 }
-SPEC = RunSpec(("execute",), {}, {}, folder="/")
 
 Row = dict[str, Any]
 
@@ -61,9 +52,7 @@ def text_of(i: int) -> str:
 
 
 def loaded(folder: str, i: int, killing: bool = False) -> Document:
-    """A document; each load leaves a mark, and the first of a killing one is this process's last."""
-    with (Path(folder) / "loads").open("a", encoding="utf-8") as file:
-        file.write(f"{i}\n")
+    """A document; the first load of a killing one is this process's last."""
     if killing:
         mark = Path(folder) / f"killed-{i}"
         if not mark.exists():
@@ -152,7 +141,6 @@ def every_thing(folder: Path, n: int, n_nodes: int) -> Row:
         found["worker_killed"]["kills"] = len(list(folder.glob("killed-*")))
         found["skew"] = skewed(folder)
         found["missing"] = missing(folder)
-        found["driver_killed"] = driver_killed(folder, n, expected)
 
         def kill_node(n_rows: int) -> None:
             if n_rows == n // 4:
@@ -192,54 +180,9 @@ def missing(folder: Path) -> str:
     return ""
 
 
-def driver_killed(folder: Path, n: int, expected: list[Row]) -> Row:
-    """Two drivers killed, one after a few outcomes, one at its first; the third comes to the end."""
-    began = time.monotonic()
-    (folder / "loads").unlink()
-    said = [drive(folder, n, kill_at) for kill_at in (n // 4, 1, None)]
-    with Store.open(folder / "store", read_only=True) as store:
-        rows = list(store.rows(store.runs()[0].id))
-    n_loads = len((folder / "loads").read_text().split())
-    return {**figures(rows, expected, began), "said": said, "repeated": n_loads - n}
-
-
-def drive(folder: Path, n: int, kill_at: int | None) -> int:
-    process = subprocess.Popen(
-        [sys.executable, __file__, "drive", str(folder), str(n)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert process.stdin is not None
-    assert process.stdout is not None
-    n_said = 0
-    with process:
-        while process.stdout.readline():
-            n_said += 1
-            if n_said == kill_at:
-                process.kill()
-                break
-            process.stdin.write(b"\n")
-    return n_said
-
-
-async def driven(folder: Path, n: int) -> None:
-    with Store.open(folder / "store") as store:
-        run = store.begin(SPEC)
-        places = enumerate(tasks_of(folder, n))
-        outcomes = run_recorded(pearl_in(folder), places, run, execute=on_ray.run)
-        async with aclosing(outcomes):
-            async for outcome in outcomes:
-                sys.stdout.write(f"{outcome.unit.id}\n")
-                sys.stdout.flush()
-                await asyncio.to_thread(sys.stdin.readline)
-        run.finish("done")
-
-
 if __name__ == "__main__":
     what, where, *numbers = sys.argv[1:]
-    if what == "drive":
-        asyncio.run(driven(Path(where), int(numbers[0])))
-    elif what == "nodes":
+    if what == "nodes":
         cluster, _ = cluster_of(int(where))
         sys.stdout.write(f"address {cluster.address}\n")
         sys.stdout.flush()

@@ -18,7 +18,7 @@ from pearl import Document, Pearl
 from pearl.contrib.cluster import ray as on_ray
 from pearl.contrib.cluster.ledger import Terms
 from pearl.contrib.cluster.ray import RayWorker
-from pearl.errors import DataError, ModelError, PlanError, UsageError
+from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Client, ClientSettings
@@ -49,19 +49,11 @@ def clustered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @needs_ray
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ray", "worker_killed", "node_killed", "driver_killed"])
+@pytest.mark.parametrize("name", ["ray", "worker_killed", "node_killed"])
 def test_every_outcome_is_that_of_local(clustered: dict[str, Any], name: str) -> None:
     found = clustered[name]
     assert (found["lost"], found["twice"], found["failed"]) == (0, 0, 0)
     assert found["identical"]
-
-
-@needs_ray
-@pytest.mark.slow
-def test_new_driver_runs_only_missing_tasks(clustered: dict[str, Any]) -> None:
-    first, second, third = clustered["driver_killed"]["said"]
-    assert (first, second) == (50, 1)
-    assert third <= 200 - first - second
 
 
 @needs_ray
@@ -160,15 +152,6 @@ def test_outcome_of_a_worker_equals_the_local_one(
     here, found = travelled(task, reply)
     assert without_times(found) == without_times(here)
     assert type(found.error) is type(here.error)
-
-
-def test_an_error_keeps_its_attributes() -> None:
-    _, found = travelled(Task("e", unreadable, plan=PLAN))
-    assert isinstance(found.error, DataError)
-    assert (found.error.line, found.error.path, found.error.exit_code) == (3, "a.txt", 3)
-    _, bad = travelled(Task("c", lambda: DOCUMENT, plan="1. nonsense"))
-    assert isinstance(bad.error, PlanError)
-    assert bad.error.diagnostics
 
 
 def test_an_error_that_cannot_be_pickled_keeps_its_text() -> None:

@@ -118,6 +118,8 @@ def test_replies_are_not_asked_again_when_the_driver_was_killed(lab: Lab) -> Non
     n_asked = Counter(lab.prompts)
     assert {n_asked[prompt] for prompt in lab.prompts[:10]} == {1}
     assert len(lab.prompts) <= 2 * N + n_before - 10
+    rows = [json.loads(line) for line in (lab.folder / "rows.jsonl").read_text().splitlines()]
+    assert [(row["id"], row["status"]) for row in rows] == [(f"{i}", "answered") for i in range(N)]
 
 
 def test_replies_are_not_asked_again_when_workers_were_killed(lab: Lab) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sqlite3
 from pathlib import Path
 
@@ -136,44 +135,6 @@ def test_store_path_is_a_file(tmp_path: Path) -> None:
     assert "cannot be used" in str(use(tmp_path / "f" / "g"))
 
 
-def test_store_moved_while_open(tmp_path: Path) -> None:
-    folder = tmp_path / "store"
-
-    async def work(store: Store) -> None:
-        await store.keep(key_of(0), reply_of(0))
-        shutil.move(folder, tmp_path / "moved")
-        with pytest.raises(StoreError, match="moved or removed"):
-            await store.keep(key_of(1), reply_of(1))
-
-    with Store.open(folder) as store:
-        run = store.begin(SPEC)
-        asyncio.run(work(store))
-        with pytest.raises(StoreError):
-            run.finish("done")
-    with Store.open(tmp_path / "moved") as store:
-        assert asyncio.run(store.reply(key_of(0))) == reply_of(0)
-
-
-FILLER = """
-import asyncio, resource, sys
-from pathlib import Path
-from pearl.errors import StoreError
-from pearl.llm import Completion
-from pearl.runs.store import Store
-async def main(n):
-    with Store.open(Path(sys.argv[1])) as store:
-        if n:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (n, n))
-        for i in range(10_000):
-            await store.keep(i.to_bytes(32, "big"), Completion("x" * 3_000, "m"))
-            print(i, flush=True)
-try:
-    asyncio.run(main(int(sys.argv[2])))
-except StoreError as error:
-    sys.exit(f"StoreError {error}")
-"""
-
-
 def without_override(code: str, *args: str) -> tuple[str, str]:
     """Run as a user whom the rights of files bind: root is bound, too, without this capability."""
     drop = (
@@ -188,15 +149,12 @@ def without_override(code: str, *args: str) -> tuple[str, str]:
     return out, err
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path, filled: bytes) -> None:
+def test_a_store_in_a_folder_that_cannot_be_written_is_read(tmp_path: Path, filled: bytes) -> None:
     folder = tmp_path / "store"
     folder.mkdir()
     (folder / FILE).write_bytes(filled)
     folder.chmod(0o500)
     try:
-        _, err = without_override(FILLER, str(folder), "0")
-        assert err.startswith("StoreError ")
-        assert "name another `store`" in err
         code = (
             "import sys\nfrom pathlib import Path\nfrom pearl.runs.store import Store\n"
             "with Store.open(Path(sys.argv[1]), read_only=True) as store:\n"
