@@ -60,59 +60,18 @@ def read(data: bytes, path: str) -> ReaderText:
     page = decode(data, path, declared=declared[1].decode() if declared else None)
     # The parser stops at a NUL and would silently drop the rest.
     tree = _tree(page.translate(_CONTROLS).strip(), path)
-    left_out = {}
-    if tree is not None:
-        struck = [
-            element
-            for element in tree.xpath("//del | //s | //strike | //*[@style]")
-            if element.tag in _STRUCK
-            or _has_style(element, "text-decoration", "line-through")
-            or _has_style(element, "text-decoration-line", "line-through")
-        ]
-        left_out = {"struck text": _drop(struck), "hidden text": _drop_hidden(tree)}
-        # Write the values of a form as text: entered, chosen and ticked ones
-        for field in list(tree.iter("input", "select")):
-            kind = field.get("type", "text").lower()
-            if field.tag == "select":
-                options = list(field.iter("option"))
-                chosen = [option for option in options if "selected" in option.attrib]
-                if not chosen and "multiple" not in field.attrib:
-                    chosen = options[:1]  # as browsers do
-                for option in set(options) - set(chosen):
-                    option.drop_tree()
-            elif kind in {"checkbox", "radio"}:
-                field.tail = f"{'[x]' if 'checked' in field.attrib else '[ ]'} {field.tail or ''}"
-            elif kind not in _OF_NO_TEXT and field.get("value", "").strip():
-                field.tail = f" {field.get('value')} {field.tail or ''}"
-        for element in list(tree.iter("sup", "sub", "span", "msup", "msub", "msubsup", "mfrac")):
-            tag, inner = str(element.tag), list(element)
-            if tag == "mfrac" and len(inner) == 2:  # a half is not twelve
-                inner[0].tail = "/"
-            # After the base, `msup` has an exponent, `msub` an index, `msubsup` an index and an exponent.
-            for child in inner[1:] if tag in {"msup", "msub", "msubsup"} else ():
-                _move(child, is_up=child is not inner[1] or tag == "msup")
-            if tag == "sup" or _has_style(element, "vertical-align", "super"):
-                _move(element, is_up=True)
-            elif tag == "sub" or _has_style(element, "vertical-align", "sub"):
-                _move(element, is_up=False)
-        for element in tree.xpath("//annotation | //annotation-xml"):  # MathML repeats the formula
-            element.drop_tree()
-        _spread_merged_cells(tree)
-        for entry in tree.iter("li"):
-            entry.attrib.pop("data-number", None)  # of the page
-        for listed in tree.iter("ol"):  # with their own starts and styles, which inscriptis ignores
-            entries = [entry for entry in listed if entry.tag == "li"]
-            step = -1 if "reversed" in listed.attrib else 1
-            at = _integer(listed.get("start"), len(entries) if step < 0 else 1)
-            for entry in entries:
-                at = _integer(entry.get("value"), at)
-                entry.set("data-number", list_number(at, listed.get("type", "1")) or str(at))
-                at += step
+    if tree is None:
+        return ReaderText("", notes=page.notes)
+    left_out = _drop_unshown(tree)
+    _write_forms(tree)
+    _write_marks(tree)
+    _spread_merged_cells(tree)
+    _number_lists(tree)
     lists = CustomHtmlTagHandlerMapping({"li": _begin_entry}, {})
     config = ParserConfig(table_cell_separator="\t", custom_html_tag_handler_mapping=lists)
     attributes = config.attribute_handler
     attributes.attribute_mapping = {**attributes.attribute_mapping, "style": _apply_style}
-    text: str = "" if tree is None else Inscriptis(tree, config).get_text()
+    text: str = Inscriptis(tree, config).get_text()
     # Cells are padded to the column width, even in the last column.
     lines = ("\t".join(cell.rstrip(" ") for cell in line.split("\t")) for line in text.split("\n"))
     text = "\n".join(lines).strip("\n")
@@ -167,6 +126,33 @@ def _has_style(element: HtmlElement, name: str, value: str) -> bool:
     )
 
 
+def _drop_unshown(tree: HtmlElement) -> dict[str, int]:
+    """Remove struck and hidden text; count such passages. `hidden` in the options shows what is hidden."""
+    struck = [
+        element
+        for element in tree.xpath("//del | //s | //strike | //*[@style]")
+        if element.tag in _STRUCK
+        or _has_style(element, "text-decoration", "line-through")
+        or _has_style(element, "text-decoration-line", "line-through")
+    ]
+    left_out = {"struck text": _drop(struck)}
+    _drop(list(tree.iter("template", "datalist", "rt", "rp")))  # rt and rp: how a word is read
+    hidden = [
+        element
+        for element in tree.xpath("//*[@hidden or @style]")
+        if "hidden" in element.attrib
+        or _has_style(element, "display", "none")
+        or _has_style(element, "visibility", "hidden")
+    ]
+    if not OPTIONS.get().hidden:
+        left_out["hidden text"] = _drop(hidden)
+        return left_out
+    for element in hidden:
+        for name in ("hidden", "style"):
+            element.attrib.pop(name, None)
+    return left_out
+
+
 def _drop(elements: Sequence[HtmlElement]) -> int:
     """Remove elements; return the number of those with text."""
     n_shown = sum(any(map(str.strip, element.itertext())) for element in elements)
@@ -176,22 +162,38 @@ def _drop(elements: Sequence[HtmlElement]) -> int:
     return n_shown
 
 
-def _drop_hidden(tree: HtmlElement) -> int:
-    """Remove text that the page hides, or show it if `hidden` is set; return the number of hidden passages."""
-    _drop(list(tree.iter("template", "datalist", "rt", "rp")))  # rt and rp: how a word is read
-    hidden = [
-        element
-        for element in tree.xpath("//*[@hidden or @style]")
-        if "hidden" in element.attrib
-        or _has_style(element, "display", "none")
-        or _has_style(element, "visibility", "hidden")
-    ]
-    if OPTIONS.get().hidden:
-        for element in hidden:
-            for name in ("hidden", "style"):
-                element.attrib.pop(name, None)
-        return 0
-    return _drop(hidden)
+def _write_forms(tree: HtmlElement) -> None:
+    """Write the values of a form as text: entered, chosen and ticked ones."""
+    for field in list(tree.iter("input", "select")):
+        kind = field.get("type", "text").lower()
+        if field.tag == "select":
+            options = list(field.iter("option"))
+            chosen = [option for option in options if "selected" in option.attrib]
+            if not chosen and "multiple" not in field.attrib:
+                chosen = options[:1]  # as browsers do
+            for option in set(options) - set(chosen):
+                option.drop_tree()
+        elif kind in {"checkbox", "radio"}:
+            field.tail = f"{'[x]' if 'checked' in field.attrib else '[ ]'} {field.tail or ''}"
+        elif kind not in _OF_NO_TEXT and field.get("value", "").strip():
+            field.tail = f" {field.get('value')} {field.tail or ''}"
+
+
+def _write_marks(tree: HtmlElement) -> None:
+    """Write exponents, indices and fractions as text."""
+    for element in list(tree.iter("sup", "sub", "span", "msup", "msub", "msubsup", "mfrac")):
+        tag, inner = str(element.tag), list(element)
+        if tag == "mfrac" and len(inner) == 2:  # a half is not twelve
+            inner[0].tail = "/"
+        # After the base, `msup` has an exponent, `msub` an index, `msubsup` an index and an exponent.
+        for child in inner[1:] if tag in {"msup", "msub", "msubsup"} else ():
+            _move(child, is_up=child is not inner[1] or tag == "msup")
+        if tag == "sup" or _has_style(element, "vertical-align", "super"):
+            _move(element, is_up=True)
+        elif tag == "sub" or _has_style(element, "vertical-align", "sub"):
+            _move(element, is_up=False)
+    for element in tree.xpath("//annotation | //annotation-xml"):  # MathML repeats the formula
+        element.drop_tree()
 
 
 def _move(element: HtmlElement, *, is_up: bool) -> None:
@@ -206,6 +208,20 @@ def _move(element: HtmlElement, *, is_up: bool) -> None:
         for child in list(element):
             child.drop_tree()
         element.text = text
+
+
+def _number_lists(tree: HtmlElement) -> None:
+    """Number the entries of lists, which have starts and styles that inscriptis ignores."""
+    for entry in tree.iter("li"):
+        entry.attrib.pop("data-number", None)  # of the page
+    for listed in tree.iter("ol"):
+        entries = [entry for entry in listed if entry.tag == "li"]
+        step = -1 if "reversed" in listed.attrib else 1
+        at = _integer(listed.get("start"), len(entries) if step < 0 else 1)
+        for entry in entries:
+            at = _integer(entry.get("value"), at)
+            entry.set("data-number", list_number(at, listed.get("type", "1")) or str(at))
+            at += step
 
 
 def _integer(given: str | None, otherwise: int) -> int:
