@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import random
 import re
-import zipfile
 from datetime import date, datetime
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import docx
 import pptx
@@ -40,21 +37,21 @@ from pptx.util import Inches
 from pearl.documents.document import Document as ParquetDocument
 from pearl.documents.document import from_bytes, load, read_as
 from pearl.documents.readers import reading
-from pearl.documents.table import cell_span, table_rows
+from pearl.documents.table import table_rows
 from pearl.errors import DataError
 from tests.skips import NO_LARGE
 
 MATH = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
 
 
-def save(document: Document) -> bytes:
+def saved(made: Any) -> bytes:
+    """A file of any of the libraries."""
     buffer = BytesIO()
-    document.save(buffer)
+    made.save(buffer)
     return buffer.getvalue()
 
 
-@pytest.fixture
-def document() -> Document:
+def test_paragraphs_and_tables_in_order() -> None:
     document = docx.Document()
     document.add_heading("The heading")
     document.add_paragraph("Before the table,\nsecond line.\tTab.")
@@ -63,92 +60,48 @@ def document() -> Document:
         table.cell(i // 2, i % 2).text = text
     document.add_paragraph("")
     document.add_paragraph("After the table.")
-    return document
-
-
-def test_paragraphs_and_tables_in_order(document: Document) -> None:
-    assert read_as("word", save(document), "a.docx") == (
+    assert read_as("word", saved(document), "a.docx") == (
         "The heading\n\nBefore the table,\nsecond line.\tTab.\n\na\tb b\n\td\n\nAfter the table."
     )
+
+
+def run(text: str, properties: str = "") -> str:
+    return f"<w:r><w:rPr>{properties}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>"
+
+
+def moved(text: str, how: str) -> str:
+    return run(text, f"<w:vertAlign w:val='{how}'/>")
 
 
 @pytest.mark.parametrize(
     ("xml", "text"),
     [
-        ("<w:ins {}><w:r><w:t>new</w:t></w:r></w:ins>", "Text: new"),
-        ("<w:del {}><w:r><w:delText>old</w:delText></w:r></w:del>", "Text:"),
-        ("<w:moveFrom {}><w:r><w:t>old</w:t></w:r></w:moveFrom>", "Text:"),
-        ("<w:hyperlink {}><w:r><w:t>link</w:t></w:r></w:hyperlink>", "Text: link"),
+        (f"<w:ins>{run('new')}</w:ins>", "new"),
+        ("<w:del><w:r><w:delText>old</w:delText></w:r></w:del>", ""),
+        (f"<w:moveFrom>{run('old')}</w:moveFrom>", ""),
+        (f"<w:hyperlink>{run('link')}</w:hyperlink>", "link"),
+        (f"<w:sdt><w:sdtContent>{run('control')}</w:sdtContent></w:sdt>", "control"),
+        ("<w:r><w:t>co</w:t><w:noBreakHyphen/><w:t>op</w:t></w:r>", "co-op"),
+        (run("10") + moved("-", "superscript") + moved("6", "superscript"), "10⁻⁶"),
+        (run("H") + moved("2", "subscript"), "H₂"),
+        (run("5") + moved("th", "superscript"), "5th"),
+        (run("5") + moved("1", "baseline"), "51"),
         (
-            "<w:sdt {}><w:sdtContent><w:r><w:t>control</w:t></w:r></w:sdtContent></w:sdt>",
-            "Text: control",
-        ),
-        ("<w:r {}><w:t>co</w:t><w:noBreakHyphen/><w:t>op</w:t></w:r>", "Text: co-op"),
-        (
-            "<w:r {}><w:t>10</w:t></w:r><w:r><w:rPr><w:vertAlign w:val='superscript'/></w:rPr><w:t>-</w:t></w:r>"
-            "<w:r><w:rPr><w:vertAlign w:val='superscript'/></w:rPr><w:t>6</w:t></w:r>",
-            "Text: 10⁻⁶",
-        ),
-        (
-            "<w:r {}><w:t>H</w:t></w:r><w:r><w:rPr><w:vertAlign w:val='subscript'/></w:rPr><w:t>2</w:t></w:r>",
-            "Text: H₂",
-        ),
-        (
-            "<w:r {}><w:t>5</w:t></w:r><w:r><w:rPr><w:vertAlign w:val='superscript'/></w:rPr><w:t>th</w:t></w:r>",
-            "Text: 5th",
-        ),
-        (
-            "<w:r {}><w:t>5</w:t></w:r><w:r><w:rPr><w:vertAlign w:val='baseline'/></w:rPr><w:t>1</w:t></w:r>",
-            "Text: 51",
-        ),
-        (
-            f"<m:oMath {{}} {MATH}><m:sSup><m:e><m:r><m:t>10</m:t></m:r></m:e><m:sup><m:r><m:t>5</m:t></m:r></m:sup></m:sSup>"
+            f"<m:oMath {MATH}><m:sSup><m:e><m:r><m:t>10</m:t></m:r></m:e><m:sup><m:r><m:t>5</m:t></m:r></m:sup></m:sSup>"
             "<m:f><m:num><m:r><m:t>1</m:t></m:r></m:num><m:den><m:r><m:t>2</m:t></m:r></m:den></m:f></m:oMath>",
-            "Text: 10⁵1/2",
+            "10⁵1/2",
         ),
-        (
-            "<w:r {}><w:rPr><w:strike w:val='0'/><w:vanish w:val='false'/></w:rPr><w:t>kept</w:t></w:r>",
-            "Text: kept",
-        ),
-        ("<w:fldSimple {} w:instr=' PAGE '><w:r><w:t>7</w:t></w:r></w:fldSimple>", "Text:"),
-        ("<w:r {}><!-- comment --><w:instrText>PAGE</w:instrText></w:r>", "Text:"),
+        (run("kept", "<w:strike w:val='0'/><w:vanish w:val='false'/>"), "kept"),
+        (f"<w:fldSimple w:instr=' PAGE '>{run('7')}</w:fldSimple>", ""),
+        ("<w:r><!-- comment --><w:instrText>PAGE</w:instrText></w:r>", ""),
     ],
 )
 def test_text_in_any_wrapper_is_read(xml: str, text: str) -> None:
     document = docx.Document()
     paragraph = document.add_paragraph("Text: ")
-    for each in parse_xml(f"<w:p {nsdecls('w')}>{xml.format('')}</w:p>"):
+    for each in parse_xml(f"<w:p {nsdecls('w')}>{xml}</w:p>"):
         paragraph._p.append(each)
-    assert read_as("word", save(document), "a.docx") == text
-
-
-def test_a_damaged_word_file_is_refused(document: Document) -> None:
-    whole = save(document)
-    chance = random.Random(7)
-    messages = []
-    for _ in range(60):
-        data = bytearray(whole)
-        if chance.random() < 0.3:
-            del data[chance.randrange(len(data)) :]
-        for _ in range(chance.choice([1, 50])):
-            data[chance.randrange(len(data))] = chance.randrange(256)
-        try:
-            read_as("word", bytes(data), "a.docx")
-        except DataError as error:
-            messages.append(str(error))
-    assert len(messages) > 40
-    assert all(message.startswith("a.docx: ") for message in messages)
-
-
-def test_the_limit_applies_to_the_unpacked_size(
-    monkeypatch: pytest.MonkeyPatch, document: Document
-) -> None:
-    document.add_paragraph("a" * 1_000_000)
-    data = save(document)
-    assert len(data) < 100_000
-    monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "0.5")
-    with pytest.raises(DataError, match=r"unpacks to more than the limit of 0\.5 MB"):
-        read_as("word", data, "a.docx")
+    assert read_as("word", saved(document), "a.docx") == f"Text: {text}".strip()
 
 
 PARTS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -244,7 +197,7 @@ DRAWN = (
     ],
 )  # fmt: skip
 def test_what_stands_beside_the_text(document: Document, text: str, notes: tuple[str, ...]) -> None:
-    found = from_bytes(save(document), "a.docx")
+    found = from_bytes(saved(document), "a.docx")
     assert (found.text, found.notes) == (text, notes)
 
 
@@ -257,36 +210,28 @@ def test_styles_raise_and_strike_as_fonts_do() -> None:
     paragraph.add_run("2", "superscript")
     paragraph.add_run(" old", "strike")
     paragraph.add_run(" kept", "strike").font.strike = False
-    found = from_bytes(save(document), "a.docx")
+    found = from_bytes(saved(document), "a.docx")
     assert (found.text, found.notes) == ("310² kept", ("not read: 1 struck text",))
 
 
 @pytest.mark.parametrize(
-    ("entries", "numbers"),
+    ("entries", "numbers", "notes"),
     [
-        (numbered(0, 1, 1, 0, 1), "1. 1.a) 1.b) 2. 2.a)"),
-        (numbered(0, 2, 2), "1. (III) (IV)"),
-        (numbered(0, 0) + numbered(0, 0, number=2) + numbered(0), "1. 2. 7. 8. 9."),
-        (numbered(3, 3, number=1) + numbered(0, number=9), ""),
+        (numbered(0, 1, 1, 0, 1), "1. 1.a) 1.b) 2. 2.a)", ()),
+        (numbered(0, 2, 2), "1. (III) (IV)", ()),
+        (numbered(0, 0) + numbered(0, 0, number=2) + numbered(0), "1. 2. 7. 8. 9.", ()),
+        (numbered(3, 3, number=1) + numbered(0, number=9), "", ()),
+        (numbered(4), "", ("not read: 1 list number",)),
     ],
 )
-def test_lists_have_their_numbers(entries: str, numbers: str) -> None:
+def test_lists_have_their_numbers(entries: str, numbers: str, notes: tuple[str, ...]) -> None:
     document = body(entries)
     (numbering,) = (
         r.target_part for r in document.part.rels.values() if r.reltype.endswith("/numbering")
     )
     numbering._element = parse_xml(NUMBERING)
-    found = from_bytes(save(document), "a.docx")
-    assert " ".join(found.text.replace("x", "").split()) == numbers
-
-
-def test_an_unknown_style_of_numbers_is_named() -> None:
-    document = body(numbered(4))
-    (numbering,) = (
-        r.target_part for r in document.part.rels.values() if r.reltype.endswith("/numbering")
-    )
-    numbering._element = parse_xml(NUMBERING)
-    assert from_bytes(save(document), "a.docx").notes == ("not read: 1 list number",)
+    found = from_bytes(saved(document), "a.docx")
+    assert (" ".join(found.text.replace("x", "").split()), found.notes) == (numbers, notes)
 
 
 def test_charts_headers_and_footers_are_read_once() -> None:
@@ -303,7 +248,7 @@ def test_charts_headers_and_footers_are_read_once() -> None:
         section.header.paragraphs[0].text = "Contract 2024-17"
         section.first_page_header.paragraphs[0].text = "not shown"
     first.footer.paragraphs[0].text = "Valid until May"
-    found = from_bytes(save(document), "a.docx")
+    found = from_bytes(saved(document), "a.docx")
     table = "| category | 2024 |\n| --- | --- |\n| North |  |\n| South | 5 |"
     assert (
         found.text
@@ -316,7 +261,17 @@ def test_a_chart_of_another_file_is_named() -> None:
     document = body(DRAWN.format("CHART"))
     key = document.part.relate_to("https://example.org/c", f"{PARTS}/chart", is_external=True)
     document.element.xpath("//*[local-name()='chart']")[0].set(qn("r:id"), key)
-    assert from_bytes(save(document), "a.docx").notes == ("not read: 1 chart",)
+    assert from_bytes(saved(document), "a.docx").notes == ("not read: 1 chart",)
+
+
+def book_of(*rows: list[Any], title: str = "Boats") -> Workbook:
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.title = title
+    for row in rows:
+        sheet.append(row)
+    return book
 
 
 def altered(data: bytes, changes: dict[bytes, bytes], **added: bytes) -> bytes:
@@ -333,40 +288,24 @@ def altered(data: bytes, changes: dict[bytes, bytes], **added: bytes) -> bytes:
     return made.getvalue()
 
 
-def workbook(*rows: list[object]) -> bytes:
-    book = Workbook()
-    for row in rows:
-        book.active.append(row)
-    file = BytesIO()
-    book.save(file)
-    return file.getvalue()
-
-
 def slides(title: str = "Results") -> bytes:
     made = pptx.Presentation()
     made.slides.add_slide(made.slide_layouts[5]).shapes.title.text = title
-    file = BytesIO()
-    made.save(file)
-    return file.getvalue()
+    return saved(made)
 
 
+KINDS = b"officeDocument wordprocessingml spreadsheetml presentationml drawingml".split()
 STRICT = {
     b"http://schemas.openxmlformats.org/%s/2006/" % kind: b"http://purl.oclc.org/ooxml/%s/" % kind
-    for kind in (
-        b"officeDocument",
-        b"wordprocessingml",
-        b"spreadsheetml",
-        b"presentationml",
-        b"drawingml",
-    )
+    for kind in KINDS
 }
 MACROS = {
     b"wordprocessingml.document.main+xml": b"ms-word.document.macroEnabled.main+xml",
     b"application/vnd.openxmlformats-officedocument.ms-word": b"application/vnd.ms-word",
 }
 OFFICE = {
-    "docx": (save(body("<w:p><w:r><w:t>Results</w:t></w:r></w:p>")), "Results"),
-    "xlsx": (workbook(["a", "b"], [1, 2.5]), "| 1 | 2.5 |"),
+    "docx": (saved(body("<w:p><w:r><w:t>Results</w:t></w:r></w:p>")), "Results"),
+    "xlsx": (saved(book_of(["a", "b"], [1, 2.5])), "| 1 | 2.5 |"),
     "pptx": (slides(), "# Results"),
 }
 
@@ -413,24 +352,8 @@ def test_compound_files_are_refused_with_their_kind(
 MONEY = '"$"#,##0_);("$"#,##0)'
 
 
-def save_excel(book: Workbook) -> bytes:
-    buffer = BytesIO()
-    book.save(buffer)
-    return buffer.getvalue()
-
-
-def book_of(*rows: list[Any], title: str = "Boats") -> Workbook:
-    book = Workbook()
-    sheet = book.active
-    assert sheet is not None
-    sheet.title = title
-    for row in rows:
-        sheet.append(row)
-    return book
-
-
 def text_of(book: Workbook) -> str:
-    return read_as("excel", save_excel(book), "a.xlsx")
+    return read_as("excel", saved(book), "a.xlsx")
 
 
 def test_a_sheet_is_a_heading_with_a_table() -> None:
@@ -468,18 +391,13 @@ def test_a_table_without_a_header_has_no_row_for_one() -> None:
 
 
 def test_a_formula_without_a_value_is_not_blank() -> None:
-    book = book_of(["a", "b"], [1, "=A2+1"])
-    assert "| 1 | (formula without a value) |" in text_of(book)
-    prefixed = BytesIO()
-    with ZipFile(BytesIO(save_excel(book))) as plain, ZipFile(prefixed, "w") as archive:
-        for name in plain.namelist():
-            data = plain.read(name)
-            if name.startswith("xl/worksheets/"):
-                data = re.sub(rb"<(/?)(?=[a-zA-Z])", rb"<\1x:", data).replace(
-                    b"xmlns=", b"xmlns:x="
-                )
-            archive.writestr(name, data)
-    assert "| 1 | (formula without a value) |" in read_as("excel", prefixed.getvalue(), "a.xlsx")
+    data = saved(book_of(["a", "b"], [1, "=A2+1"]))
+    sheet = "xl/worksheets/sheet1.xml"
+    with ZipFile(BytesIO(data)) as archive:
+        plain = archive.read(sheet)
+    prefixed = re.sub(rb"<(/?)(?=[a-zA-Z])", rb"<\1x:", plain).replace(b"xmlns=", b"xmlns:x=")
+    for each in (data, altered(data, {plain: prefixed})):
+        assert "| 1 | (formula without a value) |" in read_as("excel", each, "a.xlsx")
 
 
 def hiding(what: str) -> Workbook:
@@ -578,7 +496,7 @@ def test_marks_and_struck_text_of_cells() -> None:
     sheet = book.active
     sheet["C2"].font, sheet["D2"].font = Font(vertAlign="subscript"), Font(strike=True)
     sheet["E2"].font = Font(strike=True)
-    document = from_bytes(save_excel(book), "a.xlsx")
+    document = from_bytes(saved(book), "a.xlsx")
     assert "| x | 310² | ₁ |  |  |" in document.text
     assert document.notes == ("not read: 1 struck text, 1 struck cell",)
 
@@ -586,17 +504,9 @@ def test_marks_and_struck_text_of_cells() -> None:
 def test_text_boxes_are_named() -> None:
     book = book_of(["a", "b"], [1, 2])
     book.active.add_chart(BarChart())
-    box = b"<xdr:sp><xdr:txBody><a:p><a:r><a:t>Draft</a:t></a:r></a:p></xdr:txBody></xdr:sp>"
-    made = BytesIO()
-    with ZipFile(BytesIO(save_excel(book))) as plain, ZipFile(made, "w") as archive:
-        for name in plain.namelist():
-            data = plain.read(name)
-            if name == "xl/drawings/drawing1.xml":
-                at = data.rindex(b"</")
-                names = b" xmlns:xdr='x' xmlns:a='a'"
-                data = data[:at] + box.replace(b"sp>", b"sp" + names + b">", 1) + data[at:]
-            archive.writestr(name, data)
-    document = from_bytes(made.getvalue(), "a.xlsx")
+    box = b"<x:sp xmlns:x='x' xmlns:a='a'><x:txBody><a:p><a:r><a:t>Draft</a:t></a:r></a:p></x:txBody></x:sp>"
+    data = altered(saved(book), {b"</wsDr>": box + b"</wsDr>"})
+    document = from_bytes(data, "a.xlsx")
     assert document.notes == ("not read: 1 text box, 1 chart",)
 
 
@@ -606,7 +516,7 @@ def test_comments_are_read_and_charts_named() -> None:
     book.active.add_chart(BarChart())
     book.active["A9"].comment = Comment("secret", "Ada")
     book.active.row_dimensions[9].hidden = True
-    document = from_bytes(save_excel(book), "a.xlsx")
+    document = from_bytes(saved(book), "a.xlsx")
     assert document.text.endswith("Comment on B2: an estimate")
     assert document.notes == ("not read: 1 chart",)
 
@@ -615,31 +525,11 @@ def test_a_sheet_with_a_default_name_has_no_heading() -> None:
     assert text_of(book_of(["a", "b"], [1, 2], title="Sheet1")).startswith("| a |")
 
 
-def test_cells_are_found_in_the_text(tmp_path: Path) -> None:
-    book = book_of(["$ in millions", "2008"], ["sales", 9000], ["rate", 0.27])
-    book.active["B3"].number_format = "0%"
-    path = tmp_path / "book.xlsx"
-    book.save(path)
-    document = load(path)
-    (table,) = table_rows(document)
-    span = cell_span(table.rows[0], "2008")
-    assert span is not None
-    assert document.text[span.start : span.end] == "9000"
-    assert [row.fields["2008"] for row in table.rows] == ["9000", "27%"]
-
-
 def test_far_apart_cells_are_refused() -> None:
     book = book_of(["a"])
     book.active["XFD1048576"] = "b"
     with pytest.raises(DataError, match="damaged or not"):
         text_of(book)
-
-
-def test_damaged_files_are_refused() -> None:
-    data = save_excel(book_of(["a", "b"], [1, 2]))
-    for broken in (data[: len(data) // 2], data[:200], data.replace(b"PK\x01\x02", b"PK\x01\x03")):
-        with pytest.raises(DataError, match="save it again"):
-            read_as("excel", broken, "a.xlsx")
 
 
 def test_without_openpyxl_the_extra_is_named(
@@ -669,9 +559,7 @@ def make_slides() -> bytes:
     table.cell(1, 0).merge(table.cell(2, 0))
     box = second.shapes.add_group_shape().shapes.add_textbox(0, 0, Inches(1), Inches(1))
     box.text_frame.text = "in a group"
-    file = io.BytesIO()
-    slides.save(file)
-    return file.getvalue()
+    return saved(slides)
 
 
 def test_a_slide_is_a_page() -> None:
@@ -686,28 +574,20 @@ def test_a_slide_is_a_page() -> None:
     assert document.text.endswith("in a group")
 
 
-def altered_slides(name: str, data: bytes) -> bytes:
-    """The slides with a part replaced or added."""
-    file = io.BytesIO()
-    old = zipfile.ZipFile(io.BytesIO(make_slides()))
-    with old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
-        for part in {*old.namelist(), name}:
-            new.writestr(part, data if part == name else old.read(part))
-    return file.getvalue()
-
-
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("changes", "part", "words"),
     [
-        (make_slides()[:5_000], "damaged"),
-        (altered_slides("ppt/slides/slide1.xml", b"<a"), "damaged"),
-        (altered_slides("ppt/slides/slide1.xml", b'<!DOCTYPE a [<!ENTITY b "c">]><a/>'), "XML entities"),
-        (altered_slides("ppt/media/image.bin", bytes(65_000_000)), "unpacks to more than the limit of 64 MB"),
+        ({b"<p:cSld": b"<a"}, b"", "damaged"),
+        ({}, b'<!DOCTYPE a [<!ENTITY b "c">]><a/>', "XML entities"),
+        ({}, bytes(65_000_000), "unpacks to more than the limit of 64 MB"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_read(data: bytes, words: str) -> None:
+)
+def test_what_cannot_be_read(changes: dict[bytes, bytes], part: bytes, words: str) -> None:
+    file = BytesIO(altered(make_slides(), changes))
+    with ZipFile(file, "a", ZIP_DEFLATED) as archive:
+        archive.writestr("ppt/more.xml", part)
     with pytest.raises(DataError, match=words):
-        from_bytes(data, "a.pptx")
+        from_bytes(file.getvalue(), "a.pptx")
 
 
 def beside() -> Presentation:
@@ -732,7 +612,7 @@ def beside() -> Presentation:
 
 def test_what_stands_beside_the_texts_of_slides() -> None:
     made = beside()
-    slide, hidden = made.slides[2], made.slides[1]
+    slide = made.slides[2]
     for kind, xml in {
         "diagramData": "<d:dataModel xmlns:d='d' xmlns:a='a'><d:pt><d:t><a:t>Plan</a:t></d:t></d:pt><d:pt><d:t><a:t>Do</a:t></d:t></d:pt></d:dataModel>",
         "comments": "<p:cmLst xmlns:p='p'><p:cm><p:text>Check this.</p:text></p:cm></p:cmLst>",
@@ -744,27 +624,22 @@ def test_what_stands_beside_the_texts_of_slides() -> None:
         if kind == "diagramData":
             frame = parse_xml_of_slides(f"<p:graphicFrame {nsdecls_of_slides('p', 'a', 'r')} xmlns:d='d'><p:nvGraphicFramePr><p:cNvPr id='77' name='x'/><p:cNvGraphicFramePr/><p:nvPr/></p:nvGraphicFramePr><p:xfrm/><a:graphic><a:graphicData uri='d'><d:relIds r:dm='{key}' r:lo='x'/></a:graphicData></a:graphic></p:graphicFrame>")  # fmt: skip
             slide.shapes._spTree.append(frame)
-    file = io.BytesIO()
-    made.save(file)
     chart = "Sales\n\n| category | 2024 |\n| --- | --- |\n| North | 4 |\n| South | 5.5 |"
     third = "# Slide 3\n\n310² CO₂\n\nPlan\nDo\n\nComment: Check this."
-    found = from_bytes(file.getvalue(), "a.pptx")
+    found = from_bytes(saved(made), "a.pptx")
     assert found.text == f"# Slide 1\n\n{chart}\n\n\n\n{third}"
     assert found.notes == (
         "not read: 1 hidden slide, 1 struck text (--hidden reads what is hidden)",
     )
     assert [found.page_at(found.text.index(each)) for each in ("Slide 1", "Slide 3")] == [1, 3]
     with reading({"hidden": True}):
-        found = from_bytes(file.getvalue(), "a.pptx")
+        found = from_bytes(saved(made), "a.pptx")
     assert "# Slide 2 (hidden)" in found.text
     assert found.notes == ("not read: 1 struck text",)
-    made.slides[0]._element.set("show", "0")
-    slide._element.set("show", "0")
-    hidden._element.set("show", "0")
-    file = io.BytesIO()
-    made.save(file)
+    for each in made.slides:
+        each._element.set("show", "0")
     with pytest.raises(DataError, match=r"only hidden slides\n.*hidden=True"):
-        from_bytes(file.getvalue(), "a.pptx")
+        from_bytes(saved(made), "a.pptx")
 
 
 pyarrow = pytest.importorskip("pyarrow", reason=NO_LARGE)
@@ -792,15 +667,3 @@ def test_a_long_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "0.1")
     with pytest.raises(DataError, match=r"longer than the limit of 0\.1 MB"):
         read_as("parquet", save_parquet({"a": ["x" * 100] * 10_000}), "a.parquet")
-
-
-@pytest.mark.parametrize("data", [b"PAR1", b"PAR1" + b"\0" * 100 + b"PAR1"])
-def test_damaged_files_are_refused_parquet(data: bytes) -> None:
-    with pytest.raises(DataError, match="damaged or not what"):
-        read_as("parquet", data, "a.parquet")
-
-
-def test_a_file_is_read_by_the_child_process(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    path.write_bytes(save_parquet({"city": ["Oslo"], "n": [1]}))
-    assert load(path).text == "| city | n |\n| --- | --- |\n| Oslo | 1 |"
