@@ -105,12 +105,9 @@ def test_nothing_else_is_altered(text: str) -> None:
         assert Document(text).digest == Document(text).digest
 
 
-def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_sniffed(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe(monkeypatch, b"caf\xc3\xa9\r\n")
     assert load("-") == Document("café\n", "<stdin>")
-
-
-def test_standard_input_is_sniffed(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe(monkeypatch, b"<!doctype html><title>T</title><p>One <b>two</b>")
     assert load("-", name="page").text == "One two"
     pipe(monkeypatch, b"%PDF-1.7 and no more")
@@ -132,6 +129,7 @@ def test_standard_input_is_sniffed(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"\xef\xbb\xbfabc\xff", "offset 6 is not UTF-8"),
         ("日本語の文章".encode() + b"\xe6", "offset 18 is not UTF-8"),
         ("né à Paris".encode() + b"\xff", "offset 12 is not UTF-8"),
+        ("Zoë é\n".encode() + b"caf\xc3", "offset 11 is not UTF-8"),  # no mixture with cp1252
         (b"\xff\xfea\0b", "offset 4 is not UTF-16-LE"),
         (b"\xff\xfe\x00\xd8a\0", "offset 2 is not UTF-16-LE"),
         (b"abc \xed\xa0\x80 def", "offset 4 is not UTF-8"),
@@ -142,12 +140,9 @@ def test_bytes_that_are_not_text_are_refused(tmp_path: Path, data: bytes, words:
     assert words in failure(write(tmp_path, data))
 
 
-def test_lone_surrogates_in_a_string() -> None:
+def test_strings_that_are_no_document() -> None:
     with pytest.raises(DataError, match=r"^row 3: character 2 is a lone surrogate \(U\+D800\)"):
         from_text("ab\ud800", "row 3")
-
-
-def test_blank_strings() -> None:
     for text in ("", " \n", "\0"):
         with pytest.raises(DataError, match="no text"):
             from_text(text)
@@ -193,20 +188,21 @@ def test_the_limit_holds_for_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         writer.join()
 
 
-@pytest.mark.parametrize("value", ["many", "0", "-1", "nan", "inf"])
-def test_an_invalid_limit_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", value)
-    with pytest.raises(UsageError, match=f"PEARL_MAX_DOCUMENT_MB={value}"):
-        limit_bytes()
-
-
-@pytest.mark.parametrize("name", ["PEARL_MAX_READER_MB", "PEARL_MAX_READER_SECONDS"])
-def test_an_invalid_limit_of_readers_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("PEARL_MAX_DOCUMENT_MB", value) for value in ("many", "0", "-1", "nan", "inf")),
+        ("PEARL_MAX_READER_MB", "0"),
+        ("PEARL_MAX_READER_SECONDS", "0"),
+    ],
+)
+def test_an_invalid_limit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
-    monkeypatch.setenv(name, "0")
-    assert load(write(tmp_path, "text")).text == "text"
-    with pytest.raises(UsageError, match=rf"^{name}=0: not a number of (megabytes|seconds)\n"):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(
+        UsageError, match=rf"^{name}={value}: not a number of (megabytes|seconds)\n"
+    ):
         load(write(tmp_path, "<html>text"))
 
 
@@ -258,6 +254,7 @@ CSV = "City,Fee\nHaifa,120\nEilat,90\n"
         ("report.md", "# Fees\n\n| City | Fee |\n|---|---|\n| Haifa | 120 |\n", "document"),
         ("page.html", "<table><tr><th>City</th></tr><tr><td>Haifa</td></tr></table>", "document"),
         ("notes.txt", CSV, "document"),
+        ("long.csv", "City,Note\n" + 'Haifa,"a, b"\n' * 5_000, "table"),
     ],
 )
 def test_a_file_of_records_is_a_table_but_a_text_with_a_table_is_not(
@@ -266,10 +263,6 @@ def test_a_file_of_records_is_a_table_but_a_text_with_a_table_is_not(
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     assert load(path).kind == load(path, name="row 7").kind == kind
-
-
-def test_a_long_table_is_known_by_its_first_records() -> None:
-    assert from_text("City,Note\n" + 'Haifa,"a, b"\n' * 5_000, "long.csv").kind == "table"
 
 
 def test_workbooks_and_parquet_are_tables_whatever_they_are_called(tmp_path: Path) -> None:

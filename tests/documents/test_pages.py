@@ -99,10 +99,7 @@ def test_a_passage_over_a_page_break_has_boxes_on_both_pages() -> None:
 
 
 def test_another_text_has_no_boxes() -> None:
-    data, other = (
-        make_pdf([["He sold it"], ["for money"]]),
-        make_pdf([["He sold it"], ["for monet"]]),
-    )
+    data, other = (make_pdf([["He sold it"], [end]]) for end in ("for money", "for monet"))
     document = from_bytes(other, "a.pdf")
     spans = [Span(0, 5), Span(document.text.index("for"), len(document.text)), Span(0, 20)]
     assert [len(boxes) for boxes in boxes_of(data, document, spans)] == [1, 0, 0]
@@ -110,33 +107,31 @@ def test_another_text_has_no_boxes() -> None:
 
 
 def test_pages_are_those_of_the_file() -> None:
-    one, two = (
-        from_bytes(make_pdf([["One"]]), "one.pdf"),
-        from_bytes(make_pdf([["A"], ["B"]]), "two.pdf"),
-    )
+    one, two = (from_bytes(make_pdf(pages), "a.pdf") for pages in ([["One"]], [["A"], ["B"]]))
     document = join([one, two, from_text("no pages", "c"), from_text("x\fy", "d")])
-    pages = [
-        document.page_at(document.text.index(word)) for word in ("One", "A\n", "B", "no pages", "y")
-    ]
+    words = ("One", "A\n", "B", "no pages", "y")
+    pages = [document.page_at(document.text.index(word)) for word in words]
     assert pages == [1, 1, 2, None, 2]
 
 
 def test_pages_begin_where_their_text_does() -> None:
     document = from_text("one\r\r\n\ftwo\r\r\n\fthree\r\n")
-    assert [document.text[start:].split()[0] for _, start in document.pages] == [
-        "one",
-        "two",
-        "three",
-    ]
+    begun = [document.text[start:].split()[0] for _, start in document.pages]
+    assert begun == ["one", "two", "three"]
     assert document.page_at(document.text.index("two")) == 2
+
+
+def as_pdf(image: Image.Image, resolution: float) -> bytes:
+    """A PDF of one page that the image fills, at a number of pixels per inch."""
+    file = io.BytesIO()
+    image.save(file, "PDF", resolution=resolution)
+    return file.getvalue()
 
 
 @pytest.mark.slow
 def test_images_of_pages_are_small() -> None:
-    photograph = Image.effect_noise((1200, 1600), 90).convert("RGB")
-    file = io.BytesIO()
-    photograph.save(file, "PDF")
-    for data in (file.getvalue(), QUICK["huge"](), QUICK["crop box, turned"]()):
+    photograph = as_pdf(Image.effect_noise((1200, 1600), 90).convert("RGB"), 72)
+    for data in (photograph, QUICK["huge"](), QUICK["crop box, turned"]()):
         pages = page_images(data, [0, 1, 2])
         assert list(pages) == [1]
         image = Image.open(io.BytesIO(pages[1].data))
@@ -149,23 +144,11 @@ def test_images_of_pages_are_small() -> None:
     assert page_images(b"a text", [1]) == {}
 
 
-def picture(image: Image.Image, resolution: float = 72.0) -> bytes:
-    """A PDF of one page that the image fills, at a number of pixels per inch."""
-    file = io.BytesIO()
-    image.save(file, "PDF", resolution=resolution)
-    return file.getvalue()
-
-
 def test_an_image_of_a_page_is_as_sharp_as_fits() -> None:
     lines = make_pdf([["A page", "of text"], ["Another page"]])
-    (text, _), noise = (
-        page_images(lines, [0, 1, 2, 3]).values(),
-        Image.effect_noise((500, 700), 200),
-    )
-    (photograph,) = page_images(picture(noise), [1]).values()
-    poster = picture(Image.new("RGB", (60, 40), "red"), resolution=1.5)
-    (wide,) = page_images(poster, [1]).values()
-
+    text, _ = page_images(lines, [0, 1, 2, 3]).values()
+    (photograph,) = page_images(as_pdf(Image.effect_noise((500, 700), 200), 72), [1]).values()
+    (wide,) = page_images(as_pdf(Image.new("RGB", (60, 40), "red"), 1.5), [1]).values()
     assert (text.width, text.height) == (980, 1268)  # 612 by 792 points, each 1.6 pixels
     drawn = pypdfium2.PdfDocument(lines)[0].render(scale=1.6).to_pil()
     assert Image.open(io.BytesIO(text.data)).convert("RGB").tobytes() == drawn.tobytes()

@@ -60,11 +60,8 @@ def test_unicode_is_never_guessed(text: str, encoding: str) -> None:
         assert decode(text.encode(encoding), "a.txt") == text
 
 
-def test_big_endian_utf_16() -> None:
+def test_big_endian_utf_16_and_a_few_controls_are_text() -> None:
     assert decode(b"\xfe\xff\0a\0b", "a.txt") == "ab"
-
-
-def test_a_few_controls_do_not_make_text_binary() -> None:
     assert decode(b"a\0b and more", "a.txt") == "a\0b and more"
 
 
@@ -106,14 +103,6 @@ def test_a_guess_is_noted(data: bytes, text: str, note: str | None) -> None:
     assert (found, found.notes) == (text, (note,) if note else ())
 
 
-@pytest.mark.parametrize(
-    "data", ["Zoë é\n".encode() + b"caf\xc3", "é\n".encode() + "é".encode()[:1]]
-)
-def test_damaged_utf_8_is_no_mixture(data: bytes) -> None:
-    with pytest.raises(DataError, match="is not UTF-8"):
-        decode(data, "a.txt")
-
-
 PAGE = """<!DOCTYPE html>
 <html><head><title>Title</title><style>p { color: red }</style></head><body>
 <h1>The heading</h1><script>alert("no")</script>
@@ -126,7 +115,7 @@ PAGE = """<!DOCTYPE html>
 
 
 def test_a_page_is_its_text() -> None:
-    text = read(PAGE.encode(), "a.html")
+    text = read(PAGE.replace("<h1>", "<h1>\0").encode(), "a.html")  # the parser stops at a NUL
     assert "One & two three, four." in text.replace("\xa0", " ")
     for seen in ("The heading", "a\tb", "* item"):
         assert seen in text
@@ -146,10 +135,6 @@ def test_a_page_declares_its_encoding(head: str) -> None:
     assert read(f"{head}<p>日本".encode("shift_jis"), "a.html") == "日本"
 
 
-def test_nothing_is_lost_after_a_nul() -> None:
-    assert read(b"<p>one</p>\0<p>two</p>", "a.html").split() == ["one", "two"]
-
-
 def test_the_rows_of_a_table_are_records() -> None:
     rows = [("Ann", "red lamp"), ("Bob", ""), ("", "lamp"), ("Cleo", "")]
     cells = "".join(f"<tr><td>{user}</td><td>{item}</td></tr>" for user, item in rows)
@@ -164,13 +149,6 @@ def test_a_page_is_recognised_by_its_suffix_or_its_beginning(tmp_path: Path, nam
     path = tmp_path / name
     path.write_text(PAGE, encoding="utf-8")
     assert load(path).text.startswith("The heading")
-
-
-def test_a_page_without_text(tmp_path: Path) -> None:
-    path = tmp_path / "a.html"
-    path.write_text("<html><script>x</script></html>")
-    with pytest.raises(DataError, match="no text"):
-        load(path)
 
 
 def test_what_begins_as_a_page() -> None:
@@ -240,13 +218,10 @@ def test_marks_struck_text_and_numbers_of_lists(
 ) -> None:
     found = read(f"<html><body>{page}".encode(), "a.html")
     assert (" ".join(found.split()), found.notes) == (text, notes)
-
-
-def test_hidden_text_is_read_on_request() -> None:
-    page = b"<html><p hidden>9</p><p style='display:none'>8</p>"
     with reading({"hidden": True}):
-        found = read(page, "a.html")
-    assert (found.split(), found.notes) == (["9", "8"], ())
+        found = read(f"<html><body>{page}".encode(), "a.html")
+    whole = "9 8 漢" if notes == HIDDEN else text
+    assert (" ".join(found.split()), found.notes) == (whole, () if notes == HIDDEN else notes)
 
 
 CONTAINER = '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
