@@ -26,7 +26,7 @@ from pearl.documents.comparisons import (
 )
 from pearl.documents.dates import date_part, part_of_dates, read_dates, read_period
 from pearl.documents.lexicon import singular
-from pearl.documents.numbers import UnclearNumberError, is_blank
+from pearl.documents.numbers import UnclearNumberError, is_blank, listed
 from pearl.documents.rows import TEXT_COLUMN, Rows, Stated
 from pearl.dsl.signatures import ValueType
 
@@ -78,7 +78,7 @@ def _found(rows: Rows, names: tuple[str, ...], name: str, kind: Kind | None) -> 
         if others := _namesakes(rows, names, name):
             every = [f"{name}{_FIRST}", *others]
             raise SeveralFieldsError(
-                f"the table has {len(every)} columns '{name}'; their names here are {_listed(every)}"
+                f"the table has {len(every)} columns '{name}'; their names here are {listed(every, MAX_SHOWN)}"
             )
         return _of_field(rows, name)
     if name == rows.column:
@@ -86,18 +86,18 @@ def _found(rows: Rows, names: tuple[str, ...], name: str, kind: Kind | None) -> 
     if not rows.every and name != TEXT_COLUMN:
         return Column(name, [])
     known = list(dict.fromkeys((*names, TEXT_COLUMN)))
-    for spelled in (str, str.casefold, _bare, stem):
+    for spelled in (str, str.casefold, bare_name, stem):
         close = [each for each in known if spelled(each) == spelled(name)]
         if len(close) == 1:
             return _of_field(rows, close[0])
         if close:
-            raise ValueError(f"'{name}' may mean any of the fields {_listed(close)}")
+            raise ValueError(f"'{name}' may mean any of the fields {listed(close, MAX_SHOWN)}")
     why, fitting = "", []
     if words := stem(name):
         why = "with this ending"
         fitting = [each for each in names if f" {stem(each)}".endswith(f" {words}")]
         if len(fitting) > 1:
-            raise ValueError(f"'{name}' may mean any of the fields {_listed(fitting)}")
+            raise ValueError(f"'{name}' may mean any of the fields {listed(fitting, MAX_SHOWN)}")
     if kind and not fitting and name != "count":  # a size, but the rows are not groups
         why = f"of {kind}s"
         fitting = [
@@ -106,7 +106,7 @@ def _found(rows: Rows, names: tuple[str, ...], name: str, kind: Kind | None) -> 
     if len(fitting) == 1:
         note = f"'{name}' is not a field: using {fitting[0]}, the only field {why}"
         return replace(_of_field(rows, fitting[0]), notes=(note,))
-    raise ValueError(f"there is no field '{name}'; the rows have: {_listed(known)}")
+    raise ValueError(f"there is no field '{name}'; the rows have: {listed(known, MAX_SHOWN)}")
 
 
 def _namesakes(rows: Rows, names: tuple[str, ...], name: str) -> list[str]:
@@ -128,11 +128,8 @@ def _of_field(rows: Rows, name: str) -> Column:
     return Column(name, [row.fields.get(name, "") for row in rows.every])
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:MAX_SHOWN]) + (", ..." if len(names) > MAX_SHOWN else "")
-
-
-def _bare(name: str) -> str:
+def bare_name(name: str) -> str:
+    """A name in lower case without blanks and marks."""
     return re.sub(r"[\W_]+", "", name.casefold())
 
 

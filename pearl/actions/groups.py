@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -16,8 +16,9 @@ from pearl.documents.comparisons import (
     plain_numbers,
     sort_keys,
     spelling_of,
+    spellings,
 )
-from pearl.documents.numbers import is_blank
+from pearl.documents.numbers import is_blank, listed
 from pearl.documents.rows import EMPTY, Row, Rows, Stated, shortened
 
 MAX_SPELLINGS = 3  # maximum pairs of spellings in a note
@@ -58,11 +59,17 @@ def group(rows: Rows, column: Column) -> Rows:
         # `value` is -1, because the number of groups is not the number of rows that state a key.
         stated=Stated(-1, sum(map(len, members.values())), n_without, name),
     )  # fmt: skip
-    without = [f"rows without {name}, which are in no group: {n_without:,}"] if n_without else []
+    notes = [f"rows without {name}, which are in no group: {n_without:,}"] if n_without else []
+    if alike := [
+        f"{shortened(value)} is {shortened(first)}"
+        for value, first in spelled.items()
+        if spelling_of(value) != first
+    ]:
+        shown = listed(alike, MAX_SPELLINGS)
+        notes.append(f"{name}: one number in several spellings is one key: {shown}")
     return groups.noting(
         *column.notes,
-        *without,
-        *_numbers_note(spelled, name),
+        *notes,
         *spelling_note([*members, *possible], name, "are counted separately"),
     )
 
@@ -77,13 +84,6 @@ def _one_spelling(values: Sequence[str | None]) -> dict[str, str]:
     for value, number in numbers.items():
         first.setdefault(number, spelling_of(value))
     return {value: first[number] for value, number in numbers.items()}
-
-
-def _numbers_note(spelled: Mapping[str, str], name: str) -> list[str]:
-    alike = [value for value, first in spelled.items() if spelling_of(value) != first]
-    more = ", ..." * (len(alike) > MAX_SPELLINGS)
-    pairs = ", ".join(f"{shortened(v)} is {shortened(spelled[v])}" for v in alike[:MAX_SPELLINGS])
-    return [f"{name}: one number in several spellings is one key: {pairs}{more}"] if alike else []
 
 
 def size_field(name: str) -> str:
@@ -107,15 +107,9 @@ def sizes(rows: Rows, name: str) -> list[tuple[int, int]] | None:
 
 def spelling_note(keys: Iterable[str], name: str, what: str) -> list[str]:
     """Note the keys that differ only in case and were not merged; [] without such keys."""
-    spelled: dict[str, dict[str, None]] = {}
-    for key in keys:
-        spelled.setdefault(key.casefold(), {})[key] = None
-    alike = [list(each) for each in spelled.values() if len(each) > 1]
-    if not alike:
-        return []
-    pairs = "; ".join(", ".join(map(shortened, each)) for each in alike[:MAX_SPELLINGS])
-    more = "; ..." if len(alike) > MAX_SPELLINGS else ""
-    return [f"{name}: keys that differ only in case {what}: {pairs}{more}"]
+    alike = [", ".join(map(shortened, each)) for each in spellings(keys, str.casefold)]
+    shown = listed(alike, MAX_SPELLINGS, "; ")
+    return [f"{name}: keys that differ only in case {what}: {shown}"] if alike else []
 
 
 NONE = "none"  # the result for an empty ranking

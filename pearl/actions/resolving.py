@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from pearl.actions.columns import read_column
 from pearl.actions.values import MAY_CHANGE
 from pearl.documents.comparisons import is_no_key, key_of, spelling_of
+from pearl.documents.numbers import listed
 from pearl.documents.passages import WORD, terms
 from pearl.documents.rows import Row, Rows, shortened
 from pearl.errors.escaping import counted
@@ -116,14 +117,14 @@ class Resolution:
         others: dict[str, list[str]] = {}
         for key, spelled in self._spelled.items():
             others.setdefault(names[key], []).extend(x for x in spelled if x != names[key])
-        told = [f"{name} = {', '.join(each)}" for name, each in others.items() if each]
+        told = [shortened(f"{name} = {', '.join(each)}") for name, each in others.items() if each]
         if told:
             n = sum(map(len, self._spelled.values()))
-            yield f"{column}: {n:,} spellings are {len(others):,} names: {_listed(told)}"
+            yield f"{column}: {n:,} spellings are {len(others):,} names: {listed(told, MAX_TOLD, '; ')}"
         if unsure:
-            pairs = [_both(self._best(a), self._best(b)) for a, b in unsure]
+            pairs = [shortened(_both(self._best(a), self._best(b))) for a, b in unsure]
             n_pairs = counted(len(unsure), "pair")
-            yield f"{MAY_CHANGE} the names in {column}: {n_pairs} undecided or contradictory, kept apart: {_listed(pairs)}"
+            yield f"{MAY_CHANGE} the names in {column}: {n_pairs} undecided or contradictory, kept apart: {listed(pairs, MAX_TOLD, '; ')}"
         if (n := self._n_likely) > MAX_PAIRS:
             yield f"{column}: of {n:,} pairs of like names, the {MAX_PAIRS:,} most alike were compared"
         if n := sum(len(key) > MAX_LETTERS for key in self._spelled):
@@ -132,10 +133,6 @@ class Resolution:
 
 def _both(a: str, b: str) -> str:
     return f"'{shortened(a)}' and '{shortened(b)}'"
-
-
-def _listed(told: Sequence[str]) -> str:
-    return "; ".join(map(shortened, told[:MAX_TOLD])) + "; ..." * (len(told) > MAX_TOLD)
 
 
 def _likely(names: Mapping[str, str]) -> list[Pair]:

@@ -30,6 +30,7 @@ from pearl.documents.numbers import (
     Quantity,
     find_quantity,
     is_blank,
+    listed,
     quantity,
     read_numbers,
     read_quantity,
@@ -112,8 +113,10 @@ def comparison(
     same, notes = _sameness(wanted, values)
     alike = _any_of(wanted, same)
     if operator in ("is", "in"):
-        matched = [value for value in dict.fromkeys(values) if alike(value)]
-        return alike, [*notes, *_spellings(matched, name)]
+        matched = (value.strip() for value in dict.fromkeys(values) if alike(value))
+        if pairs := list(map(", ".join, spellings(matched, key_of))):
+            notes = [*notes, f"{name}: all spellings are included: {'; '.join(pairs[:3])}"]
+        return alike, notes
     return (lambda value: negated(alike(value))), notes
 
 
@@ -293,7 +296,7 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
     unclear = [value for value in different if keys[value] is None]
     if unclear:
         kind = "dates" if n_dates > n_numbers else "numbers"
-        shown = ", ".join(value[:40] for value in unclear[:3]) + ", ..." * (len(unclear) > 3)
+        shown = listed([value[:40] for value in unclear], 3)
         n = f"{len(unclear):,} value{'s' * (len(unclear) > 1)}"
         notes.append(f"{name}: {n} cannot be compared as {kind}: {shown}")
     return keys, notes
@@ -347,7 +350,7 @@ def _order(operator: str, text: str, values: Sequence[str]) -> tuple[Test, list[
         wanted = number.value, number.value
         units = Counter(one.unit for one in found.values() if one and one.unit)
         names = dict.fromkeys([unit, *units]) if len({unit, *units} - {""}) > 1 else ()
-        shown = ", ".join(name[:40] for name in list(names)[:5]) + ", ..." * (len(names) > 5)
+        shown = listed([name[:40] for name in names], 5)
         notes = [f"numbers in different units: {shown}"] if names else []
     else:
         why = "it cannot be read with certainty"
@@ -388,9 +391,9 @@ def placed(operator: str, one: Range, other: Range) -> Verdict:
     return ends[0] if ends[0] == ends[1] else None
 
 
-def _spellings(matched: Sequence[str], name: str) -> list[str]:
+def spellings(values: Iterable[str], key: Callable[[str], str]) -> list[list[str]]:
+    """The different values with the same key, where there are several."""
     by_key: dict[str, dict[str, None]] = {}
-    for value in map(str.strip, matched):
-        by_key.setdefault(key_of(value), {})[value] = None
-    alike = [", ".join(each) for each in by_key.values() if len(each) > 1]
-    return [f"{name}: all spellings are included: {'; '.join(alike[:3])}"] if alike else []
+    for value in values:
+        by_key.setdefault(key(value), {})[value] = None
+    return [list(each) for each in by_key.values() if len(each) > 1]

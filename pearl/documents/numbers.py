@@ -401,6 +401,11 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:59]}…")
 
 
+def listed(items: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first items of a list for a message, with an ellipsis if there are more."""
+    return separator.join(items[:most]) + f"{separator}..." * (len(items) > most)
+
+
 # Cells of a column, read together: a cell that cannot be read with certainty is None. Other cells resolve
 # ambiguous ones: two digits behind a point show that `1.250` has decimals, a number without brackets that `(15)` is negative.
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import part_of_dates, read_period
 from pearl.documents.lexicon import is_year, singular
+from pearl.documents.numbers import listed
 from pearl.documents.table import base_name
 from pearl.errors import did_you_mean
 from pearl.errors.patterns import lazy_pattern
@@ -113,7 +114,6 @@ class _Checker:
                 return name
         if is_year(name):  # Columns of other years first
             names = tuple(sorted(names, key=lambda each: not is_year(each)))
-        listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
         # Similar names of numeric columns are different quantities: 'Net price' and 'Unit price',
         # 'Q1' and 'Q2'.
         meant = did_you_mean(
@@ -121,7 +121,10 @@ class _Checker:
         )
         help = f"did you mean '{meant}'? " if meant else ""
         self.flaws.append(
-            (f"the table has no column '{name[:60]}'; {help}it has: {listed}; {_ELSE}", "")
+            (
+                f"the table has no column '{name[:60]}'; {help}it has: {listed(names, _SHOWN)}; {_ELSE}",
+                "",
+            )
         )
         return name
 

@@ -170,7 +170,7 @@ def test_lines_of_pairs_without_the_prose_around_them() -> None:
         OOLONG.splitlines()[-1],
     ]
     note = "157 characters of the text belong to no record (2 places, the first at character 0)"
-    assert left_out_note(OOLONG, split(OOLONG), "record") == note
+    assert left_out_note(left_out(OOLONG, split(OOLONG)), "record") == note
 
 
 @pytest.mark.parametrize(

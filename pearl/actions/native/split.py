@@ -76,8 +76,11 @@ def _parts(
     except ValueError as error:
         reasons.append(str(error))
         return Parted(())
-    if _is_worth_a_note(text, pieces):
-        notes.append(left_out_note(text, pieces, unit))
+    first, last = (pieces[0].start, pieces[-1].end) if pieces else (0, len(text))
+    spans = left_out(text, pieces) if pieces else ()
+    is_between = any(first < span.start < last for span in spans)
+    if is_between or sum(span.end - span.start for span in spans) > MAX_AROUND * len(text):
+        notes.append(left_out_note(spans, unit))
     if unit == "record":
         more_notes += scale_notes(text, pieces)
     if unit not in OF_TABLES:
@@ -106,13 +109,3 @@ def _part(row: Row, text: str, start: int | None, piece: Piece) -> Row:
     if start is None:
         return Row(value, fields, row.spans, value)
     return Row(value, fields, (Span(start + piece.start, start + piece.end),), value)
-
-
-def _is_worth_a_note(text: str, pieces: list[Piece]) -> bool:
-    """Whether the pieces leave out text between them, or more than `MAX_AROUND` around them."""
-    if not pieces:
-        return False
-    spans = left_out(text, pieces)
-    first, last = pieces[0].start, pieces[-1].end
-    is_between = any(first < span.start < last for span in spans)
-    return is_between or sum(span.end - span.start for span in spans) > MAX_AROUND * len(text)

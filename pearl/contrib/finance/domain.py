@@ -203,6 +203,11 @@ def _conversation(
     from pearl.data.samples import Sample
 
     dialogue = row.name("id") or str(row.line)
+    kind = dialogue.partition("_")[0]
+    features = row.fields.get("features")
+    said = features if isinstance(features, dict) else {}
+    subsets = {name for field, name in _FEATURES.items() if said.get(field) is True}
+    subsets |= {kind.lower()} if kind in _KINDS else set()
     for number, question in enumerate(questions, start=1):
         kept = {"dialogue": dialogue, "program": question.program, "said": question.said}
         yield Sample(
@@ -210,18 +215,10 @@ def _conversation(
             question.text,
             page,
             reference=question.reference,
-            subsets=_subsets(row, dialogue) | ({"first"} if number == 1 else set()),
+            subsets=frozenset({*subsets, "first"} if number == 1 else subsets),
             gold_passages=gold_passages(page.text, question.program),
             extra={name: value for name, value in kept.items() if value},
         )
-
-
-def _subsets(row: Row, dialogue: str) -> frozenset[str]:
-    kind = dialogue.partition("_")[0]
-    features = row.fields.get("features")
-    said = features if isinstance(features, dict) else {}
-    found = {name for field, name in _FEATURES.items() if said.get(field) is True}
-    return frozenset(found | ({kind.lower()} if kind in _KINDS else set()))
 
 
 def _page(row: Row, doc: Mapping[str, Any], names: Names) -> Document:

@@ -44,15 +44,14 @@ def places_of(field: Field, value: Stated, text: str, within: Span) -> list[Span
         wanted = _digits(value).replace(".", "").strip("0")
         found_at = [(at, end) for at, end, figures in _numbers(part) if figures == wanted]
     else:
-        found_at = _words_at(" ".join(str(value).split()), part)
+        words = " ".join(str(value).split())
+        folded = _folded(part)
+        # A single word must agree in case, as `Mark` is not `mark`.
+        is_in_any_case = " " in words and len(folded) == len(part)
+        found_at = list(
+            places_in(*((words.casefold(), folded) if is_in_any_case else (words, part)))
+        )
     return [Span(within.start + at, within.start + end) for at, end in found_at]
-
-
-def _words_at(value: str, text: str) -> list[tuple[int, int]]:
-    """Places where the words of a value occur; a single word must agree in case, as `Mark` is not `mark`."""
-    if " " in value and len(folded := _folded(text)) == len(text):
-        text, value = folded, value.casefold()
-    return list(places_in(value, text))
 
 
 @lru_cache(maxsize=8)

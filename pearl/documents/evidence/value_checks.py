@@ -38,6 +38,7 @@ from pearl.documents.marks import SUPERSCRIPTS
 from pearl.documents.numbers import (
     FRACTION,
     UnclearNumberError,
+    listed,
     once,
     plain,
     quantities,
@@ -128,8 +129,7 @@ def _instead(kind: str, shown: Sequence[str]) -> str:
     """The reason why a value is not in its quote: it lists the values of this kind that the quote has."""
     if len(shown) < 2:
         return f"the quote has {f'the {kind} {shown[0]}' if shown else f'no {kind}'}"
-    more = ", ..." if len(shown) > 3 else ""
-    return f"{len(shown)} {kind}s stand in the quote: {', '.join(shown[:3])}{more}"
+    return f"{len(shown)} {kind}s stand in the quote: {listed(shown, 3)}"
 
 
 def _text(value: Stated) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pearl.documents.document import Document, part_spans
 from pearl.documents.lexicon import SCALES, is_year, words_in
-from pearl.documents.numbers import read_quantity, scale_of
+from pearl.documents.numbers import listed, read_quantity, scale_of
 from pearl.documents.rows import Row, shortened
 from pearl.documents.units import Piece
 from pearl.documents.units.record import columns as unique_names
@@ -145,9 +145,7 @@ def scale_notes(text: str, pieces: Sequence[Piece]) -> Iterator[str]:
             caption = _caption(text, max(end, piece.start - MAX_ABOVE), piece.start, piece)
             for where, words in (("caption", caption), ("header", names[0] if names else "")):
                 if scale := scale_of(words):
-                    shown = ", ".join(names[:MAX_NAMES]) + (
-                        ", ..." if len(names) > MAX_NAMES else ""
-                    )
+                    shown = listed(names, MAX_NAMES)
                     yield f"numbers of the table with {shown} are in {scale_word(scale)}, as its {where} says"
             for name in names[1:]:
                 if scale := scale_of(name):

@@ -60,11 +60,10 @@ def names_total(text: str) -> bool:
     return len(text) <= _MAX_LABEL and _NAMES_TOTAL.search(text) is not None
 
 
-class Layout:
-    """The cells of a table by column, and which columns have figures or name the rows."""
+class _Table:
+    """The cells of a table by column, which columns have figures or name the rows, and the totals among the rows."""
 
     def __init__(self, rows: Sequence[Mapping[str, str | None]]) -> None:
-        self.n_rows = len(rows)
         names = list(dict.fromkeys(name for row in rows for name in row))
         self.cells = {name: [row.get(name) or "" for row in rows] for name in names}
         samples = {
@@ -79,77 +78,35 @@ class Layout:
             for name in others
             if not _are_dates(samples[name]) and len({*self.cells[name], ""}) > 2
         ] or others
-
-    def has_no_label(self, i: int) -> bool:
-        """Whether a row has no label although others have one."""
-        return bool(self.labels) and all(is_blank(self.cells[name][i]) for name in self.labels)
-
-
-class _Sums:
-    """A column of figures with running sums, without totals."""
-
-    def __init__(self, numbers: Sequence[Decimal | None]) -> None:
-        self.numbers = numbers
-        self.are_running = all(n == (m or 0) + 1 for m, n in pairwise(numbers))  # as in 0, 1, 2, 3
-        self.before = [Decimal(0)]
-        self.n_before = [0]  # rows that are not zero
-        self._starts: dict[Decimal, list[int]] = {Decimal(0): [0]}
-
-    def add(self, i: int, *, is_total: bool) -> None:
-        """Add the figure of row `i`, unless the row is a total."""
-        number = Decimal(0) if is_total else self.numbers[i] or Decimal(0)
-        self.before.append(self.before[-1] + number)
-        self.n_before.append(self.n_before[-1] + bool(number))
-        self._starts.setdefault(self.before[-1], []).append(i + 1)
-
-    def starts(self, i: int) -> list[int]:
-        """The starts of the nearest blocks above row `i` whose sums equal its figure."""
-        return self._starts.get(self.before[i] - (self.numbers[i] or 0), [])[-_MAX_STARTS:]
-
-    def total(self, start: int, end: int) -> Decimal:
-        """The sum of the rows from `start` up to `end`."""
-        return self.before[end] - self.before[start]
-
-    def n_summed(self, start: int, end: int) -> int:
-        """The rows from `start` up to `end` that are not zero."""
-        return self.n_before[end] - self.n_before[start]
-
-    def is_rounded(self, i: int, start: int, end: int) -> bool:
-        """Whether the figure of row `i` differs from a sum only by rounding."""
-        number = self.numbers[i] or Decimal(0)
-        unit = Decimal(1).scaleb(int(number.as_tuple().exponent))
-        most = min((self.n_summed(start, end) + 1) * unit / 2, abs(number) * _MAX_ROUNDED)
-        return abs(number - self.total(start, end)) <= most
-
-
-class _Finder:
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        self._cells = layout.cells
-        self._figures = layout.figures
-        self._labels = layout.labels
-        self._n = layout.n_rows
+        self._n = len(rows)
         self._n_rows = [0]  # with figures before each row, without totals
         self._certain: dict[int, str] = {}
         self._possible: dict[int, str] = {}
         self._read: dict[str, list[Decimal | None]] = {}
         self._sums: list[_Sums] = []
 
+    def has_no_label(self, i: int) -> bool:
+        """Whether a row has no label although others have one."""
+        return bool(self.labels) and all(is_blank(self.cells[name][i]) for name in self.labels)
+
     def totals(self) -> Totals:
         """Classify rows with a word for totals, rows without a label, and the last row."""
-        if self._figures and self._n > 1:
-            words = [set(filter(names_total, set(cells))) for cells in self._cells.values()]
+        if self.figures and self._n > 1:
+            words = [set(filter(names_total, set(cells))) for cells in self.cells.values()]
             named = {
                 i
-                for cells, found in zip(self._cells.values(), words, strict=True)
+                for cells, found in zip(self.cells.values(), words, strict=True)
                 for i, cell in enumerate(cells if found else ())
                 if cell in found
             }
-            blank = {i for i in range(2, self._n) if self._layout.has_no_label(i)}
+            blank = {i for i in range(2, self._n) if self.has_no_label(i)}
             if named or blank:
-                self._sums = [_Sums(self._numbers(name)) for name in self._figures]
+                self._sums = [_Sums(self._numbers(name)) for name in self.figures]
                 self._read_down(named, blank)
-                self._read_up()
+                # A row that is a total only by name may sum up the rows below it, up to the next total or the end.
+                for i, end in list(pairwise([*self._possible, self._n])):
+                    if self._sums_up(i, [(i + 1, end), (i + 1, self._n)], 2):
+                        del self._possible[i]
             self._judge_last()
         return Totals(self._certain, self._possible)
 
@@ -173,12 +130,6 @@ class _Finder:
             self._n_rows.append(self._n_rows[-1] + (has_figures and not is_total))
             for sums in self._sums:
                 sums.add(i, is_total=is_total)
-
-    def _read_up(self) -> None:
-        """Compare rows that are totals only by name with the rows below them, up to the next total or the end."""
-        for i, end in list(pairwise([*self._possible, self._n])):
-            if self._sums_up(i, [(i + 1, end), (i + 1, self._n)], 2):
-                del self._possible[i]
 
     def _blocks(self, i: int) -> Iterator[tuple[int, int]]:
         """The blocks above row `i` whose sum is its first figure."""
@@ -220,7 +171,7 @@ class _Finder:
         found = {*self._certain, *self._possible}
         last = self._n - 1
         n_sums = 0
-        for name in self._figures if last not in found else ():
+        for name in self.figures if last not in found else ():
             numbers = self._numbers(name)
             if numbers[last] is None or all(n == (m or 0) + 1 for m, n in pairwise(numbers)):
                 continue  # blank, or running numbers: 1, 2, 3
@@ -233,20 +184,20 @@ class _Finder:
 
     def _numbers(self, name: str) -> list[Decimal | None]:
         if name not in self._read:
-            read = read_column(name, self._cells[name])
+            read = read_column(name, self.cells[name])
             if not any(read):  # sums show whether commas are decimal
-                read = read_column(name, [cell.translate(_SWAPPED) for cell in self._cells[name]])
+                read = read_column(name, [cell.translate(_SWAPPED) for cell in self.cells[name]])
             self._read[name] = [None if found is None else found.number for found in read]
         return self._read[name]
 
     def _is_called_total(self, i: int) -> bool:
         """Whether the label of a row is only a word for totals."""
-        labels = [cell for name in self._labels if not is_blank(cell := self._cells[name][i])]
-        labels += [cell for name in self._figures if names_total(cell := self._cells[name][i])]
+        labels = [cell for name in self.labels if not is_blank(cell := self.cells[name][i])]
+        labels += [cell for name in self.figures if names_total(cell := self.cells[name][i])]
         return bool(labels) and all(map(_IS_TOTAL.fullmatch, labels))
 
     def _name(self, i: int) -> str:
-        labels = (self._cells[name][i] for name in (*self._labels, *self._figures))
+        labels = (self.cells[name][i] for name in (*self.labels, *self.figures))
         label = next((cell for cell in labels if any(map(str.isalpha, cell))), "")
         return f"row {i + 1:,}" + (f" '{shortened(label, 60)}'" if label else " without a name")
 
@@ -263,6 +214,43 @@ class _Finder:
             return f"{self._name(i)} is the sum of no other rows"
         said, total = filled[0].numbers[i], filled[0].total(start, end)
         return f"{self._name(i)} says {said:f} where {rows} come to {total:f}"
+
+
+class _Sums:
+    """A column of figures with running sums, without totals."""
+
+    def __init__(self, numbers: Sequence[Decimal | None]) -> None:
+        self.numbers = numbers
+        self.are_running = all(n == (m or 0) + 1 for m, n in pairwise(numbers))  # as in 0, 1, 2, 3
+        self.before = [Decimal(0)]
+        self.n_before = [0]  # rows that are not zero
+        self._starts: dict[Decimal, list[int]] = {Decimal(0): [0]}
+
+    def add(self, i: int, *, is_total: bool) -> None:
+        """Add the figure of row `i`, unless the row is a total."""
+        number = Decimal(0) if is_total else self.numbers[i] or Decimal(0)
+        self.before.append(self.before[-1] + number)
+        self.n_before.append(self.n_before[-1] + bool(number))
+        self._starts.setdefault(self.before[-1], []).append(i + 1)
+
+    def starts(self, i: int) -> list[int]:
+        """The starts of the nearest blocks above row `i` whose sums equal its figure."""
+        return self._starts.get(self.before[i] - (self.numbers[i] or 0), [])[-_MAX_STARTS:]
+
+    def total(self, start: int, end: int) -> Decimal:
+        """The sum of the rows from `start` up to `end`."""
+        return self.before[end] - self.before[start]
+
+    def n_summed(self, start: int, end: int) -> int:
+        """The rows from `start` up to `end` that are not zero."""
+        return self.n_before[end] - self.n_before[start]
+
+    def is_rounded(self, i: int, start: int, end: int) -> bool:
+        """Whether the figure of row `i` differs from a sum only by rounding."""
+        number = self.numbers[i] or Decimal(0)
+        unit = Decimal(1).scaleb(int(number.as_tuple().exponent))
+        most = min((self.n_summed(start, end) + 1) * unit / 2, abs(number) * _MAX_ROUNDED)
+        return abs(number - self.total(start, end)) <= most
 
 
 def _are_figures(name: str, cells: Sequence[str]) -> bool:
@@ -300,11 +288,11 @@ def part_rows(rows: Sequence[Row], fields: Sequence[Mapping[str, str | None]] = 
     out, totals, doubtful, notes = set[int](), set[int](), set[int](), list[str]()
     if len(rows) > 2 or any(not cell or names_total(cell) for cell in cells):
         # Other tables of two rows are not typed, because records of many kinds are as many tables.
-        layout = Layout(fields)
-        found = _Finder(layout).totals()
+        table = _Table(fields)
+        found = table.totals()
         out, doubtful, notes = {*found.certain}, {*found.possible}, found.notes
         totals = out | doubtful
-        has_units, unit_note = _first_row_of_units(layout)
+        has_units, unit_note = _first_row_of_units(table)
         if unit_note:
             (out if has_units else doubtful).add(0)
             notes.append(unit_note)
@@ -326,13 +314,13 @@ def joined(tables: Iterable[Parted]) -> Parted:
     return Parted(*(tuple(chain.from_iterable(each)) for each in every))
 
 
-def _first_row_of_units(layout: Layout) -> tuple[bool, str]:
+def _first_row_of_units(table: _Table) -> tuple[bool, str]:
     """Whether the first row gives units instead of figures, and a note if it does or may do so."""
-    said = {name: layout.cells[name][0] for name in layout.figures}
+    said = {name: table.cells[name][0] for name in table.figures}
     said = {name: cell.strip("()[] ") for name, cell in said.items() if not is_blank(cell)}
     if (
         not said
-        or not layout.has_no_label(0)
+        or not table.has_no_label(0)
         or any(map(str.isdecimal, chain.from_iterable(said.values())))
     ):
         return False, ""

@@ -77,11 +77,8 @@ def left_out(text: str, pieces: Sequence[Piece]) -> tuple[Span, ...]:
     return tuple(found)
 
 
-def left_out_note(text: str, pieces: Sequence[Piece], unit: str) -> str:
-    """A note on the text outside all pieces, without quoting it; "" if there is none."""
-    spans = left_out(text, pieces)
-    if not spans:
-        return ""
+def left_out_note(spans: Sequence[Span], unit: str) -> str:
+    """A note on the text outside all pieces, without quoting it."""
     n = sum(span.end - span.start for span in spans)
     places = f"{len(spans):,} place{'s' * (len(spans) > 1)}"
     return (
