@@ -136,7 +136,12 @@ class Parser:
         """The terminal that follows, of those that a state accepts, and its end."""
         if (accepted := self._accepted.get(state)) is None:
             names = (n for n in self._tables.terminals if n in self._tables.states[state])
-            self._accepted[state] = accepted = [self._terminal(name) for name in names]
+            self._accepted[state] = accepted = []
+            for name in names:
+                written = self._tables.terminals[name]
+                if name not in self._tables.texts and name not in self._patterns:
+                    self._patterns[name] = re.compile(written)
+                accepted.append((name, written, self._patterns.get(name)))
         for name, fixed, pattern in accepted:
             if pattern is None:
                 if text.startswith(fixed, at):
@@ -144,11 +149,3 @@ class Parser:
             elif found := pattern.match(text, at):
                 return name, found.end()
         raise UnexpectedTextError(at)
-
-    def _terminal(self, name: str) -> _Terminal:
-        written = self._tables.terminals[name]
-        if name in self._tables.texts:
-            return name, written, None
-        if name not in self._patterns:
-            self._patterns[name] = re.compile(written)
-        return name, "", self._patterns[name]

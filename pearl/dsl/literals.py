@@ -65,14 +65,12 @@ def flaw(special: str) -> tuple[str, str | None] | None:
 
 def requote(body: str) -> str:
     """The string literal for text from other quotes; unknown escapes are kept literally."""
-    return f'"{SPECIAL.sub(_as_meant, body)}"'
 
+    def meant(special: re.Match[str]) -> str:
+        _, replacement = flaw(special[0]) or ("", special[0])
+        return replacement or f"\\{special[0]}"
 
-def _as_meant(special: re.Match[str]) -> str:
-    wrong = flaw(special[0])
-    if wrong is None:
-        return special[0]
-    return f"\\{special[0]}" if wrong[1] is None else wrong[1]
+    return f'"{SPECIAL.sub(meant, body)}"'
 
 
 def _escaped(character: str) -> str:

@@ -238,9 +238,12 @@ class EvalUnit(RecordUnit):
         """Predict and score; an error goes into the record."""
         began = time.monotonic()
         method = load_method(self.method)
-        drawn = (self.seed, self.evaluation.temperature)
-        # A `Pearl` of this method and seed, with its own plans and costs
-        pearl = resources.once((EvalUnit, self.method, *drawn), lambda: self._pearl(resources))
+        temperature = self.evaluation.temperature
+        seed = self.seed if self.seed or temperature is not None else None
+        pearl = resources.once(  # of this method and seed, with its own plans and costs
+            (EvalUnit, self.method, self.seed, temperature),
+            lambda: resources.pearl.unshared(seed, temperature, scope=f"eval {self.method}"),
+        )
         sample, fields = self.sample, dict[str, Any]()
         try:
             assert self.document is not None
@@ -273,12 +276,6 @@ class EvalUnit(RecordUnit):
             **fields,
         )  # fmt: skip
         return graded(record, self.evaluation)
-
-    def _pearl(self, resources: Resources) -> Pearl:
-        """The `Pearl` of this method and seed, with its own plans and costs."""
-        temperature = self.evaluation.temperature
-        seed = self.seed if self.seed or temperature is not None else None
-        return resources.pearl.unshared(seed, temperature, scope=f"eval {self.method}")
 
 
 def graded(record: EvalRecord, evaluation: Evaluation) -> EvalRecord:

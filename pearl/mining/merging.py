@@ -199,21 +199,18 @@ _FRAME = frozenset(terms(
 """Boilerplate words of definitions, ignored in comparisons."""
 
 
-def _telling_terms(action: Action) -> Counter[str]:
-    """The terms of a name and a definition, except boilerplate and names of parameters."""
-    text = action.definition
-    for parameter in action.parameters:
-        text = re.sub(rf"\b{re.escape(parameter.name)}\b(?:['’]s)?", " ", text)
-    words = [*terms(action.name.replace("_", " ")), *terms(text, drop_stop_words=True)]
-    return Counter(term for term in words if term not in _FRAME)
-
-
 def _likeness(actions: Sequence[Action]) -> NDArray[np.float64]:
     """Cosines of the TF-IDF vectors of actions, rounded so that the order of summation does not matter."""
     import numpy as np
     from scipy.sparse import csr_array
 
-    rows = [_telling_terms(action) for action in actions]
+    rows: list[Counter[str]] = []
+    for action in actions:
+        text = action.definition  # without the names of its parameters
+        for parameter in action.parameters:
+            text = re.sub(rf"\b{re.escape(parameter.name)}\b(?:['’]s)?", " ", text)
+        words = [*terms(action.name.replace("_", " ")), *terms(text, drop_stop_words=True)]
+        rows.append(Counter(term for term in words if term not in _FRAME))
     column = {term: i for i, term in enumerate(sorted(set().union(*rows)))}
     in_how_many = Counter(term for row in rows for term in row)
     idf = {term: np.log((1 + len(rows)) / (1 + n)) + 1 for term, n in in_how_many.items()}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import date
 from functools import partial
 
@@ -99,15 +98,6 @@ class Planner:
         """The part of a prompt about the sources and the day."""
         return "\n\n".join(filter(None, (told_sources(sources), self.day)))
 
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        """Count a question among those being planned, within this context."""
-        self._n_writing += 1
-        try:
-            yield
-        finally:
-            self._n_writing -= 1
-
     async def write(
         self,
         question: str,
@@ -121,19 +111,23 @@ class Planner:
     ) -> CheckedPlan:
         """Plan a question; a language model composes the answer."""
         settings = self.settings
-        with self.client.breaker.running(), self._counted():
-            show = partial(self.shown, question, kind=kind, rejected=rejected, sources=sources)
-            # In a thread, because for a small window tokens are counted, perhaps by a server.
-            is_small = (self.client.window or _LARGE) < _LARGE
-            shown = await asyncio.to_thread(show) if is_small else show()
-            self.notes |= dict.fromkeys(shown.notes)
-            plan = await RepairLoop(
-                question=question, shown=shown, model=model,
-                max_repairs=settings.max_repairs, max_steps=settings.max_steps,
-                max_output_tokens=settings.max_output_tokens, rejected=rejected,
-                day=self.told(sources), kind=kind, parameters=parameters or {}, sources=sources, fallback=self.client.plan_fallback,
-                trace=trace, n_later=lambda: self._n_writing - 1,
-            ).write()  # fmt: skip
+        self._n_writing += 1
+        try:
+            with self.client.breaker.running():
+                show = partial(self.shown, question, kind=kind, rejected=rejected, sources=sources)
+                # In a thread, because for a small window tokens are counted, perhaps by a server.
+                is_small = (self.client.window or _LARGE) < _LARGE
+                shown = await asyncio.to_thread(show) if is_small else show()
+                self.notes |= dict.fromkeys(shown.notes)
+                plan = await RepairLoop(
+                    question=question, shown=shown, model=model,
+                    max_repairs=settings.max_repairs, max_steps=settings.max_steps,
+                    max_output_tokens=settings.max_output_tokens, rejected=rejected,
+                    day=self.told(sources), kind=kind, parameters=parameters or {}, sources=sources, fallback=self.client.plan_fallback,
+                    trace=trace, n_later=lambda: self._n_writing - 1,
+                ).write()  # fmt: skip
+        finally:
+            self._n_writing -= 1
         return composing(plan, question, settings.max_steps) if model.reads_prompts else plan
 
     async def write_shared(

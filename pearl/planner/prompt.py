@@ -223,25 +223,17 @@ def steps_messages(messages: tuple[Message, ...], header: str) -> tuple[Message,
 
 def rejection_messages(rejected: Sequence[Rejected]) -> tuple[Message, ...]:
     """Messages that follow the first prompt after valid plans gave no right answer."""
-    return tuple(
-        message
-        for one in rejected
-        for message in (
-            Message("assistant", one.plan),
-            Message(
-                "user",
-                f"This plan is valid. {_in_vain(one)} "
-                "Write another plan for the same question that gets at the answer in a different way. "
-                "Reply with the plan alone.",
-            ),
+    messages: list[Message] = []
+    for one in rejected:
+        where = f"its step '{one.step}'" if one.step else "it"
+        why = {
+            "wrong": "It was run over the document, and the answer it gave was wrong.",
+            "failed": f"Run over the document, {where} failed.",
+            "undecided": f"Run over the document, {where} was undecided: what a step replied could not be used.",
+        }[one.failure]
+        told = (
+            f"This plan is valid. {why} Write another plan for the same question that gets at the "
+            "answer in a different way. Reply with the plan alone."
         )
-    )
-
-
-def _in_vain(rejected: Rejected) -> str:
-    if rejected.failure == "wrong":
-        return "It was run over the document, and the answer it gave was wrong."
-    where = f"its step '{rejected.step}'" if rejected.step else "it"
-    if rejected.failure == "failed":
-        return f"Run over the document, {where} failed."
-    return f"Run over the document, {where} was undecided: what a step replied could not be used."
+        messages += [Message("assistant", one.plan), Message("user", told)]
+    return tuple(messages)

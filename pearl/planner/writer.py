@@ -51,7 +51,7 @@ from pearl.planner.prompt import (
     steps_messages,
 )
 from pearl.planner.prompt_selection import Shown, free_output
-from pearl.trace import PlanAttempted, Trace, constraint_refused
+from pearl.trace import Event, PlanAttempted, Trace, constraint_refused
 
 
 def composing(plan: CheckedPlan, question: str, max_steps: int) -> CheckedPlan:
@@ -206,17 +206,6 @@ def unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
     return (Diagnostic("unread-document", "no step reads the document", at, help=advice),)
 
 
-def _without_ctx(checked: CheckedPlan, sources: Sequence[Source]) -> tuple[Diagnostic, ...]:
-    """An error for a plan that reads CTX although only sources are given."""
-    if not sources or any(each.name == CTX for each in sources):
-        return ()
-    names = " or ".join(each.name for each in sources)
-    return tuple(
-        Diagnostic("undefined-name", "there is no CTX, only sources", each.span, help=f"pass {names}")
-        for step in checked.plan.steps for each in step.references() if each.name == CTX
-    )[:1]  # fmt: skip
-
-
 def repeated(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
     """An error if a valid plan makes a call twice, as models that cannot plan do."""
     first: dict[tuple[str, tuple[Argument, ...]], int] = {}
@@ -277,16 +266,17 @@ class RepairLoop:
             self._n_calls = self._n_cached = 0
             try:
                 completion, level = await self._fallback.ask(
-                    partial(self._reply, messages, task), self._refused
+                    partial(self._reply, messages, task),
+                    lambda level, error: self._tell(constraint_refused(level, error)),
                 )
             except ModelError as error:
                 n_calls += self._n_calls + error.is_sent
-                self._tell(
+                self._tell(PlanAttempted(
                     round=round, model=self.model.name, reply=error.reply,
                     diagnostics=(error.message,), constraint=self._fallback.level or "none",
                     usage=error.usage or Usage(), n_calls=self._n_calls + error.is_sent,
                     n_cached=self._n_cached, n_failed=int(error.is_sent),
-                )  # fmt: skip
+                ))  # fmt: skip
                 if error.kind != "repetition":
                     raise
                 raise PlanningError(
@@ -306,7 +296,7 @@ class RepairLoop:
                 doubted = checked if problems else None
             notes = (*reading.notes, *fixed)
             attempts.append(Attempt(completion.text, text, problems))
-            self._tell(
+            self._tell(PlanAttempted(
                 round=round, model=completion.model, reply=completion.text,
                 notes=(
                     *(self.shown.notes if round == 0 else ()),
@@ -316,9 +306,8 @@ class RepairLoop:
                 ),
                 diagnostics=tuple(render_diagnostics([d], text, "plan") for d in problems),
                 constraint=level or "none", usage=completion.usage,
-                n_calls=self._n_calls,
-                n_cached=self._n_cached,
-            )  # fmt: skip
+                n_calls=self._n_calls, n_cached=self._n_cached,
+            ))  # fmt: skip
             if checked is not None and not problems:
                 return checked.asking(self.question)
             messages = repair_messages(first, text, problems)
@@ -341,17 +330,18 @@ class RepairLoop:
             checked = compile_plan(text, self.library, **self._known)
         except PlanError as error:
             return None, error.diagnostics
-        problems = *values_left(checked, self.parameters), *unread(checked), *repeated(checked)
-        problems += _without_ctx(checked, self.sources)
-        return checked, problems + not_meant(reply, checked, self.question)
+        problems = [*values_left(checked, self.parameters), *unread(checked), *repeated(checked)]
+        if self.sources and not any(each.name == CTX for each in self.sources):
+            read_names = (each for step in checked.plan.steps for each in step.references())
+            if ctx := next((each for each in read_names if each.name == CTX), None):
+                why, names = "there is no CTX, only sources", [each.name for each in self.sources]
+                advice = f"pass {' or '.join(names)}"
+                problems.append(Diagnostic("undefined-name", why, ctx.span, help=advice))
+        return checked, (*problems, *not_meant(reply, checked, self.question))
 
-    def _tell(self, **event: Any) -> None:
+    def _tell(self, event: Event) -> None:
         if self.trace is not None:
-            self.trace.append(PlanAttempted(**event))
-
-    def _refused(self, level: Level, error: ModelError) -> None:
-        if self.trace is not None:
-            self.trace.append(constraint_refused(level, error))
+            self.trace.append(event)
 
     async def _reply(
         self, messages: tuple[Message, ...], task: PlanTask, level: Level

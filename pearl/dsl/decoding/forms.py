@@ -97,7 +97,10 @@ def plan_form(
         for call in [*ways, new]
     )
     steps = {"type": "array", "items": step, "minItems": 1, "maxItems": max_steps}
-    declarations = _declarations(_ref("new"), max_text)
+    declaration = closed_object(
+        {"name": _ref("new"), "parameters": _names(_SIGNATURES), "definition": _text(max_text)}
+    )
+    declarations = {"type": "array", "items": declaration, "maxItems": MAX_NEW_ACTIONS}
     schema = {**closed_object({"new_actions": declarations, "steps": steps}), "$defs": defs}
 
     def write(value: Any) -> str:
@@ -135,13 +138,6 @@ def _text(max_text: int | None) -> Schema:
     return {"type": "string"} if max_text is None else {"type": "string", "maxLength": max_text}
 
 
-def _declarations(name: Schema, max_text: int | None) -> Schema:
-    declaration = closed_object(
-        {"name": name, "parameters": _names(_SIGNATURES), "definition": _text(max_text)}
-    )
-    return {"type": "array", "items": declaration, "maxItems": MAX_NEW_ACTIONS}
-
-
 _OUTPUT = closed_object({"output": _ref("name")})  # A reference to the document or an output
 
 
@@ -157,20 +153,17 @@ class _Scope:
         if slot.choices:
             return _names(slot.choices)
         if slot.name not in self._defs:
-            literals = _FORMED[slot.reads] if slot.reads else self._literals(slot.type)
+            literals: Sequence[Schema] = ()
+            if slot.reads:
+                literals = _FORMED[slot.reads]
+            elif slot.type is ValueType.TEXT:
+                literals = [self.text, _NUMBER, self._list()]
+            elif slot.type is ValueType.NUMBER:
+                literals = [_NUMBER]
+            elif slot.type is ValueType.LIST:
+                literals = [self._list()]
             self._defs[slot.name] = _any([_OUTPUT, *literals])
         return _ref(slot.name)
-
-    def _literals(self, type: ValueType) -> list[Schema]:
-        match type:
-            case ValueType.TEXT:
-                return [self.text, _NUMBER, self._list()]
-            case ValueType.NUMBER:
-                return [_NUMBER]
-            case ValueType.LIST:
-                return [self._list()]
-            case _:
-                return []
 
     def _list(self) -> Schema:
         if "array" not in self._defs:
@@ -224,13 +217,11 @@ def _step(value: Mapping[str, Any], library: ActionLibrary, max_text: int | None
         more = given[keys[-1]] if known.is_variadic else []
         given = [*(given[key] for key in keys[: known.min_arity]), *more]
     purpose = _said(value["purpose"], known.definition if known else "", name, max_text=max_text)
-    return nodes.Step(value["output"], name, tuple(map(_argument, given)), purpose)
-
-
-def _argument(value: Any) -> nodes.Argument:
-    if isinstance(value, list):
-        return nodes.ListLiteral(tuple(map(_item, value)))
-    return _item(value)
+    arguments = (
+        nodes.ListLiteral(tuple(map(_item, each))) if isinstance(each, list) else _item(each)
+        for each in given
+    )
+    return nodes.Step(value["output"], name, tuple(arguments), purpose)
 
 
 def _item(value: Any) -> nodes.Reference | nodes.String | nodes.Number:

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType, outputs_for
+from pearl.dsl.signatures import CTX, Action, ActionLibrary, ValueType, outputs_for
 from pearl.errors import LibraryError
 from pearl.plugins.files import read_data
 
@@ -125,12 +125,6 @@ class Shape(Struct, frozen=True):
         return ValueType.CONTEXT in types or ValueType.LIST not in types
 
 
-def _form_of(parameter: Parameter) -> str:
-    """The key of `_FORMED` for a parameter; "rank" if its number may be negative to count from the end."""
-    is_rank = parameter.reads == "number" and parameter.least is None
-    return "rank" if is_rank else parameter.reads
-
-
 def by_shape(
     actions: Iterable[Action], kind: Callable[[Action], str] = lambda action: ""
 ) -> dict[Shape, list[Action]]:
@@ -139,12 +133,13 @@ def by_shape(
     for action in actions:
         if action.extracts:
             continue
-        slots = tuple(
-            Slot(p.type, p.choices, form if (form := _form_of(p)) in _FORMED else "")
-            for p in action.parameters
-        )
+        slots = []
+        for each in action.parameters:
+            # "rank" is a number that may be negative, to count from the end
+            form = "rank" if each.reads == "number" and each.least is None else each.reads
+            slots.append(Slot(each.type, each.choices, form if form in _FORMED else ""))
         more = slots[-1] if action.is_variadic else None
-        shape = Shape(slots[: action.min_arity], more, kind(action))
+        shape = Shape(tuple(slots[: action.min_arity]), more, kind(action))
         groups.setdefault(shape, []).append(action)
     return groups
 
