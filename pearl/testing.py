@@ -11,14 +11,7 @@ from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.embedded import write_plan
 from pearl.errors import ModelError, suggest
 from pearl.interpreter.checking import Verdict
-from pearl.llm import (
-    ActionTask,
-    CheckTask,
-    ChooseTask,
-    Constrains,
-    PlanTask,
-    Request,
-)
+from pearl.llm import ActionTask, CheckTask, ChooseTask, Constrains, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
 
 __all__ = ["Fake"]

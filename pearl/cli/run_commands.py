@@ -34,14 +34,7 @@ from pearl.cli.output import print_answer, print_records, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import notice
 from pearl.cli.writing import GrowingFile, OutputWriter, is_plain, output_options, traced_listener
-from pearl.errors import (
-    BudgetError,
-    ExecutionError,
-    ModelError,
-    PearlError,
-    StoreError,
-    UsageError,
-)
+from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError, UsageError
 from pearl.errors.escaping import counted, escaped, to_json
 from pearl.errors.privacy import is_private
 from pearl.llm.prices import money

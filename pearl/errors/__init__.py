@@ -126,12 +126,7 @@ class DataError(PearlError, ValueError):
     exit_code = 3
 
     def __init__(
-        self,
-        message: str,
-        *,
-        path: object = None,
-        line: int | None = None,
-        help: str | None = None,
+        self, message: str, *, path: object = None, line: int | None = None, help: str | None = None
     ) -> None:
         where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
         is_file = path is not None and os.path.exists(str(path))  # noqa: PTH110 - it may be a text

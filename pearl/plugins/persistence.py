@@ -117,9 +117,7 @@ def is_damaged(error: Exception) -> bool:
 
 
 def to_store_error(
-    error: Exception,
-    path: Path,
-    elsewhere: str = "name another --store",
+    error: Exception, path: Path, elsewhere: str = "name another --store"
 ) -> StoreError:
     """The error of a database, with its path and advice."""
     if isinstance(error, OSError):

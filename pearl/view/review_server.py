@@ -28,15 +28,7 @@ from pearl.errors.escaping import counted, json_bytes
 from pearl.interpreter.row import Passage, read_as
 from pearl.runs.decisions import Decision, Decisions, in_force, seen
 from pearl.runs.extraction import PERSON
-from pearl.runs.reviewing import (
-    Item,
-    accepted,
-    items_of,
-    person_result,
-    proposed,
-    queue,
-    report,
-)
+from pearl.runs.reviewing import Item, accepted, items_of, person_result, proposed, queue, report
 from pearl.view.review_page import picked, review_page
 from pearl.view.sources import ResultRecord, ResultSource, RunResults, with_document
 

@@ -87,11 +87,7 @@ def keys(server: Server) -> set[str]:
 
 
 def test_a_file_of_the_folder_sends_nothing_anywhere(user: User, evil: Server) -> None:
-    for command in (
-        ASK,
-        (*EXECUTE, "--out", "rows.jsonl"),
-        ("plan", "Why?"),
-    ):
+    for command in (ASK, (*EXECUTE, "--out", "rows.jsonl"), ("plan", "Why?")):
         said = user(*command, code=2)
         assert "sets model, base_url" in said
         assert "pearl config trust" in said

@@ -46,11 +46,7 @@ OTHERS = [
     ["config show"],
     ["demo"],
     ["doctor"],
-    [
-        "execute why.plan story.txt letters/ --out results.jsonl",
-        "view results.jsonl",
-        "runs list",
-    ],
+    ["execute why.plan story.txt letters/ --out results.jsonl", "view results.jsonl", "runs list"],
     [
         "eval --domain quality --data dev.jsonl --methods direct -o a.jsonl",
         "compare a.jsonl a.jsonl",

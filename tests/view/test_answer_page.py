@@ -122,14 +122,7 @@ def test_answer_and_document_lead_to_each_other() -> None:
 def test_it_loads_nothing_and_its_policy_names_its_style_and_its_script() -> None:
     _, text = asked("Why did Nils sell the boat?", Document(STORY))
     page = Page(text)
-    assert not {tag for tag, _ in page.tags} & {
-        "link",
-        "img",
-        "iframe",
-        "object",
-        "form",
-        "base",
-    }
+    assert not {tag for tag, _ in page.tags} & {"link", "img", "iframe", "object", "form", "base"}
     assert not page.all("src")
     assert not page.all("style")  # its policy would refuse them
     assert all(link.startswith("#") for link in page.all("href"))

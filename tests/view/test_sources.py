@@ -15,13 +15,7 @@ from pearl.errors import DataError
 from pearl.llm import Usage
 from pearl.trace import RunFinished, RunStarted, StepStarted, event_line
 from pearl.view.answer_page import result_page
-from pearl.view.sources import (
-    ResultRecord,
-    ResultsFile,
-    TraceFile,
-    read_events,
-    with_document,
-)
+from pearl.view.sources import ResultRecord, ResultsFile, TraceFile, read_events, with_document
 
 FINISHED = RunFinished(status="answered", answer="Ada", usage=Usage(), duration_s=1)
 
@@ -34,7 +28,7 @@ def test_another_version_is_told_and_shown() -> None:
     events, problems = read_events([_line(v=0, colour="red")])
     assert events["a"] == (FINISHED,)
     assert problems == [
-        "The trace is of version 0, this program's is 1; the page shows what it understands.",
+        "The trace is of version 0, this program's is 1; the page shows what it understands."
     ]
 
 

@@ -117,9 +117,7 @@ def test_what_failed_is_asked_again_and_nothing_else(
 
 
 def test_what_the_end_of_the_run_cut_off_is_left(
-    openai_server: Server,
-    pearl: Terminal,
-    monkeypatch: pytest.MonkeyPatch,
+    openai_server: Server, pearl: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_questions(1)
     openai_server.next(*["401"] * 2)

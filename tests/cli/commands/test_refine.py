@@ -19,9 +19,7 @@ def _drafts(pearl: Terminal) -> None:
     Path("drafts.txt").write_text(PLAIN, encoding="utf-8")
 
 
-def test_what_is_written_passes_check_and_fmt_and_the_report_has_the_data(
-    pearl: Terminal,
-) -> None:
+def test_what_is_written_passes_check_and_fmt_and_the_report_has_the_data(pearl: Terminal) -> None:
     args = (*REFINE, "-o", "d.actions")
     pearl(*args, "--report", "r.json")
     assert msgspec.json.decode(Path("r.json").read_bytes(), type=Refinement).actions

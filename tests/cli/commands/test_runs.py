@@ -209,16 +209,7 @@ def test_resume_where_the_folder_is_gone(pearl: Terminal) -> None:
 def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> None:
     options = {option.name for option in execute.params}
     # Which store and run it is, and what is the user's own to say.
-    others = {
-        "store",
-        "run",
-        "fresh",
-        "dry_run",
-        "page",
-        "as_lines",
-        "api_key_env",
-        *ALLOWED,
-    }
+    others = {"store", "run", "fresh", "dry_run", "page", "as_lines", "api_key_env", *ALLOWED}
     others |= {"embeddings"}  # documents are sent there
     others |= {"yes"}  # said once, for one repetition
     others |= {"telemetry", "private"}  # what is told of it is the user's own to say, too

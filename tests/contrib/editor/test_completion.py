@@ -61,8 +61,7 @@ def test_names_above_are_offered_as_arguments_the_nearest_first(arguments: str) 
 
 
 @pytest.mark.parametrize(
-    "place",
-    ['(CTX, "‸', '(CTX, "the k‸ey")', '(CTX, "a \\" k‸', "(CTX, 3) : k‸", "(CTX, 3)‸"],
+    "place", ['(CTX, "‸', '(CTX, "the k‸ey")', '(CTX, "a \\" k‸', "(CTX, 3) : k‸", "(CTX, 3)‸"]
 )
 def test_nothing_is_offered_in_strings_explanations_and_behind(place: str) -> None:
     assert offered(f"{ABOVE}3. c = FIND{place}") == []
