@@ -423,6 +423,16 @@ def opened_folder(store: str | None) -> Path:
     return (default_folder() if store is None else Path(store)).absolute()
 
 
+def read_store(store: str | None) -> Store:
+    """Open the store of `--store` for reading; problems with it go to stderr."""
+    from pearl.runs.store import Store
+
+    opened = Store.open(opened_folder(store), read_only=True)
+    for line in opened.warnings:
+        notice(line)
+    return opened
+
+
 def written_store(store: str | None) -> AbstractContextManager[Store]:
     """Open the store of `--store` for writing; problems with it go to stderr."""
     from pearl.runs.session import opened_store

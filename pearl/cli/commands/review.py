@@ -8,7 +8,15 @@ from pathlib import Path
 
 import click
 
-from pearl.cli.options import AT_LEAST_1, PATH, opened_folder, option, refuse, store_option
+from pearl.cli.options import (
+    AT_LEAST_1,
+    PATH,
+    opened_folder,
+    option,
+    read_store,
+    refuse,
+    store_option,
+)
 from pearl.cli.terminal import notice
 from pearl.errors import DataError
 from pearl.errors.escaping import counted, to_json
@@ -93,7 +101,7 @@ def _opened(source: str, store: str | None, stack: ExitStack) -> tuple[ResultSou
     path = Path(source)
     opened: Store | None = None
     if not path.is_file() or store is not None or opened_folder(None).joinpath("store.db").exists():
-        opened = stack.enter_context(Store.open(opened_folder(store), read_only=True))
+        opened = stack.enter_context(read_store(store))
     run = source
     if path.is_file():
         run = "" if opened is None else run_that_wrote(path, opened)

@@ -26,6 +26,7 @@ from pearl.cli.options import (
     grouped,
     opened_folder,
     option,
+    read_store,
     refuse,
     server_notice,
     store_option,
@@ -41,7 +42,7 @@ from pearl.settings import SETTINGS, schema
 
 if TYPE_CHECKING:
     from pearl.runs.request import RunRequest
-    from pearl.runs.store import RunInfo, Store
+    from pearl.runs.store import RunInfo
 
 _HEX = frozenset("0123456789abcdef")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -61,21 +62,12 @@ def _age(value: Any) -> float:
     return float(number) * _SECONDS[unit]
 
 
-def _read(store: str | None) -> Store:
-    from pearl.runs.store import Store
-
-    opened = Store.open(opened_folder(store), read_only=True)
-    for line in opened.warnings:
-        notice(line)
-    return opened
-
-
 @command.command("list")
 @store_option
 @as_json
 def list_(store: str | None, as_json: bool) -> None:
     """List all runs, the latest first."""
-    with _read(store) as opened:
+    with read_store(store) as opened:
         runs = opened.runs()
     if as_json:
         click.echo(to_json([run.to_dict() for run in runs], indent=2))
@@ -91,7 +83,7 @@ def list_(store: str | None, as_json: bool) -> None:
 @as_json
 def show(run: str, store: str | None, as_json: bool) -> None:
     """Show one run. RUN is its id or a prefix of it, with or without the day."""
-    with _read(store) as opened:
+    with read_store(store) as opened:
         info = opened.run(run)
         tally, usage = opened.tally(info.id), opened.usage(info.id)
     if as_json:
@@ -133,7 +125,7 @@ def reply(keys: tuple[str, ...], store: str | None) -> int:
     KEY is that of a call in a log of `pearl eval`. Texts of documents are left out of prompts.
     """
     n_lost = 0
-    with _read(store) as opened:
+    with read_store(store) as opened:
         for key in keys:
             refuse((len(key) != 64 or not set(key) <= _HEX, f"'{key:.80}' is no key of a reply",
                     "copy one of `calls` in a log of pearl eval"))  # fmt: skip
@@ -203,7 +195,7 @@ def retry(
     from pearl.cli.run_commands import RETRY
     from pearl.runs.session import RETRIED, retried
 
-    with _read(store) as opened:
+    with read_store(store) as opened:
         id = opened.run(run).id
         selected = retried(opened, id, state or RETRIED, row)
         n = sum(map(selected, opened.rows(id)))
@@ -226,7 +218,7 @@ def _resumed(
 
     folder = opened_folder(store)
     require_own_store(folder)
-    with _read(store) as opened:
+    with read_store(store) as opened:
         info = opened.run(run)
     request = request_of(info)
     is_own = store is None
@@ -315,7 +307,7 @@ def export(
     refuse_overwriting_inputs([out, trace], [str(opened_folder(store) / FILE)])
     writer = OutputWriter(is_forced=force)
     writer.check(out, trace)
-    with _read(store) as opened:
+    with read_store(store) as opened:
         info = opened.run(run)
         rows = reviewed(opened, info.id)
         facts = readme(info, rows)
@@ -364,7 +356,7 @@ def prune(
         raise UsageError(
             "no option selects what to remove", help="--keep 10, --older-than 30d, --replies"
         )
-    with _read(store) as opened:
+    with read_store(store) as opened:
         runs = chosen(opened.runs(), older_than_s=older_than, keep=keep)
     if not yes:
         if runs:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.options import PATH, force_option, opened_folder, option, store_option
+from pearl.cli.options import PATH, force_option, option, read_store, store_option
 from pearl.cli.writing import OutputWriter, refuse_overwriting_inputs
 from pearl.documents.readers import reading
 from pearl.errors import DataError, UsageError, did_you_mean
@@ -64,7 +64,6 @@ def command(
 
 def _opened(source: str, trace: str | None, store: str | None, stack: ExitStack) -> ResultSource:
     from pearl.runs.decisions import Decisions
-    from pearl.runs.store import Store
     from pearl.runs.store.runs import is_id
     from pearl.view.sources import Reviewed, RunResults, open_results
 
@@ -77,7 +76,7 @@ def _opened(source: str, trace: str | None, store: str | None, stack: ExitStack)
             path=path,
             help="pearl eval --rescore LOG shows the log of an evaluation",
         )
-    reader = stack.enter_context(Store.open(opened_folder(store), read_only=True))
+    reader = stack.enter_context(read_store(store))
     run = RunResults(reader, source)
     return Reviewed(run, Decisions.of_run(reader, run.info.id))
 

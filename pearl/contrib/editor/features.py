@@ -298,7 +298,6 @@ class Suggestion(Struct, frozen=True):
     label: str
     kind: Literal["action", "variable", "document", "literal"]
     span: Span
-    text: str
     detail: str = ""
     definition: str = ""
 
@@ -337,7 +336,6 @@ def _actions(
                 action.name,
                 "action",
                 span,
-                action.name,
                 f"{action.signature} -> {action.returns}",
                 "\n\n".join(
                     filter(None, (action.definition, about(source, known) if source else ""))
@@ -352,7 +350,7 @@ def _arguments(call: ArgumentPlace, plan: Outline, known: KnownActions) -> Itera
         for choice in source.action.parameter(call.index).choices:
             literal = quote(choice)
             if literal.startswith(call.token):
-                yield Suggestion(literal, "literal", call.token_span, literal, detail="literal")
+                yield Suggestion(literal, "literal", call.token_span, detail="literal")
     if call.is_string:
         return
     above = {each.output: each for each in plan.steps if each.span.end < call.step.span.start}
@@ -363,12 +361,12 @@ def _arguments(call: ArgumentPlace, plan: Outline, known: KnownActions) -> Itera
             gave = called[step.action]
             gives = f" -> {gave.action.returns}" if gave else ""
             detail = f"step {step.number}, {step.action}{gives}"
-            yield Suggestion(name, "variable", call.token_span, name, detail=detail)
+            yield Suggestion(name, "variable", call.token_span, detail=detail)
     for name, named in _declared(plan.text).items():
         if name.casefold().startswith(typed):
-            yield Suggestion(name, "variable", call.token_span, name, detail=named.about)
+            yield Suggestion(name, "variable", call.token_span, detail=named.about)
     if CTX.casefold().startswith(typed):
-        yield Suggestion(CTX, "document", call.token_span, CTX, detail="the document")
+        yield Suggestion(CTX, "document", call.token_span, detail="the document")
 
 
 class NamePlace(Struct, frozen=True):

@@ -287,7 +287,7 @@ def _completion(
             detail=each.detail,
             documentation=each.definition or None,
             sort_text=f"{order:05}",
-            text_edit=lsp.TextEdit(file.range(each.span), each.text),
+            text_edit=lsp.TextEdit(file.range(each.span), each.label),
         )
         for order, each in enumerate(found[:MAX_SUGGESTIONS])
     ]

@@ -28,7 +28,7 @@ def taken(text: str, label: str) -> str:
     """The text after one of what is offered is taken."""
     plain, _ = at_cursor(text)
     (found,) = (each for each in offered(text) if each.label == label)
-    return plain[: found.span.start] + found.text + plain[found.span.end :]
+    return plain[: found.span.start] + found.label + plain[found.span.end :]
 
 
 @pytest.mark.parametrize("line", ["3. c = ‸", "3. c =‸", "c = ‸", "  3) c = ‸", "3. c = ‸("])
