@@ -146,24 +146,24 @@ def answer_parts(
     steps = {step.output: step for step in graph.steps}
     places = {(e.span, e.omitted): n for n, e in enumerate(evidence, start=1)}
     parts = []
+
+    def marks_of(passages: Iterable[Evidence]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(places[each.span, each.omitted] for each in passages))
+
     for name, label in _labels(names, steps).items():
         result = results[name]
         value = None if result.is_void else _plain(result)
         sources = sources_of_part(name, steps, results)
-        numbers = tuple(
-            number for number, passage in enumerate(evidence, start=1)
+        quoted = {
+            number: passage for number, passage in enumerate(evidence, start=1)
             if not sources.isdisjoint(passage.steps)
-        )  # fmt: skip
+        }  # fmt: skip
         replies = "\n".join(results[source].reply for source in steps if source in sources)
         entries: tuple[ListEntry, ...] = ()
         if isinstance(value, list) and not isinstance(result.value, Rows):
-            passages = {number: evidence[number - 1] for number in numbers}
-            entries = _entries(value, replies, passages)
+            entries = _entries(value, replies, quoted)
         if result.record is not None:
-            entries = tuple(
-                ListEntry(line, tuple(dict.fromkeys(places[e.span, e.omitted] for e in passages)))
-                for line, passages in result.record.lines
-            )
+            entries = tuple(ListEntry(line, marks_of(e)) for line, e in result.record.lines)
         text, n_undecided, tally = result.text, 0, _tally(name, steps, results)
         cells: tuple[Piece, ...] = ()
         if isinstance(rows := result.value, Rows):
@@ -179,13 +179,13 @@ def answer_parts(
                 ]
                 if any(each.passages for each in named):
                     entries = tuple(
-                        ListEntry(each.line.removeprefix("- "), tuple(places[e.span, e.omitted] for e in each.passages))
+                        ListEntry(each.line.removeprefix("- "), marks_of(each.passages))
                         for each in named
-                    )  # fmt: skip
+                    )
         if tally is not None and tally.stated.not_stated:
             text = f"{text}\n{tally.text}" if tally.said is None else tally.text
         parts.append(AnswerPart(
-            name, label, value, text, result.state, result.why, numbers, entries, replies, n_undecided, tally, cells,
+            name, label, value, text, result.state, result.why, tuple(quoted), entries, replies, n_undecided, tally, cells,
         ))  # fmt: skip
     return tuple(parts)
 

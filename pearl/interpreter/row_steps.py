@@ -180,8 +180,10 @@ class RowRequests:
         if action != how.ACTION:  # Built-in definitions mention only rows and labels
             instructions.append(action.definition)
         is_over = hasattr(how, "Over")
-        taken = frozenset[str]() if is_over else self._taken(step, task)
         needed = self._builder.graph.needed_rows.get(step.output)
+        taken = frozenset[str]()
+        if needed is not None and not is_over and task.kind in NOT_BLANK:
+            taken = self._taken(task, needed.wheres)
         row_step = RowStep(
             rows, task, how, reading(action, library), is_each, " ".join(instructions),
             is_over, needed.n if needed and taken else None, taken,
@@ -198,16 +200,13 @@ class RowRequests:
             is_asked &= is_few and any(len(text) > LONG_ROW for text in texts)
         return replace(row_step, task=replace(row_step.task, is_quoted=is_asked))
 
-    def _taken(self, step: Step, task: ItemsTask) -> frozenset[str]:
+    def _taken(self, task: ItemsTask, wheres: Sequence[Step]) -> frozenset[str]:
         """The replies whose rows count for a later LIMIT; empty if that also depends on other rows."""
-        needed = self._builder.graph.needed_rows.get(step.output)
-        if needed is None or task.kind not in NOT_BLANK:
-            return frozenset()
-        if not needed.wheres:
+        if not wheres:
             return frozenset({"yes"} if task.kind == "yes_no" else ())
         replies = task.labels
         taken = set(replies)
-        for where in needed.wheres:
+        for where in wheres:
             given = {name.name: Rows(()) for name in where.references()}
             _, name, operator, x = self._builder.values(where, given)
             try:
@@ -226,22 +225,17 @@ class RowRequests:
         """Divide texts into batches that fit a request; also return the texts that are too long for any batch."""
         if row_step.is_each:
             return [], list(texts)
-        most = self._limits.prompt_tokens
-        available = None if most is None else most - self.frame_tokens(row_step.task)
-        sized, long = list[tuple[str, int]](), list[str]()
-        size = size or self._limits.items_per_call
-        if available is not None and texts:
+        most, size = self._limits.prompt_tokens, size or self._limits.items_per_call
+        room = inf if most is None else most - self.frame_tokens(row_step.task)
+        if room < inf and texts:
             # Most rows are so short that a full batch fits, whatever their tokens are.
             longest = max(map(self._limits.counter.at_most, texts))
-            available = None if size * (longest + ITEM_TOKENS) <= available else available
-        for text in texts:
-            n = 0 if available is None else self._limits.counter.count(text) + ITEM_TOKENS
-            if available is not None and n > available:
-                long.append(text)
-                continue
-            sized.append((text, n))
-        batches = packed(sized, inf if available is None else available, size)
-        return [replace(row_step.task, items=tuple(batch)) for batch in batches], long
+            room = inf if size * (longest + ITEM_TOKENS) <= room else room
+        count = self._limits.counter.count
+        sized = [(text, 0 if room == inf else count(text) + ITEM_TOKENS) for text in texts]
+        batches = packed((each for each in sized if each[1] <= room), room, size)
+        tasks = [replace(row_step.task, items=tuple(batch)) for batch in batches]
+        return tasks, [text for text, n in sized if n > room]
 
     def request(self, task: ItemsTask) -> Request:
         """The request of a batch."""
