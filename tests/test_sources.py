@@ -21,7 +21,7 @@ from pearl.pipeline import SourceGiven
 from pearl.view.sources import pdf_files
 from tests.figures import FIGURES
 from tests.models import Reading, verdicts
-from tests.service import ABOUT, SUBJECTS, YEARS, read, visits, write_service
+from tests.service import ABOUT, SUBJECTS, read, visits, write_service
 
 
 @pytest.fixture(scope="module")
@@ -70,33 +70,6 @@ def test_each_step_reads_its_source_and_the_evidence_names_it(paths: dict[str, s
     assert read_by == {"reports"}
     assert steps["found"].fetched is not None
     assert {hit.document.partition(":")[0] for hit in steps["found"].fetched.hits} == {"rules"}
-
-
-def test_every_place_is_that_of_the_text_it_names(paths: dict[str, str]) -> None:
-    document = Document("Ask at the desk.\n\nThe desk opens at nine.", "desk.txt")
-    text = plan(
-        "reports rules",
-        'a = SPLIT(reports, "document")',
-        'b = SPLIT(rules, "paragraph")',
-        'c = SPLIT(CTX, "paragraph")',
-        "n = COUNT(a)",
-        "m = COUNT(b)",
-        "k = COUNT(c)",
-        "ans = CONCAT(n, m, k)",
-    )
-    answer = execute(text, {"reports": paths["reports"], "rules": paths["rules"]}, document)
-    rows = {step.output: step.value for step in answer.steps}
-    assert len(rows["a"]) == len(YEARS)  # type: ignore[arg-type]
-    assert len(rows["c"]) == 2  # type: ignore[arg-type]
-    for name in "abc":
-        for row in rows[name]:  # type: ignore[union-attr]
-            file = row.fields.get("Document") or "desk.txt"
-            assert file.startswith({"a": "reports: ", "b": "rules: ", "c": "desk.txt"}[name])
-    told = {r.source: r for r in answer.row_evidence}
-    for file, row in told.items():
-        kind, _, own = file.partition(": ")
-        stands = Path(paths[kind], own).read_text() if own else document.text
-        assert row.text in stands
 
 
 def test_a_quote_of_another_source_is_not_verified(paths: dict[str, str]) -> None:

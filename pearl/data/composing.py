@@ -318,8 +318,13 @@ def converted(node: Scalar, value: Any) -> tuple[Any, str]:
             return node.values[label], ""
         if not node.kinds:
             return (value, "") if node.type == "label" else (None, f"{short(label)} is none of its values")  # fmt: skip
-    if node.form:
-        return _iso(node.form, value)
+    if node.form:  # An offset is never added if the document states none
+        try:
+            kind = datetime if node.form == "date-time" else time
+            parsed = kind.fromisoformat(str(value).strip())
+        except ValueError:
+            return None, f'the value {short(json.dumps(value))} breaks "format": "{node.form}"'
+        return parsed.isoformat().replace("+00:00", "Z"), ""
     if node.type == "decimal" and "string" in node.kinds:
         return str(value), ""
     if not isinstance(value, str) or node.kinds == ("string",):
@@ -340,15 +345,6 @@ def converted(node: Scalar, value: Any) -> tuple[Any, str]:
 
 
 _BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
-
-
-def _iso(form: str, value: Any) -> tuple[Any, str]:
-    """A date with time, or a time, in ISO 8601; an offset is never added if the document states none."""
-    try:
-        parsed = (datetime if form == "date-time" else time).fromisoformat(str(value).strip())
-    except ValueError:
-        return None, f'the value {short(json.dumps(value))} breaks "format": "{form}"'
-    return parsed.isoformat().replace("+00:00", "Z"), ""
 
 
 # --- checking

@@ -51,14 +51,7 @@ class Sample:
     @property
     def loader(self) -> Callable[[], Document] | None:
         """A function that loads the document; equal for samples over the same document. None without one."""
-        match self.document:
-            case None:
-                return None
-            case Document():
-                return partial(given, self.document)
-            case StoredFile():
-                return partial(StoredFile.load, self.document)
-        return partial(load, self.document)
+        return None if self.document is None else loader_of(self.document)
 
     @property
     def source(self) -> str:
@@ -85,6 +78,15 @@ class Sample:
             "gold_passages": list(self.gold_passages),
         }
         return row | {name: value for name, value in others.items() if value}
+
+
+def loader_of(document: Document | str | Path | StoredFile) -> Callable[[], Document]:
+    """A function that loads a document; those of the same document are equal."""
+    if isinstance(document, Document):
+        return partial(given, document)
+    if isinstance(document, StoredFile):
+        return partial(StoredFile.load, document)
+    return partial(load, document)
 
 
 def given(document: Document) -> Document:

@@ -102,7 +102,17 @@ def load_schema(
         elif what.lstrip().startswith("{"):
             return stored_schema(what)
     if isinstance(what, Path):
-        return _of_json(_read(what), str(what), what.parent)
+        try:
+            data = json.loads(what.read_bytes())
+        except OSError as error:
+            is_missing = isinstance(error, FileNotFoundError)
+            why = "no such file" if is_missing else f"cannot be read: {error.strerror}"
+        except (ValueError, RecursionError) as error:
+            why = f"not JSON: {error}"
+        else:
+            return _of_json(data, str(what), what.parent)
+        advice = 'name a file of JSON Schema, MODULE:MODEL, or fields: "name: str, age: int?"'
+        raise DataError(why, path=what, help=advice)
     if isinstance(what, Mapping):
         return _of_json(what, "schema")
     if not isinstance(what, str | Sequence):
@@ -121,19 +131,6 @@ def stored_schema(text: str) -> Schema:
         return _of_json(json.loads(text), "schema")
     except (ValueError, RecursionError) as error:
         raise DataError(f"schema: not JSON: {error}") from None
-
-
-def _read(path: Path) -> Any:
-    """The data of a JSON file."""
-    try:
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        is_missing = isinstance(error, FileNotFoundError)
-        why = "no such file" if is_missing else f"cannot be read: {error.strerror}"
-    except (ValueError, RecursionError) as error:
-        why = f"not JSON: {error}"
-    advice = 'name a file of JSON Schema, MODULE:MODEL, or fields: "name: str, age: int?"'
-    raise DataError(why, path=path, help=advice)
 
 
 def _imported(name: str) -> Any:

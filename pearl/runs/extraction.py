@@ -228,7 +228,9 @@ def _table(table: FieldTable, rows: Rows, form: str, address: Address) -> Table:
 
     def lines() -> Iterator[dict[str, Any]]:
         for n, row in enumerate(rows(), start=1):
-            ends = (row.get("status"), _why(row)) if last else ()
+            error = row.get("error")
+            why = error.get("message") if isinstance(error, Mapping) else row.get("why")
+            ends = (row.get("status"), why) if last else ()
             for numbers, entry in _reached(record_of(row), table.steps, table.fields[0].name):
                 cells = [document_of(row), *numbers]
                 for number, field in enumerate(table.fields, start=1):
@@ -264,7 +266,8 @@ def field_cells(
     if field.is_list and state == "found":
         value = len(entries_of(result))
     elif state == UNDECIDED and form == "xlsx":
-        told = [f"proposed: {_candidates(result)}"] if result.get("candidates") else []
+        proposed = [f"{text_of(c['value'])}: {_quoted(c)}" for c in result.get("candidates", ())]
+        told = [f"proposed: {'; '.join(proposed)}"] if proposed else []
         value = Marked(UNDECIDED, "\n".join([*told, str(result.get("why") or UNDECIDED)]))
     elif state == UNDECIDED and form != "parquet":
         value = UNDECIDED
@@ -360,19 +363,7 @@ def entries_of(result: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
     return entries
 
 
-def _why(row: Mapping[str, Any]) -> str | None:
-    """Why a document failed, or which fields are undecided."""
-    error = row.get("error")
-    return error.get("message") if isinstance(error, Mapping) else row.get("why")
-
-
 MAX_QUOTE = 300  # Maximum characters of a quote in a cell
-
-
-def _candidates(result: Mapping[str, Any]) -> str:
-    """The candidate values of a field with their quotes, or the quotes alone."""
-    candidates = [f"{text_of(c['value'])}: {_quoted(c)}" for c in result.get("candidates", ())]
-    return "; ".join(candidates) or _quoted(result)
 
 
 def _quoted(result: Mapping[str, Any]) -> str:

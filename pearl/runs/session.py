@@ -158,16 +158,16 @@ class SessionRun:
         await self._work.aclose()
 
     def __await__(self) -> Generator[Any, None, Summary]:
-        return self._finished().__await__()
+        async def finished() -> Summary:
+            async with aclosing(self._work) as outcomes:
+                async for _ in outcomes:
+                    pass
+            error = self.summary.error
+            if error is not None and not isinstance(error, BudgetError):
+                raise error
+            return self.summary
 
-    async def _finished(self) -> Summary:
-        async with aclosing(self._work) as outcomes:
-            async for _ in outcomes:
-                pass
-        error = self.summary.error
-        if error is not None and not isinstance(error, BudgetError):
-            raise error
-        return self.summary
+        return finished().__await__()
 
 
 async def run_recorded(

@@ -6,15 +6,15 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar, Unpack, overload
 
 from msgspec import Struct
 
 from pearl.arguments import Arguments
+from pearl.data.samples import loader_of
 from pearl.data.schemas import load_schema
-from pearl.documents.document import Document, load
+from pearl.documents.document import Document
 from pearl.documents.record import FieldResult
 from pearl.errors import BudgetError, DataError, PausedError, PearlError, UsageError, error_to_dict
 from pearl.errors.escaping import to_json
@@ -191,7 +191,7 @@ async def extract(
     async with Pearl(**settings) as asker:
         plan = str(asker.plan_extraction(loaded.fields))
         given = list(documents)
-        tasks = [Task(str(i), partial(_loaded, each), plan=plan) for i, each in enumerate(given)]
+        tasks = [Task(str(i), loader_of(each), plan=plan) for i, each in enumerate(given)]
         run = Session(
             asker, store=store, keeps_rows=False, max_cost_usd=max_cost_usd, price=price
         ).run(tasks)
@@ -212,7 +212,3 @@ async def extract(
             why = (error if done is None else done.error) or PearlError("the document was not read")
             extractions.append(Extraction(name, error=why))
     return extractions
-
-
-def _loaded(document: str | Path | Document) -> Document:
-    return document if isinstance(document, Document) else load(document)

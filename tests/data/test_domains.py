@@ -13,7 +13,6 @@ from pearl.data.domains.medical import NOTE_TASK
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.errors import DataError
-from tests.skips import needs
 
 OPTIONS = ["one", "2", "three", "four"]
 
@@ -41,13 +40,6 @@ def test_gold_is_a_letter_a_text_or_a_number_from_1(
     assert found.gold == index
 
 
-@pytest.mark.parametrize("gold", ["E", 0, 5, -1, "five", 1.5, True, [1], "0"])
-def test_gold_that_is_no_option(tmp_path: Path, gold: Any) -> None:
-    found = read_row(tmp_path, options=OPTIONS, gold=gold)
-    assert str(found).startswith(f"{tmp_path}/rows.jsonl:1: ")
-    assert "gold" in str(found)
-
-
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -65,6 +57,10 @@ def test_gold_that_is_no_option(tmp_path: Path, gold: Any) -> None:
         ({"subsets": [""]}, "item 1 is not text"),
         ({"gold_passages": "a"}, "not a JSON array"),
         ({"id": True}, "'id' is a boolean"),
+        *(
+            ({"options": OPTIONS, "gold": gold}, "gold")
+            for gold in ("E", 0, 5, -1, "five", 1.5, True, [1], "0")
+        ),
     ],
 )
 def test_fields_of_the_wrong_kind(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
@@ -117,25 +113,6 @@ def test_equal_texts_share_a_document_and_names_are_unique(tmp_path: Path) -> No
         Document("Once.\n", "other"), Document("Once.\n", "other"), Document("Then.", "tale"),
         Document("Now.", "tale, line 5"),
     ]  # fmt: skip
-
-
-@needs("datasets")
-def test_parquet_and_datasets(tmp_path: Path) -> None:
-    import datasets
-    import pyarrow
-    from pyarrow import parquet
-
-    rows = [
-        {"q": "Which?", "choices": ["a", "b"], "label": 2},
-        {"q": "", "choices": [], "label": 0},
-    ]
-    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "q.parquet")
-    dataset = datasets.DatasetDict(dev=datasets.Dataset.from_list(rows))
-    dataset.save_to_disk(tmp_path / "saved")
-    for path, split in ((tmp_path / "q.parquet", None), (tmp_path / "saved", "dev")):
-        sample, bad = read(path, split, question="q", options="choices", gold="label")
-        assert sample == Sample("1", "Which?", None, ("a", "b"), 1)
-        assert str(bad).startswith(f"{path}:2: the row has no question, document")
 
 
 def test_renamed_column_id_is_not_the_id(tmp_path: Path) -> None:
@@ -211,13 +188,14 @@ def test_official_rows(tmp_path: Path) -> None:
     first, second, third = samples_quality(
         tmp_path / "dev",
         row(question(question_unique_id="1_X_7", difficult=1), question("How\n so?", difficult=0)),
-        row(question(), set_unique_id="1_Y"),
+        row({"question": "Why?", "options": FOUR}, set_unique_id="1_Y"),
     )
     assert first.document == Document("Nils sold the boat.\n\nIt was 1 < 2.", "1")
     assert first.document is second.document is third.document
     assert [s.id for s in (first, second, third)] == ["1_X_7", "1_X_2", "1_Y_1"]
     assert second.question == "How so?"
     assert (first.options, first.gold) == (tuple(FOUR), 1)
+    assert third.gold is None  # as in the split for tests
     assert (first.subsets, second.subsets) == ({"hard"}, frozenset())
 
 
@@ -238,12 +216,6 @@ def test_long_questions_need_a_third_of_the_passage(
 ) -> None:
     (sample,) = samples_quality(tmp_path / "dev", row(question(validation=validation)))
     assert sample.subsets == subsets
-
-
-def test_the_test_split_has_no_gold(tmp_path: Path) -> None:
-    (sample,) = read_quality(tmp_path / "test", row({"question": "Why?", "options": FOUR}))
-    assert isinstance(sample, Sample)
-    assert sample.gold is None
 
 
 @pytest.mark.parametrize(
@@ -292,27 +264,20 @@ def test_bad_article_gives_one_error(tmp_path: Path, bad: Any, said: str) -> Non
     assert isinstance(good, Sample)
 
 
-@needs("datasets")
 def test_the_flat_layout_of_hubs(tmp_path: Path) -> None:
-    import datasets
-
     flat = [
         {"article": "Nils left.", "question": "Who?", "options": FOUR, "answer": 0, "hard": True},
         {"article": "Nils left.", "question": "When?", "options": FOUR, "answer": 3, "hard": False},
         {"article": "Ada left.", "question": "Who?", "options": FOUR, "answer": 4, "hard": False},
     ]
-    datasets.Dataset.from_list(flat).save_to_disk(tmp_path / "saved")
-    (tmp_path / "plain").mkdir()
-    (tmp_path / "plain/train.jsonl").write_text("\n".join(map(json.dumps, flat)))
-    for folder in (tmp_path / "saved", tmp_path / "plain"):
-        first, second, bad = read_quality(folder)
-        assert isinstance(first, Sample)
-        assert isinstance(second, Sample)
-        assert first.document is second.document
-        assert first.document_name == "article 1"
-        assert (first.gold, second.gold) == (0, 3)
-        assert (first.subsets, second.subsets) == ({"hard"}, frozenset())
-        assert "'answer' is 4, not 0 to 3" in str(bad)
+    first, second, bad = read_quality(tmp_path / "train.jsonl", *flat)
+    assert isinstance(first, Sample)
+    assert isinstance(second, Sample)
+    assert first.document is second.document
+    assert first.document_name == "article 1"
+    assert (first.gold, second.gold) == (0, 3)
+    assert (first.subsets, second.subsets) == ({"hard"}, frozenset())
+    assert "'answer' is 4, not 0 to 3" in str(bad)
 
 
 def test_articles_of_one_id_are_told_apart(tmp_path: Path) -> None:

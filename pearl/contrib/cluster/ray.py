@@ -69,7 +69,6 @@ async def run(
     pearl: Pearl,
     units: Iterable[U],
     *,
-    n_workers: int | None = None,
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Outcome[U], None]:
@@ -78,7 +77,7 @@ async def run(
         raise UsageError("a model object cannot be sent to a cluster", help="pass its name instead")
     n_places = pearl.client.settings.concurrency
     with _cluster():
-        crew = _Crew(pearl, n_workers)
+        crew = _Crew(pearl)
         here = Resources(pearl)
 
         async def one(unit: U) -> Outcome[U]:
@@ -173,13 +172,13 @@ class _Slot(Struct):
 class _Crew:
     """The workers."""
 
-    def __init__(self, pearl: Pearl, n_workers: int | None) -> None:
+    def __init__(self, pearl: Pearl) -> None:
         import ray
 
         listed: Any = ray.nodes  # it has no type hints
         nodes = [node for node in listed() if node["Alive"]]
         n_places = pearl.client.settings.concurrency
-        n = min(n_workers or len(nodes), n_places)
+        n = min(len(nodes), n_places)
         self._pearl = pearl
         self._ledger = Ledger(pearl.clients)
         self._most = UNDER_WAY * n_places  # running tasks; one worker may have to take all of them
