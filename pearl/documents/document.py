@@ -392,8 +392,9 @@ def _reader_of(data: bytes, source: str) -> str:
         )
     begin = data.lstrip()
     for name, reader in _readers().items():
-        may_be = hasattr(reader, "recognises") and begin.startswith(getattr(reader, "BEGINS", b""))
-        if may_be and reader.recognises(data):
+        recognises = getattr(reader, "recognises", None)
+        begins = getattr(reader, "BEGINS", b"" if recognises else ())
+        if begin.startswith(begins) and (recognises is None or recognises(data)):
             return name
     return _reader_of_suffix(_suffix(source)) or "text"
 

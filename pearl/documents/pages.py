@@ -81,7 +81,7 @@ def _made(function: str, source: str | Path | bytes, pages: Sequence[Any]) -> li
     """Call a function of the PDF reader for pages; return [] if the file is not a PDF."""
     name = "the PDF" if isinstance(source, bytes) else str(source)
     data = source if isinstance(source, bytes) else read_bytes(name, name)
-    if not pages or not pdf.recognises(data):
+    if not pages or not data.lstrip().startswith(pdf.BEGINS):
         return []
     made: list[Any] = json.loads(read_as("pdf", data, name, function, pages=pages))
     return made

@@ -8,8 +8,9 @@ A reader module has
 - `read(data: bytes, path: str) -> str`, returns the text, or raises a `DataError` that names
   `path`; a `ReaderText` also says which pages were read by OCR, and, by `not_read`, what of the
   file is not in the text. Any other exception becomes a `DataError` "the file is damaged";
-- optionally `recognises(data: bytes) -> bool`, for types that their bytes identify;
-- optionally `BEGINS: tuple[bytes, ...]`: `recognises` is called only for files with this start;
+- optionally `BEGINS: tuple[bytes, ...]`, for types that the first bytes of their files identify;
+- optionally `recognises(data: bytes) -> bool`, for types that other bytes identify; it is called
+  only for files that begin as `BEGINS` says, if the reader has that;
 - optionally `IS_BOUNDED = True`, if time and memory are proportional to the size of any input. Such
   a reader runs in this process, all others in a child process with limits;
 - optionally `IS_TABLE = True`, if its files are tables;

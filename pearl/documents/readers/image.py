@@ -14,20 +14,17 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp")
 
-_BEGINNINGS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"BM")
-
 _FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP")  # others start programs
 
 _SMALL = 2_000  # pixels of the longer side, below which letters are too small for OCR
 _MAX_PAGES = 5_000  # of a TIFF: each is read by OCR
 
-BEGINS = (*_BEGINNINGS, b"RIFF")
+BEGINS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"BM", b"RIFF")
 
 
 def recognises(data: bytes) -> bool:
-    """Whether the bytes begin as a picture does."""
-    is_webp = data.startswith(b"RIFF") and data[8:12] == b"WEBP"
-    return is_webp or (data.startswith(_BEGINNINGS) and b"\0" in data[:64])
+    """Whether the bytes begin as a picture does, and not as a text that begins with its letters."""
+    return data[8:12] == b"WEBP" if data.startswith(b"RIFF") else b"\0" in data[:64]
 
 
 def read(data: bytes, path: str) -> ReaderText:

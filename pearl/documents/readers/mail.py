@@ -18,25 +18,18 @@ SUFFIXES = (".eml", ".msg")
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _HTML = 0x1013  # the property PidTagHtml: bytes, which need not be in the encoding that it states
 
-_COMPOUND = (
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # of Outlook, and of Office files that are encrypted or old
-)
 _ENCRYPTED = ("EncryptedPackage", "EncryptionInfo")
 _BEFORE_2007 = {"WordDocument": "docx", "Workbook": "xlsx", "PowerPoint Document": "pptx"}
 
 EXTRA = "office"
 
-BEGINS = (_COMPOUND,)
-
-
-def recognises(data: bytes) -> bool:
-    """Whether the bytes are a compound file, as messages of Outlook are; other messages are plain text."""
-    return data.startswith(_COMPOUND)
+# Compound files: messages of Outlook, and Office files that are encrypted or old. Other messages are plain text.
+BEGINS = (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",)
 
 
 def read(data: bytes, path: str) -> ReaderText:
     """The text of a message."""
-    if data.startswith(_COMPOUND):
+    if data.startswith(BEGINS):
         _check_kind(data, path)
         return _outlook(data, path)
     import email

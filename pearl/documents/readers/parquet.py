@@ -20,11 +20,6 @@ _BATCH = 4_096  # rows to read at once
 EXTRA = "data"
 
 
-def recognises(data: bytes) -> bool:
-    """Whether the bytes begin as a Parquet file does."""
-    return data.startswith(b"PAR1")
-
-
 def read(data: bytes, path: str) -> str:
     """The rows of a file."""
     from pyarrow.parquet import ParquetFile

@@ -10,11 +10,6 @@ BEGINS = (b"%PDF-",)
 HAS_PAGES = True
 
 
-def recognises(data: bytes) -> bool:
-    """Whether the bytes begin as a PDF does."""
-    return data.lstrip().startswith(b"%PDF-")
-
-
 def read(data: bytes, path: str) -> str:
     """The text of a PDF: its text layer, with ruled tables in Markdown; pictures of text by OCR."""
     from pearl.documents import pdf
