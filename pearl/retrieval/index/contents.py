@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,11 +43,7 @@ class _Lazy(Sequence[Item]):
     def __len__(self) -> int:
         return self._n
 
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Item]: ...
-    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+    def __getitem__(self, index: Any) -> Any:
         numbers = range(self._n)[index]
         if isinstance(numbers, range):
             return [self._make(number) for number in numbers]
@@ -107,13 +104,9 @@ class Contents:
         start, end = self.byte_spans[passage].tolist()
         return self.texts.part(int(self.document_of[passage]), start, end)
 
-    def about(self, document: int) -> dict[str, Any]:
-        """The `metadata`, `pages`, `ocr` and `notes` of a document that are not empty."""
-        return dict(json.loads(self.metadata[document] or "{}"))
-
     def document_metadata(self, document: int) -> dict[str, str]:
         """The metadata of a document."""
-        return dict(self.about(document).get("metadata", {}))
+        return dict(json.loads(self.metadata[document] or "{}").get("metadata", {}))
 
     @cached_property
     def passages(self) -> Sequence[Passage]:
@@ -136,15 +129,9 @@ class Contents:
         """The documents in order, created on access."""
 
         def document(number: int) -> CorpusDocument:
-            about = self.about(number)
-            return CorpusDocument(
-                self.names[number],
-                self.texts[number],
-                about.get("metadata", {}),
-                tuple((name, start) for name, start in about.get("pages", ())),
-                ocr=tuple((start, end, sure) for start, end, sure in about.get("ocr", ())),
-                notes=tuple(about.get("notes", ())),
-            )
+            about = json.loads(self.metadata[number] or "{}")
+            named = {"name": self.names[number], "text": self.texts[number], **about}
+            return msgspec.convert(named, CorpusDocument)
 
         return _Lazy(self.n_documents, document)
 
@@ -183,8 +170,7 @@ class ContentsBuilder:
             self._field_names.update(dict.fromkeys(fields))
             self._terms.add(text[start:end])
         self._field_names.update(dict.fromkeys(document.metadata))
-        about: dict[str, Any] = {"metadata": dict(document.metadata), "pages": document.pages}
-        about |= {"ocr": document.ocr, "notes": document.notes}
+        about = {name: getattr(document, name) for name in ("metadata", "pages", "ocr", "notes")}
         about = {name: value for name, value in about.items() if value}
         self._texts.add(data)
         self._names.add(document.name)

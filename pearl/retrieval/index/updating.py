@@ -13,7 +13,7 @@ import time
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
@@ -21,7 +21,9 @@ from shutil import which
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from pearl.documents.digest import digest
@@ -141,8 +143,7 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays]:
     return header["about"], arrays
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True, array_like=True):
     """A file of the corpus at the time it was read."""
 
     label: str
@@ -183,19 +184,13 @@ class IndexFolder:
             raise DamagedError(
                 "it was built by another version, with other settings or from other files"
             )
-        records = tuple(
-            Record(label, tuple(stamp), n_documents, n_left_out, tuple(problems))
-            for label, stamp, n_documents, n_left_out, problems in json.loads(
-                arrays.pop("records").tobytes()
-            )
-        )
+        records = msgspec.json.decode(arrays.pop("records").tobytes(), type=tuple[Record, ...])
         return State(Contents.of_arrays(arrays, about["field_names"]), records)
 
     def write(self, state: State) -> State:
         """Store a state; return it mapped from the file. The caller holds the lock."""
         about = {"key": self._key, "field_names": state.contents.field_names}
-        rows = json.dumps([astuple(record) for record in state.records]).encode()
-        arrays = {"records": np.frombuffer(rows, np.uint8)}
+        arrays = {"records": np.frombuffer(msgspec.json.encode(state.records), np.uint8)}
         write_arrays(self._file, about, flat(state.contents) | arrays)
         self.remove_vectors(except_of=state.contents.id)
         for path in self.path.glob("*.new"):  # Left by killed writers
