@@ -169,19 +169,15 @@ def test_cached_replies_and_stored_rows_have_no_calls(server: Server, tmp_path: 
     Bench(server, tmp_path).run(task(plan=ONE), task("b", plan=DIAMOND))
     n_asked = len(server.requests)
     again = Bench(server, tmp_path).run(task(plan=ONE), task("b", plan=DIAMOND))
-    assert (
-        again.spans.tree()
-        == """\
+    tree = """\
 invoke_workflow pearl status=answered cache=hit
 invoke_workflow pearl status=answered cache=hit"""
-    )
+    assert again.spans.tree() == tree
     other = Bench(server, tmp_path).run(task("c", plan=ONE))
-    assert (
-        other.spans.tree()
-        == """\
+    tree = """\
 invoke_workflow pearl status=answered
   execute_tool FIND cache=hit hits=1 context=full state=found id=1"""
-    )
+    assert other.spans.tree() == tree
     assert len(server.requests) == n_asked
 
 
@@ -189,14 +185,12 @@ def test_cached_plan(server: Server, tmp_path: Path) -> None:
     server.next(reply(ONE))
     Bench(server, tmp_path).run(task(ask="Why?"))
     other = Bench(server, tmp_path).run(task("b", "Another story. It rained.", ask="Why?"))
-    assert (
-        other.spans.tree()
-        == """\
+    tree = """\
 invoke_workflow pearl status=answered
   plan pearl cache=hit repairs=0
   execute_tool FIND cache=miss hits=0 context=full state=found id=1
     chat test-model"""
-    )
+    assert other.spans.tree() == tree
 
 
 def test_cancelled_tasks_have_spans(server: Server) -> None:
@@ -227,13 +221,11 @@ def test_cancelled_planning(server: Server) -> None:
         await asyncio.gather(asking, return_exceptions=True)
 
     asyncio.run(ask_and_cancel())
-    assert (
-        spans.tree()
-        == """\
+    tree = """\
 ! invoke_workflow pearl type=cancelled status=failed
   ! plan pearl type=cancelled cache=miss repairs=0
     ! chat test-model type=cancelled"""
-    )
+    assert spans.tree() == tree
 
 
 def test_span_of_a_call_has_the_duration_of_the_attempt() -> None:
@@ -264,9 +256,7 @@ def test_spans_are_created_from_a_finished_trace(server: Server) -> None:
     )
     for span in spans.named("chat test-model"):  # the prompts and replies are not known
         assert not [name for name in span.attributes or {} if "messages" in name]
-    assert (
-        spans.tree()
-        == """\
+    tree = """\
 invoke_workflow pearl status=answered
   plan pearl repairs=1
     chat test-model
@@ -277,7 +267,7 @@ invoke_workflow pearl status=answered
     chat test-model
   execute_tool COMPARE cache=miss hits=0 context=full state=found id=3 parent_id=1 links=1
     chat test-model"""
-    )
+    assert spans.tree() == tree
 
 
 def test_spans_stand_below_those_of_the_program(server: Server) -> None:

@@ -81,18 +81,6 @@ async def test_a_stored_reply_is_not_requested_again() -> None:
 
 
 @within_a_loop
-async def test_models_of_one_name_and_two_identities_share_no_reply() -> None:
-    act, kept = Waiting(), MemoryReplies()
-    act.may_end.set()
-    for server in ("a", "b"):
-        model = Acting(act)
-        model.identity = f"acting@http://{server}/v1"
-        completion = await DedupCache(CacheWriter(model, kept), kept).complete(REQUEST)
-        assert not completion.is_remembered
-    assert act.n_begun == len(kept.replies) == 2
-
-
-@within_a_loop
 async def test_an_error_is_shared_by_concurrent_callers_only() -> None:
     act, kept = Waiting(n_failures=1), MemoryReplies()
     model = DedupCache(CacheWriter(Acting(act), kept), kept)

@@ -295,37 +295,6 @@ def test_some_servers_are_asked_without_a_proxy(
     assert proxy_of(url) == (None if is_direct else "http://proxy.example.org:3128")
 
 
-@pytest.mark.parametrize(
-    ("url", "path"),
-    [
-        ("http://h/v1", "http://h/tokenize"),
-        ("http://h/at/v1/", "http://h/at/tokenize"),
-        ("http://h/at?k=1", "http://h/at/tokenize?k=1"),
-        ("http://h", "http://h/tokenize"),
-    ],
-)
-def test_paths_of_a_kind_of_server_are_siblings_of_v1(url: str, path: str) -> None:
-    async def address() -> str:
-        wire = Wire(Endpoint(url, "m", ""), 5.0)
-        await wire.close()
-        return str(wire._url("/../tokenize"))
-
-    assert asyncio.run(address()) == path
-
-
-def test_a_caller_that_does_not_close_hears_nothing(
-    openai_server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def main() -> None:
-        wire = Wire(Endpoint(openai_server.url, "m", ""), 5.0)
-        wire.__dict__["cycle"] = wire
-        await wire.post("/chat/completions", {"messages": []})
-
-    asyncio.run(main())
-    gc.collect()
-    assert not caplog.records
-
-
 def test_a_connection_that_the_server_has_ended_is_dropped_in_silence(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
