@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pearl.errors import ModelError, StoreError
+from pearl.llm import embedders
 from pearl.llm.embedders import BATCH, CachedEmbedder, EmbeddingCache
 from pearl.retrieval import TextKind
 
@@ -68,8 +69,9 @@ def test_a_damaged_file_is_replaced(path: Path, data: bytes) -> None:
     assert len(EmbeddingCache(path).read([key(1)])) == 1
 
 
-def test_the_oldest_vectors_are_removed(path: Path) -> None:
-    cache = EmbeddingCache(path, max_bytes=200_000)
+def test_the_oldest_vectors_are_removed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedders, "MAX_BYTES", 200_000)
+    cache = EmbeddingCache(path)
     wide = np.full(256, 1 / 16, dtype=np.float32)
     for start in range(0, 1_000, 50):
         cache.keep({key(n): wide for n in range(start, start + 50)})

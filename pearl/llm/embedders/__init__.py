@@ -42,9 +42,8 @@ Result = TypeVar("Result")
 class EmbeddingCache:
     """Vectors by key, in an SQLite file."""
 
-    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
@@ -83,7 +82,7 @@ class EmbeddingCache:
                     "SELECT page_count - freelist_count, page_size FROM pragma_page_count, "
                     "pragma_freelist_count, pragma_page_size"
                 )
-                if used * size > self._max_bytes:  # The oldest quarter makes room
+                if used * size > MAX_BYTES:  # The oldest quarter makes room
                     connection.execute(
                         "DELETE FROM vectors WHERE rowid <= "
                         "(SELECT min(rowid) + (max(rowid) - min(rowid)) / 4 FROM vectors)"
@@ -203,21 +202,13 @@ class EmbedderSettings(Struct, frozen=True):
         api_key_env: Name of the environment variable whose key is sent; "" to send none, None for
             `PEARL_EMBEDDINGS_API_KEY`, else `PEARL_API_KEY`, else `OPENAI_API_KEY`.
         is_asked: Whether texts will be sent; if not, no key is needed.
-        timeout_s: Time limit of one call in seconds.
         concurrency: Maximum concurrent calls.
-        attempts: Maximum calls per request, including the first.
-        first_wait_s: Seconds before the second call if the server names none.
-        is_cached: Whether vectors are stored in the cache folder and read from there.
     """
 
     base_url: str | None = None
     api_key_env: str | None = None
     is_asked: bool = True
-    timeout_s: float = 120.0
     concurrency: int = 8
-    attempts: int = 4
-    first_wait_s: float = 0.5
-    is_cached: bool = True
 
 
 class TextEmbedder(Embedder, Protocol):
@@ -259,7 +250,7 @@ def create_embedder(spec: str, settings: EmbedderSettings | None = None) -> Text
     settings = settings or EmbedderSettings()
     module: EmbedderModule = plugins.load(__name__, kind)
     embedder = module.create(name, settings)
-    path = content_cache("embeddings.sqlite") if module.IS_CACHED and settings.is_cached else None
+    path = content_cache("embeddings.sqlite") if module.IS_CACHED else None
     if path is None:  # Private run, no cache folder, or one that others may write to
         return embedder
     return CachedEmbedder(embedder, EmbeddingCache(path), settings.concurrency)

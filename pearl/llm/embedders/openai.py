@@ -93,6 +93,9 @@ BATCH_TEXTS = 64  # Maximum texts of a call
 BATCH_CHARACTERS = 120_000  # Maximum characters of a call; OpenAI accepts 300,000 tokens
 MAX_DIMENSIONS = 16_384  # Of a vector; limits the size of a reply
 BYTES_A_NUMBER = 32  # Maximum bytes of a reply per number; a float64 in JSON has at most 25
+ATTEMPTS = 4  # Maximum calls for one batch, including the first
+FIRST_WAIT_S = 0.5  # Seconds before the second one, if the server names none
+TIMEOUT_S = 120.0  # Maximum seconds of one call
 MAX_CALL_S = 900.0  # Maximum seconds of all calls of one batch
 _TOO_MUCH = frozenset({400, 413, 422})  # Statuses with which servers reject a batch as too large
 
@@ -122,12 +125,9 @@ class OpenAIEmbedder:
         self.name = f"openai:{endpoint.model}@{endpoint.identity}{told}"
         self.notice = f"embeddings: {endpoint.greeting}"
         self._endpoint = endpoint
-        self._timeout_s = settings.timeout_s
         self._concurrency = settings.concurrency
-        self._session = HttpSession(endpoint, settings.timeout_s)
-        self._retries = Retries(
-            settings.attempts, first_wait_s=settings.first_wait_s, deadline_s=MAX_CALL_S
-        )
+        self._session = HttpSession(endpoint, TIMEOUT_S)
+        self._retries = Retries(ATTEMPTS, first_wait_s=FIRST_WAIT_S, deadline_s=MAX_CALL_S)
         self._most = BATCH_TEXTS
 
     def __repr__(self) -> str:
@@ -186,11 +186,11 @@ class OpenAIEmbedder:
         from pearl.llm.backends.openai.wire import MAX_BYTES, at_most
 
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self._session.timeout_s):
                 with at_most(MAX_BYTES + len(texts) * MAX_DIMENSIONS * BYTES_A_NUMBER):
                     reply = await wire.post("/embeddings", body)
         except TimeoutError:
-            raise faults.too_slow(self._timeout_s, self._endpoint) from None
+            raise faults.too_slow(self._session.timeout_s, self._endpoint) from None
         except StatusError as error:
             refusal = await self._session.refused(error)
             if error.status in _TOO_MUCH and refusal.kind == "bad_request":

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pearl.errors import ModelError
-from pearl.llm.embedders import EmbedderSettings, create_embedder
+from pearl.llm.embedders import EmbedderSettings, create_embedder, openai
 from pearl.llm.embedders.openai import BATCH_CHARACTERS, BATCH_TEXTS, prefix_of
 from pearl.retrieval import TextKind
 from tests.server import FAULTS, Canned, Seen, Server, embeddings, error
@@ -21,19 +21,26 @@ KEY = "sk-0123456789abcdef0123"
 
 
 def embed(
-    server: Server | str, *texts: str, kind: TextKind = "passage", model: str = "m", **settings: Any
-) -> np.ndarray:
-    url = server if isinstance(server, str) else server.url
-    given = {"attempts": 1, "first_wait_s": 0.01, "is_cached": False, **settings}
+    server: Server, *texts: str, kind: TextKind = "passage", model: str = "m", attempts: int = 1,
+    timeout_s: float = 120.0, **settings: Any,
+) -> np.ndarray:  # fmt: skip
+    """Vectors that nothing keeps."""
 
     async def run() -> np.ndarray:
-        embedder = create_embedder(f"openai:{model}", EmbedderSettings(url, **given))
+        embedder = openai.create(model, EmbedderSettings(server.url, **settings))
         try:
             return await embedder.embed(texts, kind)
         finally:
             await embedder.aclose()
 
-    return asyncio.run(run())
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (
+            ("ATTEMPTS", attempts),
+            ("FIRST_WAIT_S", 0.01),
+            ("TIMEOUT_S", timeout_s),
+        ):
+            patch.setattr(openai, name, value)
+        return asyncio.run(run())
 
 
 def vector_of(text: str) -> np.ndarray:
@@ -177,12 +184,12 @@ def test_embeddings_may_have_a_server_and_a_key_of_their_own(
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("PEARL_API_KEY", "of-the-model")
     monkeypatch.setenv("PEARL_EMBEDDINGS_URL", openai_server.url)
-    embedder = create_embedder("openai:m", EmbedderSettings(is_cached=False))
+    embedder = create_embedder("openai:m")
     assert "the key in PEARL_API_KEY" in embedder.notice
     monkeypatch.setenv("PEARL_EMBEDDINGS_API_KEY", KEY)
 
     async def once() -> None:
-        embedder = create_embedder("openai:m", EmbedderSettings(is_cached=False))
+        embedder = create_embedder("openai:m")
         await embedder.embed(["a"], "query")
         await embedder.aclose()
 
