@@ -77,8 +77,7 @@ REPETITION_HELP = (
 
 def repeats(name: str, loop: str, usage: Usage | None, reply: str) -> ModelError:
     """The error for a reply of the model `name` that ends in a loop."""
-    shown = " ".join(loop.split()) or "blanks"
-    shown = shown if len(shown) <= MAX_QUOTED else f"{shown[: MAX_QUOTED - 1]}…"
+    shown = shortened(loop, MAX_QUOTED) or "blanks"
     return ModelError(
         f"the reply of {name} repeats itself and was stopped: '{shown}'",
         kind="repetition",

@@ -13,6 +13,7 @@ from pearl.contrib.batches import batches_of
 from pearl.contrib.batches.batching import DEFAULT_PACE, Batched, BatchProgress, OnTrouble, Pace
 from pearl.errors import ModelError, UsageError
 from pearl.llm.backends.openai import OpenAIModel
+from pearl.llm.backends.openai.faults import causes
 from pearl.llm.client import Client, Role
 from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.retry import CircuitBreaker
@@ -115,7 +116,8 @@ async def run(
             async for outcome in found:
                 if isinstance(breaker.error, ModelError):  # such as no credit, or a wrong key
                     pearl.client.breaker.throw(breaker.error)
-                if not (is_stopping() and _comes_of(outcome.error, breaker.error)):
+                is_ours = any(cause is breaker.error for cause in causes(outcome.error))
+                if not (is_stopping() and is_ours):
                     yield outcome
     finally:
         await found.aclose()
@@ -129,11 +131,3 @@ async def _watch(is_stopping: Callable[[], bool], collectors: Sequence[Batched])
     while not is_stopping():  # noqa: ASYNC110 - whoever stops tells nobody
         await asyncio.sleep(LOOK_S)
     max(collectors, key=lambda batched: batched.n_waited_for).abandon()
-
-
-def _comes_of(error: BaseException | None, reason: BaseException | None) -> bool:
-    while error is not None:
-        if error is reason:
-            return True
-        error = error.__cause__ or error.__context__
-    return False

@@ -17,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
+from pearl.documents.rows import shortened
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm.backends.openai import servers
@@ -108,7 +109,7 @@ class WorkerProcess:
             reason = f"ended by signal {-code}"
             with suppress(ValueError):
                 reason = f"ended by {signal.Signals(-code).name}"
-        return reason if len(reason) <= MAX_QUOTED else f"{reason[: MAX_QUOTED - 1]}…"
+        return shortened(reason, MAX_QUOTED)
 
     def _await_address(self, stdout: IO[str]) -> None:
         with suppress(ValueError):  # the process ended without an answer

@@ -194,8 +194,8 @@ def cut_off(error: Exception, endpoint: Endpoint) -> ModelError:
             help="check the variables HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY",
             is_sent=False,
         )
-    causes = list(_causes(error))
-    for cause in causes:
+    chain = list(causes(error))
+    for cause in chain:
         is_sent = False
         if isinstance(cause, socket.gaierror):
             message, advice = f"no such host: {url}", "check the address and the network"
@@ -213,17 +213,17 @@ def cut_off(error: Exception, endpoint: Endpoint) -> ModelError:
             continue
         return ModelError(message, kind="transport", help=advice, is_sent=is_sent)
     # The innermost cause is the most specific.
-    reason = next((str(cause) for cause in reversed(causes) if str(cause)), "connection lost")
+    reason = next((str(cause) for cause in reversed(chain) if str(cause)), "connection lost")
     return ModelError(f"{url} closed the connection: {endpoint.quote(reason)}", kind="transport")
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def causes(error: BaseException | None) -> Iterator[BaseException]:
     """An exception and its causes."""
     while error is not None:
         yield error
         if isinstance(error, BaseExceptionGroup):  # Official client: one for each address
             for part in error.exceptions:
-                yield from _causes(part)
+                yield from causes(part)
         error = error.__cause__ or error.__context__
 
 
