@@ -13,7 +13,6 @@ from pearl import plugins
 from pearl.documents.tokens import known_window
 from pearl.errors import PearlError, UsageError
 from pearl.llm.backends import (
-    Abilities,
     ModelSettings,
     Provider,
     abilities_of,
@@ -26,16 +25,6 @@ from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.sessions import listed_window
 from pearl.llm.prices import Price, read_prices
 from pearl.plugins.extras import extras
-
-
-class BackendRow(Struct, frozen=True):
-    """A backend."""
-
-    name: str
-    about: str
-    address: str | None
-    abilities: Abilities | None
-    is_installed: bool
 
 
 class Served(Struct, frozen=True):
@@ -65,14 +54,21 @@ class Running(Struct, frozen=True):
     failure: str = ""
 
 
-def backend_rows() -> list[BackendRow]:
-    """Every backend, with its abilities."""
-    missing = extras()
-    rows = []
+def backend_rows() -> list[dict[str, Any]]:
+    """Every backend with its abilities, as JSON data."""
+    missing, rows = extras(), list[dict[str, Any]]()
     for name in plugins.names("pearl.llm.backends"):
-        able = abilities_of(name)
-        is_there = not missing.get("" if able is None else able.extra)
-        rows.append(BackendRow(name, description_of(name), address_of(name), able, is_there))
+        row: dict[str, Any] = {
+            "name": name,
+            "about": description_of(name),
+            "address": address_of(name),
+        }
+        if (able := abilities_of(name)) is not None:
+            told = ("takes", "extra", "key", "tokenizes", "embeddings")
+            row |= {field: getattr(able, field) for field in told}
+            row |= {"is_installed": not missing.get(able.extra), "key_is_set": key_is_set(able.key)}
+            row["constrains"] = None if able.constrains is None else sorted(able.constrains.by)
+        rows.append(row)
     return rows
 
 

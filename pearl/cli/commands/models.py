@@ -17,7 +17,7 @@ from pearl.documents.tokens import known_window, known_windows
 from pearl.errors.escaping import to_json, visible
 from pearl.llm.backends import ModelSettings, providers
 from pearl.llm.backends.openai import servers
-from pearl.llm.overview import BackendRow, Served, backend_rows, key_is_set
+from pearl.llm.overview import Served, backend_rows, key_is_set
 from pearl.llm.prices import read_prices
 
 EMBEDDERS = "pearl.llm.embedders"
@@ -60,7 +60,7 @@ def overview(prices_file: str | None) -> dict[str, Any]:
     """The overview as JSON data."""
     prices = read_prices(prices_file)
     return {
-        "backends": [_backend(row) for row in backend_rows()],
+        "backends": backend_rows(),
         "servers": [
             {**asdict(each), "key_is_set": key_is_set(each.key)} for each in providers().values()
         ],
@@ -85,22 +85,6 @@ def overview(prices_file: str | None) -> dict[str, Any]:
             },
         },
         "windows": dict(known_windows()),
-    }
-
-
-def _backend(row: BackendRow) -> dict[str, Any]:
-    able = row.abilities
-    data = {"name": row.name, "about": row.about, "address": row.address}
-    if able is None:
-        return data
-    names = ("takes", "extra", "key", "tokenizes", "embeddings")
-    held = able.constrains
-    return {
-        **data,
-        **{name: getattr(able, name) for name in names},
-        "is_installed": row.is_installed,
-        "key_is_set": key_is_set(able.key),
-        "constrains": None if held is None else sorted(held.by),
     }
 
 
