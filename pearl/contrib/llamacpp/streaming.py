@@ -86,7 +86,6 @@ class _Chunk(Struct, frozen=True):
     choices: list[_StreamedChoice] = []
     usage: dict[str, Any] | None = None
     model: str | None = None
-    service_tier: str | None = None
     system_fingerprint: str | None = None
     prompt_progress: _Prompt | None = None
 
@@ -106,7 +105,7 @@ class _StreamedReply:
 
     def add(self, chunk: _Chunk) -> None:
         """Append a chunk; raises `ModelError` if the reply repeats itself."""
-        for name in ("usage", "model", "service_tier", "system_fingerprint"):
+        for name in ("usage", "model", "system_fingerprint"):
             if value := getattr(chunk, name):
                 self._told[name] = value
         if chunk.prompt_progress is not None:

@@ -54,12 +54,12 @@ def test_a_stream_is_read_as_the_whole_reply(openai_server: Server) -> None:
     prompt = {**chunk(), "prompt_progress": {"total": 9, "processed": 5, "cache": 4}}
     answer = stream(
         prompt, chunk(reasoning_content="Hm."), chunk("Ada"), chunk(" did."), chunk(None, "stop"),
-        {**COUNTED, "service_tier": "flex"},
+        COUNTED,
     )  # fmt: skip
     with listening(seen.append):
         found = complete(model_of(openai_server, answer), replace(REQUEST, max_output_tokens=99))
     assert (found.text, found.model) == ("Ada did.", "test-model-2026")
-    assert (found.usage, found.is_flex) == (Usage(9, 3, 4), True)
+    assert found.usage == Usage(9, 3, 4)
     assert seen == [
         CallProgress("reading", 5, 9),
         CallProgress("writing", 1),  # what is hidden is no text
