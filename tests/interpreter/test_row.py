@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import json
 import math
 import pickle
+import runpy
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -91,17 +91,15 @@ ROW = st.builds(
     state=st.sampled_from(["found", "undecided"]), ranks=RANKS.map(dict), row=st.none() | st.integers(1, 9), page=PAGE, ocr=OCR,
     decided_by=WORDS.map(list), quote=TEXT, cells=st.lists(CELL, max_size=1),
 )  # fmt: skip
-TALLY = st.builds(
-    Tally, st.builds(Stated, SOME, SOME, SOME), SOME, st.just(""), st.none(), st.booleans()
-)
+STATED = st.builds(Stated, SOME, SOME, SOME)
+TALLY = st.builds(Tally, STATED, SOME, st.just(""), st.none(), st.booleans())
 PART = st.builds(
     AnswerPart, TEXT, TEXT, SCALAR | st.just(Decimal("1.50")) | st.lists(st.dictionaries(TEXT, TEXT, max_size=2), max_size=2),
     TEXT, STATE, TEXT, st.just((1,)), st.lists(st.builds(ListEntry, TEXT, st.just((1, 2))), max_size=2).map(tuple),
     tally=st.none() | TALLY,
 )  # fmt: skip
-UNVERIFIED = st.builds(
-    Unverified, TEXT, TEXT, st.sampled_from(["missing", "given", "short", "apart"])
-)
+REASON = st.sampled_from(["missing", "given", "short", "apart"])
+UNVERIFIED = st.builds(Unverified, TEXT, TEXT, REASON)
 ANSWER = st.builds(
     Answer, TEXT, TEXT, TEXT, WORDS, st.sampled_from(["plan", "direct"]), TEXT,
     st.lists(STEP, max_size=2).map(tuple), PASSAGES, st.lists(UNVERIFIED, max_size=1).map(tuple), TEXT,
@@ -112,22 +110,13 @@ ANSWER = st.builds(
 )  # fmt: skip
 
 
-def schema() -> tuple[str, Any]:
-    """The schema as it is made now, and as it is in docs."""
-    spec = importlib.util.spec_from_file_location("make", ROOT / "docs/make_results_schema.py")
-    assert spec is not None
-    assert spec.loader is not None
-    maker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(maker)
-    return maker.schema(), (ROOT / "docs/results.schema.json").read_text("utf-8")
+SCHEMA = (ROOT / "docs/results.schema.json").read_text("utf-8")
+VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA))
 
 
 def test_the_schema_in_docs_is_that_of_the_declaration() -> None:
-    made, kept = schema()
-    assert made == kept, "run docs/make_results_schema.py"
-
-
-VALIDATOR = jsonschema.Draft202012Validator(json.loads(schema()[1]))
+    made = runpy.run_path(str(ROOT / "docs/make_results_schema.py"))["schema"]()
+    assert made == SCHEMA, "run docs/make_results_schema.py"
 
 
 @given(ANSWER)
@@ -135,7 +124,7 @@ def test_any_answer_comes_back_from_its_row_and_fits_the_schema(answer: Answer) 
     again = Answer.from_json(answer.to_json())
     assert again == answer
     # Answers are equal if their rows are: that these have all there is, the objects say.
-    for name in (
+    for name in [
         "steps",
         "evidence",
         "row_evidence",
@@ -143,12 +132,13 @@ def test_any_answer_comes_back_from_its_row_and_fits_the_schema(answer: Answer) 
         "unverified",
         "usage",
         "parameters",
-    ):
+    ]:
         assert getattr(again, name) == getattr(answer, name), name
-    for one, other in zip(again.parts, answer.parts, strict=True):
-        assert (one.label, one.state, one.why, one.evidence, one.entries, one.tally is None) == (
-            other.label, other.state, other.why, other.evidence, other.entries, other.tally is None
-        )  # fmt: skip
+    told = [
+        [(p.label, p.state, p.why, p.evidence, p.entries, p.tally is None) for p in each.parts]
+        for each in (again, answer)
+    ]
+    assert told[0] == told[1]
     VALIDATOR.validate(json.loads(json.dumps(answer.to_dict())))
     found = Extraction("a.txt", answer)
     assert Extraction.from_json(found.to_json()) == found
@@ -177,9 +167,8 @@ def test_what_a_quote_of_others_omits_is_marked_only_within_its_text() -> None:
 
 
 def test_a_failed_extraction_comes_back() -> None:
-    found: Extraction[Any] = Extraction(
-        "a", error=DataError("no such file", path="a", help="name it")
-    )
+    error = DataError("no such file", path="a", help="name it")
+    found: Extraction[Any] = Extraction("a", error=error)
     again = Extraction.from_json(found.to_json())
     assert (again, type(again.error)) == (found, DataError)
     assert again != Extraction("a", error=PearlError("no such file"))
@@ -221,28 +210,19 @@ LARGEST = 2**63 - 1
 BELOW = -(2.0**63)
 
 
-@pytest.mark.parametrize(
-    ("name", "least", "most", "wrong"),
-    [
-        ("usage: input_tokens", 0, LARGEST, (-1, LARGEST + 1)),
-        ("evidence 1: page", 1, LARGEST, (0, LARGEST + 1)),
-        ("coverage", 0, 1, (math.nextafter(0, -1), math.nextafter(1, 2))),
-        ("duration_s", math.nextafter(BELOW, 0), math.nextafter(-BELOW, 0), (BELOW, -BELOW)),
-    ],
-)
+@pytest.mark.parametrize(("name", "row", "right", "wrong"), [
+    ("usage: input_tokens", lambda n: {"usage": {"input_tokens": n}}, (0, LARGEST), (-1, LARGEST + 1)),
+    ("evidence 1: page", lambda n: {"evidence": [{"page": n}]}, (1, LARGEST), (0, LARGEST + 1)),
+    ("coverage", lambda n: {"coverage": n}, (0, 1), (math.nextafter(0, -1), math.nextafter(1, 2))),
+    ("duration_s", lambda n: {"duration_s": n}, (math.nextafter(BELOW, 0), math.nextafter(-BELOW, 0)), (BELOW, -BELOW)),
+])  # fmt: skip
 def test_numbers_are_read_up_to_their_bounds(
-    name: str, least: float, most: float, wrong: tuple[float, float]
+    name: str, row: Callable[[float], Any], right: tuple[float, ...], wrong: tuple[float, ...]
 ) -> None:
-    def row(value: float) -> dict[str, Any]:
-        usage, passage = {"input_tokens": value}, {"page": value}
-        return {
-            "usage: input_tokens": {"usage": usage}, "evidence 1: page": {"evidence": [passage]},
-        }.get(name, {name: value})  # fmt: skip
-
-    for value, is_read in ((least, True), (most, True), *((value, False) for value in wrong)):
+    for value in (*right, *wrong):
         problems: list[str] = []
         read_row(row(value), problems)
-        assert [problem.partition(" has ")[0] for problem in problems] == [name] * (not is_read)
+        assert [problem.partition(" has ")[0] for problem in problems] == [name] * (value in wrong)
 
 
 def kinds_in(kind: type[msgspec.Struct]) -> set[type[msgspec.Struct]]:
@@ -309,12 +289,8 @@ def test_values_of_subclasses_are_plain_in_rows() -> None:
 
 def test_objects_of_wrong_types_leave_the_numbers_of_the_others() -> None:
     problems: list[str] = []
-    passages = [
-        {"text": "a"},
-        7,
-        {"text": "b", "page": 2**70},
-        {"match": "row", "fields": {"x": 1}},
-    ]
+    odd = ({"text": "b", "page": 2**70}, {"match": "row", "fields": {"x": 1}})
+    passages = [{"text": "a"}, 7, *odd]
     row = read_row({"evidence": passages, "v": 1}, problems)
     assert [each.text for each in row.evidence] == ["a", "", "b", ""]
     assert [problem.partition(" has ")[0] for problem in problems] == [
