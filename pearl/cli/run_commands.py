@@ -34,12 +34,13 @@ from pearl.cli.output import print_answer, print_records, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import notice
 from pearl.cli.writing import GrowingFile, OutputWriter, is_plain, output_options, traced_listener
-from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError, UsageError
+from pearl.errors import BudgetError, ModelError, PearlError, StoreError, UsageError
 from pearl.errors.escaping import counted, escaped, to_json
 from pearl.errors.privacy import is_private
 from pearl.llm.prices import money
 
 if TYPE_CHECKING:
+    from pearl.cli.commands.extract import Evaluation
     from pearl.data.schemas import Schema
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
@@ -53,61 +54,58 @@ RETRY = "pearl.cli.retry"
 
 _LIMITS = ("max_cost", "max_tokens", "max_calls")
 
-_NOT_OFFERED: dict[str, Any] = {
-    "out": None, "page": None, "rows_out": None, "verbose": False,
-    "schema": None, "evaluation": None,
-    "as_lines": False, "tells_plans": False, "dry_run": False,
-}  # fmt: skip
-"""Values of options that some commands that run tasks do not have."""
 
-
-def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
+def run_tasks(
+    tasks: Iterable[Task],
+    options: Mapping[str, Any],
+    *,
+    out: str | None = None,
+    schema: Schema | None = None,
+    evaluation: Evaluation | None = None,
+    tells_plans: bool = False,
+) -> int:
     """Run tasks and print their outcomes; with `dry_run`, print the forecast."""
-    options = {**_NOT_OFFERED, **options}
-    is_page = options["page"] and str(options["out"]).endswith(".html")
+    # Some commands have no options for pages, rows and steps.
+    options = {"page": None, "rows_out": None, "verbose": False, **options, "out": out}
+    is_page = options["page"] and str(out).endswith(".html")
     refuse((is_page, "--page and --out name a page each", "leave one out"))
-    options |= output_options(options["out"], known_length(tasks))
+    n_tasks = known_length(tasks)
+    options |= output_options(out, n_tasks)
     options["as_json"] = options["as_json"] or options["as_lines"]
     if options["dry_run"]:
         return show_forecast(unasked_session(options), tasks, options)
-    page, n_tasks = options["page"], known_length(tasks)
+    page, trace, rows_out = options["page"], options["trace"], options["rows_out"]
     refuse(
         (page and n_tasks != 1,
          "--page needs exactly one answer", "name one document, or use --together"),
     )  # fmt: skip
     writer = OutputWriter(is_forced=options["force"])
-    writer.check(options["out"], options["trace"], page, options["rows_out"])
+    writer.check(options["out"], trace, page, rows_out)
     with opened_session(options) as session, ExitStack() as stack:
-        trace = options["trace"]
         events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
-        reporter = Reporter(n_tasks, tells_plans=options["tells_plans"], price=session.only_price)
+        reporter = Reporter(n_tasks, tells_plans=tells_plans, price=session.only_price)
         with writer.open(options["out"]) as file:
-            printer = _OutcomePrinter(file, options, n_tasks, reporter)
+            shown = _Outcomes(file, options, n_tasks, reporter, schema, evaluation)
             summary, _ = carry_out(
-                session, tasks, options, events=events, reporter=reporter, on_outcome=printer.add,
+                session, tasks, options, events=events, reporter=reporter, on_outcome=shown.add,
                 is_gentle=False,
             )  # fmt: skip
-            last = _typed(summary.last, options["schema"])
             # Files first: printing may end, as in `pearl ask ... | head`.
-            if page and last is not None:
+            if page and shown.last is not None:
                 with writer.open(page) as html:
-                    html.write(_page(last, session.pearl.models))
-            if options["rows_out"]:
+                    html.write(_page(shown.last, session.pearl.models))
+            if rows_out:
                 from pearl.runs.export import write_evidence
 
-                with writer.open(options["rows_out"]) as table:
-                    suffix = Path(options["rows_out"]).suffix.lower()
-                    write_evidence(lambda: printer.evidence, table, suffix)
-            evaluation = options["evaluation"]
+                with writer.open(rows_out) as table:
+                    write_evidence(lambda: shown.evidence, table, Path(rows_out).suffix.lower())
             if evaluation is not None:
                 asyncio.run(evaluation.finish(session.equipped()))
-            elif n_tasks == 1 and last is not None:
-                _print_only(last, file, options)
-            elif options["schema"] is not None and not options["as_json"]:
-                print_records(printer.records, options["schema"].fields, file)
-        if page and last is not None and sys.stderr.isatty():
+            else:
+                shown.finish()
+        if page and shown.last is not None and sys.stderr.isatty():
             notice(f"page: {page}")
-        error = None if last is None else last.error
+        error = None if shown.last is None else shown.last.error
         is_printed = n_tasks == 1 and options["as_json"] and evaluation is None
         if is_printed and isinstance(error, PearlError):
             notice(str(error))
@@ -115,34 +113,38 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
         return tasks_code(session, summary, n_tasks, summary.n_done)
 
 
-class _OutcomePrinter:
-    """Prints each of several outcomes when it arrives, and keeps what is printed or written at the end."""
+class _Outcomes:
+    """Prints the outcomes of tasks: each of several when it arrives, a single one or a table at the end."""
 
     def __init__(
-        self, file: IO[str], options: Mapping[str, Any], n_tasks: int | None, reporter: Reporter
-    ) -> None:
+        self, file: IO[str], options: Mapping[str, Any], n_tasks: int | None, reporter: Reporter,
+        schema: Schema | None, evaluation: Evaluation | None,
+    ) -> None:  # fmt: skip
+        self.last: Outcome[Any] | None = None
         self.evidence: list[Mapping[str, Any]] = []
-        self.records: list[Mapping[str, Any]] = []
+        self._records: list[Mapping[str, Any]] = []
         self._file, self._options, self._reporter = file, options, reporter
+        self._schema, self._evaluation = schema, evaluation
         self._is_only, self._n_printed = n_tasks == 1, 0
 
     def add(self, outcome: Outcome[Any]) -> None:
-        """Take an outcome."""
-        options = self._options
-        schema, evaluation = options["schema"], options["evaluation"]
-        outcome = _typed(outcome, schema)
-        if options["rows_out"] and outcome.result is not None:
+        """Take an outcome; with a schema, its answer is an instance of it."""
+        if self._schema is not None and outcome.result is not None:
+            answer = dataclasses.replace(outcome.result, schema=self._schema)
+            outcome = replace(outcome, result=answer)
+        self.last = outcome
+        if self._options["rows_out"] and outcome.result is not None:
             found = outcome.to_dict()["evidence"]
             self.evidence.append({"id": outcome.unit.id, "evidence": found})
-        if evaluation is not None:
-            evaluation.add(outcome.to_dict())
-        elif options["as_json"]:
+        if self._evaluation is not None:
+            self._evaluation.add(outcome.to_dict())
+        elif self._options["as_json"]:
             if not self._is_only:
                 self._file.write(to_json(outcome.to_dict()) + "\n")
-        elif schema is not None:
+        elif self._schema is not None:
             row = outcome.to_dict()
             kept = ("id", "document", "record")
-            self.records.append({key: row[key] for key in kept if key in row})
+            self._records.append({key: row[key] for key in kept if key in row})
         elif not self._is_only:
             with self._reporter.aside():
                 self._print(outcome)
@@ -160,6 +162,21 @@ class _OutcomePrinter:
         else:
             reason = _reason(outcome).removeprefix(f"{task.id}: ")
             self._file.write(f"{escaped(f'(failed) {reason}')}\n")
+
+    def finish(self) -> None:
+        """Print a single answer, or the finished steps of a failed task; or the table of all records."""
+        last, file, options = self.last, self._file, self._options
+        if not self._is_only or last is None:
+            if self._schema is not None and not options["as_json"]:
+                print_records(self._records, self._schema.fields, file)
+        elif options["as_json"]:
+            row = {k: value for k, value in last.to_dict().items() if k != "id" or value}
+            file.write(to_json(row, indent=None if options["as_lines"] else 2) + "\n")
+        elif last.error is None:
+            print_answer(last.result, file, with_steps=options["verbose"])
+        elif finished := getattr(last.error, "finished", ()):
+            notice("finished steps:")
+            print_steps(finished, file)
 
 
 def known_length(units: Iterable[object]) -> int | None:
@@ -242,13 +259,6 @@ def reply_store(store: str | None) -> Iterator[Store | None]:
             notice(f"replies are not kept: the store cannot be opened: {error.message}")
             opened = None
         yield opened
-
-
-def _typed(outcome: Outcome[Task] | None, schema: Schema | None) -> Any:
-    """The outcome, with its answer as an instance of the schema if there is one."""
-    if schema is None or outcome is None or outcome.result is None:
-        return outcome
-    return replace(outcome, result=dataclasses.replace(outcome.result, schema=schema))
 
 
 def _page(outcome: Outcome[Task], model: str) -> str:
@@ -386,21 +396,6 @@ def no_reply(n: int, what: str, first: str | None) -> ModelError:
         kind="transport",
         help="no work is lost: run the command again when the model can be reached",
     )
-
-
-def _print_only(outcome: Outcome[Task], file: IO[str], options: Mapping[str, Any]) -> None:
-    """Print a single answer, or the finished steps of a failed task."""
-    error = outcome.error
-    if options["as_json"]:
-        row = {k: value for k, value in outcome.to_dict().items() if k != "id" or value}
-        file.write(to_json(row, indent=None if options["as_lines"] else 2) + "\n")
-    elif error is not None:
-        finished = error.finished if isinstance(error, ExecutionError) else ()
-        if finished:
-            notice("finished steps:")
-            print_steps(finished, file)
-    else:
-        print_answer(outcome.result, file, with_steps=options["verbose"])
 
 
 U = TypeVar("U", bound="Unit")

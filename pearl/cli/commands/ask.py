@@ -81,8 +81,8 @@ def command(
         sources=named,
     )  # fmt: skip
     # to stderr: a pipe receives the answer only
-    options["tells_plans"] = plan is None and not (options["as_json"] or options["as_lines"])
-    return run_tasks(tasks, {**options, "out": out, "schema": loaded})
+    tells_plans = plan is None and not (options["as_json"] or options["as_lines"])
+    return run_tasks(tasks, options, out=out, schema=loaded, tells_plans=tells_plans)
 
 
 def _refuse_swapped(question: str, documents: tuple[str, ...]) -> None:

@@ -265,7 +265,7 @@ def _run(
     from pearl.runs.sinks import is_sink
 
     if out is None or is_for_printing(out):
-        return run_commands.run_tasks(tasks, {**options, "out": out})
+        return run_commands.run_tasks(tasks, options, out=out)
     if plan is not None and is_sink(out):
         return _run_to_sink(tasks, plan, out, options)
     from pearl.runs.request import ExecuteRequest

@@ -216,17 +216,20 @@ def command(
     outs = [*(table_files(out, schema.fields).values() if out else ()), options["trace"]]
     refuse_overwriting_inputs(outs, filter(is_file, filter(None, (fields, options["evaluate"]))))
     tasks = document_tasks(documents, together=False, plan=plan, is_named=bool(out), outs=outs)
-    options |= {"evaluation": evaluation}
     if out is None:
-        code = run_tasks(tasks, {**options, "schema": schema})
+        code = run_tasks(tasks, options, schema=schema, evaluation=evaluation)
     else:
-        code = _run(schema, tasks, outs, options)
+        code = _run(schema, tasks, outs, evaluation, options)
     # An undecided field counts, but is no failure.
     return 0 if code == 1 and evaluation is not None and not evaluation.failed else code
 
 
 def _run(
-    schema: Schema, tasks: Iterable[Task], outs: Sequence[str | None], options: dict[str, Any]
+    schema: Schema,
+    tasks: Iterable[Task],
+    outs: Sequence[str | None],
+    evaluation: Evaluation | None,
+    options: dict[str, Any],
 ) -> int:
     """Run the tasks, and write the tables of all rows."""
     from pearl.cli import run_commands
@@ -257,9 +260,9 @@ def _run(
         for problem in rows.problems.values():
             notice(f"a decision of pearl review is left out: {problem}")
         ran.summary.statuses = dict(rows.statuses)
-        evaluation = options["evaluation"]
-        for row in rows() if evaluation is not None else ():
-            evaluation.add(row)
+        if evaluation is not None:
+            for row in rows():
+                evaluation.add(row)
         run_commands.report_rows(
             ran.summary, ", ".join(filter(None, outs[:-1])), options["max_errors"]
         )
