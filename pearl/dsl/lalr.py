@@ -1,9 +1,8 @@
-"""Parse by the LALR tables that lark makes of a grammar. Reading them is a tenth of importing lark."""
+"""Parse by the LALR tables that lark makes of a grammar (`docs/make_grammar_tables.py`)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -39,52 +38,14 @@ _Terminal = tuple[str, str, re.Pattern[str] | None]  # Name; text, or expression
 
 
 class Tables(Struct, frozen=True):
-    """The tables of a grammar."""
+    """The tables of a grammar without priorities, `%ignore`, aliases and terminals that overlap in a state."""
 
+    digest: str  # Of the grammar
     terminals: dict[str, str]  # Texts or expressions, in the order in which they are tried
     texts: list[str]  # Terminals that are texts
     rules: list[Rule]
     states: list[dict[str, int]]  # Symbol → the next state, or -1 - number of the rule to reduce by
     starts: dict[str, tuple[int, int]]  # Rule → its first state, and the last one
-
-
-def build(grammar: str, starts: Sequence[str]) -> Tables:
-    """The tables of a grammar without priorities, `%ignore`, aliases and terminals that overlap in a state."""
-    from lark import Lark
-    from lark.grammar import Rule as LarkRule
-
-    made = Lark(grammar, parser="lalr", start=list(starts), maybe_placeholders=False)
-    data, memo = made.memo_serialize([LarkRule])
-    table = data["parser"]["parser"]
-    in_order = sorted(
-        made.terminals, key=lambda t: (-t.pattern.max_width, -len(t.pattern.value), t.name)
-    )
-    rules = {
-        number: Rule(
-            rule["origin"]["name"],
-            len(rule["expansion"]),
-            [
-                (at, symbol["__type__"] == "NonTerminal" and symbol["name"].startswith("_"))
-                for at, symbol in enumerate(rule["expansion"])
-                if not symbol.get("filter_out")
-            ],
-        )
-        for number, rule in memo.items()
-    }
-    numbers = {number: -1 - at for at, number in enumerate(rules)}
-    return Tables(
-        {t.name: t.pattern.value for t in in_order},
-        [t.name for t in in_order if t.pattern.type == "str"],
-        list(rules.values()),
-        [
-            {
-                table["tokens"][symbol]: numbers[to["@"]] if is_reduced else to
-                for symbol, (is_reduced, to) in table["states"][state].items()
-            }
-            for state in range(len(table["states"]))
-        ],
-        {name: (table["start_states"][name], table["end_states"][name]) for name in starts},
-    )
 
 
 class Parser:

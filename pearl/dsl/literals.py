@@ -83,6 +83,10 @@ MAX_NAME = 80  # Maximum length of a name in characters; the grammar has the sam
 NAME_TOO_LONG = f"a name has at most {MAX_NAME} characters"
 
 
+COARSE_NAME = r"[^\x00-@\[-^`{-\x7f][^\x00-\x2f:-@\[-^`{-\x7f]*"
+"""What may be a name: any character beyond ASCII is taken for a letter, which compiles fast."""
+
+
 @cache
 def terminal(name: str) -> re.Pattern[str]:
     """A terminal of the grammar as a regular expression, so that it is defined in one place only."""

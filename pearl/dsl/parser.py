@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +15,7 @@ from msgspec.structs import replace
 from pearl.dsl import lalr, nodes
 from pearl.dsl.literals import GLUED, MAX_NAME, NAME_TOO_LONG, canonical_name, terminal, unescape
 from pearl.dsl.signatures import ROWS, Action, Parameter, ValueType
-from pearl.errors import DataError, Diagnostic, PlanSyntaxError, Span
+from pearl.errors import Diagnostic, PlanSyntaxError, Span
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import read_data
 
@@ -50,21 +47,9 @@ class _NameError(Exception):
     """A token is not a valid name. The argument is the diagnostic."""
 
 
-_WIDE = r"\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-_COARSE = (
-    (rf"[!-~\u00a1-{_WIDE}", r"[^\x00-\x20\x7f-\xa0]"),
-    (rf"[ -~\u00a0-{_WIDE}", r"[^\x00-\x1f\x7f-\x9f]"),
-    (rf"[ !#-\[\]-~\u00a0-{_WIDE}", r'[^\x00-\x1f"\\\x7f-\x9f]'),
-)
-_COARSE_NAME = r"[^\x00-@\[-^`{-\x7f][^\x00-\x2f:-@\[-^`{-\x7f]*"
-"""Character classes of the grammar, and cheaper ones that the parser compiles instead.
-
-Python needs a millisecond to compile a class beyond Latin-1, and a dozen for the class of names with its
-thousands of ranges; the parser has dozens of expressions. So the parser accepts any character beyond ASCII,
-and checks afterwards: names one by one (`_name`), and the few forbidden characters in the whole text
-(`_node`). The language is the same: only ASCII can follow a name, so the grammar rejects every text in
-which a name ends before its coarse match does.
-"""
+# The tables know cheaper character classes than the grammar: the class of names takes a dozen milliseconds to compile.
+# So the parser takes any character beyond ASCII for a part of a name, checks names one by one, and looks for the few
+# forbidden characters in the whole text (`_node`). The language is the same: only ASCII can follow a name.
 
 
 def _name(token: lalr.Token) -> str:
@@ -176,42 +161,14 @@ class _Builder:
         return nodes.Number(int(value) if value == int(value) else value, _span(children[0]))
 
 
-def coarse_grammar() -> str:
-    """The text of the grammar with cheaper character classes, which give valid plans the same tokens."""
-    grammar = read_data("grammars", "plan.lark")
-    for exact, coarse in _COARSE:
-        grammar = grammar.replace(exact, coarse)
-    return re.sub(r"(?m)^NAME: /.*/$", lambda _: f"NAME: /{_COARSE_NAME}/", grammar)
-
-
 TABLES = "plan.tables.json"
-"""The tables of the parser; lark, which makes them of the grammar, takes a quarter of `pearl check` to import."""
-
-
-class KeptTables(Struct, frozen=True):
-    """The tables with the digest of their grammar."""
-
-    grammar: str
-    tables: lalr.Tables
-
-
-def parser_tables() -> KeptTables:
-    """Build the tables of the parser from the grammar."""
-    return KeptTables(_grammar_id(), lalr.build(coarse_grammar(), get_args(Start)))
-
-
-def _grammar_id() -> str:
-    return sha256(coarse_grammar().encode()).hexdigest()
+"""The tables of the parser, which lark makes of the grammar: importing it takes a quarter of `pearl check`."""
 
 
 @cache
 def _parser() -> lalr.Parser:
-    """The parser, from its tables; from the grammar if they are of another one, or damaged."""
-    with suppress(msgspec.MsgspecError, DataError, OSError, UnicodeError):
-        kept = msgspec.json.decode(read_data("grammars", TABLES), type=KeptTables)
-        if kept.grammar == _grammar_id():
-            return lalr.Parser(kept.tables, _Builder())
-    return lalr.Parser(parser_tables().tables, _Builder())
+    tables = msgspec.json.decode(read_data("grammars", TABLES), type=lalr.Tables)
+    return lalr.Parser(tables, _Builder())
 
 
 def _node(text: str, start: Start, span: Span) -> Any:

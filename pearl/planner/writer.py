@@ -19,8 +19,8 @@ from pearl.documents.rows import shortened
 from pearl.dsl.binding import values_left
 from pearl.dsl.checker import COUNTS_BEST, MAX_STEPS, CheckedPlan, check, compile_plan, mend_plan
 from pearl.dsl.decoding.constraint import Constraint
-from pearl.dsl.decoding.forms import header_constraint, plan_constraint, steps_constraint
-from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
+from pearl.dsl.decoding.forms import plan_constraint
+from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS, header_grammar, indexed_grammar
 from pearl.dsl.nodes import Argument, Declared, Reference, Step, String, print_header
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import CTX
@@ -364,15 +364,16 @@ class RepairLoop:
     ) -> Completion:
         """Request the new actions first, because the grammar of the steps needs the names of all actions."""
         max_text = self._fallback.max_text
-        constraint = header_constraint(self.library, max_text=max_text)
+        constraint = Constraint("new-actions", header_grammar(self.library, max_text=max_text))
         first = await self._ask(messages, task, constraint, level)
         declared = {action.name: action for action in read(first.text, tolerant=True).actions}
         header = print_header(declared.values())
         known = self.library.extended(declared.values())
-        constraint = steps_constraint(
+        grammar = indexed_grammar(
             known, max_steps=self._n_constrained, max_text=max_text, parameters=[*self.parameters],
             contexts=[each.name for each in self.sources] or [CTX],
         )  # fmt: skip
+        constraint = Constraint("steps", grammar)
         second = await self._ask(steps_messages(messages, header), task, constraint, level)
         return replace(second, text=f"{header}\n\n{second.text}", usage=first.usage + second.usage)
 

@@ -33,13 +33,17 @@ def command(
     Every plan that it admits passes `pearl check` with this library. A JSON Schema
     also admits new actions and free output names: such a plan may be invalid.
     """
-    from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
+    from pearl.dsl.decoding.constraint import Constraint
+    from pearl.dsl.decoding.forms import plan_constraint
+    from pearl.dsl.decoding.grammar import indexed_grammar
 
     refuse_overwriting_inputs([out], [library] if library else [])
-    constraint = plan_constraint if form == "json-schema" else steps_constraint
-    text = constraint(
-        library_for(library, domain), max_steps=longest_plan, max_text=max_text
-    ).rendered(form)
+    actions = library_for(library, domain)
+    if form == "json-schema":
+        constraint = plan_constraint(actions, max_steps=longest_plan, max_text=max_text)
+    else:
+        grammar = indexed_grammar(actions, max_steps=longest_plan, max_text=max_text)
+        constraint = Constraint("steps", grammar)
     with OutputWriter(is_forced=force).open(out) as file:
-        file.write(text)
+        file.write(constraint.rendered(form))
     return 0

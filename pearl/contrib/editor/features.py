@@ -20,10 +20,10 @@ from pearl.actions.library import (
 )
 from pearl.actions.operators import with_operators
 from pearl.dsl.checker import callable_actions, diagnose, mend_plan
-from pearl.dsl.literals import canonical_name, quote
+from pearl.dsl.literals import COARSE_NAME, canonical_name, quote
 from pearl.dsl.nodes import Declared, Plan, Step
-from pearl.dsl.parser import coarse_grammar, parse_action, read
 from pearl.dsl.parser import formatted as formatted_plan
+from pearl.dsl.parser import parse_action, read
 from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary
 from pearl.dsl.tolerance import lines
 from pearl.errors import Diagnostic, Fix, LibraryError, Span, apply_fixes
@@ -32,18 +32,17 @@ from pearl.plugins.files import find_data
 
 Kind = Literal["plan", "actions"]  # The content of a file: a plan, or the actions of a library
 
-_NAME = re.findall(r"^NAME: /(.*)/$", coarse_grammar(), re.M)[0]
 _STEP = lazy_pattern(  # "2. findings = FIND(", perhaps unfinished
-    rf"^[ \t]*(?:\d+[.)]?[ \t]*)?(?P<output>{_NAME})[ \t]*=(?!=)[ \t]*"
-    rf"(?P<action>{_NAME})?(?P<opens>[ \t]*\()?",
+    rf"^[ \t]*(?:\d+[.)]?[ \t]*)?(?P<output>{COARSE_NAME})[ \t]*=(?!=)[ \t]*"
+    rf"(?P<action>{COARSE_NAME})?(?P<opens>[ \t]*\()?",
     re.M,
 )
 _DECLARATION = {
-    "plan": lazy_pattern(rf"^[ \t]*-[ \t]*(?P<name>{_NAME})\([^\n]*", re.M),
-    "actions": lazy_pattern(rf"^[ \t]*(?P<name>{_NAME})\([^\n]*", re.M),
+    "plan": lazy_pattern(rf"^[ \t]*-[ \t]*(?P<name>{COARSE_NAME})\([^\n]*", re.M),
+    "actions": lazy_pattern(rf"^[ \t]*(?P<name>{COARSE_NAME})\([^\n]*", re.M),
 }
 _ARGUMENT = lazy_pattern(  # "a text", maybe not closed, or a name, or a mark
-    rf'(?P<string>"(?:[^"\\\n]|\\.)*(?:"|\\?$))|(?P<name>{_NAME})|(?P<mark>[\[\](),])', re.M
+    rf'(?P<string>"(?:[^"\\\n]|\\.)*(?:"|\\?$))|(?P<name>{COARSE_NAME})|(?P<mark>[\[\](),])', re.M
 )
 
 

@@ -17,8 +17,6 @@ from pearl.dsl.decoding.grammar import (
     Shape,
     Slot,
     by_shape,
-    header_grammar,
-    indexed_grammar,
     names_except,
     static_grammar,
 )
@@ -247,26 +245,6 @@ def _declared(values: Sequence[Mapping[str, Any]], max_text: int | None) -> tupl
 def _said(*texts: str, max_text: int | None) -> str:
     """The first text that is not blank, cut to `max_text` characters; a plan requires explanations."""
     return next(line for line in map(nodes.one_line, texts) if line)[:max_text]
-
-
-def header_constraint(library: ActionLibrary, *, max_text: int | None = None) -> Constraint:
-    """The block of new actions of a plan, possibly empty; duplicate declarations are harmless."""
-    return Constraint("new-actions", header_grammar(library, max_text=max_text))
-
-
-def steps_constraint(
-    library: ActionLibrary,
-    *,
-    max_steps: int = MAX_WRITTEN_STEPS,
-    max_text: int | None = None,
-    parameters: Sequence[str] = (),
-    contexts: Sequence[str] = (CTX,),
-) -> Constraint:
-    """The steps of a valid plan, which calls actions of the library only."""
-    grammar = indexed_grammar(
-        library, max_steps=max_steps, max_text=max_text, parameters=parameters, contexts=contexts
-    )
-    return Constraint("steps", grammar)
 
 
 def plan_constraint(

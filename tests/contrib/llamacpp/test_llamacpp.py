@@ -24,7 +24,8 @@ from pearl.actions.library import load_library
 from pearl.contrib import llamacpp
 from pearl.contrib.llamacpp import LlamaCppModel, create, read_header
 from pearl.dsl.checker import compile_plan
-from pearl.dsl.decoding.forms import steps_constraint
+from pearl.dsl.decoding.constraint import Constraint
+from pearl.dsl.decoding.grammar import indexed_grammar
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings
@@ -405,7 +406,7 @@ def test_a_model_of_random_weights_writes_valid_plans_under_a_constraint(
     weights: Path, form: str
 ) -> None:
     library = load_library("seed")
-    grammar = getattr(steps_constraint(library, max_text=40), form)
+    grammar = getattr(Constraint("steps", indexed_grammar(library, max_text=40)), form)
 
     async def use(model: LlamaCppModel) -> list[str]:
         await model.complete(asked("who?", None))
