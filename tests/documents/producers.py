@@ -35,15 +35,6 @@ def _lines(canvas: Any, x: float = 60, y: float = 780, size: float = 11, n: int 
         canvas.drawString(x, y - 1.3 * size * i, line)
 
 
-def _two_columns(canvas: Any) -> None:
-    # line by line across both columns, as some programs write them
-    canvas.setFont("Helvetica", 9)
-    for i in range(30):
-        for x in (50, 310):
-            words = [WORDS[(5 * i + x + k) % len(WORDS)] for k in range(6)]
-            canvas.drawString(x, 780 - 12 * i, " ".join(words))
-
-
 def _hyphenated(canvas: Any) -> None:
     canvas.setFont("Times-Roman", 12)
     for i, line in enumerate(
@@ -135,18 +126,6 @@ def _columns(pdf: Any) -> None:
         columns.write(PROSE * 8)
 
 
-def _cells(pdf: Any) -> None:
-    with pdf.table() as table:
-        for i in range(8):
-            row = table.row()
-            for text in (
-                f"row {i}",
-                "a text that runs over several lines of its narrow cell",
-                f"{i * 13}.5",
-            ):
-                row.cell(text)
-
-
 def _hebrew(pdf: Any) -> None:
     pdf.add_font("DejaVu", fname=str(DEJAVU))
     pdf.set_font("DejaVu", size=12)
@@ -177,7 +156,6 @@ def without_maps(n_readable: int) -> bytes:
 
 def quick() -> Iterator[tuple[str, Callable[[], bytes]]]:
     """PDFs of the small libraries, by name."""
-    yield "two columns", lambda: _canvas(_two_columns)
     yield "hyphens", lambda: _canvas(_hyphenated)
     yield "turned text", lambda: _canvas(_mirrored)
     yield "superscripts", lambda: _canvas(_superscripts)
@@ -190,7 +168,6 @@ def quick() -> Iterator[tuple[str, Callable[[], bytes]]]:
     yield "crop box", lambda: _turned(0, (100, 690, 400, 800))
     yield "crop box, turned", lambda: _turned(90, (100, 690, 400, 800))
     yield "fpdf2, two columns", lambda: _fpdf(_columns)
-    yield "fpdf2, table", lambda: _fpdf(_cells)
     if DEJAVU.exists():
         yield "fpdf2, Hebrew", lambda: _fpdf(_hebrew)
 

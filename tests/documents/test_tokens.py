@@ -94,13 +94,6 @@ def test_an_estimate_exists_for_every_text(text: str) -> None:
     assert n <= 4 * len(text) + 1
 
 
-@given(st.text(), st.text())
-def test_an_estimate_grows_with_the_text(one: str, other: str) -> None:
-    together = estimate(one + other)
-    assert together <= estimate(one) + estimate(other) + len(one + other) * 0.2
-    assert together >= 0.6 * estimate(one)
-
-
 def test_a_vocabulary_counts(vocabulary: tiktoken.Encoding) -> None:
     counter = Counter("tiny", vocabulary)
     texts = {"the cat": 2, "": 0, "<|end|>": len("<|end|>"), "a\ud800": 4}
