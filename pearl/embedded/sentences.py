@@ -114,7 +114,6 @@ _BATCH = 256  # Sentences that are embedded between two reports of progress
 _TURN = lazy_pattern(  # "[doctor]" or "Dr. Ann Lee:" before what is said
     r"\[[^\]\n]{1,30}\]|[A-Z][\w.'’-]{0,24}(?:[ \t][A-Z][\w.'’-]{0,24}){0,3}:(?=\s)"
 )
-_MAY_BE_LABEL = lazy_pattern(r"[:\[]")
 _LOWER_WORD = lazy_pattern(r"(?<![\w'’-])[a-z][\w'’-]*")  # sold, wasn't
 _MARKS = lazy_pattern(r"(?:[>*•‣▪+-]\s+|>)+")  # "> - "
 
@@ -221,7 +220,8 @@ class SentenceIndex:
         """The labels at the beginning of sentences: `Ann Lee:`. A rare one is a heading: `Founder: Ann Lee`."""
         text, labels = self.texts.text, dict[int, str]()
         for number, (start, end) in enumerate(zip(self.texts.starts, self.texts.ends, strict=True)):
-            if text[start : start + 1].islower() or not _MAY_BE_LABEL.search(text, start, end):
+            has_mark = text.find(":", start, end) >= 0 or text.find("[", start, end) >= 0
+            if text[start : start + 1].islower() or not has_mark:
                 continue
             if match := _TURN.match(self.texts[number]):
                 labels[number] = match[0]

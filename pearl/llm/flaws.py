@@ -110,8 +110,8 @@ _HEAD, _TAIL = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}
 _SURROGATE = lazy_pattern(rf"[\ud800-\udfff]|(?<!\\)(?:{_HEAD}(?!{_TAIL})|(?<!{_HEAD}){_TAIL})")
 """A lone surrogate, which no file or server accepts, also as a JSON escape."""
 
-_PAGE = lazy_pattern(r"\s*<(?:!doctype html|html)\b", re.I)
-"""The web page of a gateway instead of a reply."""
+_PAGES = ("<!doctype html", "<html>", "<html ", "<html\n")
+"""Beginnings of the web page of a gateway instead of a reply."""
 
 
 def usable(
@@ -137,7 +137,7 @@ def usable(
     if is_blank(split.text):
         message = f"the reply of {completion.model} is blank"
         raise ModelError(message, kind="empty", usage=usage, reply=text)
-    if _PAGE.match(split.text):
+    if split.text[:100].lstrip().lower().startswith(_PAGES):
         message = f"{completion.model} sent a web page: {shortened(split.text, 80)}"
         raise ModelError(message, kind="transport", usage=usage, reply=text)
     reasoning = "\n".join(filter(None, (completion.reasoning, split.reasoning)))

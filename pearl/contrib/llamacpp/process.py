@@ -19,7 +19,6 @@ from typing import IO
 
 from pearl.documents.rows import shortened
 from pearl.errors import ModelError
-from pearl.errors.patterns import lazy_pattern
 from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.servers import Server
@@ -121,7 +120,7 @@ class WorkerProcess:
             self._stderr.append(re.sub(r"^[\d.]+ [A-Z] ", "", " ".join(line.split())))
 
 
-_REASON = lazy_pattern(r"(?:error loading model|failed to initialize the context): (.+)")
+_REASONS = ("error loading model: ", "failed to initialize the context: ")
 
 
 def _reason(lines: Sequence[str]) -> str:
@@ -134,9 +133,9 @@ def _reason(lines: Sequence[str]) -> str:
         'failed to read keys'
     """
     for before, line in pairwise(["", *lines]):
-        if match := _REASON.search(line):
-            reason = match[1]
-            return before if before and "failed to load model from" in reason else reason
+        for mark in _REASONS:
+            if reason := line.partition(mark)[2]:
+                return before if before and "failed to load model from" in reason else reason
     return "; ".join(lines[-2:])
 
 

@@ -26,7 +26,6 @@ from pearl.dsl.decoding.constraint import Constraint, Form, validate
 from pearl.errors import ModelError, UsageError
 from pearl.errors.callers import WARNING, log
 from pearl.errors.escaping import json_bytes
-from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, ConstrainBy, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.openai import chat, faults, servers, sessions
@@ -48,8 +47,6 @@ DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of 
 ABILITIES = Abilities("NAME", None, key=KEY_VARIABLE, tokenizes=None)
 ADDRESS_VARIABLE = "OPENAI_BASE_URL"
 OWN_URL = "https://api.openai.com/v1"
-# Parts of a listed name that users leave out: "models/gemini-3", "llama3.2:latest", "claude-haiku-4-20260101"
-_SHORT = lazy_pattern(r"^models/|:latest$|-20\d{6}$")
 _OFF = "use --constrain off"
 _WANTED: dict[ConstrainBy, str] = {"grammar": "grammar", "json": "JSON Schema"}
 
@@ -355,7 +352,12 @@ class OpenAIModel:
         if len(listed) == 1 and kind is not None and kind.is_of_any_name:
             return []
         names = [model.id for model in listed]
-        short = (_SHORT.sub("", name) for name in names)
+        # Users leave out parts: "models/gemini-3", "llama3.2:latest", "claude-haiku-4-20260101"
+        short = []
+        for name in names:
+            bare, _, day = name.rpartition("-20")
+            short.append(bare if len(day) == 6 and day.isdecimal() else name)
+        short = [name.removeprefix("models/").removesuffix(":latest") for name in short]
         return list(dict.fromkeys([*names, *short]))
 
     async def aclose(self) -> None:

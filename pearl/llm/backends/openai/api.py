@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, PrefixCaching, Request, WireForm, declared
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.messages import prefix_end
@@ -49,20 +48,26 @@ LEAST_TOKENS = 500  # Minimum to which the limit of a reply is halved
 # the second.
 _LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 
-_IS_OF_LIMIT = lazy_pattern(
-    # "max_output_tokens is too large", "at most 2048 completion tokens"
-    r"max_(?:completion_|output_|new_)?tokens|(?:completion|output) tokens",
-    re.IGNORECASE,
-)
-_IS_TOO_LARGE = lazy_pattern(
-    # "too large: 4000", "must be less than or equal to", "the valid range is [1, 2048]"
-    r"too (?:large|high|long|big)|at most|exceed|maximum|less than|no more than|valid range",
-    re.IGNORECASE,
-)
+# Words of rejections, in small letters: "max_output_tokens is too large", "at most 2048 completion tokens"
+_LIMITS = (
+    "max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens",
+    "completion tokens", "output tokens",
+)  # fmt: skip
+# "too large: 4000", "must be less than or equal to", "the valid range is [1, 2048]"
+_TOO_LARGE = (
+    "too large", "too high", "too long", "too big", "at most", "exceed", "maximum", "less than",
+    "no more than", "valid range",
+)  # fmt: skip
 # "maximum context length is 8192", "input tokens + max_tokens", "your prompt"
-_IS_OF_WINDOW = lazy_pattern(r"context[ _](?:length|limit)|input tokens|prompt", re.IGNORECASE)
+_WINDOWS = (
+    "context length", "context_length", "context limit", "context_limit", "input tokens", "prompt",
+)  # fmt: skip
 # "System role not supported" (Gemma's template), "roles must alternate user/assistant" (Mistral's).
-_IS_OF_SYSTEM = lazy_pattern(r"system (?:role|message|prompt)|roles must alternate", re.IGNORECASE)
+_SYSTEMS = ("system role", "system message", "system prompt", "roles must alternate")
+
+
+def _has(said: str, words: Sequence[str]) -> bool:
+    return any(word in said.lower() for word in words)
 
 
 class Accepted:
@@ -139,7 +144,7 @@ class Accepted:
         if own := self.refuse(said, named, body):
             return {key: value for key, value in body.items() if key != own}
         messages = body.get("messages")
-        if self.takes_system and messages and _IS_OF_SYSTEM.search(said):
+        if self.takes_system and messages and _has(said, _SYSTEMS):
             merged = _without_system(messages)
             if merged is not messages:
                 self.takes_system = False
@@ -148,17 +153,16 @@ class Accepted:
             self.caching = None
             return _unmarked(body)
         limit = self.names.get(_LIMIT, _LIMIT)
-        if limit not in body or not (named == limit or _IS_OF_LIMIT.search(said)):
+        if limit not in body or not (named == limit or _has(said, _LIMITS)):
             return None
         other = _LIMIT if limit == _NEW_LIMIT else _NEW_LIMIT
-        is_unknown = any(w in said.lower() for w in ("unsupported", "not supported", "instead"))
-        if other in said and is_unknown:
+        if other in said and _has(said, ("unsupported", "not supported", "instead")):
             self.names[_LIMIT] = other
             return {other if key == limit else key: value for key, value in body.items()}
         lowered = body[limit] // 2
-        if lowered < LEAST_TOKENS or not _IS_TOO_LARGE.search(said):
+        if lowered < LEAST_TOKENS or not _has(said, _TOO_LARGE):
             return None
-        if not _IS_OF_WINDOW.search(said):
+        if not _has(said, _WINDOWS):
             self._most_tokens = lowered
         return {**body, limit: lowered}
 

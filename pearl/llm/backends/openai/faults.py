@@ -93,9 +93,6 @@ def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
     )
 
 
-_IS_OF_WINDOW = lazy_pattern(r"context|prompt is too long")  # "maximum context length is 8192"
-
-
 def _advice(
     kind: ModelErrorKind, status: int, said: str, wait_s: float | None, endpoint: Endpoint
 ) -> str | None:
@@ -104,7 +101,9 @@ def _advice(
             f"check the address, which usually ends in /v1, and the model '{endpoint.model}': "
             f"{endpoint.shown}/models lists the models"
         )
-    if status == 413 or (kind == "bad_request" and _IS_OF_WINDOW.search(said)):
+    # "maximum context length is 8192"
+    is_of_window = "context" in said or "prompt is too long" in said
+    if status == 413 or (kind == "bad_request" and is_of_window):
         return "if the request exceeds the model's context window, set its size with --window"
     later = f"in {math.ceil(wait_s)} s" if wait_s else "later"
     advice: Mapping[ModelErrorKind, str] = {
@@ -128,16 +127,17 @@ def _message(body: object) -> str:
     return "" if text.startswith("<") else text
 
 
-_OF_CONSTRAINTS = lazy_pattern(
-    r"(?<![a-z])(?:grammar|schema|structured|[eg]bnf|lark|regex|tool|format|complex)", re.IGNORECASE
-)
-"""Words in errors that reject a constraint."""
+_OF_CONSTRAINTS = (
+    "grammar", "schema", "structured", "ebnf", "gbnf", "lark", "regex", "tool", "format", "complex",
+)  # fmt: skip
+"""Beginnings of words in errors that reject a constraint."""
 
 
 def refuses_constraint(error: StatusError) -> bool:
     """Whether an error says that the constraint is why a request was rejected."""
     said = f"{error.param or ''} {_message(error.body)}"
-    return may_refuse_constraint(error) and bool(_OF_CONSTRAINTS.search(said))
+    words = "".join(c if c.isalpha() else " " for c in said.lower()).split()
+    return may_refuse_constraint(error) and any(w.startswith(_OF_CONSTRAINTS) for w in words)
 
 
 def may_refuse_constraint(error: StatusError) -> bool:
