@@ -26,7 +26,7 @@ def read_journal(
     rows: list[Row] = []
     try:
         with path.open("rb") as file:
-            header = _header(file.readline(), header_type, path)
+            header = read_header(file.readline(), header_type, path)
             for number, line in enumerate(file, start=2):
                 if not line.endswith(b"\n"):
                     break
@@ -40,7 +40,8 @@ def read_journal(
     return header, rows
 
 
-def _header(line: bytes, header_type: type[Head], path: Path) -> Head:
+def read_header(line: bytes | str, header_type: type[Head], path: str | Path) -> Head:
+    """The header in the first line of a file."""
     if not line:
         raise DataError("the file is empty", path=path)
     try:

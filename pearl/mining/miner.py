@@ -37,8 +37,6 @@ from pearl.plugins.version import __version__
 from pearl.runs.executors import RecordUnit, Resources
 from pearl.trace import Trace
 
-DRAFTS_VERSION: Literal[1] = 1
-
 GENERAL = "seed"
 """The general library of actions; a domain may not need all of them."""
 
@@ -49,7 +47,7 @@ class MinedHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """The header: data and settings of the mining run."""
 
     kind: Literal["pearl-mined"] = "pearl-mined"
-    v: Literal[1] = DRAFTS_VERSION
+    v: Literal[1] = 1
     pearl_version: str
     domain: str
     data: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
@@ -11,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from pearl.actions.library import read_actions
+from pearl.data.log_files import read_header
 from pearl.documents.tokens import Counter
 from pearl.dsl.decoding.constraint import closed_object, require
 from pearl.dsl.nodes import print_action
@@ -20,7 +20,7 @@ from pearl.errors.validation import decoded, reason
 from pearl.llm import Message, Model, RefineTask, Request
 from pearl.llm.reply_limits import reply_limit
 from pearl.mining import merging
-from pearl.mining.miner import DRAFTS_VERSION, MinedHeader, MinedRow
+from pearl.mining.miner import MinedHeader, MinedRow
 from pearl.mining.refinement import DraftFate, RefinedAction, Refinement, Round, ShardRecord
 from pearl.plugins.extras import require_extra
 from pearl.plugins.version import __version__
@@ -79,7 +79,7 @@ def _draft_action(text: str) -> tuple[Action | None, str]:
 
 def _mined(text: str, source: str) -> Drafts:
     header, *lines = text.strip().split("\n")
-    seeds = _header(header, source).seed_actions
+    seeds = read_header(header, MinedHeader, source).seed_actions
     rows: list[MinedRow] = []
     unread: list[str] = []
     for number, line in enumerate(lines, start=2):
@@ -106,26 +106,6 @@ def _mined(text: str, source: str) -> Drafts:
         unread += (f"question {row.id}: {problem}" for problem in problems)
         drafts += ((action, row.id, False) for action in row.actions)
     return Drafts(source, _numbered(drafts), tuple(unread))
-
-
-def _header(line: str, source: str) -> MinedHeader:
-    try:
-        return decoded(line, MinedHeader)
-    except msgspec.DecodeError as error:
-        problem = reason(error)
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError):
-        data = {}
-    if data.get("kind") == "pearl-mined" and data.get("v") != DRAFTS_VERSION:
-        raise DataError(
-            f"mined drafts of version {data.get('v')}; this pearl reads version {DRAFTS_VERSION}",
-            path=source,
-            help="mine again with this version",
-        )
-    if data.get("kind") != "pearl-mined":
-        problem = "the first line is not the header of mined drafts"
-    raise DataError(problem, path=source, line=1, help=_FORMAT_HELP)
 
 
 _NUMBERS = {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 10**6}}

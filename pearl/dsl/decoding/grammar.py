@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -17,13 +18,12 @@ from pearl.plugins.files import read_data
 MAX_NEW_NAME = 40  # Maximum length of a name that a decoder generates, in characters
 
 
-def names_except(
-    taken: Collection[str],
-    *,
-    first: str = "A-Za-z_",
-    rest: str = "0-9A-Za-z_",
-    most: int = MAX_NEW_NAME,
-) -> str:
+# What a name that a decoder generates begins with, and what it goes on with
+_FIRST = f"{string.ascii_letters}_"
+_REST = f"{_FIRST}{string.digits}"
+
+
+def names_except(taken: Collection[str]) -> str:
     """A regular expression that matches every name except those taken, without lookahead."""
     root: dict[str, Any] = {}
     for name in taken:
@@ -31,33 +31,26 @@ def names_except(
         for character in name:
             node = node.setdefault(character, {})
         node[""] = {}
-    return _besides(root, 0, _characters(first), _characters(rest), most)
+    return _besides(root, 0)
 
 
-def _besides(node: Mapping[str, Any], depth: int, here: str, rest: str, most: int) -> str:
+def _besides(node: Mapping[str, Any], depth: int) -> str:
     """A regular expression of the allowed continuations of a prefix that taken names share."""
+    here, rest = _REST if depth else _FIRST, _ranges(_REST)
     children = {c: child for c, child in node.items() if c and c in here}
     others = "".join(c for c in here if c not in children)
-    left = most - depth - 1
-    branches = [f"{_ranges(others)}{_ranges(rest)}{{0,{left}}}"] if others else []
+    left = MAX_NEW_NAME - depth - 1
+    branches = [f"{_ranges(others)}{rest}{{0,{left}}}"] if others else []
     for character, child in children.items():
-        inner = _besides(child, depth + 1, rest, rest, most) if left > 0 else ""
+        inner = _besides(child, depth + 1) if left > 0 else ""
         is_name = "" in child
         if not inner:
             branches += [] if is_name else [character]
         elif set(child) == {""}:
-            branches.append(f"{character}{_ranges(rest)}{{1,{left}}}")
+            branches.append(f"{character}{rest}{{1,{left}}}")
         else:
             branches.append(f"{character}(?:{inner}){'' if is_name else '?'}")
     return "|".join(branches)
-
-
-@cache
-def _characters(ranges: str) -> str:
-    found = re.findall(r"(.)-(.)|(.)", ranges)
-    return "".join(
-        single or "".join(map(chr, range(ord(low), ord(high) + 1))) for low, high, single in found
-    )
 
 
 @cache

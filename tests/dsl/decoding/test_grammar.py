@@ -16,6 +16,7 @@ from pearl.dsl.checker import check, compile_plan
 from pearl.dsl.decoding.constraint import to_gbnf, validate
 from pearl.dsl.decoding.grammar import (
     MAX_COUNTED,
+    MAX_NEW_NAME,
     MAX_WRITTEN_STEPS,
     header_grammar,
     indexed_grammar,
@@ -312,14 +313,12 @@ def test_sentences_under_the_shipped_libraries_are_valid(name: str) -> None:
 
 
 WORDS = ["".join(letters) for n in range(1, 4) for letters in itertools.product("ab_", repeat=n)]
+LONG = [*WORDS, *(f"{word}{'c' * n}" for word in WORDS for n in (37, 38, 39))]
 
 
-def spelled(taken: set[str], most: int) -> set[str]:
-    pattern = names_except(taken, first="ab", rest="ab_", most=most)
-    return {word for word in WORDS if re.fullmatch(pattern, word)} if pattern else set()
-
-
-@given(st.sets(st.sampled_from(WORDS)), st.integers(1, 3))
-def test_every_name_but_those_taken(taken: set[str], most: int) -> None:
-    names = {word for word in WORDS if word[0] != "_" and len(word) <= most}
-    assert spelled(taken, most) == names - taken
+@given(st.sets(st.sampled_from(LONG)))
+def test_every_name_but_those_taken(taken: set[str]) -> None:
+    pattern = re.compile(names_except(taken))
+    spelled = {word for word in LONG if pattern.fullmatch(word)}
+    assert spelled == {word for word in LONG if len(word) <= MAX_NEW_NAME} - taken
+    assert not any(pattern.fullmatch(word) for word in ("", "9", "a-b", "é"))
