@@ -13,8 +13,8 @@ import codecs
 import csv
 import io
 import json
+import os
 import re
-import stat
 import warnings
 import zlib
 from array import array
@@ -133,12 +133,8 @@ class Row(Struct, frozen=True):
             )
         if isinstance(path, StoredFile):
             return path
-        try:
-            mode = path.stat().st_mode
-        except OSError:  # reported when it is read
-            return path
-        if not stat.S_ISREG(mode):
-            what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+        if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113 - a name may be too long
+            what = "a folder" if path.is_dir() else "a pipe or a device"
             raise self.error(f"{field} '{name}' is {what}, not a file")
         return path
 

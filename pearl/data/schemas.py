@@ -8,9 +8,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from importlib import import_module
 from inspect import isroutine
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from pearl.data import schema_tree
@@ -135,19 +135,15 @@ def stored_schema(text: str) -> Schema:
 
 def _imported(name: str) -> Any:
     """The object that `package.module:Model` names, imported from the working folder as by `python -m`."""
-    module, _, path = name.partition(":")
     sys.path.insert(0, folder := os.getcwd())  # noqa: PTH109
     try:
-        value: Any = import_module(module)
-        for part in path.split("."):
-            value = getattr(value, part)
+        return resolve_name(name)
     except (Exception, SystemExit) as error:  # code of the user
         why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         advice = 'MODULE:MODEL names a pydantic model; a field and its type read "name: str"'
         raise UsageError(f"schema '{name}' cannot be imported: {why}", help=advice) from error
     finally:
         sys.path.remove(folder)  # so that no file of this folder replaces a package later
-    return value
 
 
 def _of_model(model: Any, name: str) -> Schema:

@@ -149,9 +149,6 @@ class _Ranges(io.RawIOBase):
         self._at = max(0, (0, self._at, self._file.size)[whence] + offset)
         return self._at
 
-    def tell(self) -> int:
-        return self._at
-
     def readinto(self, buffer: Any) -> int:
         end = min(self._at + len(buffer), self._file.size)
         if end <= self._at:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from datetime import date
+from decimal import Decimal
 from typing import Any, Literal, get_args
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from pearl.documents.digest import digest
 from pearl.documents.record import FieldScalar
@@ -203,12 +201,14 @@ def report(items: Iterable[Item], decisions: Sequence[Decision]) -> dict[str, An
 
 COMPLETE = "complete"  # Text by which a person confirms that all entries of a list are there
 
-_WANTED: Mapping[str, tuple[Sequence[type], str]] = {
-    "int": ([int], "a whole number"),
-    "number": ([int, float], "a number such as 1250.5"),
-    "bool": ([bool], "true or false"),
+_TYPES: Mapping[str, tuple[Any, str]] = {
+    "int": (int, "a whole number"),
+    "number": (int | float, "a number such as 1250.5"),
+    "bool": (bool, "true or false"),
+    "date": (date, "a date such as 2024-05-31"),
+    "decimal": (Decimal, "a number such as 1250.50"),
 }
-"""The types of a person's value in JSON, and a description."""
+"""The types of a person's value that are no text, and a description."""
 
 
 def proposed(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -239,23 +239,12 @@ def _typed(field: Field, text: str) -> tuple[FieldScalar, str]:
         labels = {label.casefold(): label for label in field.labels}
         label = labels.get(text.casefold())
         return label, "" if label else f"one of {', '.join(field.labels)}"
-    if field.type == "date":
-        with suppress(ValueError):
-            return datetime.strptime(text, "%Y-%m-%d").date().isoformat(), ""
-        return None, "a date such as 2024-05-31"
-    if field.type == "decimal":
-        with suppress(InvalidOperation):
-            if Decimal(text).is_finite():
-                return text, ""
-        return None, "a number such as 1250.50"
-    if field.type not in _WANTED:
-        return text, ""
-    kinds, wanted = _WANTED[field.type]
-    with suppress(ValueError, RecursionError):
-        plain = re.sub(r"\.0+$", "", text.casefold())  # Spreadsheets write TRUE and 54.0
-        value = json.loads({"yes": "true", "no": "false"}.get(plain, plain))
-        if type(value) in kinds and abs(value) < math.inf:
-            return value, ""
+    kind, wanted = _TYPES.get(field.type, (str, ""))
+    plain = {"yes": "true", "no": "false"}.get(text.casefold(), text) if kind is bool else text
+    with suppress(ValueError):
+        value = convert(plain, kind, strict=False)  # Spreadsheets write TRUE and 54.0
+        if not isinstance(value, float | Decimal) or math.isfinite(value):
+            return text if kind in (date, Decimal) else value, ""
     return None, wanted
 
 
