@@ -73,9 +73,9 @@ class Parts:
     def open(self) -> None:
         """Read the keys of the rows that are there, and delete failed rows."""
         files = [file for file in self._folder.files() if file.suffix == ".parquet"]
-        marks = [file.key.rpartition("/")[2].startswith(f"failed-{self._shard}") for file in files]
-        parts = [file for file, is_failed in zip(files, marks, strict=True) if not is_failed]
-        failed = [file for file, is_failed in zip(files, marks, strict=True) if is_failed]
+        start = f"failed-{self._shard}"
+        failed = {file for file in files if file.key.rpartition("/")[2].startswith(start)}
+        parts = [file for file in files if file not in failed]
         with ThreadPoolExecutor(_READ_AT_ONCE) as threads:
             for _ in threads.map(self._read, failed):  # refuses files of other runs
                 pass

@@ -92,10 +92,9 @@ async def rows_of(
     return rows
 
 
-def figures(rows: list[Row], expected: list[Row], began: float) -> Row:
+def figures(rows: list[Row], expected: list[Row]) -> Row:
     ids = Counter(row["id"] for row in rows)
     return {
-        "seconds": round(time.monotonic() - began, 2),
         "identical": in_bytes(rows) == in_bytes(expected),
         "lost": len({row["id"] for row in expected} - set(ids)),
         "twice": sum(ids.values()) - len(ids),
@@ -119,27 +118,21 @@ def cluster_of(n_nodes: int) -> tuple[Any, list[Any]]:
 
 
 def every_thing(folder: Path, n: int, n_nodes: int) -> Row:
-    began = time.monotonic()
-    expected = asyncio.run(rows_of(local.run, pearl_in(folder), tasks_of(folder, n)))
-    found: Row = {"documents": n, "nodes": n_nodes, "local": figures(expected, expected, began)}
-
     import ray
 
-    began = time.monotonic()
+    expected = asyncio.run(rows_of(local.run, pearl_in(folder), tasks_of(folder, n)))
+    found: Row = {}
     cluster, nodes = cluster_of(n_nodes)
     os.environ["RAY_ADDRESS"] = cluster.address
-    found["cluster_s"] = round(time.monotonic() - began, 2)
 
     def ray_run(name: str, tasks: list[Task], on_row: Callable[[int], None] | None = None) -> None:
-        began = time.monotonic()
         rows = asyncio.run(rows_of(on_ray.run, pearl_in(folder), tasks, on_row))
-        found[name] = figures(rows, expected, began)
+        found[name] = figures(rows, expected)
 
     try:
         ray_run("ray", tasks_of(folder, n))
         ray_run("worker_killed", tasks_of(folder, n, killing=frozenset({n // 4, n // 2})))
         found["worker_killed"]["kills"] = len(list(folder.glob("killed-*")))
-        found["skew"] = skewed(folder)
         found["missing"] = missing(folder)
 
         def kill_node(n_rows: int) -> None:
@@ -151,18 +144,6 @@ def every_thing(folder: Path, n: int, n_nodes: int) -> Row:
         ray.shutdown()
         cluster.shutdown()
     return found
-
-
-def skewed(folder: Path) -> str:
-    """What is said where the workers have another version than the driver."""
-    here, on_ray.version = on_ray.version, lambda: "pearl 0.0.1"
-    try:
-        asyncio.run(rows_of(on_ray.run, pearl_in(folder), tasks_of(folder, 1)))
-    except UsageError as error:
-        return str(error)
-    finally:
-        on_ray.version = here
-    return ""
 
 
 def missing(folder: Path) -> str:

@@ -54,19 +54,7 @@ def test_every_outcome_is_that_of_local(clustered: dict[str, Any], name: str) ->
     found = clustered[name]
     assert (found["lost"], found["twice"], found["failed"]) == (0, 0, 0)
     assert found["identical"]
-
-
-@needs_ray
-@pytest.mark.slow
-def test_workers_were_killed(clustered: dict[str, Any]) -> None:
-    assert clustered["worker_killed"]["kills"] == 2
-
-
-@needs_ray
-@pytest.mark.slow
-def test_a_worker_of_another_version_is_refused(clustered: dict[str, Any]) -> None:
-    assert "the driver pearl 0.0.1" in clustered["skew"]
-    assert clustered["skew"].count("\n") < 3
+    assert found.get("kills") == (2 if name == "worker_killed" else None)
 
 
 @needs_ray
