@@ -23,6 +23,8 @@ HEAD = """\
 describes the rest. `pearl COMMAND --help` shows the first options of a command, `--help-all` all of them."""
 
 Record = tuple[str, str]
+GROUP_OF: dict[str, str] = {}
+"""Option → its group in the help."""
 
 
 def page() -> str:
@@ -52,7 +54,9 @@ def _options(command: click.Command, name: str) -> Iterator[tuple[str, Record]]:
     context = click.Context(command, info_name=name, **command.context_settings)
     for param in command.params:
         if isinstance(param, click.Option) and (record := param.get_help_record(context)):
-            yield str(param.name) + param.opts[0], record
+            option = str(param.name) + param.opts[0]
+            GROUP_OF[option] = getattr(param, "group", "") or GROUP_OF.get(option, "")
+            yield option, record
 
 
 def _section(
@@ -88,17 +92,9 @@ def _named(options: set[str], shared: dict[str, Record]) -> str:
 
 def _grouped(shared: dict[str, Record]) -> dict[str, dict[str, Record]]:
     """The shared options in the groups of the help; those of no group come last."""
-    groups = {
-        title: {
-            option: shared[option]
-            for name in names
-            for option in shared
-            if option.partition("-")[0] == name
-        }
-        for title, names in GROUPS.items()
-    }
-    left = shared.keys() - {option for options in groups.values() for option in options}
-    groups["Others"] = {option: shared[option] for option in shared if option in left}
+    groups: dict[str, dict[str, Record]] = {title: {} for title in (*GROUPS[1:], "Others")}
+    for option, record in shared.items():
+        groups[GROUP_OF[option] or "Others"][option] = record
     return {title: options for title, options in groups.items() if options}
 
 

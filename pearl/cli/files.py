@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import click
 from msgspec.structs import replace
 
-from pearl.cli.options import AT_LEAST_1, PATH, grouped, opened_folder, option
+from pearl.cli.options import ABOUT, AT_LEAST_1, PATH, SEARCH, grouped, opened_folder, option
 from pearl.cli.terminal import notice
 from pearl.cli.writing import refuse_overwriting_inputs
 from pearl.data.storage import is_address
@@ -169,8 +169,9 @@ def _expanded(name: str, written: frozenset[Path], *, is_folder: bool) -> list[s
 
 
 data_options = grouped(
+    ABOUT,
     option(
-        "--data", PATH, metavar="FILE|NAME",
+        "--data", PATH, metavar="FILE|NAME", is_first=True,
         help="Samples in a format of the domain: JSONL, CSV, Parquet, a dataset; or files at s3://, gs://, az://, or of a "
         "pattern.",
     ),
@@ -261,11 +262,11 @@ def read_input(path: str) -> str:
 INDEXING_LINES_S = 10.0  # Seconds between two lines of progress
 
 together_option = option(
-    "--together", bool, help="Ask all documents together, as one corpus; each row of a file of rows is a document.",
+    "--together", bool, group=ABOUT, is_first=True, help="Ask all documents together, as one corpus; each row of a file of rows is a document.",
 )  # fmt: skip
 
 source_option = option(
-    "--source sources", str, multiple=True, metavar="NAME=PATH",
+    "--source sources", str, group=ABOUT, multiple=True, metavar="NAME=PATH",
     help="A file or folder that plans read by this name; a description may follow: --source 'rules=rules/ : the rules'.",
 )  # fmt: skip
 
@@ -351,6 +352,7 @@ def corpus_options(command: Any) -> Any:
     from pearl.documents.units.window import OVERLAP, SIZE
 
     options = grouped(
+        SEARCH,
         option(
             "--unit", str, metavar="NAME",
             help="Unit of passages: paragraph, sentence, window, record (rows of tables), ... "

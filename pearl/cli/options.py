@@ -40,21 +40,37 @@ PLACES = "pearl.cli.places"  # In `Context.meta`: setting → the file that sets
 PATH = click.Path()
 AT_LEAST_1 = click.IntRange(min=1)
 
+ABOUT, LIMITS, RUN, SEARCH, OUTPUT = "Question and document", "Limits", "Run", "Search", "Output"
+GROUPS = ("", ABOUT, "Plan", "Model", "Rows", LIMITS, RUN, SEARCH, OUTPUT)
+"""The groups of the help in their order; the options that a command has for itself come first."""
+
+
+class Option(click.Option):
+    """An option with the group of the help that it stands in; "" for one that a command has for itself."""
+
+    def __init__(self, *args: Any, group: str = "", is_first: bool = False, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.group = group
+        self.is_first = is_first  # Whether the short `--help` shows it
+
 
 def option(names: str, kind: Any, help: str, **more: Any) -> Callable[[F], F]:
-    """A click option; `names` are separated by blanks, and help shows the default."""
+    """An option; `names` are separated by blanks, and help shows the default."""
     if kind is bool:
-        return click.option(*names.split(), is_flag=True, help=help, **more)
+        return click.option(*names.split(), cls=Option, is_flag=True, help=help, **more)
     shown = {"show_default": "default" in more, **more}
-    return click.option(*names.split(), type=kind, help=help, **shown)
+    return click.option(*names.split(), cls=Option, type=kind, help=help, **shown)
 
 
-def grouped(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """One decorator for several options."""
+def grouped(group: str, *options: Callable[[F], F]) -> Callable[[F], F]:
+    """One decorator for several options that commands share, in a group of the help unless they have one."""
 
     def decorate(command: F) -> F:
+        before = len(getattr(command, "__click_params__", ()))
         for each in reversed(options):
             command = each(command)
+        for param in vars(command)["__click_params__"][before:]:
+            param.group = param.group or group
         return command
 
     return decorate
@@ -67,15 +83,16 @@ def refuse(*cases: tuple[object, str, str]) -> None:
             raise UsageError(message, help=help)
 
 
-as_json = option("--json as_json", bool, "Print JSON.")
+as_json = option("--json as_json", bool, "Print JSON.", group=OUTPUT, is_first=True)
 json_options = grouped(
+    OUTPUT,
     option(
-        "--json as_json", bool, "Print JSON: one object, or for several documents one on each line.",
+        "--json as_json", bool, "Print JSON: one object, or for several documents one on each line.", is_first=True,
     ),
     option("--jsonl as_lines", bool, "Print JSON Lines: one object on each line."),
 )  # fmt: skip
 """The forms of answers for programs."""
-trace_option = option("--trace", PATH, "Write the trace to FILE, as JSON lines.")
+trace_option = option("--trace", PATH, "Write the trace to FILE, as JSON lines.", group=OUTPUT)
 
 
 def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -153,21 +170,22 @@ def _option(name: str) -> Callable[[F], F]:
     default = DEFAULTS[name]
     if NoneType in get_args(kind):
         kind = get_args(kind)[0]
+    flag = setting.flag or f"--{name.replace('_', '-')}"
+    told: dict[str, Any] = {
+        "cls": Option, "group": setting.group, "is_first": setting.is_first, "envvar": variable_of(name),
+        "help": setting.help,
+    }  # fmt: skip
     if kind is bool:
-        flag = f"--{name.replace('_', '-')}"
         if default is None:
             flag = f"{flag}/--no-{flag.removeprefix('--')}"
-        return click.option(
-            flag, name, envvar=variable_of(name), default=default, is_flag=True, help=setting.help
-        )
+        return click.option(flag, name, default=default, is_flag=True, **told)
     shown = default is not None
     if name == "fiscal_year_end":
         default = f"{default[0]}-{default[1]}"
     return click.option(
-        setting.flag or f"--{name.replace('_', '-')}", name, envvar=variable_of(name),
-        type=_click_type(kind, setting), default=default, show_default=shown,
-        metavar=setting.metavar, help=setting.help, callback=_CALLBACKS.get(name),
-        shell_complete=_completion(name, setting),
+        flag, name, type=_click_type(kind, setting), default=default, show_default=shown,
+        metavar=setting.metavar, callback=_CALLBACKS.get(name), shell_complete=_completion(name, setting),
+        **told,
     )  # fmt: skip
 
 
@@ -209,26 +227,28 @@ def setting_options(*names: str, stages: Sequence[Stage] = ()) -> Callable[[F], 
     if not names and not stages:
         stages = tuple(stage for stage in get_args(Stage) if stage != "mapping")
     chosen = [name for name in SETTINGS if name in names or schema()[name][1].stage in stages]
-    return grouped(*map(_option, chosen))
+    return grouped("", *map(_option, chosen))
 
 
 by_document_option = option(
     "--by-document", bool,
     help="Resample documents, not samples, for intervals: wider, and correct for samples of one document.",
+    group=RUN,
 )  # fmt: skip
 
-force_option = option("--force", bool, "Replace existing files.")
+force_option = option("--force", bool, "Replace existing files.", group=OUTPUT)
 
 page_option = option(
     "--page", PATH, metavar="FILE.html", help="Write the answer with its document, plan and evidence as an HTML page.",
+    group=OUTPUT, is_first=True,
 )  # fmt: skip
 
 rows_option = option(
-    "--rows rows_out", PATH, "Write the rows behind the answers as CSV.", metavar="FILE.csv"
-)
+    "--rows rows_out", PATH, "Write the rows behind the answers as CSV.", metavar="FILE.csv", group=OUTPUT,
+)  # fmt: skip
 
 price_option = option(
-    "--price", PRICE, envvar="PEARL_PRICE", help="US dollars per million tokens, as input=2.50,output=10; names: docs/costs.md.",
+    "--price", PRICE, envvar="PEARL_PRICE", group=LIMITS, help="US dollars per million tokens, as input=2.50,output=10; names: docs/costs.md.",
 )  # fmt: skip
 
 
@@ -314,7 +334,7 @@ def report_refused(limits: LimiterStatus | None, concurrency: int) -> None:
 
 
 store_option = option(
-    "--store", click.Path(file_okay=False), metavar="FOLDER", envvar="PEARL_STORE",
+    "--store", click.Path(file_okay=False), metavar="FOLDER", envvar="PEARL_STORE", group=RUN,
     help="Folder of runs and replies [default: pearl in $XDG_DATA_HOME or ~/.local/share].",
 )  # fmt: skip
 
@@ -328,15 +348,17 @@ def _private(ctx: click.Context, param: click.Parameter, value: bool) -> None:
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
-private_option = click.option(
-    "--private", is_flag=True, envvar=VARIABLE, is_eager=True, expose_value=False, callback=_private,
+private_option = option(
+    "--private", bool, group=RUN, is_first=True, envvar=VARIABLE, is_eager=True, expose_value=False, callback=_private,
     help="Keep text of documents, questions and replies out of messages, caches and the store.",
 )  # fmt: skip
 
 limit_options = grouped(
+    LIMITS,
     private_option,
     option(
         "--max-cost", click.FloatRange(min=0), metavar="USD",
+        is_first=True,
         help="Maximum cost of the run; no call starts that could exceed it.",
     ),
     option(
@@ -355,25 +377,27 @@ limit_options = grouped(
         help="TOML file of prices that replaces the shipped one.",
     ),
     option(
-        "--telemetry", bool, envvar="PEARL_TELEMETRY",
+        "--telemetry", bool, envvar="PEARL_TELEMETRY", group=OUTPUT,
         help="Send spans to the collector at OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra telemetry.",
     ),
 )  # fmt: skip
 """Limits of a run, prices, and `--telemetry`."""
 
 budget_options = grouped(
+    LIMITS,
     option(
-        "--dry-run", bool, help="Print the expected calls, tokens and cost without calling a model.",
+        "--dry-run", bool, is_first=True, help="Print the expected calls, tokens and cost without calling a model.",
     ),
     limit_options,
 )  # fmt: skip
 """`--dry-run` and the options of `limit_options`."""
 
 run_options = grouped(
+    RUN,
     store_option,
     option("--fresh", bool, "Start a new run and ignore stored replies."),
     option("--yes", bool, "Confirm paying again for work of an earlier version of PEARL."),
-    click.option("--run", hidden=True),
+    click.option("--run", cls=Option, hidden=True),
 )
 """`--store`, `--fresh` and, for `pearl runs resume` alone, the hidden `--run`."""
 
@@ -383,6 +407,7 @@ def executor_options() -> Callable[[F], F]:
     where = "Where tasks run: here, on a Ray cluster, or (`execute` only) by a Batch API."
     executors = click.Choice(plugins.names("pearl.runs.executors"))
     return grouped(
+        RUN,
         option("--executor", executors, where, default="local"),
         option(
             "--max-errors", click.IntRange(min=0), metavar="N",
@@ -396,22 +421,22 @@ def executor_options() -> Callable[[F], F]:
 
 
 batch_options = option(
-    "--batch-threshold", click.IntRange(min=0), metavar="N",
+    "--batch-threshold", click.IntRange(min=0), metavar="N", group=RUN,
     help="With --executor batch: send rounds of fewer than N requests directly, at the full price [default: 20].",
 )  # fmt: skip
 
 
 def unit_options(command: F) -> F:
     """The options of `run_units` besides settings: limits, store, executor, shard, `--force`."""
-    return grouped(budget_options, run_options, executor_options(), force_option)(command)
+    return grouped(RUN, budget_options, run_options, executor_options(), force_option)(command)
 
 
-answer_options = grouped(page_option, rows_option)
+answer_options = grouped(OUTPUT, page_option, rows_option)
 
 
 def task_options(command: F) -> F:
     """The options of commands that run tasks and keep their rows, besides settings."""
-    return grouped(unit_options, batch_options, trace_option, json_options)(command)
+    return grouped(RUN, unit_options, batch_options, trace_option, json_options)(command)
 
 
 def opened_folder(store: str | None) -> Path:
@@ -449,46 +474,6 @@ def written_store(store: str | None) -> AbstractContextManager[Store]:
 
 N_FIRST = 11  # Maximum options that `--help` shows, besides those for help
 
-_OTHERS = {
-    "Question and document": (
-        "question", "together", "sources", "schema", "data", "tasks", "results", "rescore", "split", "columns", "subset",
-        "limit", "held_out", "allow_outside",
-    ),
-    "Plan": ("show_plan", "kind", "set", "parameters"),
-    "Model": ("temperature",),
-    "Rows": ("rows_out",),
-    "Limits": (
-        "max_actions", "max_examples", "dry_run", "max_cost", "max_tokens", "max_calls", "max_time",
-        "max_errors", "token_budget", "part_tokens", "price", "prices",
-    ),
-    "Run": (
-        "methods", "seeds", "scorer", "by_document", "seed_library", "rounds", "retries",
-        "again", "shard_size", "fresh", "yes", "store", "private", "executor",
-        "batch_threshold", "shard",
-    ),
-    "Search": (
-        "k", "method", "filters", "unit", "size", "overlap", "at", "update", "stem", "embeddings_url",
-    ),
-    "Output": (
-        "out", "evaluate", "page", "report", "verbose", "as_json", "as_lines", "trace", "telemetry", "force",
-    ),
-}  # fmt: skip
-"""Options that are not settings, by their names in Python."""
-
-GROUPS = {
-    group: (*names, *(name for name, (_, setting) in schema().items() if setting.group == group))
-    for group, names in _OTHERS.items()
-}
-"""Group → its options, in the order in which help shows them."""
-
-FIRST = frozenset({
-    "again", "as_json", "as_lines", "data", "dry_run", "evaluate", "filters", "held_out",
-    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "out", "page", "private", "question", "report", "retries", "rounds",
-    "schema", "seed_library", "show_plan", "tasks", "together", "verbose",
-    *(name for name, (_, setting) in schema().items() if setting.is_first),
-})  # fmt: skip
-"""Options shown by `--help`."""
-
 _ALL = "pearl.cli.help.all"  # In `Context.meta`: whether help shows all options
 
 
@@ -521,25 +506,17 @@ class Command(click.Command):
         if not self.is_long:
             super().format_options(ctx, formatter)
             return
-        options = self.options
-        named = {option.name for option in options}
-        shown = named if ctx.meta.get(_ALL) else FIRST
-        # Several flags may have one name.
-        sections = {
-            group: [
-                each for name in names if name in shown for each in options if each.name == name
-            ]
-            for group, names in GROUPS.items()
-        }
-        sections["Help"] = [
-            param
-            for param in self.get_params(ctx)
-            if isinstance(param, click.Option) and param.name not in named
-        ]
-        for group, options in sections.items():
-            records = [record for option in options if (record := option.get_help_record(ctx))]
+        shows_all = ctx.meta.get(_ALL)
+        sections: dict[str, list[click.Parameter]] = {group or "Options": [] for group in GROUPS}
+        for each in self.options:
+            group = getattr(each, "group", "")
+            if shows_all or not group or getattr(each, "is_first", False):
+                sections[group or "Options"].append(each)
+        sections["Help"] = [each for each in self.get_params(ctx) if each not in self.params]
+        for title, options in sections.items():
+            records = [record for each in options if (record := each.get_help_record(ctx))]
             if records:
-                with formatter.section(group):
+                with formatter.section(title):
                     formatter.write_dl(records)
 
 

@@ -143,6 +143,7 @@ def reply(keys: tuple[str, ...], store: str | None) -> int:
 
 
 _resuming = grouped(
+    "",
     option("-o --out", PATH, "File for the rows [default: the run's].", metavar="FILE"),
     option("-y --yes", bool, "Confirm resuming a run of a store that you name."),
     store_option,
