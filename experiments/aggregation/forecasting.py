@@ -72,8 +72,7 @@ async def forecasts(n_plans: int, seed: int) -> Bar:
             except ExecutionError as error:
                 # No reply to a step was whole: the steps after it do not run.
                 bar.require(isinstance(error.__cause__, ModelError), f"seed {i}: {error.message}")
-                calls, tokens = said.calls.or_nothing, said.input_tokens.or_nothing
-                said = replace(said, calls=calls, input_tokens=tokens)
+                said = said.or_nothing
             n_tokens = sum(Bytes().count(call.prompt) for call in oracle.calls)
         n_calls = len(oracle.calls)
         is_within = _is_in(n_calls, said.calls) and _is_in(n_tokens, said.input_tokens)
