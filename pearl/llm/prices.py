@@ -179,10 +179,6 @@ class _PriceTable(Struct, forbid_unknown_fields=True):
     sources: dict[str, Any] = {}
 
 
-class _Offer(Struct):
-    until: date
-
-
 class Prices(Struct, frozen=True):
     """A table of prices."""
 
@@ -227,8 +223,9 @@ def read_prices(path: str | Path | None = None) -> Prices:
             place = f"usd_per_million.{name}"
             entry = convert(each, dict[str, Any])
             if "until" in entry:  # The last day on which the price is valid, as for an offer
-                last_days[name] = convert(entry, _Offer).until
-                del entry["until"]
+                place += ".until"
+                last_days[name] = convert(entry.pop("until"), date)
+                place = place.removesuffix(".until")
             prices[name] = Price.of(entry)
     except OSError as error:
         raise DataError(

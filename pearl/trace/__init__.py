@@ -358,11 +358,8 @@ def retrieved(step: str, fetched: Fetched, look: str = "") -> Retrieved:
         )
         for hit in fetched.hits[:MAX_PASSAGES]
     )  # fmt: skip
-    return Retrieved(
-        step=step, look=look, queries=fetched.queries, method=fetched.method, k=fetched.k,
-        n_hits=len(fetched.hits), passages=passages, notes=fetched.notes,
-        duration_s=fetched.duration_s,
-    )  # fmt: skip
+    n_hits = len(fetched.hits)
+    return Retrieved.of(fetched, step=step, look=look, n_hits=n_hits, passages=passages)
 
 
 SCHEMA_VERSION = 1
