@@ -21,15 +21,15 @@ MAY_CHANGE = "what rows do not state may change"  # the beginning of notes that 
 AMONG = "among the"  # the beginning of notes on further matches, which are shown with the result
 
 
-def among_best(k: int, queries: Sequence[str] = ()) -> str:
+def among_best(k: int, queries: Sequence[str]) -> str:
     """The note of a search that found more matches than it returned.
 
     Example:
         >>> among_best(10, ["iron"])
         "among the 10 that match 'iron' best; more match"
     """
-    what = f" '{shortened(', '.join(queries), 60)}'" if queries else ""
-    return f"{AMONG} {k:,} that match{what} best; more match"
+    what = shortened(", ".join(queries), 60)
+    return f"{AMONG} {k:,} that match '{what}' best; more match"
 
 
 FLOAT_DIGITS = 15  # significant digits that a float keeps, and that its text has

@@ -182,18 +182,13 @@ def _blocks(text: str) -> Iterator[_Range]:
             after = ""
         if line:
             begin = start if begin is None else begin
-            if after and width is None:
-                width = _width(text)
+            if after and width is None:  # that nine of ten lines do not exceed
+                lengths = sorted(n for m in _LINE.finditer(text) if (n := m.end() - m.start()) > 20)
+                width = lengths[len(lengths) * 9 // 10] if lengths else 0
             if not after or _breaks(line, after, width or 0):
                 yield begin, end
                 begin = None
         (start, end), line = following, after
-
-
-def _width(text: str) -> int:
-    """The length that nine of ten lines do not exceed."""
-    lengths = sorted(n for m in _LINE.finditer(text) if (n := m.end() - m.start()) > 20)
-    return lengths[len(lengths) * 9 // 10] if lengths else 0
 
 
 def _breaks(line: str, following: str, width: int) -> bool:

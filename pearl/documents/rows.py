@@ -189,17 +189,16 @@ class Rows(Struct, Sequence[Row], frozen=True, dict=True, metaclass=_SequenceMet
 
     def as_context(self) -> str:
         """The rows as one text that replaces the document in a prompt, with gaps marked."""
-        return "\n".join(self._lines_of_context())
-
-    def _lines_of_context(self) -> Iterator[str]:
+        lines: list[str] = []
         end: int | None = None
         for row in self.rows:
             if row.spans:
                 if end is not None and not end <= row.spans[0].start <= end + 2:
-                    yield _GAP
+                    lines.append(_GAP)
                 end = row.spans[-1].end
             value = "undecided" if row.value is None else row.value
-            yield f"{row.text}: {value}" if self.is_answered and row.text else value
+            lines.append(f"{row.text}: {value}" if self.is_answered and row.text else value)
+        return "\n".join(lines)
 
 
 def document_fields(name: str, metadata: Mapping[str, str]) -> dict[str, str | None]:

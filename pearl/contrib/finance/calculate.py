@@ -68,7 +68,8 @@ def run(name: str, *values: Value) -> Value:
         if result.unit not in (RATIO, PERCENT, ""):
             raise UnfitUnitsError(f"{name}: the operands are in different units: {result.unit}")
         result = replace(result, unit=PERCENT)
-    if isinstance(result.value, bool):
+    value, unit = result.value, "" if result.unit == RATIO else result.unit
+    if isinstance(value, bool):
         text = result.text
         if called:
             one, two = (each.value for each in amounts.values())
@@ -78,8 +79,13 @@ def run(name: str, *values: Value) -> Value:
     if operations <= _ADDITIVE and len(scales) == 1 and result.unit not in (PERCENT, RATIO):
         # A sum is written in the scale that all of its operands have.
         (scale,) = scales
-        result = replace(result, value=result.value.scaleb(-scale), scale=scale)
-    return Scalar(result.text, _behind(name, operands, read, result, values), exact=_exact(result))
+        value = value.scaleb(-scale)
+        result = replace(result, value=value, scale=scale)
+    if result.unit == PERCENT:
+        exact = Quantity(value.scaleb(2), PERCENT)
+    else:
+        exact = Quantity(value, unit, result.scale or 0)
+    return Scalar(result.text, _behind(name, operands, read, result, values), exact=exact)
 
 
 def _read(operand: Operand, value: Value) -> Quantity:
@@ -146,14 +152,6 @@ def _amounts(
                 f"{operand.name} is {each.value:,} without a scale, another operand is in 10^{scale}"
             )
     return {operand.name: Amount(each.amount, each.unit) for operand, each, _ in given}
-
-
-def _exact(result: Result) -> Quantity:
-    """The unrounded number for later steps."""
-    assert not isinstance(result.value, bool)
-    if result.unit == PERCENT:
-        return Quantity(result.value.scaleb(2), PERCENT)
-    return Quantity(result.value, "" if result.unit == RATIO else result.unit, result.scale or 0)
 
 
 def _behind(

@@ -243,11 +243,9 @@ def _rows(row: Row, table: Any) -> list[list[str]]:
     if not isinstance(table, dict) or not all(isinstance(cells, dict) for cells in table.values()):
         raise row.error("'table' is not an object of columns")
     labels = dict.fromkeys(label for cells in table.values() for label in cells)
-    body = ([label, *(_cell(cells.get(label)) for cells in table.values())] for label in labels)
-    return [["item", *table], *body] if table else []
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.10g}"
-    return "" if value is None else str(value)
+    rows = [["item", *table]] if table else []
+    for label in labels:
+        cells = (column.get(label) for column in table.values())
+        shown = (f"{cell:,.10g}" if isinstance(cell, float) else cell for cell in cells)
+        rows.append([label, *("" if cell is None else str(cell) for cell in shown)])
+    return rows

@@ -192,14 +192,6 @@ _BLOCK = 4_096
 _WITHIN_WORD = lazy_pattern(r"[^\W\d_](?=[^\W\d_])")
 
 
-def _block_end(text: str, begin: int) -> int:
-    """Where a block may end: between two letters, so that no edit, and no text that an edit depends on, crosses the end."""
-    for found in _WITHIN_WORD.finditer(text, begin + _BLOCK):
-        if _SOLE.issuperset(_beside(text, found.end())):
-            return found.end()
-    return len(text)
-
-
 def _beside(text: str, at: int) -> tuple[str, str]:
     """The classes of the characters before and after an offset; "" for none."""
     kinds = text[max(at - 1, 0) : at + 1].translate(_PLAIN).translate(_KINDS)
@@ -258,7 +250,10 @@ class NormalText:
         begin = n_normal = 0
         parts: list[str] = []
         while begin < len(original):
-            end = _block_end(original, begin)
+            # Between two letters, no edit, and no text that an edit depends on, crosses the end.
+            letters = (m.end() for m in _WITHIN_WORD.finditer(original, begin + _BLOCK))
+            ends = (at for at in letters if _SOLE.issuperset(_beside(original, at)))
+            end = next(ends, len(original))
             parts.append(self._normal_block(begin, end, n_normal))
             n_normal += len(parts[-1])
             begin = end

@@ -279,9 +279,8 @@ class Parted(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def part_rows(rows: Sequence[Row], fields: Sequence[Mapping[str, str | None]] = ()) -> Parted:
+def part_rows(rows: Sequence[Row], fields: Sequence[Mapping[str, str | None]]) -> Parted:
     """Separate the rows of one table; `fields` are the table's own fields if the rows have more."""
-    fields = fields or [row.fields for row in rows]
     if not any(fields):
         return Parted(tuple(rows))  # parts of a text
     cells = chain.from_iterable(each.values() for each in fields)
