@@ -20,7 +20,7 @@ from pearl.errors import ModelError, UsageError, did_you_mean
 from pearl.errors.privacy import is_private
 from pearl.retrieval import Embedder, Hit, SearchSettings
 from pearl.retrieval.index import DOCUMENT, Index
-from pearl.retrieval.methods import Query, Ranking, depth_for, find_method, first, rank_fusion
+from pearl.retrieval.methods import Query, Ranking, depth_for, find_method, rank_fusion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -272,20 +272,8 @@ class Searcher:
             notes += left_out
         if k <= 0 or not queries or not len(index.passages):
             return rank_fusion([], 0)
-        return first(await self._ranked(index, queries, k, mask, notes), k)
-
-    async def _ranked(
-        self,
-        index: Index,
-        queries: Sequence[str],
-        k: int,
-        mask: NDArray[np.bool_] | None,
-        notes: list[str],
-    ) -> Ranking:
-        """The matching passages, best first."""
-        settings, method = self.settings, self.method
+        settings, method, searched = self.settings, self.method, index
         vectors: Sequence[NDArray[np.float32] | None] = [None] * len(queries)
-        searched = index
         if method.NEEDS_VECTORS:
             try:
                 searched, vectors = await self._with_vectors(index, queries)
@@ -301,7 +289,7 @@ class Searcher:
             ready = Query(dict.fromkeys(analyzer(index.stem)(text), 1.0), vector, mask)
             rank = partial(method.rank, ready, searched, settings, depth)
             rankings.append(await _work(index, rank))
-        return rankings[0] if len(rankings) == 1 else rank_fusion(rankings, depth)
+        return rankings[0] if len(rankings) == 1 else rank_fusion(rankings, k)
 
     async def _with_vectors(
         self, index: Index, texts: Sequence[str]

@@ -121,7 +121,7 @@ def _grid(sheet: Worksheet, formulas: Worksheet | None, left_out: Counter[str]) 
         # A value is repeated in each row, a heading in each column that has a subheading.
         text = grid[top][left]
         below = grid[bottom][left:right] if bottom < n_rows else []
-        is_heading = bool(below) and all(below) and not _NUMERIC.fullmatch(text)
+        is_heading = bool(below) and all(below) and not _is_number(text)
         n = right - left if is_heading or is_year(text) else 1
         for row in grid[top:bottom]:
             row[left : left + n] = [text] * n
@@ -189,7 +189,10 @@ def _hidden(sheet: Worksheet, n_rows: int, n_columns: int) -> tuple[set[int], se
     return rows, columns
 
 
-_NUMERIC = lazy_pattern(r"[-$€£¥]*[0-9][0-9.,]*%?")  # -$1,200.50, 12%
+def _is_number(cell: str) -> bool:
+    """Whether a cell is a number with a sign of a currency or percent: -$1,200.50, 12%."""
+    digits = cell.lstrip("-$€£¥").removesuffix("%").replace(",", "").replace(".", "")
+    return digits.isascii() and digits.isdigit()
 
 
 def _block(rows: Grid) -> Iterator[str]:
@@ -224,12 +227,12 @@ def _stretches(table: Grid) -> list[tuple[int, int]]:
 def _table(table: Grid) -> str:
     table = [row for row in table if any(row)]
     header, rows = table[0], table[1:]
-    if any(_NUMERIC.fullmatch(cell) and not is_year(cell) for cell in header):
+    if any(_is_number(cell) and not is_year(cell) for cell in header):
         header, rows = [""] * len(header), table  # a table without a header
     elif rows:
         above = [cell for cell in header if cell]
         is_merged = len(set(above)) < len(above)  # over columns with own headings below it
-        if is_merged and all(is_year(cell) or not _NUMERIC.fullmatch(cell) for cell in rows[0]):
+        if is_merged and all(is_year(cell) or not _is_number(cell) for cell in rows[0]):
             header = [" ".join(dict.fromkeys(filter(None, pair))) for pair in zip(header, rows[0], strict=True)]  # fmt: skip
             rows = rows[1:]
     return markdown(header, rows)

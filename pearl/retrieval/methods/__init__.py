@@ -63,19 +63,11 @@ def top(numbers: NDArray[np.int32], scores: NDArray[np.float64], k: int) -> Rank
     """The `k` best passages by score, then by number."""
     import numpy as np
 
-    if k <= 0:
-        numbers, scores = numbers[:0], scores[:0]
-    elif k < len(scores):  # Only sort those that may be among the best
+    if 0 < k < len(scores):  # Only sort those that may be among the best
         kept = scores >= np.partition(scores, -k)[-k]
         numbers, scores = numbers[kept], scores[kept]
-    order = np.lexsort((numbers, -scores))
-    return first(Ranking(numbers[order], scores[order]), k)
-
-
-def first(ranking: Ranking, k: int) -> Ranking:
-    """The first `k` of a ranking."""
-    kept = slice(max(k, 0))
-    return Ranking(ranking.passages[kept], ranking.scores[kept])
+    order = np.lexsort((numbers, -scores))[: max(k, 0)]
+    return Ranking(numbers[order], scores[order])
 
 
 RANK_CONSTANT = 60  # `k` of reciprocal rank fusion. Source: Cormack, Clarke and Büttcher 2009
