@@ -107,7 +107,14 @@ class Workbook:
     ) -> int:
         from openpyxl.utils import get_column_letter
 
-        sheet = self._book.create_sheet(name := self._unused(name))
+        # A sheet name has no such characters, and differs from all others, ignoring case.
+        plain = name.translate(_MENDED | dict.fromkeys(map(ord, "[]:*?/\\'"), "_"))
+        plain = plain[:MAX_NAME].strip() or "table"
+        taken, name, n = {*map(str.casefold, self.sheets), "history"}, plain, 1
+        while name.casefold() in taken:
+            n += 1
+            name = f"{plain[: MAX_NAME - len(str(n)) - 1]} {n}"
+        sheet = self._book.create_sheet(name)
         widths = widths or [_width(column, sample) for column in columns]
         letters = [get_column_letter(i) for i in range(1, len(columns) + 1)]
         for letter, width in zip(letters, widths, strict=True):
@@ -127,16 +134,6 @@ class Workbook:
         sheet.auto_filter.ref = f"A1:{letters[-1]}{n_rows + 1}"
         self.sheets[name] = n_rows
         return n_rows
-
-    def _unused(self, name: str) -> str:
-        """A valid sheet name that no other sheet has, ignoring case."""
-        plain = name.translate(_MENDED | dict.fromkeys(map(ord, "[]:*?/\\'"), "_"))
-        plain = plain[:MAX_NAME].strip() or "table"
-        taken, found, n = {*map(str.casefold, self.sheets), "history"}, plain, 1
-        while found.casefold() in taken:
-            n += 1
-            found = f"{plain[: MAX_NAME - len(str(n)) - 1]} {n}"
-        return found
 
 
 def _width(column: str, sample: Iterable[Mapping[str, Any]]) -> int:

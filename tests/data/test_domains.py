@@ -90,13 +90,6 @@ def test_a_csv_with_options_in_a_cell(tmp_path: Path) -> None:
     assert (sample.options, sample.gold, sample.subsets) == (("a", "b"), 1, {"x", "y"})
 
 
-def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
-    (tmp_path / "story.txt").write_text("Once.")
-    sample = read_row(tmp_path, document_path="story.txt")
-    assert isinstance(sample, Sample)
-    assert sample.load().text == "Once."
-
-
 def test_equal_texts_share_a_document_and_names_are_unique(tmp_path: Path) -> None:
     rows = [
         {"id": "a", "document": "Once."},

@@ -54,7 +54,8 @@ from pearl.trace import Trace, read_trace
 from pearl.view.answer_page import result_page
 from pearl.view.sources import open_results
 from tests.root import ROOT
-from tests.runs.store.killed import SPEC, key_of, reply_of
+from tests.runs.store.filling import SPEC, reply_of
+from tests.runs.store.filling import key as key_of
 
 Seeds = Sequence[bytes] | Callable[[], Sequence[bytes]]
 

@@ -21,7 +21,8 @@ from pearl.retrieval.index import Index
 from pearl.runs.store import FILE, Store
 from tests.faults import fuzzing
 from tests.retrieval.index.corpora import assert_same
-from tests.runs.store.killed import SPEC, key_of, reply_of
+from tests.runs.store.filling import SPEC, reply_of
+from tests.runs.store.filling import key as key_of
 from tests.suite import Trial
 
 EXECUTED: list[str] = []

@@ -275,18 +275,6 @@ def test_persons_decide_about_entries_in_entries(tmp_path: Path) -> None:
     assert kinds["grid[2].value"][1] == "undecided"
 
 
-def test_a_persons_values_are_taken_and_marked(tmp_path: Path) -> None:
-    said = {"age": "54", "drugs[1].dose_mg": "Not stated"}
-    rows = DecidedRows(lambda: ROWS, decided(tmp_path, ROWS[0], said))
-    taken = [*map(dict, rows())]
-    assert taken[1] == ROWS[1]
-    assert ROWS[0]["record"]["age"] == AGES
-    first = lines(written(tmp_path, "csv", taken))[0]
-    assert (first["age"], first["age_source"]) == ("54", "person")
-    aspirin = lines(tmp_path / "out.drugs.csv")[1]
-    assert (aspirin["dose_mg"], aspirin["dose_mg_source"]) == ("", "person")
-
-
 STAY, PRICE = parse_fields('stay: int {"maximum": 99}, price: decimal')
 
 
@@ -337,11 +325,3 @@ def test_a_value_is_not_put_into_another_entry(tmp_path: Path) -> None:
     rows = DecidedRows(lambda: [other], decisions)
     assert next(iter(rows()))["record"] == other["record"]
     assert "another entry now" in rows.problems[1]
-
-
-def test_a_person_says_that_a_list_is_complete(tmp_path: Path) -> None:
-    drugs = {**ROWS[0]["record"]["drugs"], "state": "undecided", "why": "the reply breaks off"}
-    row = {**ROWS[0], "record": {**ROWS[0]["record"], "drugs": drugs}}
-    rows = DecidedRows(lambda: [row], decided(tmp_path, row, {"drugs": "complete"}))
-    assert lines(written(tmp_path, "csv", [*map(dict, rows())]))[0]["drugs"] == "2"
-    assert len(lines(tmp_path / "out.drugs.csv")) == 2

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import pearl
 from pearl import cli
-from pearl.errors import BudgetError, DataError, StoreError, UsageError
+from pearl.errors import BudgetError, StoreError, UsageError
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.prices import Price
 from pearl.runs.executors import Resources, Task, Unit
@@ -183,15 +183,6 @@ def test_outcomes_are_on_disk_when_yielded(folder: Path, asked: pearl.Pearl) -> 
     assert done.id == begun[0]
     assert done.n_known >= 3
     assert done.status == "done"
-
-
-def test_too_many_failures_end_the_run(
-    folder: Path, asked: pearl.Pearl, openai_server: Server
-) -> None:
-    bad = [Task(str(i), problem=DataError("no row")) for i in range(40)]
-    done = pearl.run(pearl.Session(asked, max_errors=2).run(bad))
-    assert (done.status, done.id) == ("stopped", "")
-    assert 3 <= done.n_failed < 40
 
 
 def test_resume_with_other_settings_is_refused(folder: Path, asked: pearl.Pearl) -> None:

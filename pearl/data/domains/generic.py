@@ -55,7 +55,13 @@ def make_sample(row: Row, names: Names) -> Sample:
     """Create the sample of a row."""
     from pearl.data.samples import LETTERS, Sample
 
-    _refuse_other_formats(row)
+    if not {"document", "document_path"} & row.fields.keys():
+        for domain, fields in _formats():  # Their documents would be ignored silently
+            if fields <= row.fields.keys():
+                raise UsageError(
+                    f"{row.path}: rows with {', '.join(sorted(fields))} are read by another domain",
+                    help=f"--domain {domain}; or --column document=... says which field is the document",
+                )
     id = row.name("id") or row.place
     question = " ".join((row.text("question") or "").split())
     document: Document | Path | StoredFile | None
@@ -78,18 +84,6 @@ def make_sample(row: Row, names: Names) -> Sample:
         names.claim_id(id, row), question, document, options, gold, reference, subsets, extra,
         gold_passages=read_array(row, "gold_passages"),
     )  # fmt: skip
-
-
-def _refuse_other_formats(row: Row) -> None:
-    """Reject formats of other domains, whose documents would be ignored silently."""
-    if {"document", "document_path"} & row.fields.keys():
-        return
-    for domain, fields in _formats():
-        if fields <= row.fields.keys():
-            raise UsageError(
-                f"{row.path}: rows with {', '.join(sorted(fields))} are read by another domain",
-                help=f"--domain {domain}; or --column document=... says which field is the document",
-            )
 
 
 @cache

@@ -72,7 +72,13 @@ class Resources:
         """Called when the document of a task has been loaded."""
         self.n_loading = 0
         """Units that are waiting for their documents."""
-        self._plan = lru_cache(KEPT_PLANS)(self._read)
+
+        @lru_cache(KEPT_PLANS)
+        def read(text: str, question: str | None) -> tuple[CheckedPlan, int]:
+            checked = pearl.compile(text, question=question)
+            return checked, max(n_following(build_graph(checked)))
+
+        self._plan = read
         self._made: dict[Hashable, Any] = {}
         self._documents: WeakValueDictionary[Hashable, Document] = WeakValueDictionary()
         self._kept: deque[Document] = deque(maxlen=KEPT)
@@ -128,10 +134,6 @@ class Resources:
             self._made[key] = make()
         made: Made = self._made[key]
         return made
-
-    def _read(self, text: str, question: str | None) -> tuple[CheckedPlan, int]:
-        checked = self.pearl.compile(text, question=question)
-        return checked, max(n_following(build_graph(checked)))
 
     def _counted(self, load: Callable[[], Document]) -> Document:
         with reading(self.pearl.settings):

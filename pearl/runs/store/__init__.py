@@ -423,7 +423,11 @@ class Store(Replies):
 
         def work(connection: sqlite3.Connection) -> tuple[str, bool]:
             info = None if fresh else self._resumable(connection, spec, id)
-            run_id = _unused(connection) if info is None else info.id
+            n_digits = 4
+            run_id = new_id(n_digits) if info is None else info.id
+            while info is None and connection.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():  # fmt: skip
+                n_digits += 1  # There are many runs on one day
+                run_id = new_id(n_digits)
             leases.append(lease_run(self.folder, run_id, info))
             now, holder = time.time(), Holder.this()
             if info is None:
@@ -561,15 +565,6 @@ def lease_run(folder: Path, id: str, info: RunInfo | None) -> persistence.Lease:
             help="wait for it or end it, or start another run with --fresh",
         )
     return lease
-
-
-def _unused(connection: sqlite3.Connection) -> str:
-    n_digits = 4
-    while True:
-        id = new_id(n_digits)
-        if connection.execute("SELECT 1 FROM runs WHERE id = ?", (id,)).fetchone() is None:
-            return id
-        n_digits += 1  # There are many runs on one day
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -1,14 +1,18 @@
-"""Data that tests put into a store."""
+"""Data that tests put into a store, and other processes that work with one."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 from pearl.llm import Completion, Usage
 from pearl.runs.store import FILE, Run, RunSpec, Store
+from tests.root import ROOT
 
 SPEC = RunSpec(("execute", "t.jsonl"), {"model": "m"}, {"t.jsonl": "1"})
 REPLY = Completion("Because it was rotten. \U0001f511", "m", Usage(10, 3, 2, 0, 4, 1))
@@ -39,3 +43,15 @@ def change(folder: Path, statement: str, *values: Any) -> None:
     with sqlite3.connect(folder / FILE) as connection:
         connection.execute(statement, values)
     connection.close()
+
+
+def reply_of(i: int) -> Completion:
+    return Completion(f"reply {i} " + "é" * (i % 500), "m", Usage(i, 1, 0))
+
+
+def child(*args: str) -> subprocess.Popen[str]:
+    """A Python process that can import the project and the tests."""
+    return subprocess.Popen(
+        [sys.executable, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip

@@ -12,8 +12,8 @@ from pearl.errors import StoreError
 from pearl.plugins.persistence import connect
 from pearl.runs.store import FILE, Store
 from pearl.runs.store.database import create_database
-from tests.runs.store.children import child
-from tests.runs.store.killed import SPEC, key_of, reply_of
+from tests.runs.store.filling import SPEC, child, reply_of
+from tests.runs.store.filling import key as key_of
 from tests.skips import BOUND
 
 N_REPLIES = 40
@@ -91,23 +91,6 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="empty"):
         Store.open(tmp_path, read_only=True)
     assert use(tmp_path) is None
-
-
-def test_damaged_index_never_gives_another_row(tmp_path: Path, filled: bytes) -> None:
-    (tmp_path / FILE).write_bytes(filled)
-    connection = sqlite3.connect(tmp_path / FILE)
-    pages = connection.execute(
-        "SELECT rootpage FROM sqlite_master WHERE name IN"
-        " ('sqlite_autoindex_results_1', 'sqlite_autoindex_replies_1')"
-    ).fetchall()
-    connection.close()
-    for (page,) in pages:  # the last byte of an entry is the place of its row
-        data = bytearray(filled)
-        for i in range(2, N_REPLIES):
-            at = data.index(key_of(i), (page - 1) * 4_096) + len(key_of(i))
-            data[at] = 3 if i != 3 else 4
-        (tmp_path / FILE).write_bytes(data)
-        use(tmp_path)
 
 
 def test_rows_that_the_index_of_their_order_lacks_are_missed(tmp_path: Path, filled: bytes) -> None:

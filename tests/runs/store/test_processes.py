@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from pearl.errors import StoreError
 from pearl.runs.store import Holder, Store
 from pearl.runs.store.runs import _started
-from tests.runs.store.children import KILLED, child
-from tests.runs.store.killed import SPEC
+from tests.runs.store.filling import SPEC, change, child
 
 
-def test_run_in_use_is_refused(tmp_path: Path) -> None:
-    first = child(str(KILLED), str(tmp_path), "1000000", "1")
-    assert first.stdout is not None
-    assert first.stdout.readline() == "begun\n"
-    with Store.open(tmp_path) as store:
-        with pytest.raises(
-            StoreError, match=rf"in use by process {first.pid} on .* since \d{{4}}-"
-        ):
-            store.begin(SPEC)
-        (info,) = store.runs()
-        assert info.holder is not None
-        assert info.state == "running"
-        other = store.begin(SPEC, fresh=True)
-        other.finish("done")
-        first.send_signal(signal.SIGKILL)
-        first.communicate()
-        assert store.run(info.id).state == "interrupted"
-        assert store.begin(SPEC, id=info.id).id == info.id
-    assert not list(tmp_path.glob("*.lock-*"))
-
-
-def test_holder_of_a_run() -> None:
+def test_holder_of_a_run(tmp_path: Path) -> None:
     me = Holder.this()
     assert me.is_alive
     assert Holder(me.pid, "another machine", "x:1", 0).is_alive
@@ -46,6 +22,11 @@ def test_holder_of_a_run() -> None:
     process = child("-c", "")
     process.communicate()
     assert not Holder(process.pid, me.host, "", 0).is_alive
+    with Store.open(tmp_path) as store:
+        store.begin(SPEC)
+        assert store.runs()[0].state == "running"
+        change(tmp_path, "UPDATE runs SET lease_pid = ?", process.pid)
+        assert store.runs()[0].state == "interrupted"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")

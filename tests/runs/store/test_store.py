@@ -138,17 +138,6 @@ def test_invalid_token_counts_are_zero(tmp_path: Path, n: object, total: int) ->
         assert store.usage(run.id) == Usage(total, 7, 3)
 
 
-def test_a_damaged_row_is_left_out_and_its_task_run_again(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        record(store.begin(SPEC), 0, 1)
-    change(tmp_path, "UPDATE results SET row = '\"failed\" {' WHERE seq = 1")
-    with Store.open(tmp_path) as store:
-        run = store.begin(SPEC)
-        assert list(run.rows()) == [row(0)]
-        assert store.n_bad_rows == 1
-        assert not run.has(key(1))
-
-
 def test_runs_are_found_by_prefix(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         first, second = (store.begin(SPEC, fresh=True).id for _ in range(2))
