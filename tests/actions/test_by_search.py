@@ -43,22 +43,12 @@ def test_passages_of_each_document_come_with_their_places_the_best_first() -> No
         assert hit.span == span
 
 
-def test_one_document_is_named_by_itself() -> None:
-    rows, _ = retrieve(from_text(SALT, "a.txt"), "lamp", 1)
-    assert [(row.text, row.fields["Document"]) for row in rows] == [("The lamp is out.", "a.txt")]
-
-
 def test_a_note_reports_further_matches() -> None:
     all_of_them, _ = retrieve(BOTH, "salt", 2)
     some, _ = retrieve(BOTH, "salt", 1)
     assert all_of_them.notes == ()
     assert some.notes == ("among the 1 that match 'salt' best; more match",)
     assert as_text(some).endswith("(among the 1 that match 'salt' best; more match)")
-
-
-def test_nothing_matches() -> None:
-    rows, fetched = retrieve(BOTH, "zebra", 5)
-    assert (len(rows), rows.undecided, rows.notes, fetched.hits) == (0, (), (), ())
 
 
 @pytest.mark.parametrize(

@@ -78,13 +78,6 @@ def test_an_action_file() -> None:
     assert repr(library) == "ActionLibrary('mine', 3 actions)"
 
 
-def test_an_action_of_another_shape_is_not_native() -> None:
-    library = read_library(
-        "COUNT(CTX, X) : Count X\nUNIQUE(A, B) : Sort\ncount(ITEMS) : x\n", "mine"
-    )
-    assert not any(action.is_native for action in library.values())
-
-
 def test_duplicates_and_drafts_are_returned_with_diagnostics() -> None:
     text = "FIND(CTX) :\nFIND(CTX) # x\nJOIN(S, S, ...)"
     actions, found = read_actions(text)
@@ -100,13 +93,6 @@ def test_duplicates_and_drafts_are_returned_with_diagnostics() -> None:
 def test_a_definition_may_end_in_a_colon() -> None:
     (action,), found = read_actions("FIND(CTX) : Return one of these (a):")
     assert (action.definition, found) == ("Return one of these (a):", [])
-
-
-def test_every_flaw_of_a_line_is_diagnosed() -> None:
-    text = "FIND (CTX , X)  : x"
-    actions, found = read_actions(text)
-    assert actions == []
-    assert [d.span.position(text) for d in found] == [(1, 5), (1, 10), (1, 16)]
 
 
 def test_a_broken_file_is_a_library_error_with_its_line(tmp_path: Path) -> None:

@@ -181,23 +181,6 @@ def test_places_and_ties() -> None:
     assert rows_of("SORT", rows, "count", "descending").lines() == ["d: 3", "a: 3", "b: 2", "c: 2"]
 
 
-def test_rated_rows_are_ranked_by_number() -> None:
-    rows = tuple(
-        Row(v, {"grade": v}, (Span(i, i + 1),), f"text {i}") for i, v in enumerate(["3", "10", "9"])
-    )
-    rated = Rows(rows, "grade", is_answered=True)
-    assert scalar_of("NTH", rated, "grade", 1).value == "text 1"
-    assert [row.value for row in rows_of("SORT", rated, "grade", "descending")] == ["10", "9", "3"]
-    unread = Rows(
-        (*rows, Row(None, {"grade": None}, (Span(9, 10),), "text 9")), "grade", is_answered=True
-    )
-    assert as_text(scalar_of("NTH", unread, "grade", 1)) == "text 1 (1 undecided)"
-    for value, place in (("11", "text 1 (1 undecided)"), ("8", "text 1")):
-        doubtful = Row(value, {"grade": value}, (Span(9, 10),), "text 9")
-        may_be = Rows(rows, "grade", (doubtful,), is_answered=True)
-        assert as_text(scalar_of("NTH", may_be, "grade", 1)) == place
-
-
 def test_undecided_rows_that_cannot_change_a_result_leave_it_decided() -> None:
     labels = Rows((*map(Row, "aaab"), Row(None)), "label", is_answered=True)
     most = nth(rows_of("GROUP", labels, "label"), 1)
@@ -340,6 +323,18 @@ def test_an_undecided_key_of_a_join_may_change_what_is_computed_from_the_pairs()
     ]
     ann = rows_of("WHERE", pairs, "name", "is", "Ann")
     assert (len(ann), len(ann.doubtful)) == (1, 1)
+
+
+def test_the_most_frequent_label_of_each_month() -> None:
+    days = "2023-01-02,a; 2023-01-30,a; 2023-01-31,b; 2023-02-01,a; 2023-02-02,b; 2024-03-01,b"
+    tops = rows_of("AGGREGATE", table_of(f"day,label; {days}"), "day by month", "mode", "label")
+    assert [(row.fields["day by month"], row.value, len(row.members)) for row in tops] == [
+        ("2023-01", "a", 3), ("2023-02", "a; b", 2), ("2024-03", "b", 1),
+    ]  # fmt: skip
+    assert [row.text for row in rows_of("WHERE", tops, "mode", "is", "b")] == ["2024-03"]
+    labels = [("x", "9"), ("x", "1"), ("x", "1"), ("x", "1"), ("x", None), ("y", "2"), ("y", None)]
+    rows = Rows(tuple(Row(n, {"k": k, "n": n}) for k, n in labels), "n", is_answered=True)
+    assert rows_of("AGGREGATE", rows, "k", "mode", "n").values == ["1"], "y may be any"
 
 
 def test_figures_are_shown_beside_their_groups_and_counts() -> None:

@@ -147,6 +147,7 @@ PLANS: dict[str, Plan] = {
     "means that are high": lambda r: run("WHERE", run("AGGREGATE", r, "label", "mean", "n"), "mean", "at least", 2),
     "figures of groups": lambda r: run("AGGREGATE", run("GROUP", r, "label"), "label", "sum", "count"),
     "share of groups": lambda r: run("SHARE", run("WHERE", run("GROUP", r, "label"), "count", "at least", 2), run("GROUP", r, "label")),
+    "most by an undecided key": lambda r: run("AGGREGATE", r, "label", "mode", "n"),
     "most by": lambda r: run("AGGREGATE", r, "n", "mode", "label"),
     "where of most": lambda r: run("WHERE", r, "label", "is", run("NTH", run("GROUP", r, "label"), "count", 1)),
     "share": lambda r: run("SHARE", run("WHERE", r, "label", "is", "a"), r),

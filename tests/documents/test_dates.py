@@ -125,18 +125,6 @@ def test_the_order_is_decided_once_and_noted(
     assert (read.is_day_first, read.note) == (is_day_first, note)
 
 
-def test_an_unambiguous_date_is_read_in_its_own_order() -> None:
-    read = read_dates(["25/02/2023", "26/02/2023", "02/27/2023"])
-    assert days(read) == [date(2023, 2, 25), date(2023, 2, 26), date(2023, 2, 27)]
-    assert read.note == ""
-
-
-@given(dates=st.lists(DAYS, max_size=20), form=st.sampled_from(["%d/%m/%Y", "%m/%d/%Y"]))
-def test_one_day_beyond_the_twelfth_decides_for_all(dates: list[date], form: str) -> None:
-    dates.append(date(2023, 2, 13))
-    assert days(read_dates([day.strftime(form) for day in dates])) == dates
-
-
 @pytest.mark.parametrize(
     ("text", "first", "last"),
     [

@@ -150,12 +150,6 @@ def test_sentences_near_a_range_are_those_of_the_whole_text() -> None:
     assert sentences_near("", 0, 1, (1, 1)) == []
 
 
-def test_a_line_that_ends_far_before_the_edge_ends_a_sentence() -> None:
-    wide = "The ferry stopped running in the autumn of that year because the new"
-    lines = [f"{wide}\nShe had paid", "The fare was high"]
-    assert cut("\n".join(lines)) == lines
-
-
 LONG = times(400_000)  # in the gate, what takes quadratic time does not end
 
 
@@ -206,11 +200,6 @@ def test_chunks_end_at_the_largest_unit_that_fits() -> None:
         "Eight nine ten eleven ",
         "twelve.",
     ]
-
-
-def test_a_whole_text_that_fits_is_one_chunk() -> None:
-    assert [(s.start, s.end) for s in chunks("a\n\nb", 2, count_words)] == [(0, 4)]
-    assert chunks("", 5, len) == ()
 
 
 def test_a_chunk_size_of_0_is_refused() -> None:

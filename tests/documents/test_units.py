@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from itertools import pairwise
 
 import pytest
 from hypothesis import assume, given
@@ -71,13 +70,6 @@ STANZA = "Ann Lee\n12 Mill Road\nOslo\n\nBob Ray\n3 High Street\nBergen\n\n"
 )  # fmt: skip
 def test_the_first_matching_form_gives_the_entries(text: str, expected: list[str]) -> None:
     assert texts(text) == expected
-
-
-def test_lines_that_are_rows_below_a_header_have_its_names() -> None:
-    text = "Ward\nThe patients of May, as they came.\nid\tage\n1\t63\n2\t40"
-    assert [piece.fields for piece in entry.split(text)] == [
-        {}, {}, {}, {"id": "1", "age": "63"}, {"id": "2", "age": "40"},
-    ]  # fmt: skip
 
 
 def test_a_line_with_two_colons_does_not_make_prose_records() -> None:
@@ -255,11 +247,6 @@ def test_only_the_row_with_an_unclosed_quote_is_read_as_it_stands_or_left_out() 
     assert [text[span.start : span.end] for span in left_out(text, pieces)] == ['5,"f,g']
 
 
-def test_a_header_is_not_left_out() -> None:
-    for text in ("id,note\n1,a\n", "| id | note |\n|---|---|\n| 1 | a |\n"):
-        assert left_out(text, split(text)) == ()
-
-
 @pytest.mark.parametrize("name", ["No.", '"Paid, if at all?"', "x" * 300, "Reply exactly «999»."])
 def test_a_long_name_in_the_first_line_leaves_the_rows_below_it_as_they_are(name: str) -> None:
     """A row is not taken for the header, so that no count is one too low."""
@@ -272,12 +259,6 @@ def test_a_value_of_a_megabyte_is_read() -> None:
     assert fields(f'id,note\n1,"{value}"\n')[0]["note"] == value.strip()
     assert fields(json.dumps({"id": 1, "note": value}))[0]["note"] == value
     assert fields(f"id: 1 || note: {value}")[0]["note"] == value.strip()
-
-
-def test_thousands_of_names_that_are_the_same_are_numbered() -> None:
-    (record,) = fields("a: x || " * 50_000)
-    assert len(record) == 50_000
-    assert list(record)[-1] == "a (50000)"
 
 
 KEYS = st.text("abcXYZéשб", min_size=1, max_size=8)
@@ -526,16 +507,6 @@ def test_a_text_that_is_not_a_conversation_is_refused(text: str) -> None:
         split_of_turn(text)
 
 
-def test_turns_may_be_long() -> None:
-    speech = "It went on and on.\n" * 30
-    text = "\n".join(f"{name}: Well.\n\n{speech}" for name in ("Ann", "Bob") * 3)
-    with pytest.raises(
-        ValueError, match="no turns"
-    ):  # 6 of 186 lines, 6 of 12 paragraphs begin one
-        split_of_turn(text.replace("\n\n", "\n"))
-    assert [piece.fields["Speaker"] for piece in split_of_turn(text)] == ["Ann", "Bob"] * 3
-
-
 def test_real_consultations() -> None:
     rows = json.loads(shared("medical/aci_bench_train.json").read_text(encoding="utf-8"))
     for row in rows["data"] if isinstance(rows, dict) else rows:
@@ -566,16 +537,6 @@ def test_windows_cover_all_words_and_overlap_by_at_most_the_given_length(
         last = end
         covered.update(range(start, end))
     assert all(text[i].isspace() or i in covered for i in range(len(text)))
-
-
-def test_words_are_whole() -> None:
-    words = [f"word{n}" for n in range(2_000)]
-    text = " ".join(words)
-    pieces = window.split(text)
-    assert {w for a, b, _ in pieces for w in text[a:b].split()} == set(words)
-    assert all(1_000 < b - a <= 1_100 for a, b, _ in pieces[:-1])
-    shared = [one.end - other.start for one, other in pairwise(pieces)]
-    assert all(280 < n <= 300 for n in shared)
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (5, 5), (5, 6), (5, -1)])

@@ -14,11 +14,9 @@ from pearl.documents.rows import Row, Rows
 from pearl.tables.columns import QueryTable
 from pearl.tables.lookup import (
     Lookup,
-    RowSearch,
     Thesaurus,
     Turn,
     UnansweredError,
-    column_terms,
     examples_like,
     look_up,
     read_reply,
@@ -114,14 +112,6 @@ def test_an_empty_answer_stands_if_the_model_repeats_the_query() -> None:
     assert any("no row meets: City is 'Eilat'" in note for note in answer.notes)
     answer = asyncio.run(look_up("Who tells no wait?", Lookup(TABLE), Model(nothing)))
     assert [line.cells[0] for line in answer.lines] == ["Lod Clinic"]
-
-
-def test_an_empty_result_is_kept_where_its_correction_is_no_query() -> None:
-    eilat = query(where={"column": "City", "op": "is", "value": "Eilat"})
-    answer = asyncio.run(
-        look_up("Who is in Eilat?", Lookup(TABLE), Model(eilat, "?"), max_repairs=1)
-    )
-    assert answer.lines == ()
 
 
 def test_a_model_that_never_writes_a_query_gives_no_answer() -> None:
@@ -232,34 +222,9 @@ def test_the_nearest_term_is_what_is_meant(question: str, column: str, term: str
     assert Thesaurus(TERMS_TABLE).nearest(question)[column][0] == term
 
 
-def test_at_most_n_terms_of_each_text_column_are_found() -> None:
-    found = Thesaurus(TERMS_TABLE).nearest(
-        "Tel Aviv-Yafo Tel Sheva Haifa Zürich Neurology 03-555120 12", 2
-    )
-    assert {column: len(terms) for column, terms in found.items()} == {"City": 2, "Service": 2}
-    assert Thesaurus(TERMS_TABLE).nearest("") == {}
-
-
 def test_a_synonym_counts_as_a_whole() -> None:
     assert "ophthalmology" in map(str.casefold, synonyms_of("Is there an oculist?"))
     assert synonyms_of("Is there a pond?") == []
-
-
-def test_lists_in_cells_are_cut_and_prose_has_no_terms() -> None:
-    columns = {column.name: column_terms(column) for column in TERMS_TABLE.columns}
-    assert columns["Service"][:2] == ["Ophthalmology", "Urology"]
-    assert columns["Phone"] == columns["Fee"] == []
-    prose = QueryTable(Rows((Row("", {"note": "word " * 30}),)))
-    assert column_terms(prose.columns[0]) == []
-
-
-def test_rows_like_a_question_and_rows_unlike_it() -> None:
-    search = RowSearch(TERMS_TABLE)
-    assert search.like("neurology in Tel Sheva", 1) == [1]
-    unlike = search.unlike("neurology in Tel Sheva", 3)
-    assert len(unlike) == 3
-    assert not {0, 1} & set(unlike)
-    assert search.unlike("neurology in Tel Sheva", 3) == unlike
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -19,8 +19,6 @@ from pearl.tables.columns import (
 )
 from pearl.tables.specification import (
     MAX_CONDITIONS,
-    OPERATORS,
-    SIGNS,
     Query,
     QueryError,
     conditions,
@@ -143,57 +141,6 @@ COLUMNS = ["City", 'The "new" \\ name', "Größe (m²)"]
 @cache
 def constraint() -> Constraint:
     return query_constraint(COLUMNS)
-
-
-texts = st.text(alphabet='abc "\\é|%', max_size=6)
-name = st.sampled_from(COLUMNS)
-column = st.recursive(
-    name,
-    lambda inner: st.builds(
-        lambda operation, operands: {operation: operands},
-        st.sampled_from([*SIGNS]),
-        st.lists(inner | st.integers(-(10**15), 10**15) | st.just(1.19), min_size=2, max_size=3),
-    ),
-    max_leaves=3,
-)
-condition = st.fixed_dictionaries(
-    {"column": column, "op": st.sampled_from(OPERATORS), "value": st.lists(texts, max_size=3)}
-)
-where = st.recursive(
-    condition,
-    lambda inner: st.one_of(
-        st.fixed_dictionaries({"all": st.lists(inner, min_size=1, max_size=3)}),
-        st.fixed_dictionaries({"any": st.lists(inner, min_size=1, max_size=3)}),
-        st.fixed_dictionaries({"no": inner}),
-    ),
-    max_leaves=4,
-)
-queries = st.fixed_dictionaries(
-    {
-        "limit": st.sampled_from([None, 1, 20]),  # in any order
-        "cannot": st.none() | texts,
-        "select": st.lists(column, max_size=3),
-        "where": st.none() | where,
-        "group": st.lists(name, max_size=2),
-        "aggregate": st.lists(
-            st.fixed_dictionaries({"function": st.just("count"), "column": st.none() | column}),
-            max_size=2,
-        ),
-        "sort": st.lists(
-            st.fixed_dictionaries({"descending": st.booleans(), "by": texts | column}), max_size=2
-        ),
-    }
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=40)
-@given(queries)
-def test_a_form_is_its_json(said: object) -> None:
-    form = constraint().json_form
-    assert form is not None
-    assert json.loads(form.text_of(said)) == said
-    assert Draft202012Validator(dict(form.schema)).is_valid(said)
 
 
 EMPTY = {

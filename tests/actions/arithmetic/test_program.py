@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,24 +16,6 @@ from pearl.actions.arithmetic.program import (
     ProgramError,
     parse,
 )
-
-
-@pytest.mark.parametrize(
-    ("text", "value", "unit"),
-    [
-        ("12", "12", ""),
-        (" -.5 ", "-0.5", ""),
-        ("5%", "0.05", "%"),
-        ("-12.5 %", "-0.125", "%"),
-        ("$ 3.2", "3.2", "$"),
-        ("const_100", "100", ""),
-        ("const_m1", "-1", ""),
-    ],
-)
-def test_an_operand_alone(text: str, value: str, unit: str) -> None:
-    operand = parse(text).value
-    assert operand is not None
-    assert (operand.value, operand.unit) == (Decimal(value), unit)
 
 
 @pytest.mark.parametrize(

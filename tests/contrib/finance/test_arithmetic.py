@@ -17,7 +17,6 @@ from pearl.actions.arithmetic.program import (
 from pearl.actions.library import load_library
 from pearl.actions.operators import operators
 from pearl.actions.values import Scalar, Value
-from pearl.contrib.finance.calculators import CALCULATORS, load_calculator, program_of
 from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows, Stated, document_rows
 
@@ -217,14 +216,6 @@ def run_rows(name: str, *values: Value) -> Rows:
     return result
 
 
-def test_a_result_is_an_operand_whatever_its_digits() -> None:
-    first = run("CALCULATE", "ratio", 25.35, 2)
-    assert first.value == "12.675"
-    assert run("CALCULATE", "difference", first, 1.125).value == "11.55"
-    with pytest.raises(MissingOperandError, match="may group thousands"):
-        run("CALCULATE", "difference", "12.675", 1)
-
-
 def test_a_result_is_an_operand_with_all_of_its_digits() -> None:
     margins = [run("CALCULATE", "operating margin", *pair) for pair in (("$1", "$3"), ("$1", "$7"))]
     assert [margin.value for margin in margins] == ["33.333%", "14.286%"]
@@ -248,16 +239,6 @@ def test_specialised_actions_are_only_in_libraries_that_list_them() -> None:
         assert name not in operators()
         assert finance[name].is_native
         assert finance[name].definition == native.known()[name].definition
-
-
-@pytest.mark.parametrize("name", CALCULATORS)
-def test_a_calculator_uses_its_operands_and_the_planner_is_told_of_them(name: str) -> None:
-    operands = [operand.name for operand in load_calculator(name).OPERANDS]
-    called = {each.text for each in program_of(name).operands if each.kind == "name"}
-    assert called == set(operands)
-    calculate = native.known()["CALCULATE"]
-    assert f"{name} ({', '.join(operands)})" in calculate.definition
-    assert name in calculate.parameters[0].choices
 
 
 def test_a_number_that_is_computed_from_a_count_has_its_bounds() -> None:

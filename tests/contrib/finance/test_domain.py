@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pearl.contrib.finance.domain import gold_passages, operands, page_text
+from pearl.contrib.finance.domain import page_text
 from pearl.data.domains import Source, read_samples
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
@@ -122,24 +121,6 @@ def test_generic_domain_names_the_domain_of_the_rows(tmp_path: Path) -> None:
     path.write_text(json.dumps(CLEANED), encoding="utf-8")
     with pytest.raises(UsageError, match="read by another domain"):
         list(read_samples("generic", Source(str(path))))
-
-
-def test_numbers_of_programs() -> None:
-    assert operands("add(#0, const_1000), exp(-.5, 3%)") == {
-        Decimal("0.5"), Decimal(3), Decimal("0.03"),
-    }  # fmt: skip
-    assert operands("") == operands("multiply(#0, const_m1)") == frozenset()
-
-
-def test_gold_passages_are_rows_before_sentences() -> None:
-    page = page_text(
-        "Fuel was 7 . Rent was 5 in 2008 .", [["", "2008"], ["5 mills", "7"], ["sum", "-12.0"]], ""
-    )
-    assert gold_passages(page, "7") == ("| 5 mills | 7 |",)  # not the sentence
-    assert gold_passages(page, "add(5, 12)") == ("Rent was 5 in 2008 .", "| sum | -12.0 |")
-    assert gold_passages(page, "99") == ()
-    for passage in gold_passages(page, "add(5, 12)"):
-        assert passage in page
 
 
 def test_a_page_without_a_table_or_text() -> None:

@@ -34,12 +34,6 @@ def test_an_elided_passage_is_shown_whole() -> None:
     assert TEXT[row["start"] : row["end"]] == row["text"]
 
 
-def test_words_that_a_quote_leaves_out_are_shown_whatever_they_say() -> None:
-    (found,), unverified = collected("> The committee did ... approve the merger.")
-    assert found.marked == "The committee did [left out: not] approve the merger."
-    assert (found.match, unverified) == ("elided", ())
-
-
 @pytest.mark.parametrize(
     ("reply", "given", "reason"),
     [
