@@ -122,6 +122,16 @@ def test_a_reader_that_leaves_amid_many_documents_is_no_error(pearl: Terminal, f
     assert done.stderr.count(b"\n") == 1, done.stderr.decode()
 
 
+def test_help_shows_what_matters_first_and_all_of_it_in_groups(pearl: Terminal) -> None:
+    short, whole = pearl("execute", "--help"), pearl("execute", "--help-all")
+    for option in ("--set ", "--model ", "--dry-run ", "--json "):
+        assert f"  {option}" in short
+        assert whole.count(f"  {option}") == 1
+    assert "--shard" not in short
+    titles = [line for line in whole.splitlines() if line.endswith(":") and line[0] != " "]
+    assert titles == ["Options:", "Question and document:", "Plan:", "Model:", "Rows:", "Limits:", "Run:", "Search:", "Output:", "Help:"]  # fmt: skip
+
+
 def test_every_public_name_exists() -> None:
     import pearl
 
