@@ -9,6 +9,7 @@ import click
 from pearl.cli.files import Kind, kind_of, kind_option, library_for, read_input, with_commands
 from pearl.cli.options import as_json, option, setting_options
 from pearl.cli.writing import new_file
+from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import Diagnostic, apply_fixes, render_diagnostics
 from pearl.errors.escaping import counted, to_json
 
@@ -68,28 +69,31 @@ def _examine(
 ) -> tuple[Sequence[Diagnostic], str, int]:
     """Return the diagnostics of one file, its text after fixes, and the number of fixes."""
     from pearl.actions.library import read_actions
-    from pearl.dsl.checker import diagnose, mend_plan
+    from pearl.dsl.checker import diagnose
     from pearl.dsl.parser import read
 
-    n_fixed = 0
-    if kind_of(name, kind) == "actions":
-        _, found = read_actions(text)
-        fixes = [d.fix for d in found if d.fix]
-        if fix and fixes:
-            text, n_fixed = apply_fixes(text, fixes), len(fixes)
-            _write(name, text)
-            _, found = read_actions(text)
-        return found, text, n_fixed
-    known = library_for(library, domain)
+    n_fixed, is_plan = 0, kind_of(name, kind) == "plan"
+    known = library_for(library, domain) if is_plan else None
     if fix:
-        mended, applied = mend_plan(text, known)
-        if applied:
-            text, n_fixed = mended, len(applied)
-            _write(name, text if text.endswith("\n") else f"{text}\n")
+        text, n_fixed = mended(text, known)
+        if n_fixed:
+            with new_file(name) as file:  # text of stdin goes to stdout
+                file.write(text)
+    if known is None:
+        return read_actions(text)[1], text, n_fixed
     reading = read(text)
     return diagnose(reading, known), reading.text, n_fixed
 
 
-def _write(name: str, text: str) -> None:
-    with new_file(name) as file:  # text of stdin goes to stdout
-        file.write(text)
+def mended(text: str, library: ActionLibrary | None) -> tuple[str, int]:
+    """A plan that a library is for, or an action file, after every automatic fix, and their number."""
+    from pearl.actions.library import read_actions
+    from pearl.dsl.checker import mend_plan
+
+    if library is None:
+        fixes = [found.fix for found in read_actions(text)[1] if found.fix]
+        return apply_fixes(text, fixes), len(fixes)
+    plan, applied = mend_plan(text, library)
+    if not applied:
+        return text, 0
+    return plan if plan.endswith("\n") else f"{plan}\n", len(applied)

@@ -27,7 +27,7 @@ def command(files: tuple[str, ...], kind: Kind | None, check: bool, as_json: boo
     for name in files:
         text = read_input(name)
         try:
-            formatted = _format(text, kind_of(name, kind), "<stdin>" if name == "-" else name)
+            formatted = canonical(text, kind_of(name, kind), "<stdin>" if name == "-" else name)
         except PearlError as error:
             n_broken += 1
             reports.append({"path": name, "status": "broken", "error": error.message})
@@ -47,7 +47,8 @@ def command(files: tuple[str, ...], kind: Kind | None, check: bool, as_json: boo
     return 1 if n_broken or (check and n_changed) else 0
 
 
-def _format(text: str, kind: Kind, name: str) -> str:
+def canonical(text: str, kind: Kind, name: str) -> str:
+    """The text of a file in canonical form; raises a `PearlError` if a line cannot be read."""
     from pearl.actions.library import format_library
     from pearl.dsl.parser import formatted, read
 

@@ -13,24 +13,23 @@ from msgspec import Struct
 
 from pearl.actions.library import (
     MAX_ACTIONS,
-    format_library,
     library_names,
     load_library,
     read_actions,
 )
 from pearl.actions.operators import with_operators
-from pearl.dsl.checker import callable_actions, diagnose, mend_plan
+from pearl.cli.commands.check import mended
+from pearl.cli.commands.fmt import canonical
+from pearl.cli.files import Kind as Kind
+from pearl.dsl.checker import callable_actions, diagnose
 from pearl.dsl.literals import COARSE_NAME, canonical_name, quote
 from pearl.dsl.nodes import Declared, Plan, Step
-from pearl.dsl.parser import formatted as formatted_plan
 from pearl.dsl.parser import parse_action, read
 from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary
 from pearl.dsl.tolerance import lines
-from pearl.errors import Diagnostic, Fix, LibraryError, Span, apply_fixes
+from pearl.errors import Diagnostic, Fix, PearlError, Span
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import find_data
-
-Kind = Literal["plan", "actions"]  # The content of a file: a plan, or the actions of a library
 
 _STEP = lazy_pattern(  # "2. findings = FIND(", perhaps unfinished
     rf"^[ \t]*(?:\d+[.)]?[ \t]*)?(?P<output>{COARSE_NAME})[ \t]*=(?!=)[ \t]*"
@@ -405,23 +404,15 @@ def findings(text: str, kind: Kind, library: ActionLibrary | None) -> Sequence[D
 
 def fixed(text: str, kind: Kind, library: ActionLibrary) -> str:
     """The text after every automatic fix, as `pearl check --fix` writes it."""
-    if kind == "actions":
-        return apply_fixes(text, [found.fix for found in read_actions(text)[1] if found.fix])
-    mended, applied = mend_plan(text, library)
-    return text if not applied else mended if mended.endswith("\n") else f"{mended}\n"
+    return mended(text, library if kind == "plan" else None)[0]
 
 
 def formatted(text: str, kind: Kind) -> str | None:
     """The text in canonical form, as `pearl fmt` writes it; None if a line cannot be read."""
-    if kind == "actions":
-        try:
-            return format_library(text)
-        except LibraryError:
-            return None
-    reading = read(text)
-    if reading.plan is None or reading.errors:
+    try:
+        return canonical(text, kind, "")
+    except PearlError:
         return None
-    return formatted_plan(reading)
 
 
 def fix_title(text: str, found: Diagnostic, fix: Fix) -> str:
