@@ -43,7 +43,6 @@ from pearl.interpreter.row import (
     STATUSES,
     Cell,
     DocumentRow,
-    PartData,
     Passage,
     ProvenanceData,
     QuoteData,
@@ -319,7 +318,7 @@ class Answer(ShownInNotebooks, Generic[T]):
             row_evidence=tuple(row.document_rows),
             unverified=tuple(each.restored() for each in row.unverified_quotes),
             usage=row.usage.restored(), duration_s=row.duration_s, trace=Trace(),
-            parts=tuple(part.restored() for part in row.parts),
+            parts=tuple(map(AnswerPart.of, row.parts)),
             provenance=row.provenance.to_dict(), parameters=row.parameters, schema=schema,
             record=None if row.record is None else Record(restored_fields(row.record)),
         )  # fmt: skip
@@ -347,7 +346,7 @@ class Answer(ShownInNotebooks, Generic[T]):
         return ResultRow(
             status=self.status, question=self.question, parameters=dict(self.parameters),
             document=self.document, answer=self.text, markdown=self.markdown,
-            parts=[*map(PartData.of_part, self.parts)],
+            parts=[part.row for part in self.parts],
             record=None if self.record is None else fields_data(self.record.fields),
             why=self.why, **self.typed, method=self.method, model=self.model, plan=self.plan,
             evidence=[*map(Passage.of, self.evidence), *self.row_evidence],

@@ -25,6 +25,7 @@ from pearl.errors.callers import ShownInPart
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.naming import named_rows
 from pearl.interpreter.results import StepResult
+from pearl.interpreter.row import ListEntry, PartData
 from pearl.replies.step_replies import State, read_reply
 
 PartValue = (
@@ -73,13 +74,6 @@ MAX_MARKS = 8  # Maximum evidence numbers after a text without quotes
 MAX_LABEL = 160  # Maximum characters of a label, and of a part on the line of its label
 _CLOSING = "\"'”’»«」』"
 _OPENING = "\"'“‘„‚«»「『"
-
-
-class ListEntry(Struct, frozen=True):
-    """An entry of a list, and the numbers of its evidence."""
-
-    text: str
-    evidence: tuple[int, ...]
 
 
 class AnswerPart(ShownInPart, Struct, frozen=True):
@@ -133,6 +127,36 @@ class AnswerPart(ShownInPart, Struct, frozen=True):
     def line(self) -> str:
         """The part with its label."""
         return f"{self.label}: {self.told}"
+
+    @property
+    def row(self) -> PartData:
+        """The part in a row of results."""
+        counts: dict[str, Any] = {}
+        if self.tally is not None:
+            stated = self.tally.stated
+            counts = {
+                "of": stated.of,
+                "not_stated": stated.not_stated,
+                "undecided": self.tally.undecided,
+            }
+        return PartData(
+            output=self.output, label=self.label, text=self.text, state=self.state, why=self.why,
+            value=str(self.value) if isinstance(self.value, Decimal) else self.value,
+            evidence=[*self.evidence], entries=[*self.entries], **counts,
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, data: PartData) -> AnswerPart:
+        """A part from a row; its tally has no texts, because these are in the text of the part."""
+        n = data.value if isinstance(data.value, int) else 0  # A share has its number in the text
+        n_undecided = data.undecided or 0
+        tally = None
+        if data.of is not None:
+            tally = Tally(Stated(n, data.of, data.not_stated or 0), n_undecided, "", None)
+        return cls(
+            data.output, data.label, data.value, data.text, data.state, data.why, tuple(data.evidence),
+            tuple(data.entries), n_undecided=n_undecided, tally=tally,
+        )  # fmt: skip
 
 
 def answer_parts(

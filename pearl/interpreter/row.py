@@ -7,7 +7,6 @@ from abc import ABC
 from collections import Counter
 from collections.abc import Mapping
 from copy import copy
-from decimal import Decimal
 from functools import cache, cached_property, partial
 from types import NoneType
 from typing import (
@@ -28,9 +27,8 @@ from msgspec import UNSET, Meta, Struct, convert, structs
 from pearl.documents.evidence import DOUBTS, Evidence, Unverified, full_place, short_place
 from pearl.documents.evidence.verifying import Match
 from pearl.documents.record import Basis, Candidate, FieldResult, FieldState, Record
-from pearl.documents.rows import Stated, shortened
+from pearl.documents.rows import shortened
 from pearl.errors import DataError, Span
-from pearl.interpreter.parts import AnswerPart, ListEntry, Tally
 from pearl.interpreter.results import Checks, Look, StepResult
 from pearl.llm import Usage
 from pearl.replies.step_replies import State
@@ -294,11 +292,11 @@ def restored_fields(fields: Mapping[str, FieldData]) -> dict[str, FieldResult]:
     return {name: field.restored() for name, field in fields.items()}
 
 
-class PartEntry(_Data, frozen=True):
-    """An entry of a list, with its passages."""
+class ListEntry(_Data, frozen=True):
+    """An entry of a list, and the numbers of its evidence."""
 
     text: str = written("")
-    evidence: list[Ordinal] = written([])
+    evidence: tuple[Ordinal, ...] = written(())
 
 
 class PartData(_Data, frozen=True):
@@ -314,34 +312,7 @@ class PartData(_Data, frozen=True):
     not_stated: Annotated[Count | None, says("The rows that do not state it.")] = None
     undecided: Annotated[Count | None, says("The rows that are undecided.")] = None
     evidence: Annotated[list[Ordinal], says("Numbers of its passages in evidence, from 1.")] = written([])  # fmt: skip
-    entries: Annotated[list[PartEntry], says("The entries of a list, each with its passages.")] = []  # fmt: skip
-
-    @classmethod
-    def of_part(cls, part: AnswerPart) -> Self:
-        """The data of a part."""
-        counts: dict[str, Any] = {}
-        if part.tally is not None:
-            stated = part.tally.stated
-            counts = {"of": stated.of, "not_stated": stated.not_stated, "undecided": part.tally.undecided}  # fmt: skip
-        return cls(
-            output=part.output, label=part.label, text=part.text, state=part.state, why=part.why,
-            value=str(part.value) if isinstance(part.value, Decimal) else part.value,
-            evidence=[*part.evidence], **counts,
-            entries=[PartEntry(text=e.text, evidence=[*e.evidence]) for e in part.entries],
-        )  # fmt: skip
-
-    def restored(self) -> AnswerPart:
-        """Convert the data to a part; its tally has no texts, because these are in the text of the part."""
-        n = self.value if isinstance(self.value, int) else 0  # A share has its number in the text
-        n_undecided = self.undecided or 0
-        tally = None
-        if self.of is not None:
-            tally = Tally(Stated(n, self.of, self.not_stated or 0), n_undecided, "", None)
-        return AnswerPart(
-            self.output, self.label, self.value, self.text, self.state, self.why, tuple(self.evidence),
-            tuple(ListEntry(each.text, tuple(each.evidence)) for each in self.entries),
-            n_undecided=n_undecided, tally=tally,
-        )  # fmt: skip
+    entries: Annotated[list[ListEntry], says("The entries of a list, each with its passages.")] = []  # fmt: skip
 
 
 class SourceSpan(_Data, frozen=True):

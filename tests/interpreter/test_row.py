@@ -24,9 +24,17 @@ from pearl.documents.rows import Stated
 from pearl.errors import DataError, PearlError, Span
 from pearl.errors.escaping import to_json
 from pearl.interpreter import row as row_module
-from pearl.interpreter.parts import AnswerPart, ListEntry, Tally
+from pearl.interpreter.parts import AnswerPart, Tally
 from pearl.interpreter.results import Checks, Look, StepResult
-from pearl.interpreter.row import CitedCell, DocumentRow, ErrorData, Place, StepData, read_row
+from pearl.interpreter.row import (
+    CitedCell,
+    DocumentRow,
+    ErrorData,
+    ListEntry,
+    Place,
+    StepData,
+    read_row,
+)
 from pearl.llm import Usage
 from pearl.trace import Trace
 from tests.root import ROOT
