@@ -319,11 +319,13 @@ class RowReader:
             replies = [None if reply == NOT_STATED else reply for reply in replies]
         result = self._row_step.how.collect(rows, replies, self._step.output)
         by: dict[str, str] = {}  # Values decided by another model
-        if self._by_other and self._asker.escalation is not None:
-            by = dict.fromkeys(self._by_other, self._asker.escalation.name)
+        if self._by_other and (other := self._asker.escalation) is not None:
+            by = dict.fromkeys(self._by_other, other.name)
             n = sum(text in by for text in self._shown)
-            note = f"{self._step.output}: {n:,} {'row was' if n == 1 else 'rows were'} undecided and then decided by {self._asker.escalation.name}"
-            result = result.noting(note)
+            were = f"{n:,} {'row was' if n == 1 else 'rows were'}"
+            result = result.noting(
+                f"{self._step.output}: {were} undecided and then decided by {other.name}"
+            )
         if (n := replies.count(None)) and (unstated or self._why):
             why = f": {self._why}" if self._why else ""
             result = result.noting(f"{self._step.output}: {n:,} undecided{unstated}{why}")
@@ -422,17 +424,12 @@ class RowReader:
         ]
         document, output = self._asker.calls.document, self._step.output
 
-        def find() -> tuple[dict[object, Evidence], tuple[Unverified, ...]]:
-            passages, misquoted = {}, []
-            for row, quote in pairs:
-                passage = passage_in(document, row, quote, output)
-                if isinstance(passage, Unverified):
-                    misquoted.append(passage)
-                else:
-                    passages[row.key] = passage
-            return passages, tuple(misquoted)
+        def find() -> list[tuple[object, Evidence | Unverified]]:
+            return [(row.key, passage_in(document, row, quote, output)) for row, quote in pairs]
 
-        return await off_loop(sum(len(row.text) for row, _ in pairs), find)
+        found = await off_loop(sum(len(row.text) for row, _ in pairs), find)
+        misquoted = tuple(each for _, each in found if isinstance(each, Unverified))
+        return {key: each for key, each in found if isinstance(each, Evidence)}, misquoted
 
     @property
     def _is_strict(self) -> bool:
