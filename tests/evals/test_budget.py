@@ -97,15 +97,6 @@ def test_methods_use_most_of_the_budget(name: str) -> None:
     assert least < spent(model) <= budget
 
 
-@pytest.mark.parametrize("name", READING)
-def test_a_budget_without_room_is_a_failure_that_says_so(name: str) -> None:
-    record, model = asked(name, LONG, Effort(100, 2_000))
-    assert record.status == "failed"
-    assert record.error is not None
-    assert record.error.startswith("ExecutionError: a budget of 100 tokens is too small: ")
-    assert spent(model) == 0
-
-
 def test_parts_that_match_best_are_read_in_the_order_of_the_document() -> None:
     filler = "\n\n".join("Ada counted the oars again and again in the rain." for _ in range(300))
     text = f"{filler}\n\nNils sold the boat at noon.\n\n{filler}\n\nThe boat was sold by Nils.\n"

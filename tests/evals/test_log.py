@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
-from pearl import Pearl
 from pearl.errors import DataError
-from pearl.evals.log import EvalLog, EvalRecord, read_log
-from pearl.evals.runner import Evaluation, evaluate, rescored, score
+from pearl.evals.log import EvalLog, read_log
+from pearl.evals.runner import rescored, score
 from pearl.runs.identity import prompt_digests
 from tests.evals import evallogs
-from tests.evals.asking import acting, sample
 from tests.evals.evallogs import header, record
 from tests.root import ROOT
 
 DEEP = "[" * 10_000 + "]" * 10_000
-
-
-def test_a_written_log_is_read_back(tmp_path: Path) -> None:
-    made = evallogs.log(20, seeds=(0, 1), methods=("direct", "pearl", "map-reduce"))
-    assert read_log(evallogs.write(made, tmp_path / "log.jsonl")) == made
 
 
 @pytest.mark.parametrize(
@@ -64,20 +56,6 @@ def test_the_latest_record_of_a_key_counts(tmp_path: Path) -> None:
     made = EvalLog(header(), (failed, record("q2"), record("q1"), record("q1", seed=1)))
     read = read_log(evallogs.write(made, tmp_path / "log.jsonl"))
     assert read.records == made.records[1:]
-
-
-def test_logs_of_real_runs_stay_as_they_are_when_scored_anew() -> None:
-    replies = iter(["A", "(B)", "none", "He was tired.", "Answer: C", "It had sunk"] * 20)
-    samples = [sample(f"q{i}", gold=i % 4) for i in range(4)]
-
-    async def main() -> tuple[EvalRecord, ...]:
-        pearl = Pearl(acting(choose=lambda task: next(replies)), concurrency=1)
-        methods = ("pearl", "direct", "mcq", "cot")
-        return tuple([r async for r in evaluate(pearl, samples, Evaluation(methods))])
-
-    log = EvalLog(header(), asyncio.run(main()))
-    assert len({record.choice for record in log.records}) > 3
-    assert rescored(log) == log
 
 
 def test_a_wrong_score_is_mended() -> None:

@@ -122,17 +122,6 @@ def test_p_values_of_several_pairs_are_those_of_holm() -> None:
     assert (alone.n_tests, alone.bootstrap_p_holm) == (1, alone.bootstrap_p)
 
 
-def test_logs_are_compared_on_their_common_samples() -> None:
-    first = log(right("q1"), right("q2"), wrong("q3"))
-    second = log(wrong("q2"), wrong("q3"), right("q4"))
-    (found,) = report.across(first, second)
-    assert (found.n, found.difference.estimate) == (2, 0.5)
-    assert report.across(first, log(right("q9"))) == []
-    other = log(right("q1", question="Who came?"))
-    with pytest.raises(UsageError, match="'q1' has a different question"):
-        report.across(first, other)
-
-
 def test_guessing_goes_by_the_number_of_options() -> None:
     two, five = ("a", "b"), ("a", "b", "c", "d", "e")
     made = log(right("q1", options=two), right("q2", options=five), right("q2", "b", options=five))

@@ -74,17 +74,6 @@ def test_programs_are_evaluated_over_their_pages(tmp_path: Path) -> None:
     assert report["operands"] == {"one cell": 3, "nowhere": 2}
 
 
-def test_an_invalid_row_is_an_error_with_its_line(tmp_path: Path) -> None:
-    data = tmp_path / "dev.jsonl"
-    data.write_text(f"{json.dumps(dialogue(('1', '1', 1.0)))}\n{{}}\n", encoding="utf-8")
-    script = ROOT / "experiments/reproduce_convfinqa.py"
-    done = subprocess.run(
-        [sys.executable, str(script), "--data", str(data)], capture_output=True, text=True
-    )
-    assert done.returncode == 1
-    assert "dev.jsonl:2: " in done.stderr
-
-
 def test_the_gold_programs_come_to_what_their_authors_say() -> None:
     """Without retrieval, which `test_rows_of_convfinqa_are_found` tests over the same file."""
     module = experiment("reproduce_convfinqa")

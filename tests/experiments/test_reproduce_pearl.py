@@ -114,30 +114,6 @@ def test_comparisons_are_paired(files: list[Path]) -> None:
     assert 0 < one["p_bootstrap"] <= 1
 
 
-GOOD = {"method": "mcq", "split": "s", "qid": "1", "answer": "A", "gold": "A"}
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('"\\ud800', "no JSON"),
-        (json.dumps({k: v for k, v in GOOD.items() if k != "answer"}), "answer: field required"),
-        (json.dumps({**GOOD, "gold": "E"}), "gold: input should be 'A', 'B', 'C' or 'D'"),
-        (json.dumps(GOOD), "a second answer of mcq to question 1"),
-        (json.dumps({**GOOD, "method": "gqa", "gold": "B"}), "question 1 has another right option"),
-    ],
-)
-def test_a_bad_row_is_one_line(tmp_path: Path, line: str, message: str) -> None:
-    traces = tmp_path / "traces.jsonl"
-    traces.write_text(f"{json.dumps(GOOD)}\n\n{line}\n", encoding="utf-8")
-    done = run("--table", "--traces", traces)
-    assert (done.exit_code, done.stdout) == (3, "")
-    error, help = done.stderr.splitlines()
-    assert error.startswith(f"Error: {traces}:3: ")
-    assert message in error
-    assert help.startswith("  help: ")
-
-
 @pytest.mark.slow
 def test_the_published_figures_to_the_digit() -> None:
     table = counted(*shared("pearl_traces").glob("*.jsonl"))

@@ -59,12 +59,6 @@ def test_failed_and_repeated_rows_are_reported() -> None:
     )
 
 
-def test_a_row_that_was_mined_on_a_second_try_counts() -> None:
-    rows = [row(0, status="failed", error="x"), row(0, FIND_A)]
-    for order in (rows, rows[::-1]):
-        assert [draft.text for draft in read_drafts(mined(*order), "x").drafts][1:] == [FIND_A]
-
-
 def test_a_cut_last_line_and_broken_lines_are_forgiven() -> None:
     text = mined(row(0, FIND_A), {"odd": 1}) + json.dumps(row(1, FIND_B))[:40]
     found = read_drafts(text, "x")
