@@ -93,14 +93,7 @@ def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
 
 
 def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Keep the rows with the reply "yes"; rows without a reply become doubtful.
-
-    Example:
-        >>> from pearl.documents.rows import Row
-        >>> kept = _collect_filter(Rows(tuple(map(Row, "abcd"))), ["yes", "no", None, "not stated"], "kept")
-        >>> kept.values, [row.value for row in kept.doubtful], kept.notes
-        (['a'], ['c'], ('kept: 1 yes, 1 no, 1 not stated',))
-    """
+    """Keep the rows with the reply "yes"; rows without a reply become doubtful."""
     from pearl.replies.items import NOT_STATED  # late: `pearl check` reads no reply
 
     pairs = list(zip(rows, replies, strict=True))
@@ -116,13 +109,7 @@ def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> R
 
 
 def _collect_top(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Order the rows by their rank, a number from 1; rows without a rank are left out.
-
-    Example:
-        >>> from pearl.documents.rows import Row
-        >>> _collect_top(Rows((Row("a"), Row("b"), Row("c"))), ["2", "", "1"], "top").values
-        ['c', 'a']
-    """
+    """Order the rows by their rank, a number from 1; rows without a rank are left out."""
     placed = [(int(reply), row) for row, reply in zip(rows, replies, strict=True) if reply]
     doubtful = [row for row, reply in zip(rows, replies, strict=True) if reply is None]
     ordered = tuple(row for _, row in sorted(placed, key=lambda pair: pair[0]))
@@ -204,13 +191,7 @@ _GENERIC = frozenset({
 
 
 def shown_text(row: Row, instruction: str = "") -> str | None:
-    r"""The text of a row for a model: its value, or `name: value` lines for a record whose text has no names.
-
-    Example:
-        >>> row = Row("7,63,feels dizzy", {"id": "7", "age": "63", "note": "feels dizzy"}, (), "7,63,feels dizzy")
-        >>> shown_text(row, "older than 60")
-        'id: 7\nage: 63\nnote: feels dizzy'
-    """
+    r"""The text of a row for a model: its value, or `name: value` lines for a record whose text has no names."""
     if not row.value or row.value != row.text or not row.fields:
         return row.value
     cells = cells_of(row)

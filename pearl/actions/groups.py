@@ -214,14 +214,7 @@ def place(rows: Rows, name: str, k: int) -> Scalar:
 def first_of(
     ranked: Sequence[tuple[Row, bool]], n_unranked: int, k: int
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """Take the first `k` of ranked rows: the rows that are surely among them, and the rows that may be.
-
-    Example:
-        >>> a, b, c = map(Row, "abc")
-        >>> sure, doubtful = first_of([(a, True), (b, False), (c, True)], 0, 2)
-        >>> [row.value for row in sure], [row.value for row in doubtful]
-        (['a'], ['b', 'c'])
-    """
+    """Take the first `k` of ranked rows: the rows that are surely among them, and the rows that may be."""
     sure: list[Row] = []
     doubtful: list[Row] = []
     n_sure = 0

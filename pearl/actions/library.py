@@ -195,14 +195,7 @@ def shape(action: Action) -> tuple[object, ...]:
 
 
 def meaning(action: Action) -> tuple[object, ...]:
-    """Comparison key of what an action does: its shape and definition, regardless of names and case.
-
-    Example:
-        >>> from pearl.dsl.signatures import Parameter
-        >>> one = Action("FIND", (Parameter("X"),), "Look for X.")
-        >>> meaning(one) == meaning(Action("SEEK", (Parameter("Y"),), "look for Y"))
-        True
-    """
+    """Comparison key of what an action does: its shape and definition, regardless of names and case."""
     definition = action.definition
     for i, parameter in enumerate(action.parameters):
         definition = re.sub(rf"\b{re.escape(parameter.name)}\b", f"\0{i}", definition)

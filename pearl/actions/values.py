@@ -22,12 +22,7 @@ AMONG = "among the"  # the beginning of notes on further matches, which are show
 
 
 def among_best(k: int, queries: Sequence[str]) -> str:
-    """The note of a search that found more matches than it returned.
-
-    Example:
-        >>> among_best(10, ["iron"])
-        "among the 10 that match 'iron' best; more match"
-    """
+    """The note of a search that found more matches than it returned."""
     what = shortened(", ".join(queries), 60)
     return f"{AMONG} {k:,} that match '{what}' best; more match"
 
@@ -119,12 +114,7 @@ def items_of(value: Value) -> list[str]:
 
 
 def without_repeats(items: Iterable[str]) -> list[str]:
-    """Remove duplicates, keeping the first occurrence.
-
-    Example:
-        >>> without_repeats(["Oslo", "Bergen", "oslo"])
-        ['Oslo', 'Bergen']
-    """
+    """Remove duplicates, keeping the first occurrence."""
     first: dict[str, str] = {}
     for item in items:
         first.setdefault(key_of(item), item)

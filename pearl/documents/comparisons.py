@@ -218,12 +218,7 @@ def numbers_in(values: Sequence[str]) -> dict[str, Number | None]:
 
 
 def _beside(value: str, quantity: Quantity) -> Number | None:
-    """The number with the unit that its cell gives; None for a bound such as `65 and up`.
-
-    Example:
-        >>> [_beside(text, quantity(text)).unit for text in ("5 GB", "₹ 5", "5 km/h", "5 m")]
-        ['gb', '₹', 'h km', 'm']
-    """
+    """The number with the unit that its cell gives; None for a bound such as `65 and up`."""
     if value.isdecimal():
         return Number(quantity.number, "")
     if not _BOUNDS.isdisjoint(_LETTERS.findall(_DIGITS.split(value.casefold())[-1])):

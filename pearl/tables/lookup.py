@@ -144,26 +144,6 @@ def _grams(text: str) -> set[str]:
     return grams
 
 
-class RowSearch:
-    """Finds rows by the words of their cells."""
-
-    def __init__(self, table: QueryTable) -> None:
-        columns = [column.cells for column in table.columns]
-        texts = ("\n".join(filter(None, cells)) for cells in zip(*columns, strict=True))
-        self._terms = analyzer("english")
-        self._ranker = TermRanker(list(map(self._terms, texts)))
-
-    def like(self, question: str, k: int = 3) -> list[int]:
-        """The rows that best match a question; at most `k`."""
-        return self._ranker.best(self._terms(question), k)
-
-    def unlike(self, question: str, k: int = 3) -> list[int]:
-        """Random rows that share no word with the question; the same rows for the same question."""
-        scores = self._ranker.scores(self._terms(question))
-        others = [row for row, score in enumerate(scores) if not score] or list(range(len(scores)))
-        return sorted(random.Random(question).sample(others, min(k, len(others))))
-
-
 SHIPPED = Path(__file__).with_name("examples.toml")
 
 
@@ -217,9 +197,10 @@ class Lookup:
         self.thesaurus = Thesaurus(table)
 
     @cached_property
-    def rows(self) -> RowSearch:
-        """The index of rows for the prompt."""
-        return RowSearch(self.table)
+    def _ranker(self) -> TermRanker:
+        columns = [column.cells for column in self.table.columns]
+        texts = ("\n".join(filter(None, cells)) for cells in zip(*columns, strict=True))
+        return TermRanker(list(map(analyzer("english"), texts)))
 
     @cached_property
     def constraint(self) -> Constraint:
@@ -231,6 +212,11 @@ class Lookup:
     ) -> str:
         """The prompt; its length does not depend on the number of rows."""
         near = self.thesaurus.nearest(question)
+        asked = analyzer("english")(question)
+        others = [row for row, score in enumerate(self._ranker.scores(asked)) if not score]
+        others = others or list(range(len(self.table)))
+        # Random rows that share no word with the question; the same rows for the same question
+        unlike = sorted(random.Random(question).sample(others, min(n_unlike, len(others))))
         columns = []
         for column in self.table.columns[:_MAX_COLUMNS_SHOWN]:
             columns.append(f"- {shortened(column.name, _MAX_NAME)}: {_described(column)}")
@@ -247,8 +233,8 @@ class Lookup:
             [
                 f"A table has {len(self.table):,} rows with these columns:\n" + "\n".join(columns),
                 *([f"Notes: {shortened(notes, _MAX_NOTES)}"] if notes else []),
-                "Rows like the question:\n" + self._format_rows(self.rows.like(question, n_like)),
-                "Other rows:\n" + self._format_rows(self.rows.unlike(question, n_unlike)),
+                "Rows like the question:\n" + self._format_rows(self._ranker.best(asked, n_like)),
+                "Other rows:\n" + self._format_rows(unlike),
                 _FORM,
                 "Examples, of other tables:\n\n" + "\n\n".join(examples),
                 f"Question: {question}\nQuery:",

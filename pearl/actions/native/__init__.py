@@ -36,17 +36,6 @@ from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row, Rows, Stated, without_duplicates
 from pearl.dsl.signatures import Action, Parameter, Trait, ValueType
 
-__all__ = [
-    "CONTRACT",
-    "Family",
-    "NativeAction",
-    "bind",
-    "compute",
-    "general",
-    "is_operator",
-    "known",
-]
-
 
 class NativeAction(Protocol):
     """The interface of a native action."""

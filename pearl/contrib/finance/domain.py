@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from pearl.data.domains import Domain, Source
@@ -118,15 +117,6 @@ def _numbers(text: str, *, is_row: bool) -> frozenset[Decimal]:
     return frozenset(Decimal(each.replace(",", "")) for each in _NUMBER.findall(text))
 
 
-class _Question(Struct, frozen=True):
-    """A question with its gold data."""
-
-    text: str
-    program: str
-    reference: str | None
-    said: str | None
-
-
 def _of_splits(row: Row, names: Names) -> Iterator[Sample | DataError]:
     """The samples of a row; an object with all splits gives the samples of each, with the split as a subset."""
     splits = {name: row.fields[name] for name in _SPLITS if isinstance(row.fields.get(name), list)}
@@ -148,34 +138,11 @@ def _samples(row: Row, names: Names) -> Iterator[Sample]:
     fields = row.fields
     is_own = not {"document", "document_path"} & fields.keys()
     if is_own and isinstance(fields.get("doc"), dict) and "dialogue" in fields:
-        yield from _conversation(row, names, _page(row, fields["doc"], names), _questions(row))
+        yield from _conversation(row, names, _page(row, fields["doc"], names))
     else:
         from pearl.data.domains.generic import make_sample
 
         yield make_sample(row, names)
-
-
-def _questions(row: Row) -> list[_Question]:
-    """The questions; private test sets have neither programs nor answers."""
-    dialogue = row.fields["dialogue"]
-    if not isinstance(dialogue, dict):
-        raise row.error("'dialogue' is not an object")
-    texts = dialogue.get("conv_questions")
-    if not isinstance(texts, list) or not texts:
-        raise row.error("'conv_questions' is not an array of questions")
-    if not all(isinstance(text, str) and text.strip() for text in texts):
-        raise row.error("'conv_questions': a question is blank or not text")
-    names = ("turn_program", "executed_answers", "conv_answers")
-    columns = [_column(row, dialogue.get(name), len(texts)) for name in names]
-    return [
-        _Question(
-            " ".join(text.split()),
-            program.strip() if isinstance(program, str) else "",
-            _executed(value),
-            None if said is None else str(said),
-        )
-        for text, program, value, said in zip(texts, *columns, strict=True)
-    ]
 
 
 def _column(row: Row, values: Any, n: int) -> list[Any]:
@@ -196,27 +163,39 @@ def _executed(value: Any) -> str | None:
     return str(value).strip() or None
 
 
-def _conversation(
-    row: Row, names: Names, page: Document, questions: Sequence[_Question]
-) -> Iterator[Sample]:
-    """One sample per turn."""
+def _conversation(row: Row, names: Names, page: Document) -> Iterator[Sample]:
+    """One sample per turn; private test sets have neither programs nor answers."""
     from pearl.data.samples import Sample
 
+    said = row.fields["dialogue"]
+    if not isinstance(said, dict):
+        raise row.error("'dialogue' is not an object")
+    texts = said.get("conv_questions")
+    if not isinstance(texts, list) or not texts:
+        raise row.error("'conv_questions' is not an array of questions")
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise row.error("'conv_questions': a question is blank or not text")
+    programs, executed, answers = (
+        _column(row, said.get(name), len(texts))
+        for name in ("turn_program", "executed_answers", "conv_answers")
+    )
     dialogue = row.name("id") or str(row.line)
     kind = dialogue.partition("_")[0]
     features = row.fields.get("features")
-    said = features if isinstance(features, dict) else {}
-    subsets = {name for field, name in _FEATURES.items() if said.get(field) is True}
+    features = features if isinstance(features, dict) else {}
+    subsets = {name for field, name in _FEATURES.items() if features.get(field) is True}
     subsets |= {kind.lower()} if kind in _KINDS else set()
-    for number, question in enumerate(questions, start=1):
-        kept = {"dialogue": dialogue, "program": question.program, "said": question.said}
+    for i, text in enumerate(texts):
+        program = programs[i].strip() if isinstance(programs[i], str) else ""
+        kept = {"dialogue": dialogue, "program": program}
+        kept |= {} if answers[i] is None else {"said": str(answers[i])}
         yield Sample(
-            names.claim_id(f"{dialogue}/{number}", row),
-            question.text,
+            names.claim_id(f"{dialogue}/{i + 1}", row),
+            " ".join(text.split()),
             page,
-            reference=question.reference,
-            subsets=frozenset({*subsets, "first"} if number == 1 else subsets),
-            gold_passages=gold_passages(page.text, question.program),
+            reference=_executed(executed[i]),
+            subsets=frozenset(subsets if i else {*subsets, "first"}),
+            gold_passages=gold_passages(page.text, program),
             extra={name: value for name, value in kept.items() if value},
         )
 

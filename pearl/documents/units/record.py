@@ -38,12 +38,7 @@ _fits_name = lazy_pattern(r"[^\W\d_][^:|\t\n]*(?<!\s)").fullmatch  # Date of bir
 
 
 def _key(text: str) -> str:
-    """The name of the field before a colon; "" if the text is the beginning of a sentence.
-
-    Example:
-        >>> _key(" Date of birth"), _key("He said that it was so"), _key("12")
-        ('Date of birth', '', '')
-    """
+    """The name of the field before a colon; "" if the text is the beginning of a sentence."""
     name = text.strip()
     if len(name) > MAX_LENGTH or name.count(" ") >= MAX_WORDS:
         return ""
