@@ -381,10 +381,15 @@ def _rejoined(places: _Places, characters: str, base: int, end: int) -> Iterator
     """Remove the line break after a superscript or subscript if the line continues."""
     after = _visible_after(characters, end)
     if "\n" in characters[end:after] and after < len(characters):
-        gap, _, _ = places[end - 1].to(places[after])
-        _, rise, cosine = places[base].to(places[after])
-        if -_OVERLAP < gap < 1 and abs(rise) < _RAISED and cosine > _STRAIGHT:
-            yield end, after, [(" ", -1)] * (gap > _GAP)
+        yield from _continued(places, base, end - 1, after)
+
+
+def _continued(places: _Places, base: int, one: int, other: int) -> Iterator[_Edit]:
+    """Remove what is between two characters if the second continues the line of the base."""
+    gap, _, _ = places[one].to(places[other])
+    _, rise, cosine = places[base].to(places[other])
+    if -_OVERLAP < gap < 1 and abs(rise) < _RAISED and cosine > _STRAIGHT:
+        yield one + 1, other, [(" ", -1)] * (gap > _GAP)
 
 
 def _joints(places: _Places, characters: str) -> Iterator[_Edit]:
@@ -393,11 +398,9 @@ def _joints(places: _Places, characters: str) -> Iterator[_Edit]:
         start, end = found.start(), found.end() - 1
         before, after = _visible_before(characters, start), _visible_after(characters, end)
         for one, other in ((before, start), (end - 1, after)):
-            if one >= 0 and other < len(characters):
-                gap, rise, cosine = places[one].to(places[other])
-                is_line = abs(rise) < _RAISED and cosine > _STRAIGHT
-                if is_line and places[one].advance is not None and -_OVERLAP < gap < 1:
-                    yield one + 1, other, [(" ", -1)] * (gap > _GAP)
+            is_known = one >= 0 and other < len(characters)
+            if is_known and places[one].advance is not None:
+                yield from _continued(places, one, one, other)
 
 
 _LINE_ROOM = 2.0  # points that a label may stand above or below its field
