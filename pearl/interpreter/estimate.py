@@ -338,7 +338,20 @@ class CostEstimator:
         row_step = self._row_requests.step(step, self._values)
         given = self._bound(step.arguments[0], row_step.rows)
         more, is_known = self._more(*step.arguments[1:]), not self._unknown(*step.arguments)
-        self._hold(step.output, self._answered(row_step, given, more))
+        task = row_step.task
+        bound = given
+        if task.kind == "pick":
+            bound = self._best(given, task.n_picks)
+        elif task.kind != "yes_no":
+            answer = self._items_limit(task, 1) + more
+            if row_step.is_each:
+                answer = self._reply
+            if row_step.is_over:  # A pair has the name of another row, too
+                answer = self._best(given, 1).tokens
+            answer += 4 * self._seam
+            tokens = given.tokens + given.n * answer
+            bound = Bound(given.n, tokens, given.rows, given.answer + answer)
+        self._hold(step.output, bound)
         if row_step.is_over and is_known:
             row_step = row_step.over()
             given = Bound(len(row_step.rows), self._tokens(row_step.rows), row_step.rows)
@@ -352,7 +365,7 @@ class CostEstimator:
         for text in long:
             alone = self._row_requests.alone(row_step, step, text)
             costs += self._formed(alone, self._ask(alone, more)[0])
-        check, task = self._checker.check, row_step.task
+        check, task = self._checker.check, row_step.task  # Which may ask for quotes now
         is_asked = (task.is_quoted or check == "all") and not row_step.is_each
         if check != "off" and is_asked and task.kind in row_steps.claimed_kinds(check):
             asked = sum(self._counter.bounds(value)[1] for _, value in task.arguments) + more
@@ -360,22 +373,6 @@ class CostEstimator:
             self.checked = self._of_claims(given.n, tokens, row_steps.MAX_BESIDE)
         # A LIMIT may end the calls after the first.
         return costs if is_known and row_step.n_needed is None else costs.or_nothing
-
-    def _answered(self, row_step: RowStep, given: Bound, more: float) -> Bound:
-        """The bound of the rows returned by a step that is carried out row by row."""
-        task = row_step.task
-        if task.kind == "pick":
-            return self._best(given, task.n_picks)
-        if task.kind == "yes_no":
-            return given
-        answer = self._items_limit(task, 1) + more
-        if row_step.is_each:
-            answer = self._reply
-        if row_step.is_over:  # A pair has the name of another row, too
-            answer = self._best(given, 1).tokens
-        answer += 4 * self._seam
-        tokens = given.tokens + given.n * answer
-        return Bound(given.n, tokens, given.rows, given.answer + answer)
 
     def _of_batches(
         self, row_step: RowStep, texts: list[str] | None, given: Bound, more: float, *, is_known: bool

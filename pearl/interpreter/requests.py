@@ -221,17 +221,18 @@ class RequestBuilder:
         """Note that a step sends no more requests."""
         self._finished.add(step.output)
 
-    def _n_later(self, task: ActionTask) -> int:
-        """Expected number of later requests with the same prefix."""
-        if task.output not in self.heads:
-            return 0
-        head = self.heads[task.output]
-        others = self.heads.keys() - self._finished - {task.output}
-        n_later = sum(self.heads[output] == head for output in others)
-        return n_later + (n_more_readers.get()() if head is None else 0)
-
     def request(self, task: ActionTask) -> Request:
         """The request of a task."""
+
+        def n_later() -> int:
+            """Expected number of later requests with the same prefix."""
+            if task.output not in self.heads:
+                return 0
+            head = self.heads[task.output]
+            others = self.heads.keys() - self._finished - {task.output}
+            n_own = sum(self.heads[output] == head for output in others)
+            return n_own + (n_more_readers.get()() if head is None else 0)
+
         n_pieces = 0 if task.parts is not None else self._n_pieces.get(task.document or "", 0)
         if task.parts is None:
             messages = self._action_messages(task)
@@ -239,7 +240,7 @@ class RequestBuilder:
             messages = combine_messages(task, task.parts)
         return Request(
             messages, task, max_output_tokens=self.limits.reply_tokens,
-            n_later=partial(self._n_later, task) if n_pieces else int, n_between=n_pieces,
+            n_later=n_later if n_pieces else int, n_between=n_pieces,
         )  # fmt: skip
 
     def _action_messages(self, task: ActionTask) -> tuple[Message, ...]:

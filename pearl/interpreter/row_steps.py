@@ -305,7 +305,12 @@ class RowReader:
         if self._failure is not None and is_open and not self._row_step.is_over:
             raise self._failure
         checked, unchecked = await self._with_meaning(by_text)
-        rows = self._read_rows(by_text)
+        rows, n_read = self._row_step.rows, self._n_read(by_text)
+        if n_read < len(rows):  # A LIMIT needs no more
+            note = f"{AMONG} first {n_read:,} of {len(rows):,} rows; the others were not read"
+            n_unread = rows.n_unread + len(rows) - n_read
+            rows = replace(rows, rows=rows.rows[:n_read], n_unread=n_unread).noting(note)
+            self._shown = self._shown[:n_read]
         replies = [None if text is None else by_text.get(text, "") for text in self._shown]
         # A blank row contains no value of these kinds
         if task.kind in NOT_BLANK:
@@ -521,15 +526,6 @@ class RowReader:
             i for i, text in enumerate(self._shown) if text and text.strip() and text not in by_text
         )
         return next(unread, len(self._shown))
-
-    def _read_rows(self, by_text: Mapping[str, str | None]) -> Rows:
-        """The rows that were read, with a note if a LIMIT left out the rest."""
-        rows, n = self._row_step.rows, self._n_read(by_text)
-        if n == len(rows):
-            return rows
-        self._shown = self._shown[:n]
-        read = replace(rows, rows=rows.rows[:n], n_unread=rows.n_unread + len(rows) - n)
-        return read.noting(f"{AMONG} first {n:,} of {len(rows):,} rows; the others were not read")
 
     def _reserve(self, batches: Sequence[ItemsTask], n_long: int = 0) -> None:
         """Reserve tokens of a budget for all these requests before the first is sent."""

@@ -116,8 +116,18 @@ async def read_table(
         if request is None:
             return None
         purpose: Purpose = "step" if len(turns) == 1 else "again"
-        completion = await asker.ask(step, purpose, request, asked.table.lookup.constraint, _flaw)
+        completion = await asker.ask(step, purpose, request, asked.table.lookup.constraint, flaw)
         return completion.text
+
+    def flaw(text: str) -> str | None:
+        try:
+            if not lookup.declined(text):
+                lookup.read_reply(text)
+        except UndecidableError:
+            return None
+        except QueryError as error:
+            return str(error)
+        return None
 
     try:
         asked = await off_loop(length, prepared)
@@ -136,18 +146,6 @@ async def read_table(
         computed(step, action, value), cited=_cited(answer, asked.table),
         sources=Sources(heads=heads, is_by_row=True),
     )  # fmt: skip
-
-
-def _flaw(text: str) -> str | None:
-    """Why a reply is not a query; None if it is one."""
-    try:
-        if not lookup.declined(text):
-            lookup.read_reply(text)
-    except UndecidableError:
-        return None
-    except QueryError as error:
-        return str(error)
-    return None
 
 
 def _value(answer: Answer, table: lookup.FoundTable) -> Value:
