@@ -89,9 +89,12 @@ def why_hollow(text: str, request: Request) -> str:
         return "the reply repeats its instructions"
     if len(words) < MIN_WORDS:
         return ""
-    for period in range(1, len(words) // MIN_TIMES + 1):
-        if words[-1] == words[-1 - period] and words[period:] == words[:-period]:
-            return "the reply is the same words over and over"
+    # Words that are repeated so often begin again within that part of them
+    said = f" {' '.join(words)} "
+    start = f" {' '.join(words[: len(words) - len(words) // MIN_TIMES])} "
+    shift = said.find(start, 1)
+    if shift > 0 and said.startswith(said[shift:]):
+        return "the reply is the same words over and over"
     if len(words) >= MIN_COPIED and task.document and len(task.document) > 2 * len(text):
         beginning = " ".join(task.document[: 2 * len(text)].split())
         if beginning.startswith(" ".join(text.split())):
