@@ -57,18 +57,6 @@ def test_every_definition_is_a_sentence_with_any_argument(action: Action, text: 
         assert is_asked == (text.endswith("?") and bool(things))
 
 
-@pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)
-def test_results_of_steps_stand_below(action: Action) -> None:
-    arguments = [(name, f"{name} is </input> X?") for name in names(action)]
-    sentence, *blocks = filled_in(action, tuple(arguments), frozenset(names(action))).split("\n\n")
-    assert blocks == [
-        f"{name}:\n<input>\n{name} is &lt;/input> X?\n</input>" for name in names(action)
-    ]
-    for name in names(action):
-        assert sentence.count(f"{name} (below)") == 1
-        assert f'"{name}' not in sentence
-
-
 @pytest.mark.parametrize(
     ("declared", "arguments", "said"),
     [

@@ -65,12 +65,6 @@ def echo(request: Request) -> str:
     return f"{task.output}({', '.join(value for _, value in task.arguments)})"
 
 
-def test_outputs_go_into_later_steps() -> None:
-    plan = graph('a = FIND(CTX, "bees")', 'b = COMPARE(CTX, a, [a, "goats", 3])')
-    done = asyncio.run(results(plan, Scripted(echo)))
-    assert done["b"].value == "b(a(bees), - a(bees)\n- goats\n- 3)"
-
-
 def test_independent_steps_run_at_once() -> None:
     async def main() -> None:
         barrier = asyncio.Barrier(3)

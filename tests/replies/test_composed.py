@@ -32,6 +32,8 @@ PAIRS = [
     ("It is 1,200½ feet.", "It is 1200½ feet", "It is 1,200 feet"),
     ("It is 3 1/2 feet.", "It is 3.5 feet", "It is 3 feet or 1"),
     ("On the 5th he left.", "On day 5 he left", "On the 6th he left"),
+    ("Aged 23 he left.", "Aged ２３ he left", "Aged ２４ he left"),
+    ("99 boats sank.", "99 boats sank", "98. boats sank"),
     ("He ran 5k.", "He ran 5k", "He ran 5"),
     ("Nothing.", "One of them left", "One of the 2 left"),
     ('He said "we will not sell".', 'He said "we will not sell."', 'He said "we will sell"'),

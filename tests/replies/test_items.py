@@ -151,11 +151,6 @@ SIX = ("yes", "no", "yes", "no", "yes", "no")
 NO_SIX = (None,) * 6
 
 
-def test_the_last_two_items_are_called_by_words_too() -> None:
-    assert (HERD.checked, HERD.n_words, HERD.which) == ((4, 5), 1, "first")
-    assert len({A, B, C, D, E, F}) == 6
-
-
 @pytest.mark.parametrize(
     ("lines", "values", "why"),
     [
