@@ -99,40 +99,12 @@ def test_the_second_reply_decides_if_it_proves_the_value() -> None:
     assert "the reply gives 5 without a quote" in answer.fields["weeks"].why
 
 
-def test_what_the_text_says_twice_is_not_asked_for_again() -> None:
-    answer, model = extract("came: date", {"came": ["2022-05-04", "1970-05-03"]})
-    assert answer.fields["came"].state == "undecided"
-    assert "the document says 2022-05-04" in answer.fields["came"].why.replace("'", "")
-    assert len(model.requests) == 1
-
-
 def test_a_budget_of_tokens_is_not_spent_on_a_second_request() -> None:
     model = Scripted(lambda _: '{"weeks": 5}')
     step = '1. record = EXTRACT(CTX, "weeks: int") : Take them'
     pearl = Pearl(model)
     answer = asyncio.run(pearl.execute(step, Document(TEXT, "letter.txt"), token_budget=5_000))
     assert (answer.fields["weeks"].state, len(model.requests)) == ("undecided", 1)
-
-
-@pytest.mark.parametrize(("fields", "reply"), [
-    ("weeks: int", {"weeks": 5, "weeks_quote": "five weeks ago"}),
-    ("weeks: int", {"weeks": [5], "Weeks Quote": ["five weeks ago"]}),
-    ("time.weeks: int", {"time": {"weeks": 5, "weeks_quote": "five weeks ago"}}),
-    ("time.weeks: int", {"time.weeks": 5, "time.weeks_quote": "five weeks ago"}),
-    ("weeks: int", {"weeks": {"value": 5, "quote": "five weeks ago"}}),
-])  # fmt: skip
-def test_a_quote_stands_behind_its_value(fields: str, reply: dict[str, Any]) -> None:
-    answer, model = extract(fields, reply)
-    (result,) = answer.fields.values()
-    assert (result.value, [e.text for e in result.evidence]) == (5, ["five weeks ago"])
-    assert len(model.requests) == 1
-
-
-def test_each_of_several_values_has_its_own_quote() -> None:
-    reply = {"room": [186, 5], "room_quote": ["room\nwas no. 186", "five weeks ago"]}
-    answer, _ = extract("room: int", reply)
-    assert answer.fields["room"].state == "undecided"
-    assert [each.value for each in answer.fields["room"].candidates] == [186, 5]
 
 
 @pytest.mark.parametrize(
@@ -151,12 +123,3 @@ def test_a_field_called_quote_is_no_quote_of_another() -> None:
     )
     assert answer.fields["weeks"].state == "undecided"
     assert answer.fields["weeks_quote"].value == "five weeks ago"
-
-
-def test_an_entry_of_a_list_has_one_quote_for_its_values() -> None:
-    reply = {
-        "tests": [{"name": "creatinine", "amount": 2.5, "quote": "The creatinine was 2.5 mg/dl"}]
-    }
-    answer, model = extract("tests: [{name: str, amount: number}]", reply)
-    assert answer.fields["tests"].plain == [{"name": "creatinine", "amount": 2.5}]
-    assert len(model.requests) == 1
