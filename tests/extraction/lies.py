@@ -46,11 +46,6 @@ def pattern_of(path: str) -> str:
     return re.sub(r"\[\d+\]", "[]", path)
 
 
-def _quote(case: Case, told: Told) -> str:
-    a, b = told.places[0]
-    return case.text[a:b]
-
-
 class Liar:
     """Makes lies of the kinds in turn."""
 
@@ -60,152 +55,142 @@ class Liar:
 
     def lying(self, case: Case, other: Case, share: float = SHARE) -> Lying:
         """A reader of a case that lies in some leaves; `other` is another document of the shape."""
-        told = list(leaves(case.gold))
-        elsewhere = list(leaves(other.gold))
-        parents = dict(_parents(case.gold))
-        changed: dict[Told, tuple[Any, str]] = {}
-        lists: dict[int, Sequence[Gold]] = {}
-        lies: list[Lie] = []
-        touched: set[int] = set()
-        n_wanted = int(len(told) * share + self.draw.random())
-        for path, leaf in self.draw.sample(told, len(told)):
-            if len(lies) >= n_wanted:
+        lies = _Lies(self.draw, case, other)
+        n_wanted = int(len(lies.told) * share + self.draw.random())
+        for path, leaf in self.draw.sample(lies.told, len(lies.told)):
+            if len(lies.made) >= n_wanted:
                 break
-            if leaf in changed:
+            if leaf in lies.changed:
                 continue
-            kinds = sorted(KINDS_OF_LIES, key=lambda kind: (self.n_of[kind], kind))
-            for kind in kinds:
-                made = self._made(
-                    kind, path, leaf, case, told, other, elsewhere, parents, changed, lists, touched
-                )
-                if made:
+            for kind in sorted(KINDS_OF_LIES, key=lambda kind: (self.n_of[kind], kind)):
+                if made := lies.make(kind, path, leaf):
                     self.n_of[kind] += len(made)
-                    lies += made
+                    lies.made += made
                     break
-        return Lying(Teller(case, changed, lists), tuple(lies))
+        return Lying(Teller(case, lies.changed, lies.lists), tuple(lies.made))
 
-    def _made(self, kind: str, path: str, leaf: Told, case: Case, told: Any, other: Case, elsewhere: Any, parents: Any,
-              changed: dict[Told, tuple[Any, str]], lists: dict[int, Sequence[Gold]], touched: set[int]) -> list[Lie]:  # fmt: skip
-        quote = _quote(case, leaf)
-        value: Any = None
-        around = parents.get(id(leaf), ())
-        inside = next((each for each in reversed(around) if isinstance(each, list | Keyed)), None)
+
+class _Lies:
+    """The lies about one document."""
+
+    def __init__(self, draw: random.Random, case: Case, other: Case) -> None:
+        self.draw, self.case, self.other = draw, case, other
+        self.told, self.elsewhere = list(leaves(case.gold)), list(leaves(other.gold))
+        self.parents = dict(_parents(case.gold))
+        self.changed: dict[Told, tuple[Any, str]] = {}
+        self.lists: dict[int, Sequence[Gold]] = {}
+        self.touched: set[int] = set()
+        self.made: list[Lie] = []
+
+    def make(self, kind: str, path: str, leaf: Told) -> list[Lie]:
+        """A lie of a kind about a leaf, or two; none if the leaf does not lend itself to it."""
+        around = self.parents.get(id(leaf), ())
         if kind in ("doubled", "left out"):
-            whole = next(
-                (
-                    each
-                    for each in reversed(around)
-                    if isinstance(each, list) and each and not isinstance(each[0], list)
-                ),
-                None,
-            )
-            if (
-                whole is None
-                or any(id(each) in touched for each in around)
-                or _is_row(whole, around)
-            ):
-                return []
-            i = self.draw.randrange(len(whole))
-            lists[id(whole)] = (
-                [*whole[: i + 1], *whole[i:]]
-                if kind == "doubled"
-                else [*whole[:i], *whole[i + 1 :]]
-            )
-            touched.update(map(id, around))
-            return [Lie(kind, _path_of(whole, case.gold), None)]
-        if any(id(each) in lists for each in around):
+            return self._of_list(kind, around)
+        if any(id(each) in self.lists for each in around):
             return []
-        if kind == "another entry" and inside is not None and leaf.kind != "key":
-            same = [
-                t
-                for p, t in told
-                if pattern_of(p) == pattern_of(path) and t.value != leaf.value and t not in changed
-            ]
-            if same:
-                one = self.draw.choice(same)
-                value, quote = one.said, _quote(case, one)
-        elif (
-            kind == "digit"
-            and isinstance(leaf.said, int | float)
-            and not isinstance(leaf.said, bool)
-        ):
-            digits = f"{leaf.said}"
-            at = self.draw.choice([i for i, mark in enumerate(digits) if mark.isdigit()])
-            digit = self.draw.choice([d for d in "123456789" if d != digits[at]])
-            value = type(leaf.said)(digits[:at] + digit + digits[at + 1 :])
+        if kind == "swapped fields":
+            made = self._swapped_fields(kind, path, leaf, around)
+        elif kind == "swapped keys":
+            made = self._swapped_keys(kind, around)
+        else:
+            value, quote = self._other(kind, path, leaf, around)
+            is_same = value == leaf.value and isinstance(value, bool) == isinstance(
+                leaf.value, bool
+            )
+            is_grade = leaf.kind == "grade" and kind != "negated" and str(value) == str(leaf.value)
+            if value is None or is_same or is_grade:
+                return []
+            self.changed[leaf] = value, quote
+            made = [Lie(kind, path, value)]
+        if made:
+            self.touched.update(map(id, around))
+        return made
+
+    def _other(self, kind: str, path: str, leaf: Told, around: Sequence[Any]) -> tuple[Any, str]:
+        """Another value for a leaf, with its quote; None if there is none."""
+        draw, quote, said = self.draw, self._quote(leaf), leaf.said
+        is_number = isinstance(said, int | float) and not isinstance(said, bool)
+        if kind == "another entry" and leaf.kind != "key":
+            is_inside = any(isinstance(each, list | Keyed) for each in around)
+            if is_inside and (same := self._like(self.told, path, leaf)):
+                one = draw.choice(same)
+                return one.said, self._quote(one)
+        elif kind == "another document" and leaf.kind not in ("key", "tag"):
+            if same := self._like(self.elsewhere, path, leaf):
+                one = draw.choice(same)
+                a, b = one.places[0]
+                return one.said, self.other.text[a:b] if draw.random() < 0.5 else quote
+        elif kind == "digit" and is_number:
+            digits = f"{said}"
+            at = draw.choice([i for i, mark in enumerate(digits) if mark.isdigit()])
+            digit = draw.choice([d for d in "123456789" if d != digits[at]])
+            return type(said)(digits[:at] + digit + digits[at + 1 :]), quote
         elif kind == "unit" and leaf.kind in ("weight", "amount", "count"):
-            value = (
-                leaf.said * 1_000
-                if leaf.kind != "weight" or leaf.shown.endswith("kg")
-                else round(leaf.said * 1_000)
-            )
+            is_in_grams = leaf.kind == "weight" and not leaf.shown.endswith("kg")
+            return round(said * 1_000) if is_in_grams else said * 1_000, quote
         elif kind == "date" and leaf.kind == "day":
-            moved = date.fromisoformat(leaf.said) + timedelta(
-                days=self.draw.choice((1, -1, 31, 365))
-            )
-            value = moved.isoformat()
+            moved = date.fromisoformat(said) + timedelta(days=draw.choice((1, -1, 31, 365)))
+            return moved.isoformat(), quote
         elif kind == "negated" and leaf.kind == "flag":
-            value = not leaf.said
+            return not said, quote
         elif kind == "negated" and leaf.kind == "label":
-            value = self.draw.choice([each for each in LABELS if each != leaf.said])
-        elif kind == "another document":
-            same = [
-                t
-                for p, t in elsewhere
-                if pattern_of(p) == pattern_of(path)
-                and t.value != leaf.value
-                and t.kind not in ("key", "tag")
-            ]
-            if same and leaf.kind not in ("key", "tag"):
-                one = self.draw.choice(same)
-                value = one.said
-                quote = _quote(other, one) if self.draw.random() < 0.5 else quote
+            return draw.choice([each for each in LABELS if each != said]), quote
         elif kind == "invented quote" and leaf.kind in KINDS:
-            made, value, shown = KINDS[leaf.kind][1](self.draw)
-            if made == leaf.value:
-                return []
-            quote = f"{leaf.name.capitalize()}: {shown}, as agreed"
-        elif kind == "swapped fields":
-            owner = around[-1] if around and isinstance(around[-1], dict) else None
-            twins = [
-                t
-                for t in (owner or {}).values()
-                if isinstance(t, Told)
-                and t.kind == leaf.kind
-                and t.value != leaf.value
-                and t not in changed
-            ]
-            if twins:
-                one = self.draw.choice(twins)
-                other_path = next(p for p, t in told if t is one)
-                changed[leaf] = one.said, _quote(case, one)
-                changed[one] = leaf.said, quote
-                touched.update(map(id, around))
-                return [Lie(kind, path, one.value), Lie(kind, other_path, leaf.value)]
-        elif (
-            kind == "swapped keys"
-            and isinstance(inside, Keyed)
-            and len(inside.entries) > 1
-            and id(inside) not in touched
-        ):
-            (one, first), (two, second) = self.draw.sample(inside.entries, 2)
-            if plain(first) != plain(second) and not any(
-                t in changed for each in (first, second) for _, t in leaves(each)
-            ):
-                changed[one] = two.said, _quote(case, two)
-                changed[two] = one.said, _quote(case, one)
-                touched.update(map(id, (*around, inside)))
-                where = _path_of(inside, case.gold)
-                return [Lie(kind, f"{where}.{key.value}", None) for key in (one, two)]
-        if value is None or (
-            value == leaf.value and isinstance(value, bool) == isinstance(leaf.value, bool)
-        ):
+            made, value, shown = KINDS[leaf.kind][1](draw)
+            if made != leaf.value:
+                return value, f"{leaf.name.capitalize()}: {shown}, as agreed"
+        return None, quote
+
+    def _quote(self, told: Told) -> str:
+        a, b = told.places[0]
+        return self.case.text[a:b]
+
+    def _like(self, among: Sequence[tuple[str, Told]], path: str, leaf: Told) -> list[Told]:
+        """The leaves at the same path in other entries, with other values."""
+        return [
+            t for p, t in among
+            if pattern_of(p) == pattern_of(path) and t.value != leaf.value and t not in self.changed
+        ]  # fmt: skip
+
+    def _of_list(self, kind: str, around: Sequence[Any]) -> list[Lie]:
+        lists = (each for each in reversed(around) if isinstance(each, list))
+        whole = next((each for each in lists if each and not isinstance(each[0], list)), None)
+        if whole is None or _is_row(whole, around) or any(id(e) in self.touched for e in around):
             return []
-        if leaf.kind == "grade" and kind != "negated" and str(value) == str(leaf.value):
+        i = self.draw.randrange(len(whole))
+        rest = whole[i:] if kind == "doubled" else whole[i + 1 :]
+        self.lists[id(whole)] = [*whole[: i + (kind == "doubled")], *rest]
+        self.touched.update(map(id, around))
+        return [Lie(kind, _path_of(whole, self.case.gold), None)]
+
+    def _swapped_fields(self, kind: str, path: str, leaf: Told, around: Sequence[Any]) -> list[Lie]:
+        owner = around[-1] if around and isinstance(around[-1], dict) else {}
+        twins = [
+            t for t in owner.values()
+            if isinstance(t, Told) and t.kind == leaf.kind and t.value != leaf.value and t not in self.changed
+        ]  # fmt: skip
+        if not twins:
             return []
-        changed[leaf] = value, quote
-        touched.update(map(id, around))
-        return [Lie(kind, path, value)]
+        one = self.draw.choice(twins)
+        self.changed[leaf] = one.said, self._quote(one)
+        self.changed[one] = leaf.said, self._quote(leaf)
+        other_path = next(p for p, t in self.told if t is one)
+        return [Lie(kind, path, one.value), Lie(kind, other_path, leaf.value)]
+
+    def _swapped_keys(self, kind: str, around: Sequence[Any]) -> list[Lie]:
+        inside = next((each for each in reversed(around) if isinstance(each, list | Keyed)), None)
+        if not isinstance(inside, Keyed) or len(inside.entries) < 2 or id(inside) in self.touched:
+            return []
+        (one, first), (two, second) = self.draw.sample(inside.entries, 2)
+        inner = [t for each in (first, second) for _, t in leaves(each)]
+        if plain(first) == plain(second) or any(t in self.changed for t in inner):
+            return []
+        self.changed[one] = two.said, self._quote(two)
+        self.changed[two] = one.said, self._quote(one)
+        self.touched.add(id(inside))
+        where = _path_of(inside, self.case.gold)
+        return [Lie(kind, f"{where}.{key.value}", None) for key in (one, two)]
 
 
 def _is_row(whole: list[Gold], around: Sequence[Any]) -> bool:

@@ -112,8 +112,7 @@ def _count(draw: random.Random) -> Drawn:
     if draw.random() < 0.1:
         n = draw.randrange(len(SMALL))
         return n + 2, n + 2, SMALL[n]
-    n = draw.randint(13, 99_999)
-    return n, n, draw.choice((f"{n}", f"{n:,}"))
+    return _figure(draw)
 
 
 def _figure(draw: random.Random) -> Drawn:
@@ -166,19 +165,9 @@ def _day(draw: random.Random) -> Drawn:
     return day.isoformat(), day.isoformat(), date_shown(day, draw)
 
 
-def _flag(draw: random.Random) -> Drawn:
-    value = draw.random() < 0.5
-    return value, value, "yes" if value else "no"
-
-
 def _label(draw: random.Random) -> Drawn:
     value = draw.choice(LABELS)
     return value, value, draw.choice((value.replace("_", " "), value.replace("_", " ").title()))
-
-
-def _grade(draw: random.Random) -> Drawn:
-    value = draw.choice(GRADES)
-    return value, str(value), str(value)
 
 
 def _either(draw: random.Random) -> Drawn:
@@ -192,10 +181,6 @@ def _either(draw: random.Random) -> Drawn:
     return number, number, f"{number:g}"
 
 
-def _person(draw: random.Random) -> Drawn:
-    return _same(f"{draw.choice(FIRST)} {draw.choice(LAST)}")
-
-
 def _thing(draw: random.Random) -> Drawn:
     return _same(
         f"{draw.choice(ADJECTIVES)} {draw.choice(THINGS)} {draw.choice('KLMNPRST')}{draw.randint(2, 99)}"
@@ -207,36 +192,28 @@ def _code(draw: random.Random) -> Drawn:
     return _same(f"{letters}-{draw.randint(1_000, 9_999)}")
 
 
-def _firm(draw: random.Random) -> Drawn:
-    return _same(f"{draw.choice(FIRMS)} {draw.choice(LAST)} {draw.choice(('Ltd', 'GmbH', 'Inc'))}")
-
-
-def _city(draw: random.Random) -> Drawn:
-    return _same(draw.choice(CITIES))
-
-
-def _mail(draw: random.Random) -> Drawn:
-    return _same(f"{draw.choice(FIRST)}.{draw.choice(LAST)}@{draw.choice(FIRMS)}.example".lower())
-
-
 KINDS: Mapping[str, tuple[dict[str, Any], Callable[[random.Random], Drawn]]] = {
-    "person": ({"type": "string"}, _person),
-    "city": ({"type": "string", "maxLength": 60}, _city),
-    "firm": ({"type": "string", "minLength": 2}, _firm),
+    "person": ({"type": "string"}, lambda draw: _same(f"{draw.choice(FIRST)} {draw.choice(LAST)}")),
+    "city": ({"type": "string", "maxLength": 60}, lambda draw: _same(draw.choice(CITIES))),
+    "firm": ({"type": "string", "minLength": 2}, lambda draw: _same(
+        f"{draw.choice(FIRMS)} {draw.choice(LAST)} {draw.choice(('Ltd', 'GmbH', 'Inc'))}"
+    )),
     "thing": ({"type": "string"}, _thing),
     "code": ({"type": "string", "pattern": "^[A-Z]{3}-[0-9]{4}$"}, _code),
-    "mail": ({"type": "string", "format": "email"}, _mail),
+    "mail": ({"type": "string", "format": "email"}, lambda draw: _same(
+        f"{draw.choice(FIRST)}.{draw.choice(LAST)}@{draw.choice(FIRMS)}.example".lower()
+    )),
     "count": ({"type": "integer", "minimum": 0}, _count),
     "figure": ({"type": "integer"}, _figure),
     "amount": ({"type": "number", "exclusiveMinimum": 0}, _amount),
     "share": ({"type": "number", "minimum": 0, "maximum": 100}, _share),
     "weight": ({"type": "number"}, _weight),
     "day": ({"type": "string", "format": "date"}, _day),
-    "flag": ({"type": "boolean"}, _flag),
+    "flag": ({"type": "boolean"}, lambda draw: draw.choice(((True, True, "yes"), (False, False, "no")))),
     "label": ({"type": "string", "enum": list(LABELS)}, _label),
-    "grade": ({"enum": list(GRADES)}, _grade),
+    "grade": ({"enum": list(GRADES)}, lambda draw: (n := draw.choice(GRADES), str(n), str(n))),
     "either": ({"type": ["number", "string"]}, _either),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
