@@ -83,7 +83,8 @@ class FieldReader:
     ) -> FieldResult:
         """Join the entries of all parts in document order. Equal entries get different places; an inner list ends where the next entry begins."""
         inner = field.inner
-        entries, whys, candidates = self._placed(inner, self._joined(said), within)
+        joined, why_cut = self._joined(inner, said)
+        entries, whys, candidates = self._placed(inner, joined, within)
         has_lists = any(each.is_list for each in inner)
         regions = self._regions(entries, within) if has_lists else {}
         results: list[tuple[int, int, Mapping[str, FieldResult]]] = []
@@ -100,7 +101,7 @@ class FieldReader:
             # An entry without a single place keeps its position after the previous entry of the
             # reply.
             sole = (f.evidence[0].span.start for f in results_of.values() if len(f.evidence) == 1)
-            inner_at = (e.span.start for f in results_of.values() if f.entries for e in f.passages)
+            inner_at = (start for f in results_of.values() if f.entries for start in _starts(f))
             at = next(sole, min(inner_at, default=at))
             if any(f.state != "not_stated" for f in results_of.values()) or is_plain:
                 results.append((at, entry.reply, results_of))
@@ -111,12 +112,7 @@ class FieldReader:
         kept = self._once(field, results)
         if field.fields and field.fields[0].name == ENTRY:
             kept = self._without_strays(kept)
-        whys += [claims.why for _, claims in said if claims.why]
-        needed = [each.name for each in inner if not (each.is_optional or each.is_list)]
-        if len(said) > 1 and needed:
-            is_rest = (all(one[name].state == "not_stated" for name in needed) for one in kept)
-            rest = f"an entry has no {needed[0]}: it may continue an entry of another part"
-            whys += [rest] * any(is_rest)
+        whys += filter(None, [*(claims.why for _, claims in said), why_cut])
         why = whys[0] if whys else ""
         state: Literal["found", "not_stated", "undecided"] = "found" if kept else "not_stated"
         return FieldResult(
@@ -155,35 +151,50 @@ class FieldReader:
             for i, row in enumerate(rows)
         ]
 
-    def _joined(self, said: Sequence[tuple[Span | None, Claims]]) -> list[_Entry]:
-        """The entries of all parts; an entry cut by a border of parts gets the list entries that follow in the next part."""
+    def _joined(
+        self, fields: Sequence[Field], said: Sequence[tuple[Span | None, Claims]]
+    ) -> tuple[list[_Entry], str]:
+        """The entries of all parts, and why one of them may be the half of another. What an entry that a border of parts cuts has in the next part is joined to it; a single value stays undecided, as it may be of another entry."""
+        scalars = [field for field in fields if not field.is_list]
+        needed = {each.name for each in scalars if not each.is_optional}
+        needed = needed or {each.name for each in scalars[:1]}
         entries: list[_Entry] = []
+        why = ""
         for reply, (part, claims) in enumerate(said):
             more = [_Entry(part, each, reply) for each in claims.entries]
             last = entries[-1] if entries and more else None
-            if (
-                last
-                and last.part
-                and part
-                and last.part.end == part.start
-                and _is_rest(more[0].claims, last.claims)
-            ):
-                rest = more.pop(0).claims
-                last.claims = {
-                    name: self._both((last.part, own), (part, rest[name]))
-                    for name, own in last.claims.items()
-                }
-                last.part, last.reply = Span(last.part.start, part.end), reply
+            if last and last.part and part and last.part.end <= part.start:
+                rest = more[0].claims
+                before, behind = (
+                    {each.name for each in scalars if _is_stated(entry[each.name])}
+                    for entry in (last.claims, rest)
+                )
+                has_lists = any(each.entries for each in rest.values())
+                is_sure = bool(before) and not behind and has_lists and last.part.end == part.start
+                lacks = needed - behind
+                if is_sure or (lacks and len(fields) > 1 and behind.isdisjoint(before)):
+                    last.claims = {
+                        field.name: self._both(field, (last.part, last.claims[field.name]), (part, rest[field.name]), is_sure=is_sure)
+                        for field in fields
+                    }  # fmt: skip
+                    last.part = Span(last.part.start, part.end)
+                    del more[0]
+                elif lacks and lacks == needed:
+                    why = f"an entry has no {min(lacks)}: it may continue an entry of another part"
             entries += more
-        return entries
+        return entries, why
 
-    def _both(self, one: tuple[Span, Claims], other: tuple[Span, Claims]) -> Claims:
+    def _both(
+        self, field: Field, one: tuple[Span, Claims], other: tuple[Span, Claims], *, is_sure: bool
+    ) -> Claims:
         """The claims on a field of an entry, joined with those of its rest in the next part."""
         own, rest = one[1], other[1]
-        if not (own.entries or rest.entries):
-            return own
-        entries = tuple(each.claims for each in self._joined([one, other]))
-        return Claims(entries=entries, why=own.why or rest.why)
+        why = "" if is_sure else "it may be of another entry: a border of parts is before it"
+        if own.entries or rest.entries:
+            joined, why_cut = self._joined(field.inner, [one, other])
+            why = own.why or rest.why or why_cut or why * bool(rest.entries)
+            return Claims(entries=tuple(each.claims for each in joined), why=why)
+        return replace(rest, why=rest.why or why) if _is_stated(rest) else own
 
     def _regions(self, entries: Sequence[_Entry], within: Span | None) -> dict[int, Span]:
         """The text of each entry by its id(): from its first passage to the first passage of the next entry."""
@@ -422,13 +433,8 @@ def _stated(claims: Mapping[str, Claims]) -> list[tuple[Claim, str]]:
     return own or [s for each in claims.values() for e in each.entries for s in _stated(e)]
 
 
-def _is_rest(claims: Mapping[str, Claims], of: Mapping[str, Claims]) -> bool:
-    """Whether an entry is the rest of the previous one: it has only lists, and the previous one has a value."""
-    own, before = (
-        any(claim.value is not None for each in entry.values() for claim in each.values)
-        for entry in (claims, of)
-    )
-    return before and not own and any(each.entries for each in claims.values())
+def _is_stated(claims: Claims) -> bool:
+    return any(claim.value is not None for claim in claims.values)
 
 
 def _said(claims: Mapping[str, Claims], *, is_deep: bool = False) -> tuple[object, ...]:
@@ -460,6 +466,15 @@ def has_place(result: FieldResult) -> bool:
     return bool(result.evidence) or any(
         has_place(f) for entry in result.entries for f in entry.values()
     )
+
+
+def _starts(result: FieldResult) -> Iterator[int]:
+    """Where the values stand that have one place only."""
+    if len(result.evidence) == 1:
+        yield result.evidence[0].span.start
+    for entry in result.entries:
+        for inner in entry.values():
+            yield from _starts(inner)
 
 
 def _times_in(passage: str, values: Iterable[Stated | None]) -> int:

@@ -7,6 +7,8 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from pearl import Answer, Document, Pearl
 from pearl.data.schemas import load_schema
 from pearl.llm import ActionTask, Request
@@ -52,6 +54,61 @@ def test_an_entry_of_which_a_part_has_lists_alone_is_that_of_the_part_before() -
     assert answer.value == {
         "lines": [{"article": "red bolt", "quantity": 40, "deliveries": deliveries}]
     }
+
+
+FILLER = "The weather was mild that week, and nothing else was said. " * 20
+KRC, SAMIR = (
+    {"name": told("KRC-4475"), "editor": None},
+    {"name": None, "editor": told("Samir Weber")},
+)
+
+
+@pytest.mark.parametrize(
+    ("schema", "first", "second", "undecided"),
+    [  # the path that is undecided
+        ("sections: [{name: str, editor: str}]", [KRC], [SAMIR], "sections[0].editor"),
+        ("sections: [{name: str?, editor: str?}]", [KRC], [SAMIR], "sections[0].editor"),
+        ("sections: [{name: str, editor: str?}]", [KRC], [SAMIR], "sections[0].editor"),
+        ("sections: [{name: str, editor: str}]", [KRC | {"editor": told("matte")}], [SAMIR], ""),
+        ("sections: [{name: str, editor: str?}]", [KRC | {"editor": told("matte")}], [SAMIR], "sections"),
+        (
+            "sections: [{title: str, parts: [{name: str, editor: str}]}]",
+            [{"title": told("matte"), "parts": [KRC]}], [{"title": None, "parts": [SAMIR]}],
+            "sections[0].parts[0].editor",
+        ),
+    ],
+)  # fmt: skip
+def test_an_entry_that_a_border_of_parts_cuts_is_not_taken_for_two(
+    schema: str, first: list[Any], second: list[Any], undecided: str
+) -> None:
+    text = f"Title: matte\n\nName: KRC-4475\n\n{FILLER}\n\n{FILLER}\n\nEditor: Samir Weber"
+    replies = {"Title": {"sections": first}, "Editor": {"sections": second}}
+    answer, _ = extract(schema, text, replies, window=1_000)
+    assert answer.undecided == tuple(filter(None, [undecided]))
+    if undecided.endswith("editor"):
+        result = answer.fields[undecided]
+        assert [each.value for each in result.candidates] == ["Samir Weber"]
+        assert result.why == "it may be of another entry: a border of parts is before it"
+    elif undecided:
+        why = "an entry has no name: it may continue an entry of another part"
+        assert answer.fields[undecided].why == why
+
+
+def test_equal_entries_of_which_a_border_of_parts_cuts_one_stay_two() -> None:
+    bolt = "Article: red bolt\nQuantity: 40\n\n"
+    delivery = "12 pieces by Northbrook\n\n"
+    text = f"{bolt}{delivery}{bolt}{FILLER}\n\n{FILLER}\n\n{delivery}"
+    own = {"pieces": told(12, "12 pieces"), "by": told("Northbrook")}
+    line = {"article": told("red bolt"), "quantity": told(40, "Quantity: 40")}
+    replies = {
+        "Article": {"lines": [{**line, "deliveries": [own]}, {**line, "deliveries": []}]},
+        "Northbrook": {"lines": [{"article": None, "quantity": None, "deliveries": [own]}]},
+    }
+    schema = "lines: [{article: str, quantity: int, deliveries: [{pieces: int, by: str}]}]"
+    answer, _ = extract(schema, text, replies, window=1_000)
+    deliveries = [{"pieces": 12, "by": "Northbrook"}]
+    whole = {"article": "red bolt", "quantity": 40, "deliveries": deliveries}
+    assert answer.value == {"lines": [whole, whole]}
 
 
 def test_the_claim_on_a_row_in_an_entry_shows_whose_row_it_is() -> None:
@@ -109,3 +166,11 @@ def test_a_value_of_another_row_is_not_that_of_this_one() -> None:
     answer, _ = extract("grid: [[int]]", "Grid:\n11; 12; 13\n21; 22; 23\n", {"grid": rows})
     assert answer.undecided == ("grid[1][0]",)  # in the order of the document
     assert answer.partial["grid"][1][1:] == [21, 23]
+    lines = ["11; 12", "21; 22", "11"]
+    rows = [
+        [told(11, lines[0]), told(12, lines[0])],
+        [told(21, lines[1]), told(22, lines[1])],
+        [told(11)],
+    ]
+    answer, _ = extract("grid: [[int]]", "\n".join(lines), {"grid": rows})
+    assert answer.partial == {"grid": [[11, 12], [21, 22], [None]]}

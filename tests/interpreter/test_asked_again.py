@@ -162,15 +162,16 @@ def test_every_cut_of_a_list_gives_the_same_entries() -> None:
         assert [(e["name"].value, e["mg"].value) for e in entries] == DRUGS, window
 
 
-def test_an_entry_of_the_next_part_is_not_the_half_of_another_one() -> None:
+def test_a_value_of_the_next_part_may_be_of_another_entry() -> None:
     # the drug at the end of the first part has no dose, and that of the next part has no name
     text = f"{PADDING}\n\nDrug: Aspirin\n\n{PADDING}\n\n{PADDING}\n\nDose: 12 mg\n\n{PADDING}"
     _, record, _, _ = run(
         "drugs: [{name: str, mg: number}]", text,
         lambda r: {"drugs": in_part([("Aspirin", 12)], r.document or "")}, 1_250,
     )  # fmt: skip
-    found = [(e["name"].value, e["mg"].value) for e in record.fields["drugs"].entries]
-    assert found == [("Aspirin", None), (None, 12)]
+    (entry,) = record.fields["drugs"].entries
+    assert (entry["name"].value, entry["mg"].state) == ("Aspirin", "undecided")
+    assert [each.value for each in entry["mg"].candidates] == [12]
 
 
 def test_a_list_in_an_entry_goes_on_in_the_next_part() -> None:
