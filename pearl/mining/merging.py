@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -14,21 +14,13 @@ from pearl.actions.library import meaning, shape
 from pearl.documents.passages import terms
 from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import Action
+from pearl.mining.refinement import DraftFate
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-StageName = Literal["name", "model", "room"]
-
 _CLEAR_WORDS = 4  # Minimum words of a clear definition; `Find X` alone is too vague
-
-
-class Stage(Struct, frozen=True):
-    """The stage at which a draft was merged or dropped."""
-
-    name: StageName
-    round: int = 0
 
 
 class Draft(Struct, frozen=True):
@@ -46,7 +38,7 @@ class LibraryEntry(Struct, frozen=True):
     """An action and the drafts merged into it."""
 
     action: Action
-    drafts: Mapping[int, Stage | None]
+    drafts: frozenset[int]
     questions: frozenset[str] = frozenset()
     is_seed: bool = False
 
@@ -61,26 +53,32 @@ class LibraryEntry(Struct, frozen=True):
         return print_action(self.action)
 
 
-Losses = dict[int, tuple[Stage, str]]
-"""Draft → the stage at which its entry was dropped, and the reason."""
+Fates = dict[int, DraftFate]
+"""The fate of each draft so far, by its number; a merge and a drop change those of an entry."""
 
 
 def entry_of(draft: Draft, action: Action) -> LibraryEntry:
     """The initial entry of a draft."""
     questions = frozenset() if draft.question is None else frozenset([draft.question])
-    return LibraryEntry(action, {draft.number: None}, questions, draft.is_seed)
+    return LibraryEntry(action, frozenset([draft.number]), questions, draft.is_seed)
 
 
 def merged(
-    entries: Iterable[LibraryEntry], stage: Stage, action: Action | None = None
+    entries: Iterable[LibraryEntry],
+    fates: Fates,
+    stage: Literal["name", "model"],
+    round: int = 0,
+    action: Action | None = None,
 ) -> LibraryEntry:
     """Merge entries into one."""
     first, *others = entries
+    moved = frozenset[int]().union(*(other.drafts for other in others))
+    drafts = first.drafts | moved
     if action is not None and print_action(action) != first.text:
-        first = replace(first, action=action, drafts=_staged(first.drafts, stage))
-    drafts = dict(first.drafts)
-    for other in others:
-        drafts |= _staged(other.drafts, stage)
+        first, moved = replace(first, action=action), drafts
+    for number in moved:
+        if fates[number].fate == "kept":
+            fates[number] = replace(fates[number], fate="merged", stage=stage, round=round)
     return replace(
         first,
         drafts=drafts,
@@ -89,8 +87,12 @@ def merged(
     )
 
 
-def _staged(drafts: Mapping[int, Stage | None], stage: Stage) -> dict[int, Stage | None]:
-    return {number: at or stage for number, at in drafts.items()}
+def drop(
+    entry: LibraryEntry, fates: Fates, stage: Literal["model", "room"], why: str, round: int = 0
+) -> None:
+    """Leave out an entry with its drafts."""
+    for number in entry.drafts:
+        fates[number] = replace(fates[number], fate="dropped", stage=stage, round=round, why=why)
 
 
 def best(entry: LibraryEntry) -> tuple[object, ...]:
@@ -106,18 +108,15 @@ def best(entry: LibraryEntry) -> tuple[object, ...]:
     )
 
 
-def merge_by_rule(entries: Iterable[LibraryEntry]) -> list[LibraryEntry]:
+def merge_by_rule(entries: Iterable[LibraryEntry], fates: Fates) -> list[LibraryEntry]:
     """Merge entries of the same name and parameters; a model finds others with the same meaning."""
     found = sorted(entries, key=best)
     for key in (meaning, shape):  # the text that most questions proposed represents its name
         groups: dict[object, list[LibraryEntry]] = {}
         for entry in found:
             groups.setdefault((entry.action.name, key(entry.action)), []).append(entry)
-        found = sorted((merged(group, Stage("name")) for group in groups.values()), key=best)
+        found = sorted((merged(group, fates, "name") for group in groups.values()), key=best)
     return found
-
-
-_ROOM = Stage("room")
 
 
 class LibraryBudget(Struct, frozen=True):
@@ -150,24 +149,23 @@ def by_name(entries: Sequence[LibraryEntry]) -> list[LibraryEntry]:
     return sorted(entries, key=lambda entry: (not entry.action.is_native, entry.action.name))
 
 
-def without_clashes(entries: Sequence[LibraryEntry], losses: Losses) -> list[LibraryEntry]:
+def without_clashes(entries: Sequence[LibraryEntry], fates: Fates) -> list[LibraryEntry]:
     """Keep the best action of each name; actions of different shapes cannot be merged."""
     kept: dict[str, LibraryEntry] = {}
     for entry in sorted(entries, key=lambda entry: (not entry.action.is_native, *best(entry))):
         holder = kept.setdefault(entry.action.name, entry)
         if holder is not entry:
-            why = f"the name is taken by {holder.action.signature}"
-            losses.update(dict.fromkeys(entry.drafts, (_ROOM, why)))
+            drop(entry, fates, "room", f"the name is taken by {holder.action.signature}")
     return list(kept.values())
 
 
 def prune_library(
-    entries: Sequence[LibraryEntry], budget: LibraryBudget, losses: Losses
+    entries: Sequence[LibraryEntry], budget: LibraryBudget, fates: Fates
 ) -> list[LibraryEntry]:
     """Drop the entries that the fewest questions proposed until the rest fits; native ones and seeds stay longest."""
     alive = sorted(entries, key=lambda entry: (not entry.action.is_native, *best(entry)))
     while not budget.fits(alive) and not alive[-1].action.is_native:
-        losses.update(dict.fromkeys(alive.pop().drafts, (_ROOM, "no room")))
+        drop(alive.pop(), fates, "room", "no room")
     return alive
 
 

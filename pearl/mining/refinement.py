@@ -11,7 +11,6 @@ from typing import Literal
 from msgspec import Struct
 
 from pearl.llm import Usage
-from pearl.mining.merging import StageName
 
 
 class DraftFate(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -25,7 +24,7 @@ class DraftFate(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     is_seed: bool = False
     fate: Literal["kept", "merged", "dropped"]
     into: str | None = None  # Name of the action it was merged into; None if it was dropped
-    stage: StageName | Literal["malformed"] | None = None
+    stage: Literal["malformed", "name", "model", "room"] | None = None
     """The stage at which it was merged or dropped; None if it was kept. For a draft merged into an
     entry that was dropped later, the stage of the drop."""
     round: int = 0  # Round of the model, from 1; 0 for the other stages

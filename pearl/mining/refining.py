@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pearl.actions.library import read_actions
 from pearl.data.log_files import read_header
@@ -238,11 +239,21 @@ async def refine_actions(
     settings = settings or RefineSettings()
     counter = counter or Counter.for_model(model.name)
     budget = merging.LibraryBudget(settings.max_actions, settings.max_tokens, counter.count)
-    refiner = _Refiner(model, settings, budget)
+    fates: merging.Fates = {}
+    for draft in found.drafts:
+        fate = DraftFate(
+            number=draft.number, text=draft.text, name=draft.action.name if draft.action else None,
+            question=draft.question, is_seed=draft.is_seed, fate="kept",
+        )  # fmt: skip
+        if draft.action is None:
+            fate = replace(fate, fate="dropped", stage="malformed", why=draft.flaw)
+        fates[draft.number] = fate
+    refiner = _Refiner(model, settings, budget, fates)
     entries = [merging.entry_of(draft, draft.action) for draft in found.drafts if draft.action]
-    entries = await refiner.merge(merging.merge_by_rule(entries))
-    entries = merging.without_clashes(entries, refiner.losses)
-    entries = merging.prune_library(entries, budget, refiner.losses)
+    entries = await refiner.merge(merging.merge_by_rule(entries, fates))
+    entries = merging.without_clashes(entries, fates)
+    entries = merging.prune_library(entries, budget, fates)
+    into = {number: entry.action.name for entry in entries for number in entry.drafts}
     if not entries:
         raise DataError(
             f"nothing remains of {len(found.drafts)} drafts",
@@ -268,7 +279,7 @@ async def refine_actions(
             )
             for entry in merging.by_name(entries)
         ),
-        drafts=tuple(_fates(found.drafts, entries, refiner.losses)),
+        drafts=tuple(replace(fate, into=into.get(number)) for number, fate in fates.items()),
         unread=found.unread,
         rounds=tuple(refiner.rounds),
     )
@@ -280,7 +291,7 @@ class _Refiner(Struct):
     model: Model
     settings: RefineSettings
     budget: merging.LibraryBudget
-    losses: merging.Losses = {}
+    fates: merging.Fates
     rounds: list[Round] = []
 
     async def merge(self, entries: list[merging.LibraryEntry]) -> list[merging.LibraryEntry]:
@@ -311,7 +322,7 @@ class _Refiner(Struct):
                 ) from error
             n_before = len(entries)
             merged_entries = (entry for kept, *_ in results for entry in kept)
-            entries = merging.merge_by_rule([*native, *merged_entries])
+            entries = merging.merge_by_rule([*native, *merged_entries], self.fates)
             records = tuple(record for _, record, _ in results)
             self.rounds.append(
                 Round(number=number, n_before=n_before, n_after=len(entries), shards=records)
@@ -334,16 +345,15 @@ class _Refiner(Struct):
             failed = record(n_after=len(shard), status="failed", problems=(error.message,))
             return shard, failed, error
         reply = read_reply(completion.text, drafts)
-        stage = merging.Stage("model", number)
         left = dict(enumerate(shard, start=1))
         for draft, why in reply.drops:
-            self.losses.update(dict.fromkeys(left.pop(draft).drafts, (stage, why)))
+            merging.drop(left.pop(draft), self.fates, "model", why, number)
         entries: list[merging.LibraryEntry] = []
         for action, numbers in reply.merges:
             group = [left.pop(draft) for draft in numbers]
             # A draft identical to the action is its representative.
             group.sort(key=lambda entry: (entry.action != action, merging.best(entry)))
-            entries.append(merging.merged(group, stage, action))
+            entries.append(merging.merged(group, self.fates, "model", number, action))
         entries += left.values()
         done = record(
             n_after=len(entries),
@@ -353,30 +363,3 @@ class _Refiner(Struct):
             usage=completion.usage,
         )
         return entries, done, None
-
-
-def _fates(
-    drafts: Iterable[merging.Draft], entries: Sequence[merging.LibraryEntry], losses: merging.Losses
-) -> Iterator[DraftFate]:
-    """The fate of every draft: malformed, in an entry, or in a dropped entry."""
-    holders = {number: entry for entry in entries for number in entry.drafts}
-    for draft in drafts:
-        fate = partial(
-            DraftFate, number=draft.number, text=draft.text,
-            name=draft.action.name if draft.action else None, question=draft.question,
-            is_seed=draft.is_seed,
-        )  # fmt: skip
-        if draft.action is None:
-            yield fate(fate="dropped", stage="malformed", why=draft.flaw)
-        elif loss := losses.get(draft.number):
-            stage, why = loss
-            yield fate(fate="dropped", stage=stage.name, round=stage.round, why=why)
-        else:
-            holder = holders[draft.number]
-            merge = holder.drafts[draft.number]
-            yield fate(
-                fate="merged" if merge else "kept",
-                into=holder.action.name,
-                stage=merge.name if merge else None,
-                round=merge.round if merge else 0,
-            )

@@ -145,7 +145,6 @@ class PlannerMaterial:
         self.bank = bank
         self.nearest = nearest
         self._home = home
-        self._whole: dict[tuple[DocumentKind, bool], Shown] = {}
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
@@ -206,16 +205,15 @@ class PlannerMaterial:
     ) -> Shown:
         """What the prompt shows for a question about a kind of document (with sources): all actions and examples if they fit, else similar ones."""
         bank = self.examples if kind == "corpus" else self._examples_of_one
-        shown = self._whole.get((kind, has_sources)) or Shown(
+        shown = whole = Shown(
             self.actions_for(kind, has_sources=has_sources), _varied(bank, N_EXAMPLES),
             notes=(self.lacks,) if self.lacks else (),
         )  # fmt: skip
-        self._whole[kind, has_sources] = shown
         if self.nearest is None and fits(shown):
             return shown
         least = N_EXAMPLES if self.nearest is None else self.nearest
         for n in (*([self.nearest] if self.nearest else []), *(n for n in _SHORTER if n < least)):
-            shown = self._shortened(shown, bank, question, n, kind)
+            shown = self._shortened(whole, bank, question, n, kind)
             if fits(shown):
                 break
         if shown.n_nearest == self.nearest:  # Chosen by the setting, so not worth a note

@@ -21,7 +21,6 @@ from pearl.dsl.nodes import print_action
 from pearl.errors import DataError, ModelError
 from pearl.llm import Completion, Model, Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.mining.merging import LibraryEntry, entry_of, merge_by_rule
 from pearl.mining.refinement import Refinement, library_text
 from pearl.mining.refining import Drafts, RefineSettings, read_drafts, read_reply, refine_actions
 from tests.examples import examples
@@ -89,16 +88,13 @@ def test_files_without_drafts_are_refused(text: str, message: str) -> None:
     assert caught.value.help
 
 
-def entries(text: str) -> list[LibraryEntry]:
-    return [entry_of(d, d.action) for d in read_drafts(text, "x").drafts if d.action]
-
-
 def merged(text: str) -> dict[str, set[str | None]]:
-    """Signature → the stages of its drafts."""
-    found = merge_by_rule(entries(text))
+    """Signature → the stages of its drafts, without a model."""
+    found = refine(text, max_rounds=0)
+    stages = {draft.number: draft.stage for draft in found.drafts}
     return {
-        entry.action.signature: {stage.name if stage else None for stage in entry.drafts.values()}
-        for entry in found
+        action.text.partition(" : ")[0]: {stages[n] for n in action.drafts}
+        for action in found.actions
     }
 
 
@@ -109,7 +105,6 @@ def test_equal_names_are_merged_and_others_stay_apart() -> None:
         "IDENTIFY_CAUSE(CTX, X)": {None},
         "FIND_EFFECT(CTX, X)": {None},
         "FIND_NOT_REASON(CTX, X)": {None},
-        "FIND_REASON(CTX, X, Y)": {None},
         "FIND_WEATHER(CTX)": {None, "name"},
         "CONCAT(S1, S2, ...)": {None},
     }
@@ -119,12 +114,10 @@ def test_a_seed_stands_for_others_then_the_most_wanted_then_the_clearest() -> No
     rows = [row(i, "FIND_KEY(CTX) : Find the key of the old house") for i in range(2)]
     other = row(2, "FIND_KEY(CTX) : Keys of the house")
     seed = row(3, "FIND(CTX, X) : Seek X in CTX, and give it")
-    found = merge_by_rule(entries(mined(*rows, other, seed)))
-    assert [entry.text for entry in found] == [
-        "FIND(CTX, X) : Search CTX for X and return it",
-        "FIND_KEY(CTX) : Find the key of the old house",
-    ]
-    assert found[1].support == 3
+    first, second = refine(mined(*rows, other, seed), max_rounds=0).actions
+    assert first.text == "FIND(CTX, X) : Search CTX for X and return it"
+    assert second.text == "FIND_KEY(CTX) : Find the key of the old house"
+    assert len(second.questions) == 3
 
 
 DRAFTS, _ = read_actions(
