@@ -89,12 +89,10 @@ class BatchServer(Server):
         self.n_served = 1  # requests of a batch with another end that have a reply
         self.most: int | None = None  # requests that may wait in one batch; one with more fails
         self.edit: Callable[[list[Row]], list[Any]] = list  # rows of an output → its lines
-        self.line: Callable[[Row], Row | None] = lambda row: (
-            None
-        )  # row of a request, by the rules if None
-        self.faults: dict[
-            str, deque[Canned]
-        ] = {}  # what to answer next, by `POST /batches` and the like
+        # Row of a request, by the rules if None
+        self.line: Callable[[Row], Row | None] = lambda row: None
+        # What to answer next, by `POST /batches` and the like
+        self.faults: dict[str, deque[Canned]] = {}
         self.drops_answers = 0  # creations whose answer gets lost
 
     def always(self, reply: str) -> None:
@@ -225,19 +223,12 @@ class BatchServer(Server):
         return {
             "id": job.id,
             "object": "batch",
-            "endpoint": job.rows[0]["url"],
             "input_file_id": job.file,
-            "completion_window": "24h",
-            "created_at": 0,
             "status": job.end if is_over else ("in_progress" if job.n_looks else "validating"),
             "output_file_id": job.files.get("output"),
             "error_file_id": job.files.get("errors"),
             "errors": {"data": [job.problem]} if is_over and job.problem else None,
-            "request_counts": {
-                "total": len(job.rows),
-                "completed": len(job.rows) if job.files else 0,
-                "failed": 0,
-            },
+            "request_counts": {"completed": len(job.rows) if job.files else 0, "failed": 0},
         }
 
     def _finish(self, job: Job, rows: list[Row], left: list[Row]) -> None:

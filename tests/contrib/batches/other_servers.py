@@ -59,9 +59,6 @@ class AnthropicServer(BatchServer):
         job = next(job for job in self.jobs if job.id == id)
         return Canned(self.files[job.files["output"]], content_type="application/binary")
 
-    def _listed(self, rows: list[Row]) -> Row:
-        return {"data": rows, "has_more": False, "first_id": None, "last_id": None}
-
     def _create(self, seen: Seen) -> Canned:
         try:
             asked = json.loads(seen.data)
@@ -80,10 +77,6 @@ class AnthropicServer(BatchServer):
             "processing_status": "ended" if is_over else "in_progress",
             "request_counts": {"errored": 0, "canceled": 0, "expired": 0, **done},
             "created_at": "2099-01-01T00:00:00Z",
-            "expires_at": "2099-01-02T00:00:00Z",
-            "ended_at": None,
-            "cancel_initiated_at": None,
-            "archived_at": None,
             "results_url": f"https://elsewhere.invalid/{job.id}" if is_over else None,
         }
 
@@ -103,8 +96,7 @@ class AnthropicServer(BatchServer):
             }  # fmt: skip
             content = [{"type": "text", "text": text, "citations": None}]
             message = {
-                "id": "msg_1", "type": "message", "role": "assistant", "model": "claude",
-                "content": content, "stop_reason": "end_turn", "stop_sequence": None, "usage": usage,
+                "type": "message", "model": "claude", "content": content, "stop_reason": "end_turn", "usage": usage,
             }  # fmt: skip
             made = {"type": "succeeded", "message": message}
         return {"custom_id": row["custom_id"], "result": made}
