@@ -7,7 +7,6 @@ import pickle
 
 import pytest
 
-from pearl.cli.options import open_pearl
 from pearl.errors import BudgetError, ModelError, UsageError
 from pearl.llm import Message, Request
 from pearl.llm.backends.scripted import Scripted
@@ -17,10 +16,6 @@ from pearl.pipeline import Pearl
 from tests.models import Acting, MemoryReplies, answer_task
 
 
-def named(client: Client) -> list[str]:
-    return [type(layer).__name__ for layer in client.layers]
-
-
 def reading(model: Scripted) -> Scripted:
     model.reads_prompts = True
     return model
@@ -28,19 +23,6 @@ def reading(model: Scripted) -> Scripted:
 
 def request(text: str = "who?") -> Request:
     return Request((Message("user", text),), answer_task(text, ""))
-
-
-def test_python_and_the_command_line_have_the_same_stack(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "k" * 20)
-    settings = {"model": "openai:m", "concurrency": 3, "requests_per_minute": 60.0, "window": 9_000}
-
-    async def of_the_command_line() -> tuple[list[str], ClientSettings]:
-        async with open_pearl(settings, MemoryReplies()) as pearl:
-            return named(pearl.client), pearl.client.settings
-
-    names, found = asyncio.run(of_the_command_line())
-    assert names == named(Pearl(**settings, replies=MemoryReplies()).client)  # type: ignore[arg-type]
-    assert found == ClientSettings(**settings)  # type: ignore[arg-type]
 
 
 def test_settings_travel() -> None:

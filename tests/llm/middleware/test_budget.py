@@ -349,9 +349,3 @@ def test_repeated_discrepancies_multiply() -> None:
         worst = budget.worst(request("word " * 100))
         settle(budget, worst, Usage(2 * worst.n_input, 1))
     assert budget.worst(request("word " * 100)).n_input >= 3.5 * plain
-
-
-def test_a_call_without_usage_adds_no_tokens_without_a_token_limit() -> None:
-    budget = Budget(COUNTER, max_calls=2)
-    settle(budget, budget.worst(request("word")), None, is_sure=False)
-    assert budget.spent == Spent(Usage(), n_calls=1, n_unsure_calls=1, n_unsure_tokens=0)
