@@ -42,7 +42,6 @@ async def run(
     replies: Replies | None = None,
     folder: Path | None = None,
     batch_threshold: int = THRESHOLD,
-    window: int = WINDOW,
     pace: Pace = DEFAULT_PACE,
     on_progress: Callable[[BatchProgress], None] | None = None,
     on_trouble: OnTrouble | None = None,
@@ -54,8 +53,6 @@ async def run(
             f"the model '{model.name}' has no Batch API",
             help="use a model of OpenAI, Anthropic or Gemini, or --executor local",
         )
-    if window < 1:
-        raise UsageError(f"a window of {window} tasks is too small", help="use 1 or more")
     breaker = CircuitBreaker()
     clients: dict[Role, Client] = {}
     collectors: list[Batched] = []
@@ -109,7 +106,7 @@ async def run(
             )
         return await local.perform(unit, resources, heard)
 
-    found = local.in_order(units, perform, window, is_stopping=is_stopping)
+    found = local.in_order(units, perform, WINDOW, is_stopping=is_stopping)
     watch = asyncio.create_task(_watch(is_stopping, collectors))
     try:
         with breaker.running():

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pearl import Pearl, cli
+from pearl.contrib.batches import executor
 from pearl.contrib.batches.batching import FOLDER
 from pearl.contrib.batches.executor import BatchProgress, Pace, run
 from pearl.contrib.batches.openai import VendorBatches
@@ -249,9 +250,12 @@ def test_batch_with_too_many_tokens_is_halved(server: BatchServer, most: int) ->
 
 
 @pytest.mark.parametrize("fault", ["quota", "401"])
-def test_no_credit_and_no_key_end_the_run(server: BatchServer, fault: str) -> None:
+def test_no_credit_and_no_key_end_the_run(
+    server: BatchServer, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "WINDOW", 4)
     server.fail("POST /batches", fault)
-    found = outcomes(server, tasks_of(8, 1), window=4)
+    found = outcomes(server, tasks_of(8, 1))
     assert all(o.error for o in found)
     assert not server.jobs
 
