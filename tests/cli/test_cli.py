@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
+import click
 import pytest
 
-from pearl.cli import run
+from pearl.cli import GROUPS, group, run
 from pearl.cli.writing import new_file
 from tests.cli.terminal import PLAN, STORY, Terminal
 from tests.skips import needs_full_device
@@ -130,6 +132,12 @@ def test_help_shows_what_matters_first_and_all_of_it_in_groups(pearl: Terminal) 
     assert "--shard" not in short
     titles = [line for line in whole.splitlines() if line.endswith(":") and line[0] != " "]
     assert titles == ["Options:", "Question and document:", "Plan:", "Model:", "Rows:", "Limits:", "Run:", "Search:", "Output:", "Help:"]  # fmt: skip
+
+
+def test_the_help_says_of_each_command_what_the_command_says_of_itself() -> None:
+    for name, summary in chain.from_iterable(rows.items() for rows in GROUPS.values()):
+        if (command := group.get_command(click.Context(group), name)) is not None:  # of contrib
+            assert " ".join((command.help or "").split()).startswith(summary), name
 
 
 def test_every_public_name_exists() -> None:
