@@ -106,12 +106,10 @@ class Labelled:
         assert isinstance(task, ItemsTask)
         self.asked[task.output] += 1
         if task.n_picks:
-            ranked = sorted(range(len(task.items)), key=lambda i: self._place(task, i))
+            say = self.says[task.output]
+            ranked = sorted(range(len(task.items)), key=lambda i: int(say(task.items[i])))
             return "\n".join(str(i + 1) for i in ranked[: task.n_picks])
         return item_lines(request, self.says[task.output])
-
-    def _place(self, task: ItemsTask, i: int) -> int:
-        return int(self.says[task.output](task.items[i]))
 
 
 def run(
@@ -306,15 +304,10 @@ def test_complaints() -> None:
 
 def test_causes() -> None:
     telling = {3: "the seal broke", 11: "sand got in", 12: "the seal was dry", 30: "a fuse"}
+    usual = "of the water works.\n\nNobody was hurt.\n\nThe seal of the letter was red."
     reports = {
-        f"report{i}.txt": "\n\n".join(
-            [
-                f"Report {i} of the water works.",
-                "Nobody was hurt.",
-                "The seal of the letter was red.",
-            ]
-            + ([f"The pump stopped: {telling[i]}."] if i in telling else [])
-        )
+        f"report{i}.txt": f"Report {i} {usual}"
+        + (f"\n\nThe pump stopped: {telling[i]}." if i in telling else "")
         for i in range(40)
     }
     corpus = Index.build(CorpusDocument(*report) for report in reports.items()).document("works")

@@ -105,37 +105,26 @@ def test_of_a_reply_that_is_cut_off_the_whole_values_count() -> None:
     assert sorted(map(len, oracle.asked)) == [3, 8, 32]  # 30 began
 
 
+def failing(error: ModelError, *, is_all: bool = False) -> Failing:
+    """Fails at the whole batch, or always."""
+    return Failing(Oracle(kind), lambda text: error if is_all or text.count("\n") == 31 else None)
+
+
 @pytest.mark.parametrize("error_kind", ["truncated", "repetition", "empty", "refused", "filtered"])
 @pytest.mark.usefixtures("_no_waits")
 def test_one_batch_without_a_usable_reply_is_undecided(error_kind: ModelErrorKind) -> None:
-    oracle = Oracle(kind)
-
-    def why(text: str) -> ModelError | None:
-        return ModelError("no reply", kind=error_kind) if text.count("\n") == 31 else None
-
-    answer = asyncio.run(Pearl(Failing(oracle, why)).execute(COUNTING, entries(40)))
+    model = failing(ModelError("no reply", kind=error_kind))
+    answer = asyncio.run(Pearl(model).execute(COUNTING, entries(40)))
     assert answer.status == "undecided"
     assert "32 of 40 rows are undecided" in answer.why
 
 
 @pytest.mark.parametrize(
-    ("error", "is_all"),
-    [
-        (cut_off(""), True),
-        (
-            ModelError("no such model", kind="bad_request"),
-            False,
-        ),  # a server that fails is no undecided row
-    ],
+    "model", [failing(cut_off(""), is_all=True), failing(ModelError("cut off", kind="bad_request"))]
 )
-def test_no_usable_reply_at_all_or_a_failing_server_is_an_error(
-    error: ModelError, is_all: bool
-) -> None:
-    failing = Failing(
-        Oracle(kind), lambda text: error if is_all or text.count("\n") == 31 else None
-    )
-    with pytest.raises(ExecutionError, match=str(error)):
-        asyncio.run(Pearl(failing).execute(COUNTING, entries(40)))
+def test_no_usable_reply_at_all_or_a_failing_server_is_an_error(model: Failing) -> None:
+    with pytest.raises(ExecutionError, match="cut off"):
+        asyncio.run(Pearl(model).execute(COUNTING, entries(40)))
 
 
 def test_the_verdicts_on_rows_are_in_the_result_and_in_the_trace() -> None:
@@ -330,25 +319,6 @@ def test_top_is_a_tournament() -> None:
     assert answer.text == "number 000"
     assert answer.steps[1].text.splitlines() == ["- number 000", "- number 001", "- number 002"]
     assert answer.steps[1].n_calls <= -(-101 // 32) + 1
-
-
-def test_each_reads_every_row_as_a_document() -> None:
-    plan = """\
-1. rows = SPLIT(CTX, "paragraph") : One row a paragraph
-2. gist = EACH_SUMMARIZE(rows) : The gist of each
-3. ans = SHOW(rows, gist) : Side by side"""
-    asked: list[str] = []
-
-    def say(request: Request) -> str:
-        asked.append(request.messages[-1].content)
-        return f"gist {len(asked)}"
-
-    answer = asyncio.run(
-        Pearl(Scripted(say)).execute(plan, Document("One is here.\n\nTwo is there."))
-    )
-    assert len(asked) == 2
-    assert "gist 1" in answer.text
-    assert "Two is there." in answer.text
 
 
 def picking(request: Request) -> str:
