@@ -95,7 +95,6 @@ AT_ONCE = 20_000
 
 _CONTROLS = bytes(set(range(0x20)) - set(b"\t\n"))
 _BLANKED = dict.fromkeys(_CONTROLS, " ")
-_BLANKED_BYTES = bytes.maketrans(_CONTROLS, b" " * len(_CONTROLS))
 _PIECE = 1_000_000  # characters to clean at once
 
 
@@ -440,8 +439,7 @@ def _clean(text: str, path: str) -> str:
     try:
         for start in range(0, len(text), _PIECE):  # not all at once: a copy takes as much memory
             data = text[start : start + _PIECE].encode()
-            # Twenty times as fast as a search.
-            has_controls |= data.translate(_BLANKED_BYTES) != data
+            has_controls |= len(data.translate(None, _CONTROLS)) < len(data)
     except UnicodeEncodeError as error:
         at = start + error.start
         raise DataError(

@@ -174,8 +174,7 @@ class _Places:
     def __init__(self, layer: PdfTextPage) -> None:
         from pypdfium2 import raw
 
-        self.raw, self.layer, self._handle = raw, layer, layer.raw
-        self._count = raw.FPDFText_CountRects
+        self.raw, self.layer = raw, layer
         self._matrix, self._x, self._y = raw.FS_MATRIX(), c_double(), c_double()
         self._known: dict[int, _Place] = {}
 
@@ -206,14 +205,9 @@ class _Places:
         lowest: float = min(dy * place.ux - dx * place.uy for dx, dy in corners)
         return lowest / place.em
 
-    def angle(self, i: int) -> float:
-        """The direction of the line of a character, clockwise in radians; this is cheaper than its whole place."""
-        angle: float = self.raw.FPDFText_GetCharAngle(self._handle, i)
-        return angle
-
     def n_objects(self, start: int, end: int) -> int:
         """Count the text objects of a range of characters."""
-        n_objects: int = self._count(self._handle, start, end - start)
+        n_objects: int = self.raw.FPDFText_CountRects(self.layer, start, end - start)
         return n_objects
 
 
@@ -232,8 +226,7 @@ def _edits(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> list
     for line in _LINE.finditer(characters):
         start, end = line.span()
         if places.n_objects(start, end) > 1:
-            angle = places.angle(start)
-            if math.cos(angle) * across - math.sin(angle) * up < -_STRAIGHT:
+            if places[start].ux * across + places[start].uy * up < -_STRAIGHT:
                 edits.append((start, end, _turned(places, characters, start, end)))
                 continue
             words = [

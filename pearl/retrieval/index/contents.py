@@ -114,16 +114,15 @@ class Contents:
     @cached_property
     def passages(self) -> Sequence[Passage]:
         """The passages, created on access."""
-        metadata = lru_cache(maxsize=1_024)(self.document_metadata)
 
         def passage(number: int) -> Passage:
             document = int(self.document_of[number])
             start, end = self.spans[number].tolist()
-            fields = metadata(document)
+            fields = self.document_metadata(document)
             if self.fields is not None:
-                fields = {**fields, **json.loads(self.fields[number] or "{}")}
+                fields |= json.loads(self.fields[number] or "{}")
             name, text = self.names[document], self.text(number)
-            return Passage(number, name, Span(start, end), text, dict(fields))
+            return Passage(number, name, Span(start, end), text, fields)
 
         return _Lazy(self.n_passages, passage)
 
