@@ -96,7 +96,12 @@ class DigestTable:
         if not self._values[slot]:
             self._n += 1
             if 4 * self._n > 3 * len(self._keys):
-                self._grow()
+                before, size = zip(self._keys, self._values, strict=True), len(self._keys) * 7 // 4
+                self._keys, self._values = array("Q", bytes(8 * size)), array("I", bytes(4 * size))
+                for other, value in before:
+                    if value:
+                        slot = self._slot(other)
+                        self._keys[slot], self._values[slot] = other, value
                 slot = self._slot(digest)
             self._keys[slot] = digest
         self._values[slot] += step
@@ -130,12 +135,3 @@ class DigestTable:
         while values[slot] and keys[slot] != digest:
             slot = slot + 1 if slot + 1 < size else 0
         return slot
-
-    def _grow(self) -> None:
-        keys, values = self._keys, self._values
-        size = len(keys) * 7 // 4
-        self._keys, self._values = array("Q", bytes(8 * size)), array("I", bytes(4 * size))
-        for digest, value in zip(keys, values, strict=True):
-            if value:
-                slot = self._slot(digest)
-                self._keys[slot], self._values[slot] = digest, value

@@ -480,17 +480,15 @@ def hidden_layers(document: PdfDocument, data: bytes) -> frozenset[bytes]:
     off = references(b"OFF", default)
     if b"/BaseState/OFF" in default:
         off |= references(b"OCGs", properties) - references(b"ON", default)
-    starts = (places[number] for number in off if number in places)
-    names = (_NAME.search(plain, start, plain.find(b"endobj", start)) for start in starts)
-    return frozenset(_decoded(name) for name in names if name)
-
-
-def _decoded(found: re.Match[bytes]) -> bytes:
-    """A string as its bytes."""
-    if found[1] is None:
-        return bytes.fromhex(found[2].decode())
-    escapes = {b"n": b"\n", b"r": b"\r"}
-    return _ESCAPED.sub(lambda escaped: escapes.get(escaped[1], escaped[1]), found[1])
+    names, escapes = set[bytes](), {b"n": b"\n", b"r": b"\r"}
+    for start in (places[number] for number in off if number in places):
+        if (name := _NAME.search(plain, start, plain.find(b"endobj", start))) is None:
+            continue
+        if name[1] is None:
+            names.add(bytes.fromhex(name[2].decode()))
+        else:
+            names.add(_ESCAPED.sub(lambda escaped: escapes.get(escaped[1], escaped[1]), name[1]))
+    return frozenset(names)
 
 
 def hidden_characters(layer: PdfTextPage) -> dict[int, bytes]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -122,8 +122,8 @@ class New(Struct, frozen=True):
     document: CorpusDocument
 
 
-Entry = Sequence[int] | New | DataError
-"""Known documents, by their positions in the index; a new document; or the error of one that is left out."""
+Entry = int | New | DataError
+"""A known document, by its position in the index; a new document; or the error of one that is left out."""
 
 
 class CorpusFiles(Struct, frozen=True):
@@ -259,7 +259,20 @@ _LINES = (".jsonl", ".ndjson")
 
 def read_source(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
     """The documents of a file, in order; `known` maps digests to positions in the index. Raises `DataError`, `OSError`."""
-    return _read_rows(file, known) if file.has_rows else _read_document(file, known)
+    if file.has_rows:
+        yield from _read_rows(file, known)
+        return
+    data = read_bytes(file.path, file.label)
+    key = digest([file.label, data])[:DIGEST]
+    place = known.get(key)
+    if place is not None:
+        yield place
+        return
+    found = from_bytes(data, file.path, name=file.label)
+    document = CorpusDocument(
+        file.label, found.text, {}, found.pages, ocr=found.ocr, notes=found.notes
+    )
+    yield New(key, document)
 
 
 def _read_rows(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
@@ -272,30 +285,24 @@ def _read_rows(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
     reader = _RowReader(file, first)
     is_lines = path.suffix.lower() in _LINES
     lines = ((number, line, None) for number, line in raw_lines(path))
-    for raw_row in lines if is_lines else _raw_rows(chain([first], rows)):
-        if isinstance(raw_row, DataError):
-            yield raw_row
+    # Files such as JSON must be parsed to separate their rows.
+    parsed_rows = ((0, b"", row) for row in chain([first], rows))
+    for number, raw, parsed in lines if is_lines else parsed_rows:
+        if isinstance(parsed, DataError):
+            yield parsed
             continue
-        number, raw, parsed = raw_row
+        if parsed is not None:
+            number, raw = parsed.line, json.dumps(parsed.fields, ensure_ascii=False).encode()
         place = None
         if known:
             place = known.get(reader.digest(raw)[:DIGEST])
             if place is None:
                 place = known.get(reader.digest_by_line(raw, number))
         if place is not None:
-            yield (place,)
+            yield place
             continue
         row = parsed or parse_line(path, number, raw)
         yield row if isinstance(row, DataError) else reader.new(row, raw)
-
-
-def _raw_rows(rows: Iterable[Row | DataError]) -> Iterator[tuple[int, bytes, Row] | DataError]:
-    """The rows of a file that must be parsed to separate its rows, such as JSON."""
-    for row in rows:
-        if isinstance(row, DataError):
-            yield row
-        else:
-            yield row.line, json.dumps(row.fields, ensure_ascii=False).encode(), row
 
 
 class _RowReader:
@@ -355,20 +362,3 @@ def _metadata(fields: Mapping[str, Any], *, with_all: bool) -> dict[str, str]:
         elif isinstance(value, bool | int | float):
             found[name] = json.dumps(value)
     return found
-
-
-def _read_document(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
-    """The file as one document."""
-    data = read_bytes(file.path, file.label)
-    key = digest([file.label, data])[:DIGEST]
-    place = known.get(key)
-    if place is not None:
-        yield (place,)
-        return
-    document = from_bytes(data, file.path, name=file.label)
-    yield New(
-        key,
-        CorpusDocument(
-            file.label, document.text, {}, document.pages, ocr=document.ocr, notes=document.notes
-        ),
-    )

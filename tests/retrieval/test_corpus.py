@@ -216,7 +216,7 @@ def test_a_file_is_a_document_with_its_pages(tmp_path: Path) -> None:
     (found,) = documents(tmp_path / "a.txt")
     assert found == CorpusDocument("a.txt", "One.\nTwo.", {}, (("1", 0), ("2", 5)))
     (entry,) = entries(tmp_path / "a.txt")
-    assert entries(tmp_path / "a.txt", {entry.digest: 3}) == [(3,)]
+    assert entries(tmp_path / "a.txt", {entry.digest: 3}) == [3]
 
 
 @pytest.mark.parametrize(

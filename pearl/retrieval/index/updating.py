@@ -493,7 +493,7 @@ class _Update:
                     if len(problems) < MAX_PROBLEMS:
                         problems.append(entry.message)
                 else:
-                    self.documents.extend(entry)
+                    self.documents.append(entry)
         except (DataError, OSError) as error:
             n_left_out += 1
             problems.append(
