@@ -12,12 +12,10 @@ import pytest
 from pearl import Answer, Document, Pearl
 from pearl.cli.output import print_answer
 from pearl.documents.document import join
-from pearl.documents.tokens import estimate
 from pearl.llm import CheckTask, ItemsTask, Request
-from pearl.runs.executors import Task
 from pearl.runs.export import write_evidence
-from pearl.runs.forecast import forecast
 from pearl.view.answer_page import answer_page
+from tests.interpreter.test_row_estimate import run as foreseen
 from tests.models import MemoryReplies, Reading, item_keys, verdicts, written
 
 MUCH = "Nothing of this paragraph matters to anyone who reads it. " * 5
@@ -247,11 +245,7 @@ def test_a_check_of_rows_has_a_small_share_of_their_text(check: str, n_requests:
 
 def test_the_forecast_has_the_check_of_rows() -> None:
     reader = model("yes")
-    pearl = Pearl(reader)
-    plan = f"{SPLIT}2. kept = {FORMS['filter'][0]} : Kept"
-    found = forecast(pearl, [Task("", lambda: FILES, plan=plan)])
-    asyncio.run(pearl.execute(plan, FILES))
+    found = foreseen(f"{SPLIT}2. kept = {FORMS['filter'][0]} : Kept", FILES, reader)
+    assert len(claims_of(reader)) == 3
     (check,) = [step for step in found.steps if step.name == "kept = FILTER, checked"]
-    (request,) = [request for request in reader.requests if isinstance(request.task, CheckTask)]
     assert check.calls.upper == 2
-    assert estimate(request.prompt) <= check.input_tokens.upper

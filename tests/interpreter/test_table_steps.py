@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from pearl import Document, Pearl
-from pearl.dsl.graph import build_graph
 from pearl.errors import ExecutionError
 from pearl.interpreter.answer import Answer
-from pearl.interpreter.estimate import CostEstimator
-from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import Constrains
 from pearl.llm.backends.scripted import Scripted
+from pearl.runs.executors import Task
+from pearl.runs.forecast import forecast
 from pearl.trace import LookedUp, ModelCalled, Trace
+from tests.interpreter.test_row_estimate import run as foreseen
 
 TEXT = """Clinic,City,Services,Fee
 H&C,Tel Aviv-Yafo,Ophthalmology; Cardiology,$120
@@ -115,33 +115,20 @@ def test_a_short_window_leaves_out_rows_and_examples_and_then_repairs() -> None:
         run(PLAN, CLINICS, model, window=300, max_output_tokens=100)
 
 
-def bounds(plan: str, **settings: Any) -> Any:
-    pearl = Pearl("extractive", **settings)
-    graph = build_graph(pearl.compile(plan))
-    estimator = CostEstimator(RequestBuilder(graph, CLINICS, pearl.limits))
-    return [estimator.step(step) for step in graph.steps]
-
-
 @pytest.mark.parametrize("window", [None, 1_450, 3_000, 128_000])
 @pytest.mark.parametrize("n_bad", [0, 1, 4])
 def test_what_a_question_takes_is_within_its_forecast(window: int | None, n_bad: int) -> None:
-    settings: dict[str, Any] = {"window": window, "max_output_tokens": window and 120}
-    (costs,) = bounds(PLAN, **settings)
     model = replying(*["Haifa? " * 30] * n_bad, TEL_AVIV)
-    answer, _ = run(PLAN, CLINICS, model, **settings)
-    n_tokens = sum(Pearl().limits.counter.count(each.prompt) for each in model.requests)
-    assert costs.calls.least <= len(model.requests) <= costs.calls.most
-    assert costs.input_tokens.least <= n_tokens <= costs.input_tokens.most
-    assert answer.steps[0].n_calls == len(model.requests)
+    foreseen(PLAN, CLINICS, model, window=window, max_output_tokens=window and 120)
 
 
 def test_a_question_that_a_step_gives_has_bounds_too() -> None:
     plan = '1. what = FIND_EVENT(CTX, "x") : Find\n2. a = LOOKUP(CTX, what) : Ask\n3. n = COUNT(a) : Count'  # fmt: skip
-    _, costs, count = bounds(plan, window=8_000, max_output_tokens=100)
-    assert (costs.calls.least, costs.calls.most) == (1, 4)
+    pearl = Pearl("extractive", window=8_000, max_output_tokens=100)
+    (_, costs) = forecast(pearl, [Task("", lambda: CLINICS, plan=plan)]).steps
+    assert costs.calls.to_dict() == {"least": 1, "most": 4}
     assert costs.input_tokens.most == 4 * 7_900
     assert costs.output_tokens.most == 4 * 100
-    assert count.calls.most == 0
 
 
 def test_a_token_budget_is_for_all_requests_of_a_question() -> None:
