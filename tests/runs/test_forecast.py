@@ -339,6 +339,9 @@ def test_unknown_price() -> None:
     found = forecast(this, [task(PLAN, story(3))])
     assert found.cost_usd is None
     assert found.to_dict()["total"]["cost_usd"] is None
+    plan = '1. n = COUNT(["a", "b"]) : Count'
+    found = forecast(this, [task(plan, "x")])  # no call costs nothing, whatever its price
+    assert found.to_dict()["total"]["cost_usd"] == {"least": 0, "most": 0}
 
 
 def test_forecast_of_questions() -> None:
