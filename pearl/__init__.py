@@ -16,36 +16,22 @@ from typing import TYPE_CHECKING, Any
 from pearl.errors.callers import AS_ARGUMENTS, SHOWN_BY
 
 if TYPE_CHECKING:
-    from pearl.actions.library import load_library
-    from pearl.documents.document import Document, load
-    from pearl.dsl.checker import CheckedPlan
-    from pearl.errors import PearlError
-    from pearl.interpreter.answer import Answer
-    from pearl.pipeline import Pearl
+    from pearl.actions.library import load_library as load_library
+    from pearl.documents.document import Document as Document
+    from pearl.documents.document import load as load
+    from pearl.dsl.checker import CheckedPlan as CheckedPlan
+    from pearl.errors import PearlError as PearlError
+    from pearl.interpreter.answer import Answer as Answer
+    from pearl.pipeline import Pearl as Pearl
     from pearl.plugins.version import __version__ as __version__
-    from pearl.runs.executors import Task
-    from pearl.runs.session import Session, run
-    from pearl.runs.tasks import over_files
-    from pearl.runs.typed_api import Extraction, extract
-    from pearl.trace import Trace, read_trace
-
-__all__ = [
-    "Answer",
-    "CheckedPlan",
-    "Document",
-    "Extraction",
-    "Pearl",
-    "PearlError",
-    "Session",
-    "Task",
-    "Trace",
-    "extract",
-    "load",
-    "load_library",
-    "over_files",
-    "read_trace",
-    "run",
-]
+    from pearl.runs.executors import Task as Task
+    from pearl.runs.session import Session as Session
+    from pearl.runs.session import run as run
+    from pearl.runs.tasks import over_files as over_files
+    from pearl.runs.typed_api import Extraction as Extraction
+    from pearl.runs.typed_api import extract as extract
+    from pearl.trace import Trace as Trace
+    from pearl.trace import read_trace as read_trace
 
 _HOME = {
     "Answer": "pearl.interpreter.answer",
@@ -65,6 +51,7 @@ _HOME = {
     "read_trace": "pearl.trace",
     "run": "pearl.runs.session",
 }
+__all__ = [name for name in _HOME if name != "__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -75,7 +62,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted(_HOME)
 
 
 def _shown(shown: object) -> str:

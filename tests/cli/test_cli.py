@@ -143,7 +143,7 @@ def test_the_help_says_of_each_command_what_the_command_says_of_itself() -> None
 def test_every_public_name_exists() -> None:
     import pearl
 
-    for name in pearl.__all__:
+    for name in dir(pearl):
         assert getattr(pearl, name) is not None
     with pytest.raises(AttributeError):
         _ = pearl.nonsense
