@@ -116,7 +116,6 @@ _BOUND = lazy_pattern(  # < 5, more than 5, up to $5, 60 or more
     r"|\d\s(?:[^\W\d]++\s)?or\s(?:more|less|fewer)\b",
     re.I,
 )
-_NEGATIVE = lazy_pattern(r"\b(?:minus|negative)\s\Z", re.I)  # "minus " before 5
 _MAY_BE_NEGATIVE = lazy_pattern(  # `- ` or `(` or "moins" before 5
     r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I
 )
@@ -192,11 +191,17 @@ def _plain_character(character: str) -> str:
 def find_figures(line: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of the numbers in a plain line; a number starts at its sign, currency or the word `minus`."""
     for figure in _FIGURE.finditer(line):
-        yield (_minus_before(line, figure.start()) or figure).start(), figure.end()
+        yield _begin(line, figure.start()), figure.end()
 
 
-def _minus_before(line: str, at: int) -> re.Match[str] | None:
-    return _NEGATIVE.search(line, max(at - 10, 0), at)
+def _begin(line: str, at: int) -> int:
+    """Where a number at an offset begins: at the word `minus` or `negative` before it, if there is one."""
+    for word in ("minus", "negative"):
+        start = at - len(word) - 1
+        is_word = line[max(start, 0) : at - 1].casefold() == word and line[at - 1].isspace()
+        if is_word and not (start and line[start - 1].isalnum()):
+            return start
+    return at
 
 
 def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
@@ -207,13 +212,12 @@ def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
     for figure in _FIGURE.finditer(line):
         if figure.start() < end:  # within an unclear one
             continue
-        word = _minus_before(line, figure.start())
-        begin, end = (word or figure).start(), figure.end()
+        begin, end = _begin(line, figure.start()), figure.end()
         currency = unit_named(figure["currency"] or "")
         value: Decimal | None = None
         power = 0
         try:
-            if not _ORDINAL.match(line, end):
+            if line[end : end + 2] not in ("st", "nd", "rd", "th"):
                 power, end = _scale(line, figure, line)
             if not _MORE.match(line, end):
                 value = _value(figure, line).scaleb(power)
@@ -226,7 +230,7 @@ def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
         unit = currency or unit_of(line, end, connected.end() if connected else end)
         if not power and unit not in SHARES and _MAY_BE_GROUPED.fullmatch(figure["digits"] or ""):
             value = None
-        is_negative = bool(word or figure["late"] or figure["sign"] in _MINUSES)
+        is_negative = begin < figure.start() or bool(figure["late"]) or figure["sign"] in _MINUSES
         shown = line[begin:end]
         yield shown, shown.casefold() if value is None else -value if is_negative else value, unit
 
@@ -234,7 +238,6 @@ def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
 _SMALL = lazy_pattern(rf"\b(?!one\b){SMALL_NUMBER}\b", re.I)
 """Number words except "one", which is seldom a number."""
 _PER_CENT = lazy_pattern(r"\bp(?:er|our)\s+cent\b", re.I)
-_ORDINAL = lazy_pattern(r"(?:st|nd|rd|th)\b")
 _OF = lazy_pattern(r"\s(?:of\s|de\s|d['’]\s?)")
 """The word between a scale and its unit: `39 millions d'euros`."""
 _RUN = lazy_pattern(  # 65,5 or 18.888.383 or 26 151 997
@@ -306,7 +309,7 @@ def quantity(text: str, *, decimal: str = "") -> Quantity:
             f"a point that may group thousands or begin decimals in {quoted(text)}"
         )
     value = _value(figure, text)
-    is_negative = _NEGATIVE.search(before) is not None
+    is_negative = _begin(line, figure.start()) < figure.start()
     is_behind = after.strip() in _MINUSES
     n_signs = is_negative + bool(brackets) + bool(figure["sign"]) + bool(figure["late"]) + is_behind
     if (

@@ -36,7 +36,7 @@ _ITEM = lazy_pattern(  # - an item, > a quote, 1) or (2) a number, a. or (b) a l
 _TURN = lazy_pattern(  # [doctor] or Dr. Noor:
     r"\s*(?:\[[^\]\n]{1,30}\]|[A-Z][\w.'’-]{0,24}(?:[ \t][A-Z][\w.'’-]{0,24}){0,3}:)(?:\s|\Z)"
 )
-_HEADING = lazy_pattern(r"\s*#{1,6}\s")
+_HASHES = tuple("#" * n for n in range(1, 7))
 _LEADS_ON = lazy_pattern(  # what no sentence ends with: a comma, "of", "which", Dr.
     r"(?:[,(–—-]|\b(?:a|an|the|of|in|on|at|to|by|for|with|from|and|or|but|as|that|which|who|his|her"
     r"|its|their|our|my|your|is|was|are|were|Mr|Mrs|Ms|Dr|St)\.?)\s*\Z",
@@ -193,7 +193,8 @@ def _blocks(text: str) -> Iterator[_Range]:
 
 def _breaks(line: str, following: str, width: int) -> bool:
     """Whether the break between two lines is intended, and not the result of wrapping."""
-    if _TURN.match(following) or _HEADING.match(line) or _ITEM.match(following):
+    is_heading = line.split(maxsplit=1)[0] in _HASHES
+    if _TURN.match(following) or is_heading or _ITEM.match(following):
         # A number or a letter that begins a wrapped line follows an unfinished sentence.
         return not following.lstrip()[0].isalnum() or not _LEADS_ON.search(line[-60:])
     head = following.split(maxsplit=1)[0]

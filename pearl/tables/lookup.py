@@ -34,7 +34,6 @@ from pearl.documents.table import (
 )
 from pearl.documents.table.totals import Parted, joined, part_rows
 from pearl.dsl.decoding.constraint import Constraint
-from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import install_hint
 from pearl.replies.json_objects import json_objects
 from pearl.retrieval.methods.bm25 import TermRanker
@@ -172,8 +171,6 @@ def examples_like(question: str, k: int = 2) -> list[Example]:
 
 MAX_REPAIRS = 3  # Maximum replies that are returned to the model for repair
 
-_NEXT_QUESTION = lazy_pattern(r"\n[ \t]*Question:")
-"""A model that continues after its query invents another example."""
 _CELL = 60  # Maximum characters of a cell in a prompt
 _MAX_NAME = 500  # Maximum characters of a column name in a prompt
 _MAX_COLUMNS_SHOWN = 60  # Maximum columns in a prompt
@@ -327,7 +324,7 @@ def _on_one_line(text: object) -> str:
 
 def read_reply(reply: str) -> Query:
     """Read the query in a reply."""
-    reply = _NEXT_QUESTION.split(reply, maxsplit=1)[0]
+    reply = reply.partition("\nQuestion:")[0]  # a model that continues invents another example
     try:
         different = list(dict.fromkeys(map(read_query, filter(None, json_objects(reply)))))
     except RecursionError:

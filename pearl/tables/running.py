@@ -30,7 +30,6 @@ from pearl.documents.rows import Row, Stated
 from pearl.documents.table import scale_word
 from pearl.documents.table.totals import names_total
 from pearl.errors.escaping import counted
-from pearl.errors.patterns import lazy_pattern
 from pearl.tables.checking import check
 from pearl.tables.columns import QueryTable, TypedColumn, fold, plain_number, word_form
 from pearl.tables.specification import (
@@ -47,7 +46,7 @@ from pearl.tables.specification import (
     describe,
 )
 
-_MARKS = lazy_pattern(r"[^\w\s'.,;:/&-]")  # Characters that do not connect words
+_CONNECTING = frozenset("_'.,;:/&-")  # Marks within and between words
 _MAX_NAMED = (
     5  # Maximum conditions, or values of a column, named in a message about an empty answer
 )
@@ -268,7 +267,8 @@ def _containment(value: str) -> Test:
     words = word_form(text).rstrip()
     if not text.isascii() or not words:
         return lambda cell: text in fold(cell)
-    marked = text if _MARKS.search(text) else ""
+    is_marked = any(not (c.isalnum() or c.isspace() or c in _CONNECTING) for c in text)
+    marked = text if is_marked else ""
     return lambda cell: words in word_form(fold(cell)) and marked in fold(cell)
 
 

@@ -361,7 +361,6 @@ _NUMBER = lazy_pattern(  # 5, .5, 1.250,50, 1 250, 2½, ¾, five
     re.I,
 )
 _DECIMAL_COMMA = lazy_pattern(r"\d{1,3}(?:[. ]\d{3})+,\d{1,2}|\d+,\d{1,2}")  # 1.250,50; 2,5
-_BLANK_IN_NUMBER = lazy_pattern(r"(?<=\d)[ ](?=\d{3}(?!\d))")  # 1 250
 # °C, %, €, 公斤, mg, m2; mg/kg, euros per hour
 _UNIT = rf"(?P<unit>°\s?[CcFf]|[%‰{CURRENCIES}]|{UNIT_UNSPACED}|[^\W\d_]+(?:[23](?!\w))?)(?:\s?(?:/|\bper\s)\s?(?P<per>[^\W\d_]+))?"
 _AFTER = lazy_pattern(rf"(?P<gap>[ \t\u00a0\u2009\u202f]?-?){_UNIT}")  # 5 mg, 5mg, 54-year-old
@@ -450,7 +449,8 @@ def _amount(shown: str, start: int, before: str, lead: str, after: str, flaw: st
     if not shown.isascii() or shown[0].isalpha():
         digits = str(SMALL_NUMBERS.get(" ".join(shown.casefold().split()), shown))
     else:
-        digits = _BLANK_IN_NUMBER.sub("", shown)
+        whole, gap, fraction = shown.rpartition(" ") if "/" in shown else (shown, "", "")
+        digits = whole.replace(" ", "") + gap + fraction  # 1 250, 1 1/2
     caption = _IN_CAPTION.search(before[-MAX_BESIDE:])
     named = _CAPTION_WORD.findall(caption["words"]) if caption else []
     powers = [

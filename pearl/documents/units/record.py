@@ -34,15 +34,13 @@ MAX_LENGTH = 40  # maximum characters of a name
 
 MAX_WORDS = 5  # maximum words of a field's name; a longer text is a sentence
 
-_fits_name = lazy_pattern(r"[^\W\d_][^:|\t\n]*(?<!\s)").fullmatch  # Date of birth
-
 
 def _key(text: str) -> str:
     """The name of the field before a colon; "" if the text is the beginning of a sentence."""
     name = text.strip()
     if len(name) > MAX_LENGTH or name.count(" ") >= MAX_WORDS:
         return ""
-    return name if _fits_name(name) else ""
+    return name if name[:1].isalpha() and not any(mark in name for mark in ":|\t\n") else ""
 
 
 def fields_of(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:

@@ -21,7 +21,6 @@ _INNERMOST = 9  # level of lines that stand alone
 
 _MAX_ALONE = 60  # maximum characters of a heading that is recognised only by its place
 
-_MARKDOWN = lazy_pattern(r"[ ]{0,3}(#{1,6})[ \t]++(?=\S)(.+)")  # ## Findings
 _LABEL = lazy_pattern(  # ARTICLE IX, Schedule A, Section 4.2:, §7
     r"[ \t]*((?:(?P<outer>article|part|chapter|title|schedule|appendix|annex|exhibit)|section|clause|§§?)[ ]?"
     r"(?:[\dIVXLC]{1,6}|[A-Z])(?:\.\d{1,3}){0,4}\b(?:[ ]?[.:)–—-]+(?=\s|\Z))?)[ \t]*",
@@ -32,7 +31,6 @@ _CAPITALS = lazy_pattern(  # IMPRESSION: normal, or a line PAYMENT TERMS
     r"[ \t]*([^\Wa-z\d_][^\na-z]{1,60}?)(?:[ \t]*(?P<colon>:)(?=[\s,]|\Z)|[ \t]*\Z)"
 )
 _LETTER = lazy_pattern(r"[ \t]*(([A-Z])[.)])[ \t]+(?=\S)")  # D. Statement of facts
-_FIELD = lazy_pattern(r"[^\W\d_][^:\n]{0,40}:[ \t]+\S")  # VAT ID: DE 12
 _LISTED = lazy_pattern(r"[^\w\s(\[\"'“„«]|\d{1,3}[.)]\s")  # - an entry, 3) an entry
 _PART = lazy_pattern(
     r"(?:[^,]|,(?=\s)|(?<=\d),(?=\d))+"
@@ -103,8 +101,11 @@ def _markdown(text: str) -> list[_Heading]:
         end, rule = at + len(line), line.strip()
         if rule.startswith(("```", "~~~")):
             is_code = not is_code
-        elif not is_code and line.startswith(("#", " ")) and (match := _MARKDOWN.fullmatch(line)):
-            found.append(_Heading(at, end, match[2].rstrip(" \t#"), len(match[1])))
+        elif not is_code and rule.startswith("#") and not line.startswith(("    ", "\t")):
+            title = rule.lstrip("#")  # ## Findings
+            level = len(rule) - len(title)
+            if level <= 6 and title[:1] in (" ", "\t"):
+                found.append(_Heading(at, end, title.strip().rstrip(" \t#"), level))
         elif not is_code and above and len(rule) > 2 and set(rule) in ({"="}, {"-"}):
             start, title = above
             found.append(_Heading(start, end, title, 1 if rule[0] == "=" else 2))
@@ -157,7 +158,9 @@ def _fields(filled: Sequence[tuple[int, str, bool]]) -> set[int]:
     """The lines that are labels with their values, in blocks where not all labels are in capitals."""
     blocks: list[list[int]] = []
     for i, (_, line, begins) in enumerate(filled):
-        if _FIELD.match(line.strip()) and not ENDED.search(line):
+        name, _, value = line.strip().partition(":")  # VAT ID: DE 12
+        is_field = name[:1].isalpha() and len(name) <= 41 and value[:1] in (" ", "\t")
+        if is_field and not ENDED.search(line):
             if begins or not blocks or blocks[-1][-1] != i - 1:
                 blocks.append([])
             blocks[-1].append(i)
