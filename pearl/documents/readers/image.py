@@ -19,6 +19,8 @@ _FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP")  # others start programs
 _SMALL = 2_000  # pixels of the longer side, below which letters are too small for OCR
 _MAX_PAGES = 5_000  # of a TIFF: each is read by OCR
 
+EXTRA = "ocr"
+
 BEGINS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"BM", b"RIFF")
 
 
@@ -29,13 +31,12 @@ def recognises(data: bytes) -> bool:
 
 def read(data: bytes, path: str) -> ReaderText:
     """The text of a picture, or of each picture of a TIFF."""
-    from pearl.documents.ocr import check_ocr, read_pictures
+    from pearl.documents.ocr import read_pictures
 
     if OPTIONS.get().ocr == "off":
         raise DataError(
             "the file is a picture, and OCR is off", path=path, help="--ocr auto reads it"
         )
-    check_ocr(path)
     from PIL import Image, UnidentifiedImageError
 
     try:
