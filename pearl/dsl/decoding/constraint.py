@@ -100,15 +100,7 @@ class Constraint(Struct, frozen=True, dict=True):
 
     def rendered(self, form: Form) -> str:
         """The constraint as text in one of the forms."""
-        match form:
-            case "lark":
-                return self.lark
-            case "llguidance":
-                return self.llguidance
-            case "gbnf":
-                return self.gbnf
-            case "json-schema":
-                return self.json_schema
+        return str(getattr(self, form.replace("-", "_")))
 
 
 _TOKEN = lazy_pattern(

@@ -14,7 +14,6 @@ from pearl.dsl.decoding.grammar import (
     MAX_NEW_NAME,
     MAX_WRITTEN_STEPS,
     NEW_PARAMETERS,
-    Shape,
     Slot,
     by_shape,
     names_except,
@@ -84,15 +83,12 @@ def plan_form(
         "name": {"type": "string", "pattern": name},
         "new": _matching(names_except(library)),
     }
-    scope = _Scope(defs, max_text)
-    groups = by_shape(library.values())
-    calls = _CallSchemas(groups, defs)
-    text = scope.argument(Slot(ValueType.TEXT))
+    schemas = _Schemas(defs, max_text)
+    text = schemas.argument(Slot(ValueType.TEXT))
     new = {"action": _ref("new"), "arguments": {"type": "array", "items": text}}
-    ways = [call for shape in groups for call in calls.of(shape, scope)]
     step = _any(
-        closed_object({"output": _ref("name"), **call, "purpose": scope.text})
-        for call in [*ways, new]
+        closed_object({"output": _ref("name"), **call, "purpose": schemas.text})
+        for call in [*schemas.calls(library), new]
     )
     steps = {"type": "array", "items": step, "minItems": 1, "maxItems": max_steps}
     declaration = closed_object(
@@ -139,12 +135,14 @@ def _text(max_text: int | None) -> Schema:
 _OUTPUT = closed_object({"output": _ref("name")})  # A reference to the document or an output
 
 
-class _Scope:
-    """The arguments of calls, one definition per type."""
+class _Schemas:
+    """Calls as schemas, with one definition for each type of argument and for actions that are called alike."""
 
     def __init__(self, defs: dict[str, Schema], max_text: int | None) -> None:
         self._defs = defs
         self.text = _text(max_text)
+        items = _any([_OUTPUT, self.text, _NUMBER])
+        defs["array"] = {"type": "array", "items": items}
 
     def argument(self, slot: Slot) -> Schema:
         """The schema of an argument."""
@@ -155,41 +153,27 @@ class _Scope:
             if slot.reads:
                 literals = _FORMED[slot.reads]
             elif slot.type is ValueType.TEXT:
-                literals = [self.text, _NUMBER, self._list()]
+                literals = [self.text, _NUMBER, _ref("array")]
             elif slot.type is ValueType.NUMBER:
                 literals = [_NUMBER]
             elif slot.type is ValueType.LIST:
-                literals = [self._list()]
+                literals = [_ref("array")]
             self._defs[slot.name] = _any([_OUTPUT, *literals])
         return _ref(slot.name)
 
-    def _list(self) -> Schema:
-        if "array" not in self._defs:
-            items = _any([_OUTPUT, self.text, _NUMBER])
-            self._defs["array"] = {"type": "array", "items": items}
-        return _ref("array")
-
-
-class _CallSchemas:
-    """Actions grouped by signature, one definition per group."""
-
-    def __init__(self, groups: Mapping[Shape, Sequence[Action]], defs: dict[str, Schema]) -> None:
-        self._names: dict[Shape, dict[tuple[str, ...], Schema]] = {}
-        for i, (shape, actions) in enumerate(groups.items()):
+    def calls(self, library: ActionLibrary) -> Iterator[Schema]:
+        """The properties of every call, one object for each signature and way to name its arguments."""
+        for i, (shape, actions) in enumerate(by_shape(library.values()).items()):
+            types = [self.argument(slot) for slot in shape.needed]
+            if shape.more is not None:
+                types.append({"type": "array", "items": self.argument(shape.more)})
             alike: dict[tuple[str, ...], list[str]] = {}
             for action in actions:
                 alike.setdefault(_keys(action), []).append(action.name)
-            for j, names in enumerate(alike.values()):
-                defs[f"a{i}_{j}"] = _names(names)
-            self._names[shape] = {keys: _ref(f"a{i}_{j}") for j, keys in enumerate(alike)}
-
-    def of(self, shape: Shape, scope: _Scope) -> Iterator[Schema]:
-        """The properties of the calls of a shape, one object for each way to name arguments."""
-        types = [scope.argument(slot) for slot in shape.needed]
-        if shape.more is not None:
-            types.append({"type": "array", "items": scope.argument(shape.more)})
-        for keys, names in self._names[shape].items():
-            yield {"action": names, "arguments": closed_object(dict(zip(keys, types, strict=True)))}
+            for j, (keys, names) in enumerate(alike.items()):
+                self._defs[f"a{i}_{j}"] = _names(names)
+                arguments = closed_object(dict(zip(keys, types, strict=True)))
+                yield {"action": _ref(f"a{i}_{j}"), "arguments": arguments}
 
 
 def _keys(action: Action) -> tuple[str, ...]:
