@@ -168,13 +168,6 @@ class _Line:
         """Whether a character of the line is at an offset."""
         return self.text.startswith(character, at, self.end)
 
-    def end_of_words(self) -> int:
-        """Offset of the trailing blanks and marks of the line, in linear time."""
-        at = self.end
-        while at > self.at and (self.text[at - 1] in "`*" or self.text[at - 1].isspace()):
-            at -= 1
-        return at
-
     def no_blanks(self) -> None:
         """Skip blanks and report them as errors."""
         self.take("unexpected blank", self.after_blanks(), "")
@@ -209,8 +202,8 @@ class _Line:
         if not literals.terminal("_NUMBER_DOT").fullmatch(head[0]):
             self.number(head, number)
         if marked:  # "**" or "`" at the end of the line
-            tail = self.text[self.end_of_words() : self.end].lstrip()
-            if tail:
+            rest = self.text[self.at : self.end]
+            if tail := rest[len(rest.rstrip("`* \t\xa0")) :].lstrip():
                 self.mend("marks around the step", self.end - len(tail), self.end, "")
                 self.end -= len(tail)
         begin = self.at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import count, groupby
+from itertools import groupby
 from pathlib import Path
 
 from msgspec import Struct
@@ -92,13 +92,6 @@ def _listed(fields: Sequence[Field]) -> str:
     if len(names) > _N_NAMED:
         names[_N_NAMED - 1 :] = [f"{len(names) - _N_NAMED + 1} other fields"]
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def free_output(name: str, steps: Iterable[Step]) -> str:
-    """An unused output name: `name`, with a number if a step already has it."""
-    taken = {step.output for step in steps}
-    names = (name if n == 1 else f"{name}_{n}" for n in count(1))
-    return next(each for each in names if each not in taken)
 
 
 N_EXAMPLES = 11  # Examples in a full prompt, as in the paper

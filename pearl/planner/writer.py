@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
+from itertools import count
 from typing import Any
 
 from msgspec import Struct
@@ -50,7 +51,7 @@ from pearl.planner.prompt import (
     repair_messages,
     steps_messages,
 )
-from pearl.planner.prompt_selection import Shown, free_output
+from pearl.planner.prompt_selection import Shown
 from pearl.trace import Event, PlanAttempted, Trace, constraint_refused
 
 
@@ -69,14 +70,14 @@ def composing(plan: CheckedPlan, question: str, max_steps: int) -> CheckedPlan:
     action = plan.actions.get(ANSWER.name)
     if len(names) < 2 or len(steps) >= max_steps or action is None or not action.composes:
         return plan
-    output = free_output("answer", steps)
+    taken = {step.output for step in steps}
+    names_of_answers = ("answer" if n == 1 else f"answer_{n}" for n in count(1))
+    output = next(name for name in names_of_answers if name not in taken)
     arguments: list[Argument] = [String(question)]
     arguments += [Reference(name) for name in dict.fromkeys(names)]
     last_step = Step(output, ANSWER.name, tuple(arguments), "Answer the question")
     return check(replace(plan.plan, steps=(*steps, last_step)), plan.actions, max_steps=max_steps)
 
-
-CODE = "unclear-plan"
 
 MAX_LINES = 400  # Maximum step lines in a reply, over all of its plans
 
@@ -92,22 +93,13 @@ _ASKED = lazy_pattern(r"^[\s*#>]*+(?:user|human)[\s*]*+:(.+)", re.I | re.M)
 _OUTPUT = lazy_pattern(r"(\w{1,80})`?+\s*+=")  # The output of a step: "answer = "
 
 
-def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnostic, ...]:
-    """An error for a valid plan if its reply withdraws it, contains another plan, or answers another question."""
-    why = _why(reply.replace("\r\n", "\n").replace("\r", "\n"), checked, question)
-    if not why:
-        return ()
-    at = checked.plan.steps[0].output_span
-    return (
-        Diagnostic(CODE, why, at, help="write the one plan for this question, and nothing else"),
-    )
-
-
-def _why(reply: str, checked: CheckedPlan, question: str) -> str:
+def not_meant(reply: str, checked: CheckedPlan, question: str) -> str:
+    """Why the plan in a reply is not meant: the reply withdraws it, has another, or answers another question; "" if it is."""
     heading = checked.plan.question or question
     wanted, planned = ({*terms(text, drop_stop_words=True)} for text in (question, heading))
     if 2 * len(wanted & planned) < min(len(wanted), len(planned)):
         return f"the plan is for another question: '{heading[:80]}'"
+    reply = reply.replace("\r\n", "\n").replace("\r", "\n")
     marked = rows(reply)
     lines = [reply[row.span.start : row.span.end] for row in marked]
     if sum(row.is_step for row in marked) > MAX_LINES:
@@ -337,7 +329,11 @@ class RepairLoop:
                 why, names = "there is no CTX, only sources", [each.name for each in self.sources]
                 advice = f"pass {' or '.join(names)}"
                 problems.append(Diagnostic("undefined-name", why, ctx.span, help=advice))
-        return checked, (*problems, *not_meant(reply, checked, self.question))
+        if why := not_meant(reply, checked, self.question):
+            at = checked.plan.steps[0].output_span
+            advice = "write the one plan for this question, and nothing else"
+            problems.append(Diagnostic("unclear-plan", why, at, help=advice))
+        return checked, tuple(problems)
 
     def _tell(self, event: Event) -> None:
         if self.trace is not None:

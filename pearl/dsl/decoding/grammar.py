@@ -228,15 +228,6 @@ def _kinds(actions: list[Action]) -> dict[ValueType, str]:
     return kinds
 
 
-def nothing_to_call(library: ActionLibrary) -> LibraryError:
-    """The error for a library that has no callable action."""
-    return LibraryError(
-        "no action of the library can begin a plan",
-        path=library.name,
-        help="the library is empty, or each action needs the output of another one",
-    )
-
-
 MAX_WRITTEN_STEPS = 12
 """Maximum steps of a plan that is written under a grammar, whose size grows with the square of this number;
 one published plan in 500 has more than eight steps."""
@@ -406,7 +397,11 @@ def indexed_grammar(
             )
     rules = _Indexed(States(library.values(), max_steps), parameters, contexts)
     if not rules.lines:
-        raise nothing_to_call(library)
+        raise LibraryError(
+            "no action of the library can begin a plan",
+            path=library.name,
+            help="the library is empty, or each action needs the output of another one",
+        )
     lines = [
         f"start: {rules.first}",
         *rules.lines,
