@@ -222,6 +222,17 @@ def tried_rows() -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+def test_a_bank_has_the_questions_of_the_present_data_only(bank: Bank) -> None:
+    bank.rows(row("a", "Why was it sold?"), row("b", "Why did he go?"))
+    bank.make()
+    bank.rows(row("a", "Why did Ada stay?"))
+    bank.make()
+    assert list(bank.files) == ["001-why-did-ada-stay.plan"]
+    bank.rows(row("b", "Why did he go?"))
+    bank.make()
+    assert list(bank.files) == ["001-why-did-he-go.plan"]
+
+
 @pytest.mark.parametrize("change", [("--nearest", "1"), ("--retries", "1")])
 def test_a_bank_made_with_other_settings_is_not_overwritten(
     bank: Bank, change: tuple[str, str]

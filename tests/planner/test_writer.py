@@ -224,6 +224,12 @@ def test_invalid_questions_are_refused(question: str, words: str) -> None:
         asyncio.run(Pearl().plan(question))
 
 
+def test_too_long_a_plan_goes_back() -> None:
+    long = "\n".join(f'{i}. s{i} = FIND(CTX, "x") : f' for i in range(1, 5))
+    with pytest.raises(PlanningError, match="too-many-steps"):
+        plan(long, max_repairs=0, max_steps=3)
+
+
 def test_a_plan_that_was_rejected_is_shown_in_every_round() -> None:
     tried = '1. a = FIND(CTX, "the wrong place") : f'
     _, model, _ = plan("no plan", GOOD, rejected=[Rejected(tried)])
