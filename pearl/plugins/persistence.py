@@ -194,6 +194,18 @@ class Lease:
                 if not is_ours:
                     os.close(file)
 
+    @classmethod
+    def is_held(cls, path: Path) -> bool:
+        """Whether a running process holds the lease of a file."""
+        try:
+            file = os.open(path, os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            return not _try_lock(file, path, "name a local disk")
+        finally:
+            os.close(file)  # And releases the lock
+
     def release(self) -> None:
         """Release the lease; later calls do nothing."""
         if self._file is not None:

@@ -165,7 +165,9 @@ def test_answers_have_their_quotes_on_a_sheet(tmp_path: Path) -> None:
         {"id": "z", "status": "failed", "question": "not asked", **of_input},
     ]  # fmt: skip
     with (tmp_path / "n.xlsx").open("w", encoding="utf-8") as file:
-        facts = readme(info_of((b"r", *(None,) * 6, 0, 0, *(None,) * 5, 0, 0)), lambda: rows)
+        facts = readme(
+            info_of(tmp_path, (b"r", *(None,) * 6, 0, 0, *(None,) * 4, 0, 0)), lambda: rows
+        )
         assert write_table(lambda: rows, file, "xlsx", facts=facts) == 3
     book = openpyxl.load_workbook(tmp_path / "n.xlsx")
     assert [row[0] for row in book["results"].values] == ["id", "x/a.txt", "y/a.txt", "z"]

@@ -7,6 +7,7 @@ works with the store has one thread that writes; processes take turns by a lock 
 from __future__ import annotations
 
 import os
+import socket
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +28,7 @@ from pearl.plugins.files import make_private, why_unsafe
 from pearl.runs.store import database
 from pearl.runs.store.database import FILE as FILE
 from pearl.runs.store.database import VERSION as VERSION
-from pearl.runs.store.runs import COLUMNS, LOCAL, info_of, insert_run, is_id, new_id
-from pearl.runs.store.runs import Holder as Holder
+from pearl.runs.store.runs import COLUMNS, LOCAL, info_of, insert_run, is_id, lease_file, new_id
 from pearl.runs.store.runs import RunInfo as RunInfo
 from pearl.runs.store.runs import RunSpec as RunSpec
 from pearl.runs.store.runs import Status as Status
@@ -351,7 +351,7 @@ class Store(Replies):
         found = self.all(
             f"SELECT {COLUMNS} FROM runs {where} ORDER BY created DESC, rowid DESC", values
         )
-        return [info_of(row) for row in found]
+        return [info_of(self.folder, row) for row in found]
 
     def superseded(self, spec: RunSpec) -> RunInfo | None:
         """The latest run of the same work by another version that has rows, if this version has no run of it; else None."""
@@ -373,7 +373,7 @@ class Store(Replies):
         found = self.all(f"SELECT {COLUMNS} FROM runs WHERE id = ?", (close[0],))
         if not found:
             raise self._unknown(name, [], ids)
-        return info_of(found[0])
+        return info_of(self.folder, found[0])
 
     def _unknown(self, name: str, close: list[str], ids: list[str]) -> StoreError:
         if close:
@@ -429,17 +429,15 @@ class Store(Replies):
                 n_digits += 1  # There are many runs on one day
                 run_id = new_id(n_digits)
             leases.append(lease_run(self.folder, run_id, info))
-            now, holder = time.time(), Holder.this()
+            now = time.time()
             if info is None:
                 insert_run(connection, run_id, spec, now)
             connection.execute(
                 "UPDATE runs SET command = CAST(? AS TEXT), folder = CAST(? AS TEXT),"
-                " status = 'running', updated = ?, lease_pid = ?, lease_host = ?,"
-                " lease_started = ?, lease_at = ? WHERE id = ?",
-                (
-                    *spec.asked, now, holder.pid, holder.host, holder.started, holder.since, run_id,
-                ),
-            )  # fmt: skip
+                " status = 'running', updated = ?, lease_pid = ?, lease_host = ?, lease_at = ?"
+                " WHERE id = ?",
+                (*spec.asked, now, os.getpid(), socket.gethostname(), now, run_id),
+            )
             return run_id, info is None
 
         try:
@@ -462,11 +460,11 @@ class Store(Replies):
                 " ORDER BY created DESC, rowid DESC LIMIT 1",
                 (spec.key,),
             ).fetchone()
-            return None if row is None else info_of(row)
+            return None if row is None else info_of(self.folder, row)
         row = connection.execute(f"SELECT {COLUMNS} FROM runs WHERE id = ?", (id,)).fetchone()
         if row is None:
             raise StoreError(f"no run '{id}'", path=self._path, help="'pearl runs list' shows all")
-        info = info_of(row)
+        info = info_of(self.folder, row)
         if info.spec_key != spec.key and spec.is_of_other_version(info):
             raise StoreError(
                 f"run {id} was made by another version of PEARL, whose prompts differ",
@@ -554,7 +552,7 @@ def lease_run(folder: Path, id: str, info: RunInfo | None) -> persistence.Lease:
         raise StoreError(
             f"not the id of a run: '{id[:40]}'", path=folder / FILE, help="move it away"
         )
-    lease = persistence.Lease.take(folder / f"run-{id}.lock", LOCAL)
+    lease = persistence.Lease.take(lease_file(folder, id), LOCAL)
     if lease is None:
         holder = info.holder if info else None
         who = f"process {holder.pid} on {holder.host}" if holder else "another process"

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
-import socket
 import sqlite3
-import sys
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,6 +15,7 @@ from msgspec import Struct, field
 
 from pearl.documents.digest import digest
 from pearl.errors.escaping import json_bytes
+from pearl.plugins.persistence import Lease
 from pearl.runs.store.database import decoded, unpacked
 
 LOCAL = "name a --store on a local disk"  # Advice for errors about a disk without locks
@@ -28,55 +26,12 @@ class Holder(Struct, frozen=True):
 
     pid: int
     host: str
-    started: str
     since: float
 
-    @classmethod
-    def this(cls) -> Holder:
-        """This process."""
-        pid = os.getpid()
-        return cls(pid, socket.gethostname(), _started(pid) or "", time.time())
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether the process is running; processes on other hosts are assumed to be."""
-        if self.host != socket.gethostname():
-            return True
-        if not _is_running(self.pid):
-            return False
-        started = _started(self.pid)
-        return not (started and self.started) or started == self.started
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        if sys.platform == "win32":  # On Windows, `os.kill(pid, 0)` interrupts the process
-            import _winapi
-
-            process = _winapi.OpenProcess(0x0010_0000, False, pid)  # SYNCHRONIZE
-            is_running = _winapi.WaitForSingleObject(process, 0) != 0
-            _winapi.CloseHandle(process)
-            return is_running
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return True
-
-
-def _started(pid: int) -> str | None:
-    """When a process started: boot id of the machine and clock ticks; "ended" for a zombie, None if unknown."""
-    try:
-        # The second field is the program name in parentheses; it may itself contain blanks and
-        # parentheses.
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        if fields[0] in (b"Z", b"X"):  # A zombie, whose parent has not waited for it
-            return "ended"
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot}:{int(fields[19])}"
-    except (OSError, ValueError, IndexError):
-        return None
+def lease_file(folder: Path, id: str) -> Path:
+    """The file that the process locks that writes a run."""
+    return folder / f"run-{id}.lock"
 
 
 Status = Literal["running", "done", "stopped", "paused"]
@@ -84,7 +39,7 @@ Status = Literal["running", "done", "stopped", "paused"]
 
 COLUMNS = (
     "id, spec_key, command, folder, settings, inputs, status, created, updated, counts, "
-    "lease_pid, lease_host, lease_started, lease_at, "
+    "lease_pid, lease_host, lease_at, "
     "(SELECT count(*) FROM results WHERE run_id = runs.id), "
     "(SELECT count(*) FROM results WHERE run_id = runs.id AND status = 'failed')"
 )
@@ -180,16 +135,17 @@ class RunInfo(RunSpec, frozen=True, kw_only=True):
         }
 
 
-def info_of(row: tuple[Any, ...]) -> RunInfo:
-    """The run in a row of `COLUMNS`; damaged values become empty."""
+def info_of(folder: Path, row: tuple[Any, ...]) -> RunInfo:
+    """The run in a row of `COLUMNS` of the store in a folder; damaged values become empty."""
+    id, status, pid = decoded(row[0]), decoded(row[6]), row[10]
     holder = None
-    if isinstance(row[10], int) and row[10] > 0:
-        holder = Holder(row[10], decoded(row[11]), decoded(row[12]), _seconds(row[13]))
-    status = decoded(row[6])
+    # A process that has ended holds no lock, however it ended.
+    if isinstance(pid, int) and is_id(id) and Lease.is_held(lease_file(folder, id)):
+        holder = Holder(pid, decoded(row[11]), _seconds(row[12]))
     asked = unpacked(row[2]) or {}
     words, work = asked.get("argv"), asked.get("work")
     return RunInfo(
-        id=decoded(row[0]),
+        id=id,
         spec_key=row[1] if isinstance(row[1], bytes) else b"",
         command=tuple(map(str, words)) if isinstance(words, list) else (),
         work=work if isinstance(work, dict) else {},
@@ -200,9 +156,9 @@ def info_of(row: tuple[Any, ...]) -> RunInfo:
         created=_seconds(row[7]),
         updated=_seconds(row[8]),
         counts=unpacked(row[9]) or {},
-        n_results=row[14],
-        n_failed=row[15],
-        holder=holder if holder is not None and holder.is_alive else None,
+        n_results=row[13],
+        n_failed=row[14],
+        holder=holder,
     )
 
 

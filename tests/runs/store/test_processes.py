@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from pearl.runs.store import Holder, Store
-from pearl.runs.store.runs import _started
-from tests.runs.store.filling import SPEC, change, child
+from pearl.errors import StoreError
+from pearl.runs.store import RunSpec, Store
+from tests.runs.store.filling import child
+
+HOLDING = """
+import sys, time
+from pathlib import Path
+from pearl.runs.store import RunSpec, Store
+store = Store.open(Path(sys.argv[1]))
+store.begin(RunSpec((), {}, {}))
+print("begun", flush=True)
+time.sleep(600)
+"""
 
 
-def test_holder_of_a_run(tmp_path: Path) -> None:
-    me = Holder.this()
-    assert me.is_alive
-    assert Holder(me.pid, "another machine", "x:1", 0).is_alive
-    assert not Holder(me.pid, me.host, "x:1", 0).is_alive
-    process = child("-c", "")
-    process.communicate()
-    assert not Holder(process.pid, me.host, "", 0).is_alive
+def test_a_run_is_in_use_until_its_process_ends(tmp_path: Path) -> None:
+    spec, process = RunSpec((), {}, {}), child("-c", HOLDING, str(tmp_path))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
     with Store.open(tmp_path) as store:
-        store.begin(SPEC)
-        assert store.runs()[0].state == "running"
-        change(tmp_path, "UPDATE runs SET lease_pid = ?", process.pid)
-        assert store.runs()[0].state == "interrupted"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_zombie_process_is_dead() -> None:
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    started = Holder(process.pid, Holder.this().host, _started(process.pid) or "", 0)
-    assert started.is_alive
-    process.kill()
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
-    assert not started.is_alive
+        (info,) = store.runs()
+        assert info.state == "running"
+        with pytest.raises(
+            StoreError, match=rf"in use by process {process.pid} on .* since \d{{4}}-"
+        ):
+            store.begin(spec)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # nobody has waited for it yet
+        assert store.run(info.id).state == "interrupted"
+        assert store.begin(spec, id=info.id).id == info.id
+        assert store.run(info.id).state == "running"
     process.communicate()
 
 
