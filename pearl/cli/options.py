@@ -392,22 +392,19 @@ budget_options = grouped(
 )  # fmt: skip
 """`--dry-run` and the options of `limit_options`."""
 
-run_options = grouped(
-    RUN,
-    store_option,
-    option("--fresh", bool, "Start a new run and ignore stored replies."),
-    option("--yes", bool, "Confirm paying again for work of an earlier version of PEARL."),
-    click.option("--run", cls=Option, hidden=True),
-)
-"""`--store`, `--fresh` and, for `pearl runs resume` alone, the hidden `--run`."""
+answer_options = grouped(OUTPUT, page_option, rows_option)
 
 
-def executor_options() -> Callable[[F], F]:
-    """`--executor`, `--max-errors` and `--shard`; executors are plug-ins, which most commands need not look for."""
+def unit_options(command: F) -> F:
+    """The options of `run_units` besides settings; `--run` is for `pearl runs resume` alone."""
     where = "Where tasks run: here, on a Ray cluster, or (`execute` only) by a Batch API."
+    # Executors are plug-ins, which most commands need not look for.
     executors = click.Choice(plugins.names("pearl.runs.executors"))
-    return grouped(
-        RUN,
+    options = grouped(
+        RUN, budget_options, store_option,
+        option("--fresh", bool, "Start a new run and ignore stored replies."),
+        option("--yes", bool, "Confirm paying again for work of an earlier version of PEARL."),
+        click.option("--run", cls=Option, hidden=True),
         option("--executor", executors, where, default="local"),
         option(
             "--max-errors", click.IntRange(min=0), metavar="N",
@@ -417,26 +414,18 @@ def executor_options() -> Callable[[F], F]:
             "--shard", str, metavar="I/N",
             help="Run only part I of N of the tasks, as a run of its own.",
         ),
+        force_option,
     )  # fmt: skip
-
-
-batch_options = option(
-    "--batch-threshold", click.IntRange(min=0), metavar="N", group=RUN,
-    help="With --executor batch: send rounds of fewer than N requests directly, at the full price [default: 20].",
-)  # fmt: skip
-
-
-def unit_options(command: F) -> F:
-    """The options of `run_units` besides settings: limits, store, executor, shard, `--force`."""
-    return grouped(RUN, budget_options, run_options, executor_options(), force_option)(command)
-
-
-answer_options = grouped(OUTPUT, page_option, rows_option)
+    return options(command)
 
 
 def task_options(command: F) -> F:
     """The options of commands that run tasks and keep their rows, besides settings."""
-    return grouped(RUN, unit_options, batch_options, trace_option, json_options)(command)
+    batches = option(
+        "--batch-threshold", click.IntRange(min=0), metavar="N",
+        help="With --executor batch: send rounds of fewer than N requests directly, at the full price [default: 20].",
+    )  # fmt: skip
+    return grouped(RUN, unit_options, batches, trace_option, json_options)(command)
 
 
 def opened_folder(store: str | None) -> Path:

@@ -16,17 +16,11 @@ from pearl.cli.files import document_tasks, is_file
 from pearl.cli.options import (
     PATH,
     Command,
-    batch_options,
-    budget_options,
-    executor_options,
-    force_option,
-    json_options,
     new_pearl,
     option,
     refuse,
-    run_options,
     setting_options,
-    trace_option,
+    task_options,
 )
 from pearl.cli.terminal import notice, print_table
 from pearl.cli.writing import refuse_overwriting_inputs
@@ -165,13 +159,7 @@ FORMS = ("csv", "xlsx", "parquet", "jsonl", "html")
     "server", "escalate_model", "checker_model", "check", "passes", "constrain", "strict", "ocr", "ocr_language", "pdf_tables", "hidden",
     stages=("calling",),
 )  # fmt: skip
-@budget_options
-@run_options
-@executor_options()
-@batch_options
-@trace_option
-@force_option
-@json_options
+@task_options
 def command(
     fields: str | None, documents: tuple[str, ...], out: str | None, show_plan: bool, **options: Any
 ) -> int:
