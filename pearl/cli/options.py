@@ -238,19 +238,6 @@ by_document_option = option(
 
 force_option = option("--force", bool, "Replace existing files.", group=OUTPUT)
 
-page_option = option(
-    "--page", PATH, metavar="FILE.html", help="Write the answer with its document, plan and evidence as an HTML page.",
-    group=OUTPUT, is_first=True,
-)  # fmt: skip
-
-rows_option = option(
-    "--rows rows_out", PATH, "Write the rows behind the answers as CSV.", metavar="FILE.csv", group=OUTPUT,
-)  # fmt: skip
-
-price_option = option(
-    "--price", PRICE, envvar="PEARL_PRICE", group=LIMITS, help="US dollars per million tokens, as input=2.50,output=10; names: docs/costs.md.",
-)  # fmt: skip
-
 
 def new_pearl(
     settings: Mapping[str, Any], replies: Replies | None = None, *, is_asked: bool = True
@@ -371,7 +358,10 @@ limit_options = grouped(
     option(
         "--max-calls", click.IntRange(min=0), metavar="N", help="Maximum calls of the run, failed ones included.",
     ),
-    price_option,
+    option(
+        "--price", PRICE, envvar="PEARL_PRICE",
+        help="US dollars per million tokens, as input=2.50,output=10; names: docs/costs.md.",
+    ),
     option(
         "--prices", PATH, metavar="FILE", envvar="PEARL_PRICES",
         help="TOML file of prices that replaces the shipped one.",
@@ -392,7 +382,16 @@ budget_options = grouped(
 )  # fmt: skip
 """`--dry-run` and the options of `limit_options`."""
 
-answer_options = grouped(OUTPUT, page_option, rows_option)
+answer_options = grouped(
+    OUTPUT,
+    option(
+        "--page", PATH, metavar="FILE.html", is_first=True,
+        help="Write the answer with its document, plan and evidence as an HTML page.",
+    ),
+    option(
+        "--rows rows_out", PATH, "Write the rows behind the answers as CSV.", metavar="FILE.csv"
+    ),
+)  # fmt: skip
 
 
 def unit_options(command: F) -> F:
