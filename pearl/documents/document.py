@@ -43,13 +43,14 @@ _RECORDS = ROW_SUFFIXES[:-1]  # suffixes of texts that are mostly tables
 _HEAD = 20_000  # characters searched for the first records
 
 
-def _suffix(name: str) -> str:
+def suffix_of(name: str) -> str:
+    """The suffix of a name in small letters, with the dot."""
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - of thousands of files, and a Path takes ten times as long
 
 
 def kind_by_name(name: str) -> DocumentKind:
     """Guess the kind of a file from its name."""
-    suffix = _suffix(name)
+    suffix = suffix_of(name)
     reader = _reader_of_suffix(suffix)
     is_table = suffix in ROW_SUFFIXES or (reader is not None and _has(reader, "IS_TABLE"))
     return "table" if is_table else "document"
@@ -57,7 +58,7 @@ def kind_by_name(name: str) -> DocumentKind:
 
 def is_table(text: str, path: str) -> bool:
     """Whether a file is a table: its suffix suggests it, and its first lines are records."""
-    suffix = _suffix(path)
+    suffix = suffix_of(path)
     if suffix not in _RECORDS:
         return False
     # imported on use: most documents are not tables
@@ -395,7 +396,7 @@ def _reader_of(data: bytes, source: str) -> str:
         begins = getattr(reader, "BEGINS", b"" if recognises else ())
         if begin.startswith(begins) and (recognises is None or recognises(data)):
             return name
-    return _reader_of_suffix(_suffix(source)) or "text"
+    return _reader_of_suffix(suffix_of(source)) or "text"
 
 
 def _reader_of_suffix(suffix: str) -> str | None:

@@ -30,6 +30,7 @@ from pearl.documents.document import (
     from_bytes,
     from_text,
     read_bytes,
+    suffix_of,
 )
 from pearl.documents.readers.image import SUFFIXES as PICTURES
 from pearl.documents.units import Piece, trimmed, window
@@ -112,7 +113,7 @@ class SourceFile(Struct, frozen=True):
     @property
     def has_rows(self) -> bool:
         """Whether each of the file's rows is a document."""
-        return _suffix(self.path) in ROW_SUFFIXES
+        return suffix_of(self.path) in ROW_SUFFIXES
 
 
 class New(Struct, frozen=True):
@@ -160,8 +161,8 @@ def find_files(named: Sequence[str | Path], without: Collection[Path] = frozense
         if os.path.isdir(each):  # noqa: PTH112 - False where a NUL is in the name
             inside, others, outside, n_written = _in_folder(each, in_folders, without)
             n_other += others
-            pictures = {path for path in inside if _suffix(path) in PICTURES}
-            if all(_suffix(path) in ROW_SUFFIXES for path in {*inside} - pictures):
+            pictures = {path for path in inside if suffix_of(path) in PICTURES}
+            if all(suffix_of(path) in ROW_SUFFIXES for path in {*inside} - pictures):
                 pictures = set()
             inside = [path for path in inside if path not in pictures]
             for n, what in (
@@ -191,10 +192,6 @@ def find_files(named: Sequence[str | Path], without: Collection[Path] = frozense
     return CorpusFiles(tuple(files.values()), n_other, tuple(notes))
 
 
-def _suffix(path: str) -> str:
-    return os.path.splitext(path)[1].lower()  # noqa: PTH122 - of thousands of files
-
-
 def _is_there(path: str) -> bool:
     try:
         return Path(path).exists()
@@ -214,7 +211,7 @@ def _in_folder(
             n_written += 1
         elif entry.is_symlink() and not is_inside(entry.path, folder):
             outside += 1
-        elif entry.is_dir(follow_symlinks=False) or _suffix(entry.path) in suffixes:
+        elif entry.is_dir(follow_symlinks=False) or suffix_of(entry.path) in suffixes:
             taken.append(entry.path)
         else:
             others += 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
@@ -25,19 +24,15 @@ def read(data: bytes, path: str) -> str:
     from pyarrow.parquet import ParquetFile
 
     file = ParquetFile(BytesIO(data))
-    return markdown(file.schema_arrow.names, _rows(file, path))
-
-
-def _rows(file: Any, path: str) -> Iterator[list[str]]:
-    """Yield the rows within the limit on text, because a small file can unpack to a text of any length."""
-    n_characters = 0
+    rows, n_characters = list[list[str]](), 0
     for batch in file.iter_batches(batch_size=_BATCH):
         columns = [column.to_pylist() for column in batch.columns]
         for values in zip(*columns, strict=True):
-            row = [_format_value(value) for value in values]
-            n_characters += sum(map(len, row))
+            rows.append([_format_value(value) for value in values])
+            n_characters += sum(map(len, rows[-1]))
+            # A small file can unpack to a text of any length.
             check_size(n_characters, "text is longer", path, "select rows or columns")
-            yield row
+    return markdown(file.schema_arrow.names, rows)
 
 
 def _format_value(value: Any) -> str:
