@@ -59,7 +59,6 @@ class Call:
 
     blocks: list[tuple[str, str]]
     began_s: float
-    ended_s: float = 0.0
     n_cached: int = 0
     written: dict[str, int] = field(default_factory=dict)
     new: list[tuple[str, str]] = field(default_factory=list)
@@ -130,7 +129,6 @@ class BillingServer(Server):
         self.cache.begin(call, is_explicit="prompt_cache_options" in seen.body)
         self.calls.append(call)
         await asyncio.sleep(self.delay_s)
-        call.ended_s = clock()
         self.cache.end(call)
         n_input, n_written = len(call.text) // 4, sum(call.written.values())
         if seen.path.endswith("/messages"):
@@ -151,20 +149,6 @@ class BillingServer(Server):
             }
             reply = completion(_said(seen.body))
         await send(Canned({**reply, "usage": usage}), writer)
-
-    def usd_without_control(self) -> float:
-        """The bill of the same requests at the same times, had they said nothing about the cache."""
-        cache = Cache(self.cache.vendor)
-        events = []
-        for call in self.calls:
-            plain = Call([(text, "") for text, _ in call.blocks], call.began_s)
-            events += [
-                (call.began_s, 1, partial(cache.begin, plain, is_explicit=False)),
-                (call.ended_s, 0, partial(cache.end, plain)),
-            ]
-        for _, _, do in sorted(events, key=lambda event: event[:2]):
-            do()
-        return cache.usd
 
     def least_usd(self) -> float:
         """The least for these requests, by trying every choice of marks, one request after another."""

@@ -28,7 +28,6 @@ def test_the_bill_is_the_least_possible(name: str, n_steps: int, n_tasks: int) -
     server, budget = billed(VENDORS[name], reads)
     assert len(server.calls) == len(BOATS) * n_steps * n_tasks
     assert server.cache.usd <= 1.02 * server.least_usd()
-    assert server.cache.usd <= server.usd_without_control() * (1 + 1e-9)
     assert budget.cost_usd == pytest.approx(server.cache.usd)
 
 
@@ -54,7 +53,8 @@ def test_what_all_planning_prompts_share_is_read_from_the_cache(name: str) -> No
         assert cached == 0
         return
     assert cached > 0.75 * total
-    assert server.cache.usd < 0.35 * server.usd_without_control() or name.endswith("free")
+    uncached_usd = total * VENDORS[name].price.input_usd / 1e6
+    assert server.cache.usd < 0.35 * uncached_usd or name.endswith("free")
 
 
 def test_an_hour_is_paid_for_where_calls_take_longer_than_five_minutes() -> None:
@@ -88,7 +88,8 @@ def test_a_step_whose_reply_is_stored_is_no_later_read() -> None:
 @pytest.mark.parametrize("name", ["Anthropic", "OpenAI, writes billed"])
 def test_steps_over_a_short_document_wait_for_the_write_that_is_paid_for(name: str) -> None:
     server, _ = billed(VENDORS[name], [(document("Nils", 3_000), plan(2))])
-    assert server.cache.usd <= 1.02 * server.least_usd() < server.usd_without_control()
+    assert marks(server) or name != "Anthropic"
+    assert server.cache.usd <= 1.02 * server.least_usd()
 
 
 @pytest.mark.parametrize(
