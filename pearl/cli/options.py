@@ -340,6 +340,15 @@ private_option = option(
     help="Keep text of documents, questions and replies out of messages, caches and the store.",
 )  # fmt: skip
 
+prices_option = option(
+    "--prices", PATH, metavar="FILE", envvar="PEARL_PRICES",
+    help="TOML file of prices that replaces the shipped one.",
+)  # fmt: skip
+
+documents_option = option(
+    "--documents", PATH, metavar="DIR", multiple=True, help="Additional folder of documents; may be repeated.",
+)  # fmt: skip
+
 limit_options = grouped(
     LIMITS,
     private_option,
@@ -362,10 +371,7 @@ limit_options = grouped(
         "--price", PRICE, envvar="PEARL_PRICE",
         help="US dollars per million tokens, as input=2.50,output=10; names: docs/costs.md.",
     ),
-    option(
-        "--prices", PATH, metavar="FILE", envvar="PEARL_PRICES",
-        help="TOML file of prices that replaces the shipped one.",
-    ),
+    prices_option,
     option(
         "--telemetry", bool, envvar="PEARL_TELEMETRY", group=OUTPUT,
         help="Send spans to the collector at OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra telemetry.",

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from pearl import plugins
-from pearl.cli.options import PATH, Command, as_json, option, setting_options
+from pearl.cli.options import Command, as_json, prices_option, setting_options
 from pearl.cli.terminal import notice
 from pearl.documents.tokens import known_window, known_windows
 from pearl.errors.escaping import to_json, visible
@@ -26,10 +26,7 @@ EMBEDDERS = "pearl.llm.embedders"
 @click.command(cls=Command)
 @click.argument("spec", default="", metavar="[SERVER:[NAME]]")
 @setting_options("base_url", "api_key_env")
-@option(
-    "--prices", PATH, metavar="FILE", envvar="PEARL_PRICES",
-    help="TOML file of prices that replaces the shipped one.",
-)  # fmt: skip
+@prices_option
 @as_json
 def command(as_json: bool, spec: str, prices: str | None, **settings: Any) -> None:
     """List backends, servers with a short name, prices and windows.

@@ -10,7 +10,7 @@ import click
 
 from pearl.cli.options import (
     AT_LEAST_1,
-    PATH,
+    documents_option,
     opened_folder,
     option,
     read_store,
@@ -37,9 +37,7 @@ from pearl.view.sources import ResultsFile, ResultSource, RunResults, open_resul
 @option("--sample", AT_LEAST_1, "Instead, N random fields that PEARL decided.", metavar="N")
 @option("--seed", str, "Which random fields.", metavar="SEED", default="0")
 @option("--name", str, "Whose decisions these are [default: the name of your login].")
-@option(
-    "--documents", PATH, metavar="DIR", multiple=True, help="Additional folder of documents; may be repeated.",
-)  # fmt: skip
+@documents_option
 @option("--port", click.IntRange(0, 65535), "Port of the page [default: a free one].", default=0, show_default=False)  # fmt: skip
 @option("--open is_opened", bool, "Open the page in a browser.")
 @option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.options import PATH, force_option, option, read_store, store_option
+from pearl.cli.options import PATH, documents_option, force_option, option, read_store, store_option
 from pearl.cli.writing import OutputWriter, refuse_overwriting_inputs
 from pearl.documents.readers import reading
 from pearl.errors import DataError, UsageError, did_you_mean
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=click.Path())
 @option("-o --page", PATH, "The page [default: named like SOURCE, in this folder].", metavar="FILE")
 @option("--row", str, "Id of a single result to show.", metavar="ID")
-@option(
-    "--documents", PATH, metavar="DIR", multiple=True, help="Additional folder of documents; may be repeated.",
-)  # fmt: skip
+@documents_option
 @option("--trace", PATH, "File of traces for a file of results.", metavar="FILE")
 @force_option
 @store_option
