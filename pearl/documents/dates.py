@@ -25,11 +25,11 @@ from msgspec import Struct
 from pearl.documents.lexicon import (
     APART,
     MONTH,
+    MONTHS,
     ORDINALS,
     UNSPACED,
     WEEKDAYS,
     any_of,
-    month_number,
     words_in,
 )
 from pearl.errors.patterns import lazy_pattern
@@ -291,7 +291,8 @@ def _year(digits: str, orders: _Orders) -> int:
 def _month(name: str) -> int:
     if name.isdigit():
         return int(name)
-    return _months().get(normalize("NFC", name).lower()) or month_number(name)
+    short = [month[:3] for month in MONTHS]
+    return _months().get(normalize("NFC", name).lower()) or 1 + short.index(name[:3].capitalize())
 
 
 def _day(year: int, month: int, day: int) -> Period | None:

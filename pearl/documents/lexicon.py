@@ -165,11 +165,6 @@ def unit_named(word: str) -> str:
     return UNIT_NAMES.get(word) or UNITS.get(word.lower(), "")
 
 
-def month_number(name: str) -> int:
-    """1 to 12, by the first three letters of a month."""
-    return 1 + [month[:3] for month in MONTHS].index(name[:3].capitalize())
-
-
 def is_year(text: str) -> bool:
     """Whether a text consists only of a year from 1900 to 2099."""
     digits = text.strip()

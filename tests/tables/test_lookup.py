@@ -17,7 +17,6 @@ from pearl.tables.lookup import (
     Thesaurus,
     Turn,
     UnansweredError,
-    examples_like,
     look_up,
     read_reply,
     shipped_examples,
@@ -225,19 +224,6 @@ def test_the_nearest_term_is_what_is_meant(question: str, column: str, term: str
 def test_a_synonym_counts_as_a_whole() -> None:
     assert "ophthalmology" in map(str.casefold, synonyms_of("Is there an oculist?"))
     assert synonyms_of("Is there a pond?") == []
-
-
-@pytest.mark.parametrize(
-    ("question", "like"),
-    [
-        ("Does the Katz clinic permit dogs?", "Does the H&C clinic in Norwood allow service animals?"),
-        ("How many pharmacies are there in Lod?", "How many libraries are there in Easton?"),
-        ("What is the phone number of the Haifa Clinic in Lod?", "What is the phone number of the Easton bakery in Norwood?"),
-        ("Which five cities have most clinics?", "Which three towns have most bridges?"),
-    ],
-)  # fmt: skip
-def test_the_example_most_like_a_question_is_shown(question: str, like: str) -> None:
-    assert examples_like(question, 1)[0].question == like
 
 
 def test_every_example_has_a_query() -> None:

@@ -1,10 +1,11 @@
-"""Native actions on lists and numbers."""
+"""Native actions on lists and numbers, and the one that finds nothing."""
 
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
 from itertools import chain
 
+from pearl.actions.arithmetic.program import NotGivenError
 from pearl.actions.native import Family
 from pearl.actions.values import EmptyListError, Value, items_of, without_repeats, written_out
 from pearl.documents.comparisons import key_of, numbers_in
@@ -40,6 +41,15 @@ def first_found(*results: Value) -> Value:
         if not isinstance(value, str | list | Rows) or items_of(value):
             return value
     return results[0]
+
+
+@PLUGINS.action(
+    "NO_SOURCE", (Parameter("QUESTION"),),
+    "Say that none of the sources can have the answer to QUESTION", traits=["declines"],
+)  # fmt: skip
+def no_source(question: str) -> Value:
+    """Find nothing."""
+    raise NotGivenError(f"No source fits the question: {question}")
 
 
 def _filled(items: list[str], wanted: str) -> list[str]:

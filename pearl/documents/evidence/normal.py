@@ -301,15 +301,11 @@ class NormalText:
                 start -= 1
         return start, max(start, end)
 
-    def find(self, quote: NormalText, begin: int = 0, end: int | None = None) -> Range | None:
-        """The first match of a quote in a range, with its punctuation if that agrees."""
-        return self._search(quote, begin, len(self.text) if end is None else end, is_last=False)
-
-    def rfind(self, quote: NormalText, begin: int, end: int) -> Range | None:
-        """The last match of a quote in a range."""
-        return self._search(quote, begin, end, is_last=True)
-
-    def _search(self, quote: NormalText, begin: int, end: int, *, is_last: bool) -> Range | None:
+    def find(
+        self, quote: NormalText, begin: int = 0, end: int | None = None, *, is_last: bool = False
+    ) -> Range | None:
+        """The first or the last match of a quote in a range, with its punctuation if that agrees."""
+        end = len(self.text) if end is None else end
         first, last = quote.core
         bare = quote.text[first:last]
         search = self.text.rfind if is_last else self.text.find

@@ -230,7 +230,7 @@ class Verifier:
                 # The first match of a common piece may be sentences before the next piece.
                 for i in reversed(range(len(needles) - 1)):
                     low = places[i][0]
-                    nearer = self._normal.rfind(needles[i], low, places[i + 1][0])
+                    nearer = self._normal.find(needles[i], low, places[i + 1][0], is_last=True)
                     places[i] = nearer or places[i]
                 begin = max(begin, places[0][0] + 1)
                 yield places
