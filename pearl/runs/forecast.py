@@ -240,9 +240,9 @@ class Forecast:
         self._add(PLANNING, "planner", costs)
 
 
-def forecast(pearl: Pearl, tasks: Iterable[Unit], *, price: Price | None = None) -> Forecast:
+def forecast(pearl: Pearl, tasks: Iterable[Unit]) -> Forecast:
     """Estimate tasks without sending requests."""
-    found = Forecast(pearl, price=price)
+    found = Forecast(pearl)
     for task in tasks:
         found.add(task)
     return found
