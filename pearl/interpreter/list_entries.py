@@ -37,8 +37,15 @@ class _Entry(Struct):
     part: Span | None
     claims: Mapping[str, Claims]
     reply: int
+    rest: Span | None = None
+    """The last part that its lists go on in."""
     anchors: Sequence[Place] = ()
     """The place of the entry's rarest quote; all of its places if they cannot be told apart."""
+
+    @property
+    def whole(self) -> Span | None:
+        """Its parts."""
+        return Span(self.part.start, self.rest.end) if self.part and self.rest else self.part
 
 
 class FieldReader:
@@ -163,21 +170,21 @@ class FieldReader:
         for reply, (part, claims) in enumerate(said):
             more = [_Entry(part, each, reply) for each in claims.entries]
             last = entries[-1] if entries and more else None
-            if last and last.part and part and last.part.end <= part.start:
+            if last and (own := last.whole) and part and own.end <= part.start:
                 rest = more[0].claims
                 before, behind = (
                     {each.name for each in scalars if _is_stated(entry[each.name])}
                     for entry in (last.claims, rest)
                 )
                 has_lists = any(each.entries for each in rest.values())
-                is_sure = bool(before) and not behind and has_lists and last.part.end == part.start
+                is_sure = bool(before) and not behind and has_lists and own.end == part.start
                 lacks = needed - behind
                 if is_sure or (lacks and len(fields) > 1 and behind.isdisjoint(before)):
                     last.claims = {
-                        field.name: self._both(field, (last.part, last.claims[field.name]), (part, rest[field.name]), is_sure=is_sure)
+                        field.name: self._both(field, (own, last.claims[field.name]), (part, rest[field.name]), is_sure=is_sure)
                         for field in fields
                     }  # fmt: skip
-                    last.part = Span(last.part.start, part.end)
+                    last.rest = part
                     del more[0]
                 elif lacks and lacks == needed:
                     why = f"an entry has no {min(lacks)}: it may continue an entry of another part"
@@ -215,7 +222,8 @@ class FieldReader:
             start, entry = starts[i]
             if i + 1 < len(starts) and starts[i + 1][0] > start:
                 following = starts[i + 1][0]
-            most = entry.part.end if entry.part and start < entry.part.end else end
+            whole = entry.whole
+            most = whole.end if whole and start < whole.end else end
             regions[id(entry)] = Span(start, max(min(following, most), start + 1))
         return regions
 
@@ -412,7 +420,7 @@ class FieldReader:
         for field in sorted(fields, key=length):
             claims = entry.claims[field.name]
             if field.is_list:
-                within = region or entry.part
+                within = region or entry.whole
                 results[field.name] = self._list(field, [(within, claims)], within)
                 continue
             values = [self._quotes.value(field, claim, entry.part, near) for claim in claims.values]

@@ -94,21 +94,30 @@ def test_an_entry_that_a_border_of_parts_cuts_is_not_taken_for_two(
         assert answer.fields[undecided].why == why
 
 
-def test_equal_entries_of_which_a_border_of_parts_cuts_one_stay_two() -> None:
-    bolt = "Article: red bolt\nQuantity: 40\n\n"
-    delivery = "12 pieces by Northbrook\n\n"
-    text = f"{bolt}{delivery}{bolt}{FILLER}\n\n{FILLER}\n\n{delivery}"
+BOLT, BY_NORTHBROOK = "Article: red bolt\nQuantity: 40\n\n", "12 pieces by Northbrook\n\n"
+
+
+@pytest.mark.parametrize("is_twin_behind", [False, True])
+def test_equal_entries_of_which_a_border_of_parts_cuts_one_stay_two(is_twin_behind: bool) -> None:
     own = {"pieces": told(12, "12 pieces"), "by": told("Northbrook")}
     line = {"article": told("red bolt"), "quantity": told(40, "Quantity: 40")}
-    replies = {
-        "Article": {"lines": [{**line, "deliveries": [own]}, {**line, "deliveries": []}]},
-        "Northbrook": {"lines": [{"article": None, "quantity": None, "deliveries": [own]}]},
-    }
+    whole, head = line | {"deliveries": [own]}, line | {"deliveries": []}
+    rest = {"article": None, "quantity": None, "deliveries": [own]}
+    gap = f"{FILLER}\n\n{FILLER}\n\n"
+    if is_twin_behind:
+        text = f"First.\n\n{BOLT}{gap}{BY_NORTHBROOK}{BOLT}{BY_NORTHBROOK}"
+        replies = {"First": {"lines": [head]}, "Northbrook": {"lines": [rest, whole]}}
+    else:
+        text = f"First.\n\n{BOLT}{BY_NORTHBROOK}{BOLT}{gap}{BY_NORTHBROOK}"
+        replies = {"First": {"lines": [whole, head]}, "Northbrook": {"lines": [rest]}}
     schema = "lines: [{article: str, quantity: int, deliveries: [{pieces: int, by: str}]}]"
     answer, _ = extract(schema, text, replies, window=1_000)
-    deliveries = [{"pieces": 12, "by": "Northbrook"}]
-    whole = {"article": "red bolt", "quantity": 40, "deliveries": deliveries}
-    assert answer.value == {"lines": [whole, whole]}
+    line = {
+        "article": "red bolt",
+        "quantity": 40,
+        "deliveries": [{"pieces": 12, "by": "Northbrook"}],
+    }
+    assert answer.value == {"lines": [line, line]}
 
 
 def test_the_claim_on_a_row_in_an_entry_shows_whose_row_it_is() -> None:
