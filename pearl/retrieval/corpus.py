@@ -292,9 +292,9 @@ def _read_rows(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
             number, raw = parsed.line, json.dumps(parsed.fields, ensure_ascii=False).encode()
         place = None
         if known:
-            place = known.get(reader.digest(raw)[:DIGEST])
+            place = known.get(reader.digest(raw))
             if place is None:
-                place = known.get(reader.digest_by_line(raw, number))
+                place = known.get(reader.digest(raw, number))
         if place is not None:
             yield place
             continue
@@ -309,13 +309,13 @@ class _RowReader:
         self._file = file
         self._is_table = isinstance(first, Row) and not any(t in first.fields for t in _TEXTS)
         about = json.dumps([file.label, file.is_alone, self._is_table])
-        self.digest = keys_after([about, "by id"])
-        """Returns the digest of a row with an id."""
-        self._digest_by_line = keys_after([about, "by line"])
+        self._by_id = keys_after([about, "by id"])
+        self._by_line = keys_after([about, "by line"])
 
-    def digest_by_line(self, raw: bytes, number: int) -> bytes:
-        """The digest of a row without an id, which is named by its line number."""
-        return self._digest_by_line(b"%d %s" % (number, raw))[:DIGEST]
+    def digest(self, raw: bytes, number: int | None = None) -> bytes:
+        """The digest of a row; of one without an id, with the number of its line, by which it is named."""
+        of = self._by_id(raw) if number is None else self._by_line(b"%d %s" % (number, raw))
+        return of[:DIGEST]
 
     def new(self, row: Row, raw: bytes) -> New | DataError:
         """The document of a row, or the error of a row that is left out."""
@@ -329,8 +329,7 @@ class _RowReader:
         name = document.name if self._file.is_alone else f"{self._file.label}#{document.name}"
         metadata = _metadata(row.fields, with_all=self._is_table)
         made = CorpusDocument(name, document.text, metadata, document.pages, is_row=True)
-        digest = self.digest(raw)[:DIGEST] if names else self.digest_by_line(raw, row.line)
-        return New(digest, made)
+        return New(self.digest(raw, None if names else row.line), made)
 
     def _text(self, row: Row) -> str:
         if self._is_table:

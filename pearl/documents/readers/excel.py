@@ -10,7 +10,7 @@ note counts them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from io import BytesIO
@@ -197,16 +197,12 @@ def _is_number(cell: str) -> bool:
 
 def _block(rows: Grid) -> Iterator[str]:
     """Rows of one cell are lines of text; the first row with more cells is the header of a table."""
-    n_lines = next((i for i, row in enumerate(rows) if _count(row) > 1), len(rows))
+    n_lines = next((i for i, row in enumerate(rows) if sum(map(bool, row)) > 1), len(rows))
     for row in rows[:n_lines]:
         yield " ".join(next(filter(None, row)).split())
     table = rows[n_lines:]
     for begin, end in _stretches(table):
         yield _table([row[begin:end] for row in table])
-
-
-def _count(row: Sequence[str]) -> int:
-    return sum(map(bool, row))
 
 
 def _stretches(table: Grid) -> list[tuple[int, int]]:
@@ -219,7 +215,7 @@ def _stretches(table: Grid) -> list[tuple[int, int]]:
         if is_used:
             each = list(columns)
             found.append((each[0], each[-1] + 1))
-    if all(_count(table[0][begin:end]) > 1 for begin, end in found):
+    if all(sum(map(bool, table[0][begin:end])) > 1 for begin, end in found):
         return found
     return [(found[0][0], found[-1][1])]
 

@@ -243,7 +243,7 @@ class _WordFile:
             if given is not None or style is None:
                 break
             given = _child(style, "pPr", "numPr")
-            level = self._lists.level_of(_attribute(style, "styleId"))
+            level = self._lists.level_of_style.get(_attribute(style, "styleId"))
             style = self._styles.get(_attribute(_child(style, "basedOn")))
         number = _attribute(_child(given, "numId")) or "0"
         shown = self._lists.next(number, int(_attribute(_child(given, "ilvl")) or level or 0))
@@ -302,15 +302,12 @@ class _Lists:
         self._counted: dict[str | None, dict[int, int]] = {}
         self._begun: set[str] = set()
         self._known: dict[str, tuple[dict[int, _Element], dict[int, int], list[int]]] = {}
-        self._by_style = {
+        self.level_of_style = {
             _attribute(_child(level, "pStyle")): _attribute(level, "ilvl")
             for abstract in self._abstract.values()
             for level in abstract.iterchildren("{*}lvl")
         }
-
-    def level_of(self, style: str | None) -> str | None:
-        """The level of the entries that have a style."""
-        return self._by_style.get(style) if style else None
+        self.level_of_style.pop(None, None)  # levels without a style
 
     def _abstract_of(self, number: str) -> str | None:
         return _attribute(_child(self._numbers.get(number), "abstractNumId"))
