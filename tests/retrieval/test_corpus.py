@@ -158,6 +158,9 @@ def test_columns_have_their_usual_names(tmp_path: Path) -> None:
         ("y", "Sea.", {}),
     ]
     assert all(document.is_row for document in documents(path))
+    assert (
+        documents(tmp_path)[0].name == "a.jsonl#7"
+    )  # with the file, of which there may be several
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".json", ".parquet"])
@@ -203,12 +206,6 @@ def test_invalid_rows_are_left_out_with_a_reason(tmp_path: Path) -> None:
     lines = [entry.line for entry in found[1:]]
     assert lines == [2, 3, 4, 5, 7]
     assert "the row has no text" in str(found[1])
-
-
-def test_names_of_rows_say_the_file_where_there_are_several(tmp_path: Path) -> None:
-    jsonl(tmp_path / "a.jsonl", {"id": "1", "text": "x"})
-    assert [d.name for d in documents(tmp_path / "a.jsonl")] == ["1"]
-    assert [d.name for d in documents(tmp_path)] == ["a.jsonl#1"]
 
 
 def test_a_file_is_a_document_with_its_pages(tmp_path: Path) -> None:
