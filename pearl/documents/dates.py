@@ -257,7 +257,11 @@ def _one_reading(match: re.Match[str], orders: _Orders) -> Period | None:
         day = parts["day"].lower()
         return _day(year, _month(parts["month"]), ORDINALS.get(day) or int(day))
     if "week" in parts:
-        return _week(int(parts["year"]), int(parts["week"]))
+        year, week = int(parts["year"]), int(parts["week"])
+        try:
+            return Period(*(date.fromisocalendar(year, week, day) for day in (1, 7)))
+        except (ValueError, OverflowError):  # week 54; the last week of the calendar
+            return None
     last = 3 * int(parts["quarter"]) if "quarter" in parts else _month(parts["month"])
     return _period(match, last - 2 * ("quarter" in parts), last)
 
@@ -310,13 +314,6 @@ def _period(match: re.Match[str], first: int, last: int) -> Period | None:
         after = date(year + last // 12, last % 12 + 1, 1)
         return Period(date(year, first, 1), after - timedelta(days=1))
     except ValueError:  # month 13, year 0
-        return None
-
-
-def _week(year: int, week: int) -> Period | None:
-    try:
-        return Period(*(date.fromisocalendar(year, week, day) for day in (1, 7)))
-    except (ValueError, OverflowError):  # week 54; the last week of the calendar
         return None
 
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from pearl.actions.arithmetic.evaluation import PERCENT, POINTS, Amount, Result, evaluate, plain
+from pearl.actions.arithmetic.evaluation import PERCENT, POINTS, Amount, evaluate, plain
 from pearl.actions.arithmetic.program import (
     AmbiguousRowError,
     Operand,
-    Program,
     UnfitUnitsError,
     UnknownRowError,
     parse,
@@ -52,7 +51,15 @@ def run(rows: Rows, program: Value) -> Value:
         notes.append(_source(operand, [cell.place for _, cell in cells], len(read)))
         if amount := with_unit(operand, [cell for _, cell in cells]):
             amounts[operand.text] = amount
-    result = _with_units(parsed, figures, amounts, notes)
+    try:
+        result = evaluate(parsed, figures.amounts, amounts)
+    except UnfitUnitsError as error:
+        if not amounts:
+            raise
+        notes.append(f"units of the cells do not fit: {error}")
+        figures.used.clear()
+        figures.notes.clear()
+        result = evaluate(parsed, figures.amounts)
     behind = Rows(
         without_duplicates([*places_read, *figures.used]),
         "PROGRAM",
@@ -110,20 +117,6 @@ def _in_row(quantity: Quantity | None, label: str, caption: str) -> Quantity | N
     is_except = "per share" in name or ("shares" in exceptions and "shares" in name)
     is_except |= "share and" in exceptions and "share" in name
     return Quantity(quantity.value, quantity.unit) if is_except else quantity
-
-
-def _with_units(
-    program: Program, figures: Figures, amounts: dict[str, Amount], notes: list[str]
-) -> Result:
-    """Evaluate with the units of the cells if these are compatible, else without units."""
-    if amounts:
-        try:
-            return evaluate(program, figures.amounts, amounts)
-        except UnfitUnitsError as error:
-            notes.append(f"units of the cells do not fit: {error}")
-            figures.used.clear()
-            figures.notes.clear()
-    return evaluate(program, figures.amounts)
 
 
 def _source(operand: Operand, cells: Sequence[str], n_places: int) -> str:

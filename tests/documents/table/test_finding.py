@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 
 import pytest
@@ -85,24 +83,6 @@ def test_what_is_written_in_markdown_is_read_back(rows: list[list[str]]) -> None
             assert span is not None
             if "|" not in expected:
                 assert text[span.start : span.end] == expected
-
-
-plain = st.text(alphabet="abcÄ ,\"'x", min_size=1, max_size=8).map(
-    lambda text: " ".join(text.split())
-)
-
-
-@given(
-    st.lists(st.tuples(plain.filter(bool), st.integers(-(10**6), 10**6)), min_size=2, max_size=6),
-    st.sampled_from([",", "\t", ";"]),
-)
-def test_what_is_written_as_csv_is_read_back(rows: list[tuple[str, int]], delimiter: str) -> None:
-    file = io.StringIO()
-    csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(
-        [("name", "amount"), *rows]
-    )
-    (table,) = table_rows(from_text(file.getvalue(), "x.csv"))
-    assert [row.fields["amount"] for row in table.rows] == [str(amount) for _, amount in rows]
 
 
 @given(st.text(alphabet='a1,|\n\t"-{}[]: $(%)', max_size=80))
