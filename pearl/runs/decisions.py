@@ -75,7 +75,6 @@ class Decisions:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._known: list[Decision] = []
 
     @classmethod
     def of_run(cls, store: Store, run_id: str) -> Decisions:
@@ -104,25 +103,21 @@ class Decisions:
 
     def all(self) -> Sequence[Decision]:
         """All decisions in order, including those of other processes."""
-        last = self._known[-1].number if self._known else 0
         try:
             if not self.path.exists() or not self.path.stat().st_size:
                 return ()
             # Opened for writing, to roll back what a killed process left unfinished.
             with closing(connect(self.path, "rw")) as connection:
-                new = connection.execute(
-                    "SELECT number, body FROM decisions WHERE number > ? ORDER BY number", (last,)
+                found = connection.execute(
+                    "SELECT number, body FROM decisions ORDER BY number"
                 ).fetchall()
-            for number, body in new:
-                found = decoded(body, Decision)
-                self._known.append(replace(found, number=number))
+            return [replace(decoded(body, Decision), number=number) for number, body in found]
         except FAILURES as error:
             raise to_store_error(error, self.path, "restore a copy, or move it away") from None
         except msgspec.DecodeError:
             raise StoreError(
                 "a decision cannot be read", path=self.path, help="use the pearl that wrote it"
             ) from None
-        return self._known
 
 
 def in_force(decisions: Iterable[Decision]) -> dict[tuple[str, str], Decision]:

@@ -74,10 +74,6 @@ class Shard(Struct, frozen=True):
         # Depends on the key only, so that all machines with the same input agree.
         return int(text_sha256(key)[:16], 16) % self.n == self.index - 1
 
-    def of(self, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U]]:
-        """The units of this shard; the numbers are their positions in the whole work, from 0."""
-        return ((place, unit) for place, unit in units if self.takes(unit.shard_key))
-
 
 def parse_shard(text: str) -> Shard:
     """Parse a shard `i/n`."""
@@ -132,7 +128,7 @@ class Summary(Struct):
             assert isinstance(outcome.error, PearlError)
             self.error = self.error or outcome.error
             self.n_unfinished += 1
-        elif outcome.error is not None and not outcome.has_row:
+        elif outcome.error is not None and outcome.unit.row(outcome.result, outcome.error) is None:
             self.n_unfinished += 1  # An error that ends the whole run
         elif outcome.is_failed:
             self.n_failed += 1
@@ -658,7 +654,8 @@ class Session:
 
     def _numbered(self, tasks: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U]]:
         """Select the tasks of the shard; the numbers are positions among all tasks."""
-        return iter(tasks) if self._shard is None else self._shard.of(tasks)
+        shard = self._shard
+        return (each for each in tasks if shard is None or shard.takes(each[1].shard_key))
 
     def _placed(
         self, tasks: Iterable[Any], asked: RunSpec | None, run: Run | None

@@ -65,17 +65,12 @@ class TaskFile:
     """The tasks in a file, which is read at each iteration; a pipe is read only once."""
 
     def __init__(
-        self,
-        path: str | Path,
-        documents: tuple[str, ...] = (),
-        *,
-        allow_outside: bool = False,
-        library_sha256: str = "",
+        self, path: str | Path, documents: tuple[str, ...] = (), *, allow_outside: bool = False
     ) -> None:
         self._path = Path(path)
         self._documents = documents
         self._allow_outside = allow_outside
-        self.library_sha256 = library_sha256
+        self.library_sha256 = ""
         self._piped: list[Row | DataError] | None = None
 
     @cached_property

@@ -601,7 +601,7 @@ def stores(data: bytes) -> None:
         for i in range(5):
             asyncio.run(store.reply(key_of(i)))
             run.outcome(key_of(i))
-        list(run.rows())
+        list(store.rows(run.id))
         list(store.traces(run.id))
         for info in store.runs():
             info.to_dict()

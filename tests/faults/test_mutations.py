@@ -107,7 +107,7 @@ def test_a_store_gives_what_was_stored_or_nothing(trial: Trial, tmp_path: Path) 
                 counts["wrong"] += sum(
                     each not in (None, row(i)) for i, each in enumerate(outcomes)
                 )
-                rows = list(run.rows())
+                rows = list(store.rows(run.id))
                 counts["wrong"] += sum(each not in [row(i) for i in range(5)] for each in rows)
                 counts["lost"] += sum(run.has(key_of(i)) and row(i) not in rows for i in range(5))
         except StoreError:

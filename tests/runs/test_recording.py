@@ -49,9 +49,9 @@ def test_tasks_with_the_same_id_in_a_stopped_run(tmp_path: Path) -> None:
         run = store.begin(SPEC)
         asyncio.run(main(last_alone))
         asyncio.run(main(both))
-        assert [row["of"] for row in run.rows()] == ["a", "b"]
+        assert [row["of"] for row in store.rows(run.id)] == ["a", "b"]
         asyncio.run(main(last_alone))
-        assert [row["of"] for row in run.rows()] == ["a", "b"]
+        assert [row["of"] for row in store.rows(run.id)] == ["a", "b"]
 
 
 def test_cached_replies_belong_to_one_server(tmp_path: Path, openai_server: Server) -> None:

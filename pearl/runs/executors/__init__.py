@@ -332,11 +332,6 @@ class Outcome(ShownInPart, Struct, Generic[U], frozen=True):
         """Whether the unit was interrupted by the end of the run: a limit, or an unreachable server."""
         return isinstance(self.error, errors.BudgetError | errors.PausedError)
 
-    @property
-    def has_row(self) -> bool:
-        """Whether the outcome is recorded as a row, as failures are, too."""
-        return self.unit.row(self.result, self.error) is not None
-
     def to_dict(self) -> Mapping[str, Any]:
         """The row; raises the error of a unit that has no row."""
         row = self.unit.row(self.result, self.error)

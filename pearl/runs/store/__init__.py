@@ -117,10 +117,6 @@ class Run:
 
         await self._store.writer.write(work)
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Every row once, in the order of the tasks, read lazily."""
-        return self._store.rows(self.id)
-
     def finish(self, status: Status, counts: Mapping[str, Any] | None = None) -> None:
         """Record how the run ended, and release it; later calls do nothing."""
         if self._is_finished:

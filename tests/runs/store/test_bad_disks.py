@@ -46,7 +46,7 @@ def use(folder: Path, *, is_exact: bool = True) -> str | None:
         for i in range(N_REPLIES):
             outcome = run.outcome(key_of(i))
             assert not is_exact or outcome in (None, {"status": "answered", "i": i})
-        assert len(list(run.rows())) <= N_REPLIES
+        assert len(list(store.rows(run.id))) <= N_REPLIES
         await store.keep(key_of(1), reply_of(1))
         await run.record(key_of(1), 1, "1", {"status": "answered", "i": 1}, None)
         run.finish("done")
@@ -109,7 +109,7 @@ def test_rows_that_the_index_of_their_order_lacks_are_missed(tmp_path: Path, fil
         run = store.begin(SPEC)
         assert run.has(key_of(2))
         with pytest.raises(StoreError, match=r"rows of run .* are not found in their order"):
-            list(run.rows())
+            list(store.rows(run.id))
 
 
 def test_store_path_is_a_file(tmp_path: Path) -> None:

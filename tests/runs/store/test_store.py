@@ -67,7 +67,7 @@ def test_run_is_resumed(tmp_path: Path) -> None:
         again = store.begin(SPEC)
         assert again.id == run.id
         record(again, 1, 2)
-        assert list(again.rows()) == [row(0), row(1), row(2)]
+        assert list(store.rows(again.id)) == [row(0), row(1), row(2)]
         assert list(store.traces(again.id)) == ["t0\n", "t1\n", "t2\n"]
         again.finish("done", {"n": 3})
         other = store.begin(RunSpec(SPEC.command, {"model": "n"}, SPEC.inputs))
@@ -75,7 +75,7 @@ def test_run_is_resumed(tmp_path: Path) -> None:
         assert len({again.id, other.id, fresh.id}) == 3
         fresh.finish("paused")
         named = store.begin(SPEC, id=run.id)
-        assert list(named.rows()) == [row(0), row(1), row(2)]
+        assert list(store.rows(named.id)) == [row(0), row(1), row(2)]
         with pytest.raises(StoreError, match="started with other settings"):
             store.begin(SPEC, id=other.id)
         with pytest.raises(StoreError, match="no run"):
@@ -90,7 +90,7 @@ def test_last_row_wins_and_failures_are_retried(tmp_path: Path) -> None:
         assert run.outcome(key(1)) == row(1, status="failed")
         record(run, 1)
         assert run.has(key(1))
-        assert list(run.rows()) == [row(1)]
+        assert list(store.rows(run.id)) == [row(1)]
         assert store.tally(run.id) == {"answered": 1}
 
 
@@ -107,7 +107,7 @@ def test_a_task_whose_document_changed_has_one_row(tmp_path: Path) -> None:
         run = store.begin(SPEC)
         record(run, 0, 1)
         asyncio.run(run.record(b"new", 1, "1", row(1, answer="new"), None))
-        assert [each["answer"] for each in run.rows()] == ["a0", "new"]
+        assert [each["answer"] for each in store.rows(run.id)] == ["a0", "new"]
 
 
 def test_any_text_is_stored(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_any_text_is_stored(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         run = store.begin(spec)
         asyncio.run(run.record(KEY, 0, odd, {"id": odd, "status": "answered"}, odd))
-        assert list(run.rows()) == [{"id": odd, "status": "answered"}]
+        assert list(store.rows(run.id)) == [{"id": odd, "status": "answered"}]
         info = store.run(run.id)
         assert (info.command, info.settings, info.inputs) == (
             ("execute", odd),
@@ -169,7 +169,7 @@ def test_prune(tmp_path: Path) -> None:
         assert [info.id for info in store.runs()] == [held.id]
         with pytest.raises(StoreError, match=f"{held.id} is in use by process"):
             store.prune([held.id])
-        assert len(list(held.rows())) == 300
+        assert len(list(store.rows(held.id))) == 300
 
 
 def test_id_that_is_a_path_is_not_used_as_one(tmp_path: Path) -> None:
