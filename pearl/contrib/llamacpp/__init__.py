@@ -60,7 +60,7 @@ class Header(Struct, frozen=True):
 
     trained: int
     has_template: bool
-    bytes_a_token: int
+    bytes_a_token: int  # Of memory, per token of the context window; 0 if unknown
     n_bytes: int
 
 
@@ -109,7 +109,14 @@ class _HeaderReader:
         n_searched = min(self._size, MAX_METADATA)
         with mmap.mmap(self._file.fileno(), n_searched, access=mmap.ACCESS_READ) as data:
             has_template = data.find(_TEMPLATE) >= 0
-        return Header(trained, has_template, _bytes_a_token(numbers), self._size)
+        heads = numbers.get("attention.head_count", 0)
+        length = numbers.get("embedding_length", 0) // heads if heads > 0 else 0
+        n_keys = numbers.get("attention.key_length", length)
+        n_values = numbers.get("attention.value_length", length)
+        layers, kept = numbers.get("block_count", 0), numbers.get("attention.head_count_kv", 0)
+        n_bytes = max(0, _CACHED_NUMBER_BYTES * layers * kept * (n_keys + n_values))
+        is_sliding = "attention.sliding_window" in numbers  # Needs less, unknown how much
+        return Header(trained, has_template, 0 if is_sliding else n_bytes, self._size)
 
     def _value(self, kind: int, depth: int = 0) -> int | str | None:
         """Read a value; arrays are skipped and give None."""
@@ -151,18 +158,6 @@ class _HeaderReader:
 
     def _wrong(self, what: str) -> DataError:
         return DataError(what, path=self._path, help=HELP)
-
-
-def _bytes_a_token(numbers: dict[str, int]) -> int:
-    """Bytes of memory per token of the context window; 0 if unknown."""
-    if "attention.sliding_window" in numbers:
-        return 0
-    heads = numbers.get("attention.head_count", 0)
-    length = numbers.get("embedding_length", 0) // heads if heads > 0 else 0
-    key = numbers.get("attention.key_length", length)
-    value = numbers.get("attention.value_length", length)
-    layers, kept = numbers.get("block_count", 0), numbers.get("attention.head_count_kv", 0)
-    return max(0, _CACHED_NUMBER_BYTES * layers * kept * (key + value))
 
 
 _GROUP = Path("/sys/fs/cgroup")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -122,20 +122,19 @@ class DedupCache(Wrapper):
         return replace(shared.result, usage=Usage(), is_remembered=True, prefix=None)
 
     async def _ask(self, key: bytes, request: Request) -> _Shared:
-        if self._claimed is None:
-            known = None if self._replies is None else await self._replies.reply(key)
-            return await self._replied(known, request)
-        async with self._claimed(key) as known:
-            return await self._replied(known, request)
-
-    async def _replied(self, known: Completion | None, request: Request) -> _Shared:
-        if known is not None:
-            with suppress(ModelError):  # Stored by a version that accepted refusals
-                return _Shared(usable(known, request), is_paid=True)
-        try:
-            return _Shared(await self._model.complete(request), is_paid=False)
-        except ModelError as error:
-            return _Shared(error, is_paid=False)
+        claim: AbstractAsyncContextManager[Completion | None]
+        if self._claimed is not None:
+            claim = self._claimed(key)
+        else:
+            claim = nullcontext(None if self._replies is None else await self._replies.reply(key))
+        async with claim as known:
+            if known is not None:
+                with suppress(ModelError):  # Stored by a version that accepted refusals
+                    return _Shared(usable(known, request), is_paid=True)
+            try:
+                return _Shared(await self._model.complete(request), is_paid=False)
+            except ModelError as error:
+                return _Shared(error, is_paid=False)
 
 
 class Measured(Wrapper):

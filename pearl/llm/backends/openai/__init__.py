@@ -317,7 +317,12 @@ class OpenAIModel:
         """Learn from the first reply that is read whether the server applies the form, ignores it or rejects it."""
         # A reply that is not JSON shows that the server ignores schemas; JSON of another shape
         # may be due to the plan's form only.
-        is_ignored = violation is not None and violation.reply and not _is_json(violation.reply)
+        is_ignored = False
+        if violation is not None and violation.reply:
+            try:
+                unique_json(without_reasoning(violation.reply).text)
+            except (ValueError, RecursionError):
+                is_ignored = True
         for kind in ((by, is_of_plans), *([(by, not is_of_plans)] if is_ignored else [])):
             verdict = violation or self._verdicts.get(kind)
             is_open = kind in self._unproven or kind not in self._verdicts
@@ -389,14 +394,6 @@ def _conforms(text: str, constraint: Constraint) -> bool:
 
 
 _validate = lru_cache(maxsize=64)(validate)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        unique_json(without_reasoning(text).text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _memory_key(kind: tuple[ConstrainBy, bool], server: Server) -> str:
