@@ -16,7 +16,7 @@ from pearl.documents.comparisons import Verdict, Wanted, all_of, any_of, compari
 from pearl.documents.dates import read_period
 from pearl.documents.numbers import find_quantity
 from pearl.documents.passages import analyzer
-from pearl.errors import ModelError, UsageError, did_you_mean
+from pearl.errors import ModelError, UsageError, suggest
 from pearl.errors.privacy import is_private
 from pearl.retrieval import Embedder, Hit, SearchSettings
 from pearl.retrieval.index import DOCUMENT, Index
@@ -25,8 +25,6 @@ from pearl.retrieval.methods import Query, Ranking, depth_for, find_method, rank
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-MAX_SHOWN = 12  # Maximum field names in a message
 
 _OPERATORS = {
     "=": "is", "!=": "is not", ">=": "at least", "<=": "at most", ">": "after", "<": "before",
@@ -99,12 +97,9 @@ def _named(name: str, known: Sequence[str]) -> str:
         raise UsageError(
             f"'{name}' matches several fields: {', '.join(alike)}", help="spell the field exactly"
         )
-    shown = names[:MAX_SHOWN] + ["..."] * (len(names) > MAX_SHOWN)
-    close = did_you_mean(name, names)
-    help = f"did you mean '{close}'? " if close and not is_private() else ""
-    if not is_private():  # Field names are text of the documents
-        help += f"fields: {', '.join(shown)}"
-    raise UsageError(f"no passage has a field '{name}'", help=help or None)
+    # Field names are text of the documents.
+    help = None if is_private() else suggest(name, names, "fields")
+    raise UsageError(f"no passage has a field '{name}'", help=help)
 
 
 def _verdicts(
