@@ -100,28 +100,6 @@ def test_a_quote_has_to_be_in_the_document(value: Any, quote: Any, why: str) -> 
     assert not result.evidence
 
 
-@pytest.mark.parametrize(
-    ("fields", "text", "quote", "value", "n_places"),
-    [  # n_places: where a value that counts stands; 0 for one that is undecided
-        ("dose_mg: number", "She took 60 tablets", "60", 60, 0),
-        ("dose_mg: number", "She took 50 mg, then 60 mg", "60 mg", 60, 1),
-        ("dose_mg: number", "Dose:\n- 60 mg", "60 mg", 60, 1),
-        ("dose_mg: number", "Dose\u200b\u200b\u200b\u200b\u200b\u200b open: 6, then 60 mg", "open: 6, then", 60, 0),
-        ("dose_mg: number", "Dose (60 mg) a day", "60 mg", 60, 1),
-        # a repeated quote has all of its places
-        ("page: int", "Page: 54\nx\nPage: 54\n", "Page: 54", 54, 2),
-        ("page: int", "54 and 54", "54", 54, 2),
-        ("page: int", "54\nand\n54", "54", 54, 2),
-    ],
-)  # fmt: skip
-def test_a_value_is_read_with_what_stands_around_its_quote(
-    fields: str, text: str, quote: str, value: Any, n_places: int
-) -> None:
-    result = field(fields, text, value, quote)
-    wanted = ("found", value, n_places) if n_places else ("undecided", None, 0)
-    assert (result.state, result.value, len(result.evidence) if n_places else 0) == wanted
-
-
 FIELDS = (
     "patient: str, age: int?, address: {city: str, zip: str?}, smoker: yes|no|unknown, "
     "drugs: [{name: str, dose_mg: number?}], allergies: [str]"
