@@ -12,7 +12,6 @@ from itertools import product
 import pytest
 
 from pearl import Document, Pearl
-from pearl.errors import DataError
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Listener, Outcome, Task
@@ -24,16 +23,13 @@ PLAN = '1. hero = FIND(CTX, "the hero of {}") : Who\n2. why = FIND(CTX, hero) : 
 
 
 class Shelf:
-    """Documents that are counted when they are loaded; the first loads may fail."""
+    """Documents that are counted when they are loaded."""
 
-    def __init__(self, n_failures: int = 0) -> None:
+    def __init__(self) -> None:
         self.loaded: list[str] = []
-        self._n_failures = n_failures
 
     def load(self, name: str) -> Document:
         self.loaded.append(name)
-        if len(self.loaded) <= self._n_failures:
-            raise DataError("not there yet", path=name)
         return Document(f"This is {name}. It is short.", name)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pearl.documents.digest import sealed
 from pearl.errors import StoreError
 from pearl.llm import Completion, Usage
 from pearl.runs.store import FILE, RunSpec, Store, chosen, default_folder
@@ -49,7 +50,7 @@ def test_files_are_private(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_damaged_reply_is_not_used(tmp_path: Path, body: str) -> None:
     keep(tmp_path)
-    change(tmp_path, "UPDATE replies SET body = ?", body)
+    change(tmp_path, "UPDATE replies SET body = CAST(? AS TEXT)", sealed(KEY, body.encode()))
     assert reply(tmp_path) == (None, 1)
     keep(tmp_path)
     assert reply(tmp_path) == (REPLY, 0)
