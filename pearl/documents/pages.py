@@ -45,24 +45,24 @@ def boxes_of(
     pages = [(int(number), start) for number, start in document.pages]
     starts = [start for _, start in pages]
     ends = [*starts[1:], len(document.text)]
-    asked: dict[
-        int, dict[int, tuple[int, int]]
-    ] = {}  # index of the page → of the span → place in the page
+    # index of a page → the spans on it: which one, and its place in the page
+    asked: dict[int, list[tuple[int, int, int]]] = {}
     for n, span in enumerate(spans):
         first = max(bisect_right(starts, span.start) - 1, 0)
         for at in range(first, bisect_left(starts, span.end)):
             place = max(span.start - starts[at], 0), min(span.end, ends[at]) - starts[at]
-            asked.setdefault(at, {})[n] = place
+            asked.setdefault(at, []).append((n, *place))
+    texts = {at: document.text[starts[at] : ends[at]] for at in asked}
     request = [
-        (pages[at][0], document.text[starts[at] : ends[at]], list(places.values()))
+        (pages[at][0], texts[at], [(start, end) for _, start, end in places])
         for at, places in asked.items()
     ]
     boxes: list[list[Box]] = [[] for _ in spans]
     unknown: set[int] = set()
     for (at, places), lines in zip(asked.items(), _made("boxes", source, request), strict=False):
-        for (n, (start, end)), of_span in zip(places.items(), lines, strict=True):
+        for (n, start, end), of_span in zip(places, lines, strict=True):
             boxes[n] += [Box(pages[at][0], *line) for line in of_span]
-            if not of_span and not document.text[starts[at] + start : starts[at] + end].isspace():
+            if not of_span and not texts[at][start:end].isspace():
                 unknown.add(n)
     return [
         () if n in unknown else tuple(sorted(lines, key=lambda line: line.page))
