@@ -56,12 +56,6 @@ def test_queries_without_a_match_have_no_hits(index: Index, query: str | list[st
     assert found(index, query) == SearchResult(()) == found(Index.build([]), "iron")
 
 
-def test_sub_queries_are_merged_by_rank(index: Index) -> None:
-    both = found(index, ["cheap salt", "traded gold", "cheap salt"], 2)
-    assert ids(both) == ["salt", "gold"]
-    assert both.hits[0].score == pytest.approx(1 / 61)
-
-
 def test_a_passage_that_is_deep_in_both_rankings_is_found() -> None:
     """119 passages are before it in each ranking: those at ranks from 31 count less than it does in both."""
     texts = [f"{word} {'filler ' * n}" for word in ("oar", "lamp") for n in range(1, 120)]
