@@ -214,23 +214,18 @@ def _summary(field: Field, value: Stated, passage: str, before: str, after: str)
     text = _text(value).strip()
     if _place(text, passage):
         return _copied(field, text, passage, before, after)
-    if (moment := _moment(text)) is None:
+    moment: time | None = None
+    if ":" in text:  # `2024` is no time
+        with suppress(ValueError):
+            moment = datetime.fromisoformat(text).timetz()
+        with suppress(ValueError):
+            moment = time.fromisoformat(text)
+    if moment is None:
         _check_figures(text, passage)
     else:
         _check_days(text, passage)
         _check_time(moment, passage)
     return text, "judged"
-
-
-def _moment(text: str) -> time | None:
-    """The time of day of a text that is a time, or a date and a time, in ISO 8601."""
-    if ":" not in text:  # `2024` is no time
-        return None
-    with suppress(ValueError):
-        return time.fromisoformat(text)
-    with suppress(ValueError):
-        return datetime.fromisoformat(text).timetz()
-    return None
 
 
 def _check_time(moment: time, passage: str) -> None:

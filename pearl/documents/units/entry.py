@@ -56,7 +56,10 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
             return pieces
     if not length:
         raise ValueError("no entry: the text is blank")
-    if not _are_lines(text):
+    lines = [1 + text.count("\n", span.start, span.end) for span in paragraphs(text)]
+    n_grouped = sum(n > 1 for n in lines)
+    are_short = len(lines) == 1 or 2 * n_grouped <= len(lines)
+    if is_wrapped(text) or not (are_short or sum(lines) > _MAX_LINES * len(lines)):
         return split_paragraphs(text)
     return [piece._replace(fields=fields.get(piece.start, {})) for piece in split_lines(text)]
 
@@ -88,11 +91,3 @@ def _items(text: str) -> list[Piece]:
         )
         pieces += trimmed(text, match.start(), prose.start() if prose else end)
     return pieces
-
-
-def _are_lines(text: str) -> bool:
-    if is_wrapped(text):
-        return False
-    lines = [1 + text.count("\n", span.start, span.end) for span in paragraphs(text)]
-    n_grouped = sum(n > 1 for n in lines)
-    return len(lines) == 1 or 2 * n_grouped <= len(lines) or sum(lines) > _MAX_LINES * len(lines)

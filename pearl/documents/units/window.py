@@ -21,7 +21,12 @@ def split(
     pieces: list[Piece] = []
     start, last = _next_word(text, 0), len(text.rstrip())
     while start < last:
-        end = _end(text, start, size)
+        source = text[start : start + size + 1]
+        if len(source) <= size:
+            end = start + len(source.rstrip())
+        else:  # the last end of a word in it, if any
+            words = [source, ""] if source[-1].isspace() else source.rsplit(None, 1)
+            end = start + (size if len(words) == 1 else len(words[0].rstrip()))
         if pieces and end <= pieces[-1].end:  # this window would add no text: a long word follows
             start = _next_word(text, pieces[-1].end)
             continue
@@ -42,14 +47,3 @@ def _next_word(text: str, start: int) -> int:
     while start < len(text) and text[start].isspace():
         start += 1
     return start
-
-
-def _end(text: str, start: int, size: int) -> int:
-    """The end of a window: the last end of a word in it, if any."""
-    source = text[start : start + size + 1]
-    if len(source) <= size:
-        return start + len(source.rstrip())
-    words = source.rsplit(None, 1) if not source[-1].isspace() else [source, ""]
-    if len(words) == 1:
-        return start + size
-    return start + len(words[0].rstrip())
