@@ -141,14 +141,6 @@ def validate(grammar: str) -> None:
     if missing:
         names = ", ".join(sorted(missing))
         raise UsageError(f"the grammar uses undefined names: {names}")
-    for kind, text in tokens:
-        if kind == "regex":
-            try:
-                re.compile(text[1:-1])
-            except re.error as error:
-                raise UsageError(
-                    f"the grammar's {text[:40]} is not a regular expression: {error}"
-                ) from None
     try:
         from llguidance import LLMatcher
     except ImportError:
