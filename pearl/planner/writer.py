@@ -93,13 +93,21 @@ _ASKED = lazy_pattern(r"^[\s*#>]*+(?:user|human)[\s*]*+:(.+)", re.I | re.M)
 _OUTPUT = lazy_pattern(r"(\w{1,80})`?+\s*+=")  # The output of a step: "answer = "
 
 
-def not_meant(reply: str, checked: CheckedPlan, question: str) -> str:
-    """Why the plan in a reply is not meant: the reply withdraws it, has another, or answers another question; "" if it is."""
+def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnostic, ...]:
+    """An error for a valid plan if its reply withdraws it, contains another plan, or answers another question."""
+    why = _why(reply.replace("\r\n", "\n").replace("\r", "\n"), checked, question)
+    at, advice = (
+        checked.plan.steps[0].output_span,
+        "write the one plan for this question, and nothing else",
+    )
+    return (Diagnostic("unclear-plan", why, at, help=advice),) if why else ()
+
+
+def _why(reply: str, checked: CheckedPlan, question: str) -> str:
     heading = checked.plan.question or question
     wanted, planned = ({*terms(text, drop_stop_words=True)} for text in (question, heading))
     if 2 * len(wanted & planned) < min(len(wanted), len(planned)):
         return f"the plan is for another question: '{heading[:80]}'"
-    reply = reply.replace("\r\n", "\n").replace("\r", "\n")
     marked = rows(reply)
     lines = [reply[row.span.start : row.span.end] for row in marked]
     if sum(row.is_step for row in marked) > MAX_LINES:
@@ -329,11 +337,7 @@ class RepairLoop:
                 why, names = "there is no CTX, only sources", [each.name for each in self.sources]
                 advice = f"pass {' or '.join(names)}"
                 problems.append(Diagnostic("undefined-name", why, ctx.span, help=advice))
-        if why := not_meant(reply, checked, self.question):
-            at = checked.plan.steps[0].output_span
-            advice = "write the one plan for this question, and nothing else"
-            problems.append(Diagnostic("unclear-plan", why, at, help=advice))
-        return checked, tuple(problems)
+        return checked, (*problems, *not_meant(reply, checked, self.question))
 
     def _tell(self, event: Event) -> None:
         if self.trace is not None:
