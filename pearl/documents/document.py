@@ -51,7 +51,7 @@ def suffix_of(name: str) -> str:
 def kind_by_name(name: str) -> DocumentKind:
     """Guess the kind of a file from its name."""
     suffix = suffix_of(name)
-    reader = _reader_of_suffix(suffix)
+    reader = _readers_by_suffix().get(suffix)
     is_table = suffix in ROW_SUFFIXES or (reader is not None and _has(reader, "IS_TABLE"))
     return "table" if is_table else "document"
 
@@ -202,8 +202,10 @@ def load_at_once(path: str | Path, *, name: str | None = None, **_: Any) -> Docu
     if not stat.S_ISREG(found.st_mode) or found.st_size > AT_ONCE:
         return None
     data = read_bytes(source, source)
-    is_bounded = _has(_reader_of(data, source), "IS_BOUNDED")
-    return from_bytes(data, source, name=name) if is_bounded else None
+    reader = _reader_of(data, source)
+    if not _has(reader, "IS_BOUNDED"):
+        return None
+    return _document(read_as(reader, data, source), name or source, source, reader)
 
 
 def read_as(reader: str, data: bytes, path: str, function: str = "read", **arguments: Any) -> str:
@@ -375,9 +377,16 @@ def _readers() -> dict[str, Any]:
     return {name: plugins.load(READERS, name) for name in plugins.names(READERS)}
 
 
+@cache
+def _readers_by_suffix() -> dict[str, str]:
+    """Map each suffix to the first reader that has it."""
+    named = reversed(_readers().items())
+    return {suffix: name for name, reader in named for suffix in reader.SUFFIXES}
+
+
 def document_suffixes() -> set[str]:
     """The suffixes of all readers."""
-    return {suffix for reader in _readers().values() for suffix in reader.SUFFIXES}
+    return {*_readers_by_suffix()}
 
 
 def _has(reader: str, name: str) -> bool:
@@ -396,12 +405,7 @@ def _reader_of(data: bytes, source: str) -> str:
         begins = getattr(reader, "BEGINS", b"" if recognises else ())
         if begin.startswith(begins) and (recognises is None or recognises(data)):
             return name
-    return _reader_of_suffix(suffix_of(source)) or "text"
-
-
-def _reader_of_suffix(suffix: str) -> str | None:
-    every = (name for name, reader in _readers().items() if suffix in reader.SUFFIXES)
-    return next(every, None)
+    return _readers_by_suffix().get(suffix_of(source), "text")
 
 
 def read_bytes(source: str, label: str) -> bytes:
