@@ -116,19 +116,20 @@ class Field(Struct, frozen=True):
 
 def print_fields(fields: Iterable[Field]) -> str:
     """The short form of fields; those of nested objects have dots in their names."""
-    return ", ".join(map(_print_field, fields))
-
-
-def _print_field(field: Field) -> str:
-    # the path of a value in a list, such as `drugs[0].dose`, is one word
-    is_path = "]." in field.name
-    name = _quoted(field.name) if is_path else ".".join(map(_printed, field.name.split(".")))
-    about = field.description
-    is_plain = " ".join(about.split()) == about and _balanced(f"({about})", 0) == len(about) + 2
-    if not is_plain or _QUOTED_ABOUT.fullmatch(f"({about})"):
-        about = _quoted(about)
-    about = f" ({about})" if field.description else ""
-    return f"{name}: {_print_type(field)}{'?' * field.is_optional}{about}"
+    printed = []
+    for field in fields:
+        name = ".".join(map(_printed, field.name.split(".")))
+        if (
+            "]." in field.name
+        ):  # the path of a value in a list, such as `drugs[0].dose`, is one word
+            name = _quoted(field.name)
+        about = field.description
+        is_plain = " ".join(about.split()) == about and _balanced(f"({about})", 0) == len(about) + 2
+        if not is_plain or _QUOTED_ABOUT.fullmatch(f"({about})"):
+            about = _quoted(about)
+        about = f" ({about})" if field.description else ""
+        printed.append(f"{name}: {_print_type(field)}{'?' * field.is_optional}{about}")
+    return ", ".join(printed)
 
 
 def _print_type(field: Field) -> str:

@@ -139,9 +139,14 @@ class Miner:
         self._max_output_tokens = max_output_tokens
         self._fallback = ConstraintFallback(model.constrains, constrain)
         self._library = library
-        self._examples = [
-            _declaring(example, library, full_library or library) for example in examples
-        ]
+        full, self._examples = full_library or library, list[Example]()
+        for example in examples:  # with declarations of the actions that the seed library lacks
+            plan = example.plan
+            known = {*library, *(action.name for action in plan.new_actions)}
+            called = dict.fromkeys(step.action for step in plan.steps)
+            new = [full[name] for name in called if name not in known and name in full]
+            plan = replace(plan, new_actions=(*plan.new_actions, *new))
+            self._examples.append(replace(example, plan=plan))
         self._declared = {a.name: a for each in self._examples for a in each.plan.new_actions}
         # The prompt up to the question is built once.
         self._head, last = mine_messages("", library, self._examples)
@@ -314,15 +319,6 @@ def read_proposal(
         is_read = not flaws
     rendered = tuple(render_diagnostics([each], text, "reply") for each in flaws)
     return Proposal(tuple(actions), calls, undeclared, rendered, is_read)
-
-
-def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Example:
-    """The example, with declarations of the actions that the seed library lacks."""
-    declared = {action.name for action in example.plan.new_actions}
-    called = dict.fromkeys(step.action for step in example.plan.steps)
-    new = [full[n] for n in called if n not in seed and n not in declared and n in full]
-    plan = replace(example.plan, new_actions=(*example.plan.new_actions, *new))
-    return replace(example, plan=plan)
 
 
 def common_drafts(rows: Iterable[MinedRow], n: int = 15) -> list[tuple[str, int]]:
