@@ -306,8 +306,9 @@ def _json(path: Path | StoredFile) -> Iterator[Row | DataError]:
     """The objects of an array with their line numbers; it may be the `data` of an object."""
     text = decode(path.read_bytes(), str(path))
     before, bracket, _ = text.partition("[")
-    head = "".join(before.split())
-    is_data = head.rfind("{") == 0 and "}" not in head and head.endswith('"data":')
+    head = before.strip()
+    is_data = head.endswith(":") and head[:-1].rstrip().endswith('"data"')
+    is_data = is_data and head.rfind("{") == 0 and "}" not in head
     if not bracket or (head and not is_data):
         yield from _json_lines(path)
         return
@@ -334,7 +335,7 @@ def _checked(value: Any, text: str) -> dict[str, Any]:
     """Validate a parsed JSON value."""
     if not isinstance(value, dict):
         raise ValueError(f"{kind(value)}, not an object")
-    if "\\u" in text:  # an escape may be a lone surrogate, which cannot be encoded
+    if "\\ud" in text or "\\uD" in text:  # \ud83d, maybe alone: half a character cannot be encoded
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
