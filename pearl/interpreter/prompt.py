@@ -237,10 +237,10 @@ def _begin_of(names: ItemNames, what: str) -> str:
         those = ", ".join(str(names.numbers[place]) for place in names.asked)
         behind = "every number" if is_of_all else f"the numbers {those}"
         words = f"{names.n_words} words" if names.n_words > 1 else "word"
-        told = f" Behind {behind} also write the {names.which} {words} of the item, then the value."
+        told = f" Behind {behind} also write the {names.ends.which} {words} of the item, then the value."
         word = end_words(names.ends.items[0], 1)
         # That reader left all words out, unless it saw the first. More of a document is no instruction.
-        if is_of_all and names.which == "first" and word.isalpha():
+        if is_of_all and names.ends.which == "first" and word.isalpha():
             begin += f" {word}"
     return f'{told} The {what} begins "{begin} ".'
 

@@ -283,11 +283,6 @@ class ItemNames(Struct, frozen=True):
     checked: tuple[int, ...] = ()
     n_words: int = 0
 
-    @property
-    def which(self) -> str:
-        """Whether the first or the last words are asked for."""
-        return self.ends.which
-
     def flaw(self, place: int, words: str) -> str:
         """Why words do not show that they belong to an item; "" if they do, or none were asked for."""
         if place not in self.asked and not words:
@@ -300,7 +295,7 @@ class ItemNames(Struct, frozen=True):
 
     def words_of(self, place: int) -> str:
         """The words by which an item is checked."""
-        return end_words(self.ends.items[place], self.n_words, is_last=self.which == "last")
+        return end_words(self.ends.items[place], self.n_words, is_last=self.ends.which == "last")
 
     def words_in(self, place: int, line: str) -> str:
         """The words at the beginning of a line about an item."""

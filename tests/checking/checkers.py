@@ -134,7 +134,7 @@ class Outcome:
         """Count one claim."""
         if state == "unchecked":
             self.unchecked.append((said.kind, told))
-        if not said.is_true:
+        if said.kind:
             self.n_lies += 1
             if state == "shown":
                 self.accepted.append((said.kind, told))

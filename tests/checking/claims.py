@@ -166,11 +166,6 @@ class Sentence(NamedTuple):
     source: str
     """The sentence of the document that decides it, which a wrong citation does not cite."""
 
-    @property
-    def is_true(self) -> bool:
-        """Whether it follows from what it cites."""
-        return not self.kind
-
 
 @dataclass(frozen=True)
 class Composition:
@@ -221,7 +216,7 @@ def compositions(n_lies: int, seed: int = 1) -> Iterator[Composition]:
         turn = left[language, is_hard]
         wanted = [next(turn) for _ in range(1 if is_hard or draw.random() < 0.2 else MAX_LIES)]
         made = _composition(language, wanted, draw)
-        n_lies -= sum(not each.is_true for each in made.sentences)
+        n_lies -= sum(bool(each.kind) for each in made.sentences)
         yield made
 
 
@@ -242,7 +237,7 @@ def _composition(
     for at, i in enumerate(order):
         kind, text = lie_of.get(i) or ("", draw.choice(rows[i]["true"]))
         sentences.append(Sentence(fill(text, filled), kind, at, facts[at]))
-    plain = [i for i, each in enumerate(sentences) if each.is_true and not _has_digit(each.text)]
+    plain = [i for i, each in enumerate(sentences) if not each.kind and not _has_digit(each.text)]
     if plain and len(lie_of) == 1 and not HARD & {each.kind for each in sentences}:
         at = draw.choice(plain)  # a true sentence that cites another one, far from its own
         elsewhere = draw.choice([i for i in range(len(facts)) if abs(i - at) > 1])
@@ -264,11 +259,6 @@ class Value(NamedTuple):
     kind: str
     source: str
     """The sentence of the document that decides it."""
-
-    @property
-    def is_true(self) -> bool:
-        """Whether it follows from its quote."""
-        return not self.kind
 
 
 @dataclass(frozen=True)
@@ -300,7 +290,7 @@ def extractions(n_lies: int, seed: int = 1) -> Iterator[Extraction]:
         if n_lies <= 0:
             return
         made = _extraction(language, about, left[language, about], draw)
-        n_lies -= sum(not each.is_true for each in made.values)
+        n_lies -= sum(bool(each.kind) for each in made.values)
         yield made
 
 
@@ -329,7 +319,7 @@ def _extraction(
     subject = Value(field, filled["P" if about == "persons" else "C"], title, "", title)
     draw.shuffle(sentences)
     judged = [
-        i for i, each in enumerate(values) if each.is_true and each.field.type in ("bool", "label")
+        i for i, each in enumerate(values) if not each.kind and each.field.type in ("bool", "label")
     ]
     if judged and draw.random() < 0.3:  # a true value with the quote of another one
         at = draw.choice(judged)
@@ -361,11 +351,6 @@ class Entry(NamedTuple):
     kind: str
     sources: tuple[str, ...]
     """The sentences that decide it."""
-
-    @property
-    def is_true(self) -> bool:
-        """Whether its cells are of one person."""
-        return not self.kind
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,7 @@ def test_from_the_second_request_on_all_items_are_called_by_words_too() -> None:
         lines = [" ".join(row) for row in zip(map(str, AGAIN.numbers), words, SIX, strict=True)]
         return read_items("\n".join(lines), 6, "yes_no", items=ANIMALS, names=AGAIN).values
 
-    assert (AGAIN.asked, AGAIN.which) == ((0, 1, 2, 3, 4, 5), "first")
+    assert (AGAIN.asked, AGAIN.ends.which) == ((0, 1, 2, 3, 4, 5), "first")
     assert values([end_words(item, AGAIN.n_words) for item in ANIMALS]) == SIX
     assert values(ANIMALS) == SIX  # all of an item, as small readers repeat it
     assert values(["", *ANIMALS[1:]]) == NO_SIX
@@ -233,7 +233,7 @@ def rows_of(items: list[str], looked_at: list[int], numbered: list[int], kind: I
     names = item_names(tuple(items), kind)
     rows = []
     for seen, told in zip(looked_at, numbered, strict=True):
-        is_last = names.which == "last"
+        is_last = names.ends.which == "last"
         words = end_words(items[seen], names.n_words, is_last=is_last) + " "
         rows.append(f"{names.numbers[told]} {words * (told in names.checked)}v{seen}")
     return "\n".join(rows)
@@ -422,7 +422,7 @@ def test_few_words_tell_items_from_those_beside_them(
     items: tuple[str, ...], checked: tuple[int, ...], n_words: int, which: str
 ) -> None:
     names = item_names(items, "label")
-    assert (names.checked, names.n_words, names.which) == (checked, n_words, which)
+    assert (names.checked, names.n_words, names.ends.which) == (checked, n_words, which)
 
 
 def test_words_of_long_items_are_looked_for_at_their_ends() -> None:
@@ -433,7 +433,7 @@ def test_words_of_long_items_are_looked_for_at_their_ends() -> None:
     alike = tuple(item.partition(" ")[2] for item in items)
     for each, which, words in ((items, "first", "Ada Ben Cy"), (alike, "last", "x y z")):
         names = item_names(each, "label", 1)
-        assert (names.which, names.n_words, names.asked) == (which, 1, (0, 1, 2))
+        assert (names.ends.which, names.n_words, names.asked) == (which, 1, (0, 1, 2))
         rows = zip(names.numbers, words.split(), strict=True)
         text = "\n".join(f"{number} {word} ham" for number, word in rows)
         values = read_items(text, 3, "label", LABELS, items=each, names=names).values
