@@ -59,16 +59,6 @@ def test_invalid_searches_are_errors(query: Any, k: Any, why: str) -> None:
         retrieve(BOTH, query, k)
 
 
-def test_several_queries_are_fused_by_rank_whatever_they_are_written_as() -> None:
-    wanted = ["Iron and salt, salt, salt.", "Iron rusts.", "Salt is kept in the shed."]
-    for query in (["iron", "salt"], rows_of("iron", "salt")):
-        rows, fetched = retrieve(BOTH, query, 9)
-        assert fetched.queries == ("iron", "salt")
-        assert rows.values[0] == wanted[0], "both find it"
-        assert sorted(rows.values) == sorted(wanted)
-        assert [row.fields["rank"] for row in rows] == ["1", "2", "3"]
-
-
 def test_rows_of_an_earlier_step_are_ranked_and_keep_their_fields() -> None:
     rows = Rows((Row("iron", {"rank": "my own"}), Row("salt"), Row("much iron, iron")))
     found, _ = retrieve(rows, "iron", 9)
@@ -76,11 +66,6 @@ def test_rows_of_an_earlier_step_are_ranked_and_keep_their_fields() -> None:
     own = next(row.fields for row in found if row.value == "iron")
     assert own["rank"] == "my own"
     assert own["rank (2)"] in ("1", "2")
-
-
-def test_rows_that_a_model_has_labelled_are_ranked_by_what_they_read() -> None:
-    rows = Rows((Row("metal", text="iron"), Row("food", text="salt")), is_answered=True)
-    assert retrieve(rows, "salt", 1).rows.values == ["food"]
 
 
 def test_an_undecided_row_may_take_a_place_among_the_first() -> None:

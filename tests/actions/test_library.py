@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pearl.actions.library import format_library, load_library, read_actions, read_library
+from pearl.actions.library import format_library, load_library, read_actions
 from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import ActionLibrary, ValueType
 from pearl.errors import DataError, LibraryError
@@ -34,15 +34,6 @@ def test_a_printed_library_is_read_unchanged(library: ActionLibrary, gives: Valu
     assert format_library(text) == text
 
 
-@pytest.mark.parametrize("gives", GIVEN)
-@pytest.mark.parametrize(
-    "line", ["F(CTX) -> {} : x", "F(CTX)->{}: x", "F(CTX) -> {} # x", "F(CTX) -> {}"]
-)
-def test_an_action_may_declare_its_result_type(line: str, gives: ValueType) -> None:
-    (action,), _ = read_actions(line.format(gives))
-    assert action.returns is gives
-
-
 def test_an_unknown_type_is_named() -> None:
     text = "F(CTX) -> Lists : x"
     actions, found = read_actions(text)
@@ -51,31 +42,6 @@ def test_an_unknown_type_is_named() -> None:
         ("unknown type 'Lists'", (1, 11))
     ]
     assert "List" in (found[0].help or "")
-
-
-def test_a_native_action_keeps_its_own_result_type() -> None:
-    library = read_library(
-        "COUNT(ITEMS) -> List : Name what counts\nUNIQUE(ITEMS) -> List : x\n", "mine"
-    )
-    assert not library["COUNT"].is_native
-    assert library["UNIQUE"].is_native
-
-
-def test_an_action_file() -> None:
-    library = read_library(
-        "# Mine\n\nFIND(CTX, X) : Find X\r\n  FIND_ALL(CTX,X)#Find every X\nCOUNT(ITEMS): Count\n",
-        "mine",
-    )
-    assert [action.signature for action in library.values()] == [
-        "FIND(CTX, X)", "FIND_ALL(CTX, X)", "COUNT(ITEMS)",
-    ]  # fmt: skip
-    assert library["FIND_ALL"].definition == "Find every X"
-    assert library["FIND"].reads_context
-    assert library["COUNT"].is_native
-    assert library["COUNT"].parameters[0].type is ValueType.LIST
-    assert library["COUNT"].definition == "Count"
-    assert library.name == "mine"
-    assert repr(library) == "ActionLibrary('mine', 3 actions)"
 
 
 def test_duplicates_and_drafts_are_returned_with_diagnostics() -> None:

@@ -337,21 +337,6 @@ def test_the_most_frequent_label_of_each_month() -> None:
     assert rows_of("AGGREGATE", rows, "k", "mode", "n").values == ["1"], "y may be any"
 
 
-def test_figures_are_shown_beside_their_groups_and_counts() -> None:
-    rows = table_of("film,score; a,4; b,2; a,5")
-    mean, count = (
-        rows_of("AGGREGATE", rows, "film", "mean", "score"),
-        rows_of("GROUP", rows, "film"),
-    )
-    for columns in ((mean, count), (count, mean), (run("FIELD", mean, "film"), mean, count)):
-        table = rows_of("SHOW", *columns)
-        shown = [{name: row.fields[name] for name in table.columns} for row in table]
-        assert shown == [
-            {"film": "a", "mean": "4.5", "count": "2"},
-            {"film": "b", "mean": "2", "count": "1"},
-        ]
-
-
 @pytest.mark.parametrize(
     ("cells", "figures"),
     [
@@ -456,21 +441,6 @@ def test_a_doubtful_row_that_no_model_was_asked_about_has_no_label() -> None:
     assert as_text(counts) == "- x: 1\n(1 undecided)"
     assert [row.value for row in counts.doubtful] == [None]
     assert as_text(rows_of("WHERE", labels, "label", "is not", "x")) == "(1 undecided)"
-
-
-def test_lists_give_rows_back(entries: Rows) -> None:
-    users = rows_of("FIELD", entries, "User")
-    assert texts(rows_of("SORT", users, "User", "ascending")) == ["one", "three", "two", "four", "five"]  # fmt: skip
-    assert texts(rows_of("UNIQUE", users)) == ["one", "two", "four"]
-    assert texts(rows_of("DIFFERENCE", users, ["BOB"])) == ["one", "two", "three"]
-    assert texts(rows_of("INTERSECT", users, ["7", "12"])) == ["one", "two"]
-    union = rows_of("UNION", ["x"], users)
-    assert [(row.value, bool(row.spans)) for row in union] == [
-        ("x", False),
-        ("12", True),
-        ("7", True),
-        ("Bob", True),
-    ]
 
 
 def test_rows_of_two_documents_are_the_same_in_both_by_their_text() -> None:

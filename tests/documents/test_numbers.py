@@ -125,12 +125,6 @@ def test_numbers_of_a_column(name: str, cells: list[str], numbers: list[str | No
     assert [q and str(q.value) for q in read_column(name, cells)] == numbers
 
 
-def test_the_scale_in_a_column_name_applies_to_numbers_without_one() -> None:
-    column = read_column("2008 ($ in millions)", ["5", "€6", "7%", "8 mg", "$2 billion"])
-    found = [(q.unit, q.scale) for q in column if q]
-    assert found == [("", 6), ("€", 6), ("%", 0), ("mg", 0), ("$", 9)]
-
-
 @pytest.mark.parametrize(
     ("text", "value", "unit", "scale"),
     [

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pearl.documents.document import Document, from_text, join, load
-from pearl.documents.units import Piece, entry, left_out, left_out_note, window
+from pearl.documents.units import Piece, entry, left_out, window
 from pearl.documents.units._plain import (
     split_documents,
     split_lines,
@@ -124,45 +124,12 @@ def test_form_feeds_end_pages() -> None:
     assert pages(document) == [("1", "one"), ("2", "two"), ("4", "three")]
 
 
-def test_a_text_without_pages_is_refused() -> None:
-    assert from_text("one").pages == ()
-    with pytest.raises(ValueError, match=r"^no pages: .*PDF and form feeds"):
-        split_pages("one")
-
-
 def fields(text: str) -> list[dict[str, str]]:
     return [piece.fields for piece in split(text)]
 
 
 def sources(text: str) -> list[str]:
     return [text[piece.start : piece.end] for piece in split(text)]
-
-
-OOLONG = """\
-The following lines contain 3 general-knowledge questions, one per line. Each has a date and a user.
-
-Date: Feb 02, 2023 || User: 76153 || Instance: What is 3 % of 1,000 ?
-Date: Jan 31, 2022 || User: 44106 || Instance: Who wrote: "Yes" || No ?
-Date: Feb 02, 2023 || User: 76153 || Instance: Where is “Ōsaka” ?
-
-The lines above contain 3 questions: recall their labels.
-"""
-
-
-def test_lines_of_pairs_without_the_prose_around_them() -> None:
-    assert fields(OOLONG) == [
-        {"Date": "Feb 02, 2023", "User": "76153", "Instance": "What is 3 % of 1,000 ?"},
-        {"Date": "Jan 31, 2022", "User": "44106", "Instance": 'Who wrote: "Yes" || No ?'},
-        {"Date": "Feb 02, 2023", "User": "76153", "Instance": "Where is “Ōsaka” ?"},
-    ]
-    assert sources(OOLONG) == OOLONG.splitlines()[2:5]
-    spans = left_out(OOLONG, split(OOLONG))
-    assert [OOLONG[span.start : span.end] for span in spans] == [
-        OOLONG.splitlines()[0],
-        OOLONG.splitlines()[-1],
-    ]
-    note = "157 characters of the text belong to no record (2 places, the first at character 0)"
-    assert left_out_note(left_out(OOLONG, split(OOLONG)), "record") == note
 
 
 @pytest.mark.parametrize(
