@@ -106,9 +106,7 @@ def findings(entry: dict[str, Any]) -> Sequence[Diagnostic]:
         return *values_left(checked, entry.get("values", {})), *unread(checked), *repeated(checked)
     if reader == "reply":
         checked = compile_plan(read(text, tolerant=True).text, LIBRARY)
-        why, at = not_meant(text, checked, entry["question"]), checked.plan.steps[0].output_span
-        advice = "write the one plan for this question, and nothing else"  # as `PlanWriter` says it
-        return [Diagnostic("unclear-plan", why, at, help=advice)]
+        return not_meant(text, checked, entry["question"])
     reading = read(text, tolerant=reader == "tolerant")
     found = diagnose(reading, LIBRARY, max_steps=entry.get("max_steps", MAX_STEPS))
     return [*reading.notes, *found]

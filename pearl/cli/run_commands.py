@@ -14,7 +14,7 @@ from contextlib import ExitStack, aclosing, closing, contextmanager, nullcontext
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -40,7 +40,6 @@ from pearl.errors.privacy import is_private
 from pearl.llm.prices import money
 
 if TYPE_CHECKING:
-    from pearl.cli.commands.extract import Evaluation
     from pearl.data.schemas import Schema
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
@@ -55,13 +54,23 @@ RETRY = "pearl.cli.retry"
 _LIMITS = ("max_cost", "max_tokens", "max_calls")
 
 
+class Evaluating(Protocol):
+    """Takes the rows of a run instead of printing them, and prints how good they are."""
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take a row."""
+
+    async def finish(self, pearl: Pearl) -> None:
+        """Print the scores, after the last row."""
+
+
 def run_tasks(
     tasks: Iterable[Task],
     options: Mapping[str, Any],
     *,
     out: str | None = None,
     schema: Schema | None = None,
-    evaluation: Evaluation | None = None,
+    evaluation: Evaluating | None = None,
     tells_plans: bool = False,
 ) -> int:
     """Run tasks and print their outcomes; with `dry_run`, print the forecast."""
@@ -118,7 +127,7 @@ class _Outcomes:
 
     def __init__(
         self, file: IO[str], options: Mapping[str, Any], n_tasks: int | None, reporter: Reporter,
-        schema: Schema | None, evaluation: Evaluation | None,
+        schema: Schema | None, evaluation: Evaluating | None,
     ) -> None:  # fmt: skip
         self.last: Outcome[Any] | None = None
         self.evidence: list[Mapping[str, Any]] = []
