@@ -27,9 +27,10 @@ _FIELDS = {
 def _parts(error: ValueError | msgspec.MsgspecError) -> tuple[str, str]:
     """The place in the data, and what is wrong there; "Expected `int`, got `str` - at `$.choices[0].index`"."""
     said, _, at = str(error).rpartition(" - at ")
-    if not said:
-        said, at = at, ""
-    path = at.removeprefix("`key` in ").strip("`").removeprefix("$")
+    path = at.removeprefix("`key` in ")
+    if not path.startswith("`$"):
+        said, path = str(error), ""
+    path = path.strip("`").removeprefix("$")
     path = path.replace("[...]", ".*").replace("[", ".").replace("]", "").strip(".")
     for beginning, wrong in _FIELDS.items():
         if said.startswith(beginning):

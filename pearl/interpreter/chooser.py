@@ -39,10 +39,11 @@ _BLANKS = r"[^\S\n]*+"
 # "Answer: C", "The final answer is (C)", "My choice: B", "The correct option is C"; "option" alone does not declare a choice:
 # "Option A: it rained" discusses an option.
 _SAYS = lazy_pattern(
-    rf"\b(?:answer|(?:option|choice)(?={_BLANKS}(?:[:=]|(?:is|would be)\b)))\b"
+    rf"(?<![\w-])(?:answer|(?:option|choice)(?={_BLANKS}(?:[:=]|(?:is|would be)\b)))\b"
     rf"{_BLANKS}(?:(?:is|would be)\b)?+{_BLANKS}[:=]?+{_BLANKS}(?=\S)",
     re.IGNORECASE,
 )
+_JOINS, _BETWEEN = ",&/+", ("", "and", "or", "and/or", "option")  # Between two letters
 _MAX_SAID = 8  # Maximum occurrences of "Answer:" that are read, from the end; limits the run time
 # A letter alone ("C", "(C).", "option c:") or before its text ("C. Two dogs", "C - Two dogs", "C (Two dogs)", "(C) Two dogs").
 _LETTER = lazy_pattern(
@@ -63,7 +64,7 @@ def read_choice(reply: str, options: Sequence[str]) -> int | None:
     said = [(line, match.end()) for line in bare for match in _SAYS.finditer(line)]
     for line, start in reversed(said[-_MAX_SAID:]):
         rest = line[start:]
-        if rest.casefold().startswith(("not ", "neither ")):
+        if re.match(r"(?:not|neither)\b", rest, re.IGNORECASE):
             return None
         if (declared := _named(rest, options, is_declared=True)) is not None:
             return declared
@@ -87,11 +88,11 @@ def _named(text: str, options: Sequence[str], *, is_declared: bool = False) -> i
         if not added or own.startswith(added) or (own and added.startswith(own)) or others:
             named |= {index, *others}
         elif is_declared and not named:
-            # Another letter after the first: "A) or B)", "(A) (B)"
-            words = [word for word in added.split() if word not in ("and", "or", "option", "&")]
+            # Another letter after the first: "A) or B)", "(A) (B)", "A) + B)"
+            words = [word for word in added.split() if word.strip(_JOINS) not in _BETWEEN]
             first = words[0] if words else ""
-            bare = first.strip("()[].:,&/+")
-            is_letter = bare != "" and bare in ascii_lowercase[: len(options)]
+            bare = first.strip(f"()[].:{_JOINS}")
+            is_letter = len(bare) == 1 and bare in ascii_lowercase[: len(options)]
             if not (is_letter and (bare != first or len(words) == 1)):
                 named = {index}
     return named.pop() if len(named) == 1 else None

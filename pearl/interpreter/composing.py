@@ -450,7 +450,8 @@ def _cut_list(entries: Sequence[Named], max_tokens: int, counter: Counter) -> tu
         heads.append(head)
         room -= n
     wholes = [_line(entry) for entry in entries[: len(heads)]]
-    shares = _shares([_n_tokens(whole, room, counter) for whole in wholes], room)
+    rests = [whole[len(head) :] for whole, head in zip(wholes, heads, strict=True)]
+    shares = _shares([_n_tokens(rest, room, counter) for rest in rests], room)
     lines, n_cut, n_characters = [], 0, 0
     for entry, head, whole, share in zip(entries, heads, wholes, shares, strict=False):
         line = whole

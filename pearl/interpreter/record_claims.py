@@ -80,19 +80,7 @@ async def check_records(
                 entries = (settled(i, (*path, n), entry) for n, entry in enumerate(result.entries))
                 result = replace(result, entries=tuple(entries))
             verdict = at.get((i, at_fields or path), "not checked")
-            results[name] = result
-            if result.state != "found" or not result.basis:
-                continue
-            if why := checking.REFUSED.get(verdict):
-                candidate = Candidate(result.value, result.evidence)
-                results[name] = FieldResult(
-                    "undecided", why=why, candidates=(candidate,), checked_by=checked.by
-                )
-            elif verdict == "not checked":
-                results[name] = replace(result, basis="judged")
-            else:
-                basis: Basis = "checked" if result.basis == "judged" else result.basis
-                results[name] = replace(result, basis=basis, checked_by=checked.by)
+            results[name] = _settled(result, verdict, checked.by)
         return results
 
     meant = [Record(settled(i, (), record.fields)) for i, record in enumerate(records)]
@@ -107,6 +95,19 @@ async def check_records(
     elif n_judged:  # For rows, nothing else would show it
         note = f"judged, not checked: {counted(n_judged, 'value')}"
     return meant, checked, note
+
+
+def _settled(result: FieldResult, verdict: checking.Verdict, by: str) -> FieldResult:
+    """Apply the verdict of the checker to a value."""
+    if result.state != "found" or not result.basis:
+        return result
+    if why := checking.REFUSED.get(verdict):
+        candidate = Candidate(result.value, result.evidence)
+        return FieldResult("undecided", why=why, candidates=(candidate,), checked_by=by)
+    if verdict == "not checked":
+        return replace(result, basis="judged")
+    basis: Basis = "checked" if result.basis == "judged" else result.basis
+    return replace(result, basis=basis, checked_by=by)
 
 
 def _sample(said: Sequence[_RecordClaim]) -> tuple[list[_RecordClaim], list[_RecordClaim]]:

@@ -22,6 +22,7 @@ from pearl.errors import StoreError
 
 if sys.platform == "win32":
     from msvcrt import LK_NBLCK as _LOCK
+    from msvcrt import LK_NBRLCK as _SHARED
     from msvcrt import LK_UNLCK as _UNLOCK
     from msvcrt import locking
 
@@ -29,11 +30,11 @@ if sys.platform == "win32":
         locking(file, how, 1)
 
 else:
-    from fcntl import LOCK_EX, LOCK_NB
+    from fcntl import LOCK_EX, LOCK_NB, LOCK_SH
     from fcntl import LOCK_UN as _UNLOCK
     from fcntl import flock as _flock
 
-    _LOCK = LOCK_EX | LOCK_NB
+    _LOCK, _SHARED = LOCK_EX | LOCK_NB, LOCK_SH | LOCK_NB
 
 
 _BUSY_S = 60.0  # Seconds to wait for other programs that lock a database, such as backups
@@ -180,12 +181,16 @@ class Lease:
     @classmethod
     def take(cls, path: Path, help: str) -> Lease | None:
         """The lease of a file; None if a running process holds it."""
+        give_up = time.monotonic() + 0.2  # `is_held` locks the file for a moment
         while True:
             file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
             is_ours = False
             try:
                 if not _try_lock(file, path, help):
-                    return None
+                    if time.monotonic() > give_up:
+                        return None
+                    time.sleep(0.001)
+                    continue
                 # The previous holder may have removed the file after it was opened here.
                 is_ours = path.exists() and os.path.samestat(os.fstat(file), path.stat())
                 if is_ours:
@@ -198,11 +203,13 @@ class Lease:
     def is_held(cls, path: Path) -> bool:
         """Whether a running process holds the lease of a file."""
         try:
+            if not path.is_file():  # Opening a pipe would wait
+                return False
             file = os.open(path, os.O_RDONLY)
         except OSError:
             return False
-        try:
-            return not _try_lock(file, path, "name a local disk")
+        try:  # A shared lock: others may look at the same time
+            return not _try_lock(file, path, "name a local disk", _SHARED)
         finally:
             os.close(file)  # And releases the lock
 
@@ -215,9 +222,9 @@ class Lease:
             self._file = None
 
 
-def _try_lock(file: int, path: Path, help: str) -> bool:
+def _try_lock(file: int, path: Path, help: str, how: int = _LOCK) -> bool:
     try:
-        _flock(file, _LOCK)
+        _flock(file, how)
     except (BlockingIOError, PermissionError):  # The latter on Windows
         return False
     except OSError as error:

@@ -282,7 +282,7 @@ def _values(
             return stated or claims or ((Claim(None),) if not why else ()), why
         case dict():
             by_key = {name_key(key): value for key, value in said.items()}
-            if flaw := said.get(UNREAD):
+            if flaw := said.get(UNREAD) or by_key.get("undecided"):
                 return (), str(flaw)
             if said and "value" not in by_key:
                 return (), "the reply gives no value for it"

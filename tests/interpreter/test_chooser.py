@@ -45,6 +45,8 @@ READ = {
     "A boat": 0,
     # two options, or none
     "A and C": None, "A or C": None, "A, C": None, "A/C": None, "A) or B)": None, "(A) (B)": None,
+    "Answer: A) + B)": None, "Answer: A) / (B)": None, "Answer: A) , option B)": None, "Answer: A) and/or B)": None,
+    "Answer: A) B, C": None, "Answer: A\nAnswer: not: A": None, "A non-answer: C": None,
     "(A) and (B)": None, "A. B.": None, "A - B": None, "C. a mill": None, "Answer: A and C": None,
     "Answer: A, C": None, "A\nor rather\nB": None, "A. a boat\nB. a mill\nC. Two dogs": None,
     "A: it is not in the text\nB: it is\nSo the second": None, "C. Not a boat": None,

@@ -249,6 +249,22 @@ def test_long_and_contradicting_results_fit_the_prompt_and_are_degraded() -> Non
     assert "composed without all of the results" in answer.why
 
 
+def test_short_entries_leave_their_room_to_longer_ones() -> None:
+    prompts: list[str] = []
+
+    def compose(request: Request) -> str:
+        prompts.append(request.prompt)
+        return "There are boats [1]."
+
+    boats = [f"boat {i}" for i in range(50)]
+    boats += [f"The longest boat {'was wet and ' * 300}sank"]
+    boats += ["It is told of the last boat that " + "it was seen by many who had no boat; " * 200]
+    entries = json.dumps({"entries": boats, "quotes": ["Ada had a boat called Maria"]})
+    plan = PLAN.replace(", reason, n)", ", reason, boats)")
+    ask(replying(compose, FIND_REASON="It rained. " * 400, LIST_ALL=entries), plan)
+    assert re.search(r"was wet and sank$", prompts[0], re.M)
+
+
 def test_rows_that_do_not_fit_are_counted_in_the_prompt_and_degrade_the_answer() -> None:
     table = Document("id,kind\n" + "".join(f"ship{i},yes\n" for i in range(400)), "all.csv")
     prompts: list[str] = []

@@ -173,6 +173,7 @@ def test_a_price_ends_with_its_last_day(tmp_path: Path, until: str, is_known: bo
         (TABLE.replace("0.2", "true"), "usd_per_million.Llama-4.input: expected float, got bool"),
         (TABLE.replace(", output = 0.6", ""), "usd_per_million.Llama-4.output: is missing"),
         (TABLE.replace("0.6", "0.6, output_usd = 1"), "usd_per_million.Llama-4.output: is unknown"),
+        (f'"a - at b" = 1\n{TABLE}', "a - at b: is unknown"),
         (TABLE.replace("0.6", "0.6, until = 5"), "usd_per_million.Llama-4.until: expected date"),
         (f"{TABLE}other = 5\n", "usd_per_million.other: expected object, got int"),
         (f"{TABLE}[sources.Meta]\nread = 2026-01-31\n", "sources.Meta.at: is missing"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,9 +10,6 @@ from pearl.cli.files import corpus_options, open_index
 from pearl.cli.options import Command, as_json, option
 from pearl.cli.terminal import notice
 from pearl.errors.escaping import counted, to_json
-
-if TYPE_CHECKING:
-    pass
 
 N_PROBLEMS = 5  # Maximum documents left out that are named
 

@@ -158,8 +158,9 @@ def excerpt(text: str, is_match: Callable[[str], bool]) -> Text:
 
     line = _line(text)
     matches = [word.span() for word in WORD.finditer(line) if is_match(word.group())]
-    start = min((matches[0][0] if matches else 0) - LEAD, len(line) - SHOWN)
-    start = 0 if start <= 0 else line.find(" ", start) + 1 or start
+    first = matches[0][0] if matches else 0
+    start = min(first - LEAD, len(line) - SHOWN)
+    start = 0 if start <= 0 else line.find(" ", start, first) + 1 or start
     end = len(line)
     if end - start > SHOWN:
         word = line.rfind(" ", start, start + SHOWN + 1)

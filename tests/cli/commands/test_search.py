@@ -46,6 +46,12 @@ def test_names_of_untrusted_rows_are_on_one_line(pearl: Terminal) -> None:
     assert search(pearl, "odd.jsonl", "iron")[0]["id"] == row["id"]
 
 
+def test_a_match_in_a_long_word_is_shown(pearl: Terminal) -> None:
+    text = f"See https://example.org/{'a/' * 60}salt/{'b' * 60} and then {'more ' * 200}"
+    Path("long.jsonl").write_text(f"{json.dumps({'id': 'a', 'text': text})}\n", "utf-8")
+    assert "/salt/" in pearl("search", "long.jsonl", "salt")
+
+
 # --- what is asked ----------------------------------------------------------------------------
 
 
