@@ -23,8 +23,7 @@ from pearl.documents.units.record import below_headers
 from pearl.documents.words import shared_words
 from pearl.dsl.fields import Field
 from pearl.dsl.signatures import ValueType
-from pearl.replies.json_objects import json_objects
-from pearl.replies.not_stated import says_not_stated
+from pearl.replies.raw import json_objects, says_not_stated
 from pearl.replies.step_replies import begun
 from pearl.tables.columns import number_in, word_form
 from pearl.tables.lookup import declined

@@ -38,6 +38,7 @@ from pearl.dsl.signatures import (
     outputs_for,
 )
 from pearl.errors import (
+    MAX_SUGGESTED_LENGTH,
     Diagnostic,
     Fix,
     PlanCheckError,
@@ -50,7 +51,6 @@ from pearl.errors import (
 )
 from pearl.errors.callers import ShownInNotebooks
 from pearl.errors.patterns import lazy_pattern
-from pearl.errors.suggestions import MAX_SUGGESTED_LENGTH
 
 if TYPE_CHECKING:
     from pearl.dsl.scanner import NamedCall

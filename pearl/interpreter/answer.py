@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal
 from msgspec import UNSET, convert
 from msgspec.structs import replace
 
-from pearl.actions.values import AMONG
+from pearl.actions.values import AMONG, Fetched
 from pearl.documents.document import Document
 from pearl.documents.evidence import (
     Evidence,
@@ -22,10 +22,11 @@ from pearl.documents.evidence import (
 )
 from pearl.documents.evidence.collecting import add_passage
 from pearl.documents.record import PLAIN, FieldResult, Reading, Record
-from pearl.documents.rows import shortened
+from pearl.documents.rows import Row, Rows, shortened
+from pearl.documents.table import cell_span
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import String, items_of
-from pearl.errors import DataError
+from pearl.errors import DataError, Span
 from pearl.errors.callers import ShownInNotebooks, for_caller
 from pearl.errors.escaping import to_json
 from pearl.interpreter.parts import (
@@ -37,13 +38,15 @@ from pearl.interpreter.parts import (
     labelled_text,
     marked,
 )
-from pearl.interpreter.provenance import Provenance, provenance_of
-from pearl.interpreter.results import StepResult
+from pearl.interpreter.provenance import Provenance, leaves, provenance_of
+from pearl.interpreter.results import Cited, StepResult
 from pearl.interpreter.row import (
     STATUSES,
     Cell,
+    CitedCell,
     DocumentRow,
     Passage,
+    Place,
     ProvenanceData,
     QuoteData,
     ResultRow,
@@ -54,7 +57,6 @@ from pearl.interpreter.row import (
     read_exactly,
     restored_fields,
 )
-from pearl.interpreter.row_evidence import ranks_at, row_evidence
 from pearl.llm import Usage
 from pearl.trace import AnswerStatus, Trace
 
@@ -400,7 +402,7 @@ def compose(
     fetched = [(each.output, each.fetched) for each in results if each.fetched is not None]
     if fetched:
         evidence = tuple(
-            replace(each, ranks=ranks_at(fetched, each.span.start)) for each in evidence
+            replace(each, ranks=_ranks_at(fetched, each.span.start)) for each in evidence
         )
     known = {part.output: part for result in results for part in result.parts}
     if known.keys() >= {*names}:
@@ -440,7 +442,7 @@ def compose(
         composed=composed,
         record=_united_record(results),
         provenance=provenance[""],
-        row_evidence=row_evidence(
+        row_evidence=_row_evidence(
             outputs,
             document,
             fetched,
@@ -499,3 +501,72 @@ def step_evidence(
         for passage in evidence:
             add_passage(passages, passage)
     return tuple(passages.values()), unverified
+
+
+def _ranks_at(fetched: Iterable[tuple[str, Fetched]], start: int) -> tuple[tuple[str, int], ...]:
+    """The ranks, by step, of the retrieved passages that contain a position of the document."""
+    found: dict[str, int] = {}
+    for output, each in fetched:
+        for hit in each.hits:
+            if hit.span.start <= start < hit.span.end:
+                found.setdefault(output, hit.rank)
+    return tuple(found.items())
+
+
+def _row_evidence(
+    outputs: Sequence[tuple[str, Rows]],
+    document: Document,
+    fetched: Sequence[tuple[str, Fetched]],
+    cited: Sequence[Cited],
+    decided_by: Sequence[Mapping[object, str]],
+    deciding: Sequence[Mapping[object, Evidence]],
+) -> tuple[DocumentRow, ...]:
+    """The rows that outputs are computed from, in the order of the document, without repeats."""
+    found: dict[object, Row] = {}
+    steps: dict[object, list[str]] = {}
+    is_decided: dict[object, bool] = {}
+    for output, rows in outputs:
+        decided: dict[object, bool] = {}
+        for row, is_sure in leaves(rows):
+            found.setdefault(row.key, row)
+            # A row that is decided in one group counts as decided even if it is undecided in
+            # others.
+            decided[row.key] = decided.get(row.key, False) or is_sure
+        for key, is_sure in decided.items():
+            steps.setdefault(key, []).append(output)
+            is_decided[key] = is_decided.get(key, True) and is_sure
+    return tuple(
+        _row_of(
+            row, document, fetched, cited,
+            steps=steps[key], state="found" if is_decided[key] else "undecided",
+            decided_by=[*dict.fromkeys(each[key] for each in decided_by if key in each)],
+            quote="\n".join(dict.fromkeys(each[key].marked for each in deciding if key in each)),
+        )
+        for key, row in sorted(found.items(), key=lambda item: item[1].spans[:1])
+    )  # fmt: skip
+
+
+def _row_of(
+    row: Row, document: Document, fetched: Sequence[tuple[str, Fetched]], cited: Sequence[Cited], **known: Any
+) -> DocumentRow:  # fmt: skip
+    """The evidence of a row: its position in the document, its ranks and the cells that steps cite."""
+    evidence = DocumentRow(text=row.text, value=row.value, fields={**row.fields}, **known)
+    if not row.spans:
+        return evidence
+    start, end = row.spans[0].start, row.spans[-1].end
+    source, at = document.locate(start)
+    moved = at - start  # From the joined documents to the source
+    those = [each for each in cited if start in each.numbers]
+    cells = []
+    for name in dict.fromkeys(name for each in those for name in each.columns):
+        if text := row.fields.get(name):
+            span = cell_span(row, name) or row.spans[0]
+            place = Place.at(span.moved(moved))
+            cells.append(
+                CitedCell(column=name, text=text, page=document.page_at(span.start), **place)
+            )
+    return replace(
+        evidence, source=source, **Place.at(Span(at, end + moved)), ranks=dict(_ranks_at(fetched, start)),
+        row=those[0].numbers[start] if those else None, cells=cells, page=document.page_at(start),
+        ocr=document.ocr_at(Span(start, end)),
+    )  # fmt: skip

@@ -31,7 +31,7 @@ from pearl.llm import CheckTask, Request
 from pearl.llm.concurrency import gather
 from pearl.llm.reply_limits import reply_limit
 from pearl.replies.items import form_flaw
-from pearl.replies.json_objects import json_objects
+from pearl.replies.raw import json_objects
 from pearl.trace import Purpose
 
 Verdict = Literal["supported", "contradicted", "not stated", "not checked"]

@@ -26,7 +26,7 @@ from pearl.documents.record import Basis, Candidate, FieldResult, FieldScalar
 from pearl.dsl.fields import Field, broken_rule
 from pearl.errors import Span
 from pearl.replies.extracted import Claim, is_null
-from pearl.replies.not_stated import says_not_stated
+from pearl.replies.raw import says_not_stated
 
 MAX_AROUND = 120
 """Characters around a passage that are searched for a unit, a longer number and the ends of its line."""

@@ -41,7 +41,7 @@ from pearl.interpreter.prompt import (
 )
 from pearl.interpreter.provenance import joined
 from pearl.llm import ActionTask, Message, Request
-from pearl.replies.not_stated import says_not_stated
+from pearl.replies.raw import says_not_stated
 from pearl.retrieval.search import Searcher
 
 T = TypeVar("T")

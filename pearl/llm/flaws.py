@@ -11,7 +11,7 @@ from pearl.documents.rows import shortened
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request, Usage
-from pearl.replies.reasoning import without_reasoning
+from pearl.replies.raw import without_reasoning
 
 # Letters and symbols without a visible glyph: Hangul fillers, Khmer inherent vowels, the blank
 # Braille cell.

@@ -25,7 +25,7 @@ from pearl.mining.miner import MinedHeader, MinedRow
 from pearl.mining.refinement import DraftFate, RefinedAction, Refinement, Round, ShardRecord
 from pearl.plugins.extras import require_extra
 from pearl.plugins.version import __version__
-from pearl.replies.json_objects import json_objects
+from pearl.replies.raw import json_objects
 
 _BEST_FIRST = ("mined", "unreadable", "failed")
 _FORMAT_HELP = "`pearl mine` writes one; or write one action per line: NAME(CTX, X) : definition"

@@ -21,8 +21,7 @@ from pearl.documents.evidence.value_checks import Stated, label_of
 from pearl.documents.record import PLAIN
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object
 from pearl.dsl.fields import ENTRY, Field, parse_fields
-from pearl.replies.json_objects import OBJECT, whole_part
-from pearl.replies.not_stated import says_not_stated
+from pearl.replies.raw import OBJECT, says_not_stated, whole_part
 
 UNMENTIONED = "the reply does not mention it"
 

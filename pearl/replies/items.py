@@ -27,8 +27,7 @@ from pearl.dsl.decoding.constraint import (
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING
 from pearl.errors.patterns import lazy_pattern
-from pearl.replies.json_objects import OBJECT, unique_json, whole_part
-from pearl.replies.not_stated import says_not_stated
+from pearl.replies.raw import OBJECT, says_not_stated, unique_json, whole_part
 from pearl.replies.step_replies import without_fences
 
 ItemKind = Literal["yes_no", "label", "line", "pick"]

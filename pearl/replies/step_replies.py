@@ -41,8 +41,7 @@ from pearl.dsl.decoding import constraint
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.errors.patterns import lazy_pattern
-from pearl.replies.json_objects import json_objects, whole_part
-from pearl.replies.not_stated import EDGES, says_not_stated
+from pearl.replies.raw import EDGES, json_objects, says_not_stated, whole_part
 
 Value = str | bool | list[str]
 

@@ -35,7 +35,7 @@ from pearl.documents.table import (
 from pearl.documents.table.totals import Parted, joined, part_rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.plugins.extras import install_hint
-from pearl.replies.json_objects import json_objects
+from pearl.replies.raw import json_objects
 from pearl.retrieval.methods.bm25 import TermRanker
 from pearl.tables.columns import QueryTable, TypedColumn, fold, word_form
 from pearl.tables.running import Answer, run, unit_with_scale, why_empty

@@ -21,8 +21,7 @@ from pearl.interpreter.chooser import read_choice
 from pearl.replies.composed import read_composed
 from pearl.replies.extracted import read_extracted
 from pearl.replies.items import read_items
-from pearl.replies.not_stated import says_not_stated
-from pearl.replies.reasoning import without_reasoning
+from pearl.replies.raw import says_not_stated, without_reasoning
 from pearl.replies.step_replies import read_reply
 from pearl.tables.lookup import read_reply as read_query_reply
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pearl.replies.reasoning import without_reasoning
+from pearl.replies.raw import without_reasoning
 
 HARMONY = "<|channel|>analysis<|message|>So 3.<|end|><|start|>assistant<|channel|>final<|message|>3"
 

@@ -40,8 +40,7 @@ from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.flaws import is_blank
-from pearl.replies.json_objects import unique_json
-from pearl.replies.reasoning import without_reasoning
+from pearl.replies.raw import unique_json, without_reasoning
 
 DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of your own"
 ABILITIES = Abilities("NAME", None, key=KEY_VARIABLE, tokenizes=None)

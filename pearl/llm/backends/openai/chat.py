@@ -22,8 +22,7 @@ from pearl.llm.backends.openai.api import Accepted, Api, Body, Schema
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import reported
 from pearl.llm.flaws import REPETITION_HELP, is_blank
-from pearl.replies.json_objects import unique_json
-from pearl.replies.reasoning import without_reasoning
+from pearl.replies.raw import unique_json, without_reasoning
 
 # --- A request → its body
 

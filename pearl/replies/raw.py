@@ -1,9 +1,11 @@
-"""Remove the reasoning and special tokens from a reply."""
+"""The raw text of a reply: remove its reasoning, find its JSON objects, tell whether all it says is *not stated*."""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import NamedTuple
+from collections import Counter
+from typing import Any, NamedTuple
 
 from pearl.errors.patterns import lazy_pattern
 
@@ -75,3 +77,67 @@ def _of_blocks(text: str) -> Split:
     if is_unclosed:
         return Split("", reasoning, is_unclosed=True)
     return Split(f"{text[:start]}{text[ends[-1].end() :]}".strip(), reasoning)
+
+
+OBJECT = lazy_pattern(r'\{(?=\s*["}])')  # The beginning of an object: `{"name"`, `{}`
+_JSON_TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.S)
+"""A JSON string (which may be cut off), or a bracket, brace or comma."""
+
+
+def json_objects(text: str) -> list[dict[str, Any]]:
+    """All outermost objects in a text, in order; ValueError if one is broken or repeats a key."""
+    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
+    objects: list[dict[str, Any]] = []
+    end = 0
+    while start := OBJECT.search(text, end):
+        value, end = decoder.raw_decode(text, start.start())
+        objects.append(value)
+    return objects
+
+
+def whole_part(text: str) -> str:
+    """The complete members of an object that is cut off, and the complete entries of a list at its end; "" if there are none."""
+    open_marks: list[str] = []
+    whole = ""
+    for token in _JSON_TOKEN.finditer(text):
+        mark = token[0]
+        if mark in ("{", "["):
+            open_marks.append("}" if mark == "{" else "]")
+            continue
+        if mark in ("}", "]"):
+            open_marks.pop()
+        elif mark != ",":
+            continue
+        if open_marks in (["}"], ["}", "]"]):
+            end = token.end() - (mark == ",")
+            whole = text[:end] + "".join(reversed(open_marks))
+        elif not open_marks:
+            return text[: token.end()]
+    return whole
+
+
+def unique_json(text: str) -> Any:
+    """The value of a JSON text; ValueError if it is broken or an object repeats a key."""
+    return json.loads(text, object_pairs_hook=_without_repeated_keys)
+
+
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the key '{key[:60]}' occurs twice in one object")
+    return fields
+
+
+EDGES = " \t\n*_`\"'“”.:!()[]{}-•–"  # Meaningless marks around a value
+_NOTHING = "nothing found"  # Plain form of this reply, with or without what is missing: "Nothing found: a dog."
+_WORDS = frozenset({
+    _NOTHING, "none", "null", "n/a", "unknown", "unanswerable", "not applicable", "not known", "not stated", "not given",
+    "not mentioned", "not specified", "not provided",
+})  # fmt: skip
+
+
+def says_not_stated(text: str) -> bool:
+    """Whether a text as a whole means *not stated*."""
+    said = text.strip(EDGES).casefold()
+    return said in _WORDS or (said.startswith(f"{_NOTHING}:") and "\n" not in said)
