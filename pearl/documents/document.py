@@ -96,6 +96,7 @@ AT_ONCE = 20_000
 
 _CONTROLS = bytes(set(range(0x20)) - set(b"\t\n"))
 _BLANKED = dict.fromkeys(_CONTROLS, " ")
+_BLANKED_BYTES = bytes.maketrans(_CONTROLS, b" " * len(_CONTROLS))
 _PIECE = 1_000_000  # characters to clean at once
 
 
@@ -444,7 +445,8 @@ def _clean(text: str, path: str) -> str:
     try:
         for start in range(0, len(text), _PIECE):  # not all at once: a copy takes as much memory
             data = text[start : start + _PIECE].encode()
-            has_controls |= len(data.translate(None, _CONTROLS)) < len(data)
+            # Twenty times as fast as a search, and twice as fast as leaving them out.
+            has_controls |= data.translate(_BLANKED_BYTES) != data
     except UnicodeEncodeError as error:
         at = start + error.start
         raise DataError(

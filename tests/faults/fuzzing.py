@@ -44,11 +44,11 @@ from pearl.llm.backends.openai import endpoint
 from pearl.llm.backends.openai.chat import read_completion
 from pearl.llm.embedders import EmbeddingCache
 from pearl.pipeline import Pearl
-from pearl.replies import composed, extracted, items, reasoning, step_replies
+from pearl.replies import composed, extracted, items, raw, step_replies
 from pearl.retrieval.index import Index
 from pearl.runs.store import FILE, Store
 from pearl.runs.tasks import TaskFile
-from pearl.tables import checking, lookup, running
+from pearl.tables import lookup
 from pearl.tables.columns import QueryTable
 from pearl.trace import Trace, read_trace
 from pearl.view.answer_page import result_page
@@ -450,9 +450,9 @@ QUERIES = [
 
 @target(QUERIES, ValueError)
 def queries(data: bytes) -> None:
-    query = checking.check(lookup.read_reply(reply(data)), table())
-    if not running.run(query, table()).lines:
-        running.why_empty(query, table())
+    asked = lookup.Lookup(table())
+    answer = asked.answer(reply(data))
+    asked.why_empty(answer)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -471,7 +471,7 @@ def replies() -> Sequence[bytes]:
 
 @target(replies, share=200)
 def typed_replies(data: bytes) -> None:
-    split = reasoning.without_reasoning(reply(data))
+    split = raw.without_reasoning(reply(data))
     for wanted in ValueType:
         result = step_replies.read_reply(split.text, wanted, source=SOURCE.text)
         assert (result.state == "undecided") == bool(result.why)
