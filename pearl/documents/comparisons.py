@@ -54,8 +54,10 @@ Kind = Literal["date", "number"]
 MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
 
 _LETTERS = lazy_pattern(r"[^\W\d_¼-¾⅐-⅞]+")  # h and km of 5 km/h
-_NO_UNITS = frozenset((*SCALE_WORDS, *FOREIGN_SCALES, *STOP_WORDS))  # "about 5", "5 (in millions)"
-_FOOTNOTE_MARK = lazy_pattern(rf"(?<=\d)[{RAISED}]+")  # 310²
+_NO_UNITS = frozenset((  # "about 5", "5 (in millions)", "minus 5"
+    *SCALE_WORDS, *FOREIGN_SCALES, *STOP_WORDS, "minus", "negative", "approx", "ca", "circa", "est",
+))  # fmt: skip
+_NO_WORD = lazy_pattern(rf"(?<=\d)(?:[{RAISED}]+|e(?=[-+]?\d))")  # 310², 1.5e+07
 _RATE = lazy_pattern(r"/\s*[^\W\d_]|\bper\b", re.I)  # 5 km/h, 3 per day
 _DIGITS = lazy_pattern(r"([0-9]+)")  # a group, so that `split` keeps them
 _BROKEN_DIGITS = lazy_pattern(r"[0-9][.,'’ ][0-9]")  # 1.10, 1 250
@@ -225,7 +227,7 @@ def _beside(value: str, quantity: Quantity) -> Number | None:
         return None
     unit = quantity.unit
     if not unit or _RATE.search(value):
-        words = {*_LETTERS.findall(_FOOTNOTE_MARK.sub("", value.casefold()))} - _NO_UNITS
+        words = {*_LETTERS.findall(_NO_WORD.sub("", value.casefold()))} - _NO_UNITS
         signs = {sign for sign in value if unicodedata.category(sign) == "Sc"}
         unit = " ".join(sorted({*map(singular, words), *signs, *filter(None, [unit])}))
     return Number(quantity.number, unit)

@@ -331,9 +331,10 @@ DATE_PARTS = tuple(_PARTS)  # the parts that `date_part` accepts
 
 def part_of_dates(name: str) -> tuple[str, str] | None:
     """The column and the part that the name of a part of a column of dates has: `Hired by year`."""
-    at = name.lower().rfind(" by ")
-    part = name[at + 4 :].lower().removesuffix("s")
-    return (name[:at], part) if at > 0 and part in _PARTS else None
+    rest, _, part = name.rpartition(" ")
+    column, _, by = rest.rpartition(" ")
+    part = part.lower().removesuffix("s")
+    return (column, part) if column and by.lower() == "by" and part in _PARTS else None
 
 
 def date_part(when: date | Period, part: str) -> str | None:

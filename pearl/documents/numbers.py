@@ -217,7 +217,8 @@ def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
         value: Decimal | None = None
         power = 0
         try:
-            if line[end : end + 2] not in ("st", "nd", "rd", "th"):
+            is_ordinal = line[end : end + 2] in ("st", "nd", "rd", "th")
+            if not is_ordinal or line[end + 2 : end + 3].isalnum():  # 5th, no 5thousand
                 power, end = _scale(line, figure, line)
             if not _MORE.match(line, end):
                 value = _value(figure, line).scaleb(power)

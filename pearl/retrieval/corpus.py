@@ -153,7 +153,7 @@ def find_files(named: Sequence[str | Path], without: Collection[Path] = frozense
 
     for each in map(str, named):
         scheme, mark, _ = each.partition("://")
-        if mark and scheme.isalnum():  # `https://`, `s3://`
+        if mark and "/" not in scheme:  # `https://`, `git+ssh://`
             raise UsageError(
                 f"'{each}' is an address; a corpus consists of files",
                 help="download it first: curl -sLO ADDRESS",

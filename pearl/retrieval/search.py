@@ -244,8 +244,10 @@ class Searcher:
         """The `k` best matching passages, or fewer."""
         notes: list[str] = []
         best = await self.rank(index, query, k, notes, filters=filters)
-        pairs = zip(best.passages.tolist(), best.scores.tolist(), strict=True)
-        hits = (Hit(index.passages[at], rank, score) for rank, (at, score) in enumerate(pairs, 1))
+        pairs = list(zip(best.passages.tolist(), best.scores.tolist(), strict=True))
+        # In the order of documents: the text of each is decoded once.
+        passages = {at: index.passages[at] for at, _ in sorted(pairs)}
+        hits = (Hit(passages[at], rank, score) for rank, (at, score) in enumerate(pairs, 1))
         return SearchResult(tuple(hits), tuple(notes))
 
     async def rank(

@@ -130,7 +130,7 @@ def _column(name: str, cells: list[str | None], scale: int) -> TypedColumn:
     values = [value for value in dict.fromkeys(cells) if value and value.strip()]
     stated = [value for value in values if not is_blank(value)]
     sample = stated[:MAX_SAMPLED]
-    if 2 * len(_plain_numbers(sample)) > len(sample) and not any(map(CODE.fullmatch, stated)):
+    if 2 * len(_plain_numbers(sample)) > len(sample) and not any(map(_is_code, stated)):
         column = _of_numbers(name, cells, values, scale)
         what = f"numbers in {column.unit}" if column.unit else "numbers"
     elif stated and are_mostly("date", stated):
@@ -186,8 +186,13 @@ def _plain_numbers(values: Sequence[str]) -> dict[str, Number]:
     }
 
 
+def _is_code(value: str) -> bool:
+    return value.strip().isdecimal() and CODE.fullmatch(value) is not None  # 0048, not 05%
+
+
 def _is_plain(value: str, number: Number) -> bool:
-    return number.unit in KNOWN_UNITS or begins_with_digit(value)  # not Room 12
+    is_negative = value.strip().casefold().startswith(("minus ", "negative "))
+    return number.unit in KNOWN_UNITS or is_negative or begins_with_digit(value)  # not Room 12
 
 
 def plain_number(text: str) -> Number | None:

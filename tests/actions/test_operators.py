@@ -164,6 +164,8 @@ def test_months(entries: Rows) -> None:
     assert months.notes == ("values of Date without a month: 1 of 5",)
     assert as_text(nth(months, 1)).startswith("2023-06 (1 undecided)")
     assert rows_of("FIELD", entries, "Date by year").values == ["2023", "2023", "2023", "2024"]
+    turkish = table_of("İşe giriş; 2023-06-01")
+    assert rows_of("FIELD", turkish, "İşe giriş By Years").values == ["2023"]
 
 
 def test_places_and_ties() -> None:

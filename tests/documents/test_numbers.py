@@ -23,6 +23,7 @@ from pearl.documents.comparisons import Wanted, comparison
 from pearl.documents.numbers import (
     Quantity,
     is_blank,
+    quantities,
     read_column,
     read_quantity,
     scale_of,
@@ -179,6 +180,14 @@ def test_what_is_read(text: str, value: str, unit: str, scale: int) -> None:
 )  # fmt: skip
 def test_an_ambiguous_number_is_none(text: str) -> None:
     assert read_quantity(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "value"),
+    [("$5thousand", "$5thousand", 5_000), ("the 5th", "5", 5), ("2 thousand", "2 thousand", 2_000)],
+)
+def test_a_scale_is_no_ordinal(text: str, shown: str, value: int) -> None:
+    assert [found[:2] for found in quantities(text)] == [(shown, value)]
 
 
 def test_a_point_is_decimal_where_the_caller_says_so() -> None:

@@ -64,6 +64,7 @@ def test_several_paths_are_labelled_as_written() -> None:
     [
         ([], UsageError, "missing corpus"),
         (["https://example.org/a"], UsageError, "is an address"),
+        (["git+ssh://example.org/a"], UsageError, "is an address"),
         (["nowhere"], DataError, "no such file or folder"),
         (["a\0b"], DataError, "no such file or folder"),
         (["*.pdf"], DataError, "no file matches"),

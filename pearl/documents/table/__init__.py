@@ -65,8 +65,8 @@ def _joined_marks(rows: Sequence[Row]) -> Sequence[Row]:
 
 def base_name(name: str) -> str:
     """The name of a column in the document: `Price` for `Price (2)`, the second column of that name."""
-    bare, _, number = name.rpartition(" (")
-    return bare if number.endswith(")") and number[:-1].isdecimal() else name
+    bare, mark, number = name.rpartition(" (")
+    return bare if mark and number.endswith(")") and number[:-1].isdecimal() else name
 
 
 def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:

@@ -114,11 +114,12 @@ class Contents:
     @cached_property
     def passages(self) -> Sequence[Passage]:
         """The passages, created on access."""
+        metadata = lru_cache(maxsize=1_024)(self.document_metadata)  # read with all pages of a PDF
 
         def passage(number: int) -> Passage:
             document = int(self.document_of[number])
             start, end = self.spans[number].tolist()
-            fields = self.document_metadata(document)
+            fields = dict(metadata(document))
             if self.fields is not None:
                 fields |= json.loads(self.fields[number] or "{}")
             name, text = self.names[document], self.text(number)
