@@ -221,9 +221,10 @@ class _Line:
 
     def no_assignment(self, name: str, begin: int) -> BrokenError:
         at, advice = self.after_blanks(), STEP_HELP
-        words = self.text[begin : self.end].partition("=")[0].strip()  # "the key =", "the-key ="
-        word = words.replace(" ", "_").replace("-", "_")
-        if word != name and word.isidentifier():
+        # "the key =", "the-key ="
+        words, equals, _ = self.text[begin : self.end].partition("=")
+        word = words.strip().replace(" ", "_").replace("-", "_")
+        if equals and word != name and word.isidentifier():
             advice = f"write one word: {word} = ..."
         elif self.is_at(",", at):
             advice = "a step has one output: write a step for each"

@@ -100,10 +100,11 @@ def rows(text: str, *, with_comments: bool = False) -> list[Line]:
 
 
 def _is_comment(source: str) -> bool:
-    """Whether a line is a comment; "## Question:" and "## New actions" are headings of Markdown."""
+    """Whether a line is a comment; "## Question 2:" and "## New actions" are headings of Markdown."""
     text = source.lstrip()
-    title = text.lstrip("#").partition(":")[0].strip().casefold()
-    return text[:1] == "#" and (text[:2] != "##" or title not in ("question", "new actions"))
+    words = text.lstrip("#").replace(":", " ").casefold().split()
+    is_heading = words[:1] == ["question"] or words[:2] == ["new", "actions"]
+    return text[:1] == "#" and (text[:2] != "##" or not is_heading)
 
 
 def _spans(text: str) -> Iterator[Span]:

@@ -40,14 +40,8 @@ def table_help(model: str) -> str:
     return f'add "{name}" = {{ input = 10, output = 50 }} to the table of --prices: docs/costs.md'
 
 
-class _Prices(
-    Struct,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    rename=lambda name: name.removesuffix("_usd"),
-):
-    """The base of prices, which are checked wherever they come from; tables name them without `_usd`."""
+class _Prices(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The base of prices, which are checked wherever they come from."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -105,9 +99,9 @@ class Price(_Prices, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Price:
-        """Read prices by the names of price tables; raises a `ValueError`."""
+        """Read prices by the names of price tables, which have no `_usd`; raises a `ValueError`."""
         try:
-            return convert(values, cls, strict=False)
+            return convert(_named(values, cls), cls, strict=False)
         except ValidationError as error:
             raise ValidationError(str(error).replace("_usd", "")) from None
 
@@ -119,7 +113,7 @@ class Price(_Prices, frozen=True, kw_only=True):
         values = to_builtins(self)  # Without defaults
         values |= {f"long.{name}": value for name, value in values.pop("long", {}).items()}
         return ",".join(
-            f"{name}={'true' if value is True else f'{value:.12g}'}"
+            f"{name.removesuffix('_usd')}={'true' if value is True else f'{value:.12g}'}"
             for name, value in values.items()
         )
 
@@ -164,6 +158,18 @@ class Price(_Prices, frozen=True, kw_only=True):
     def is_long(self, n_input: float) -> bool:
         """Whether a prompt is charged at the price for long prompts."""
         return self.long is not None and n_input > self.long.above
+
+
+def _named(values: Mapping[str, Any], kind: type[_Prices]) -> dict[str, Any]:
+    """The values of a price by the names of its fields."""
+    fields = kind.__struct_fields__
+    named = {
+        n if (name := f"{n}_usd") not in fields or name in values else name: value
+        for n, value in values.items()
+    }
+    if isinstance(named.get("long"), dict):
+        named["long"] = _named(named["long"], LongPrice)
+    return named
 
 
 class PriceSource(Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pearl.dsl.scanner import Scan, scan_action, scan_step
+from pearl.dsl.scanner import STEP_HELP, Scan, scan_action, scan_step
 from pearl.errors import Span, apply_fixes
 from tests.dsl.sampling import accepts
 from tests.dsl.strategies import AWKWARD
@@ -84,3 +84,16 @@ def test_finds_nothing_exactly_where_the_grammar_accepts(start: str) -> None:
 def test_numbers_steps(line: str, number: int, mended: str) -> None:
     found = scan_step(line, Span(0, len(line)), number).found
     assert apply_fixes(line, [d.fix for d in found if d.fix]) == mended
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ('1. the key = FIND(CTX, "key") : x', "write one word: the_key = ..."),
+        ('1. the-key = FIND(CTX, "key") : x', "write one word: the_key = ..."),
+        ("1. answer the question", STEP_HELP),  # no name, but prose
+    ],
+)
+def test_advice_on_names_of_several_words(line: str, advice: str) -> None:
+    (found,) = scan_step(line, Span(0, len(line)), 1).found
+    assert found.help == advice

@@ -32,6 +32,20 @@ def plan_of(reply: str) -> Plan:
     return reading.plan
 
 
+@pytest.mark.parametrize(
+    "heading", ["## Question 2: Who?", "## Question", "## New actions needed:"]
+)
+def test_headings_of_the_parts_of_a_plan_are_no_comments(heading: str) -> None:
+    first, *_ = lines(f"{heading}\n{STEP}", with_comments=True)
+    assert first.role == "surplus"
+
+
+@pytest.mark.parametrize("comment", ["# Question 2: Who?", "## Questions", "## New", "### Plan"])
+def test_other_headings_are_comments(comment: str) -> None:
+    first, *_ = lines(f"{comment}\n{STEP}", with_comments=True)
+    assert first.role == "comment"
+
+
 @given(plan_texts)
 def test_a_strictly_valid_plan_is_left_as_it_is(text: str) -> None:
     assert mend(text) == (text, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,21 @@ def test_other_files_are_refused(tmp_path: Path, old: str, new: str, said: str) 
     path.write_text("", encoding="utf-8")
     with pytest.raises(DataError, match="empty"):
         read_log(path)
+
+
+def test_prices_in_logs_have_the_names_of_the_fields(tmp_path: Path) -> None:
+    price = {
+        "input_usd": 3.0, "cached_usd": 0.3, "write_usd": None, "output_usd": 15.0, "batch": None,
+        "long": {"above": 200_000, "input_usd": 6.0, "output_usd": 22.5},
+    }  # fmt: skip
+    path = evallogs.write(EvalLog(header(price=None), ()), tmp_path / "log.jsonl")
+    first = {**json.loads(path.read_text(encoding="utf-8")), "price": price}
+    path.write_text(f"{json.dumps(first)}\n", encoding="utf-8")
+    said = "input=3,cached=0.3,output=15,long.above=200000,long.input=6,long.output=22.5"
+    log = read_log(path)
+    assert str(log.header.price) == said
+    assert read_log(evallogs.write(log, path)) == log
+    assert '"output_usd":15' in path.read_text(encoding="utf-8")
 
 
 def test_the_latest_record_of_a_key_counts(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def plan_form(
         "name": {"type": "string", "pattern": name},
         "new": _matching(names_except(library)),
     }
-    schemas = _Schemas(defs, max_text)
+    schemas = _Schemas(max_text)
     text = schemas.argument(Slot(ValueType.TEXT))
     new = {"action": _ref("new"), "arguments": {"type": "array", "items": text}}
     step = _any(
@@ -95,6 +95,8 @@ def plan_form(
         {"name": _ref("new"), "parameters": _names(_SIGNATURES), "definition": _text(max_text)}
     )
     declarations = {"type": "array", "items": declaration, "maxItems": MAX_NEW_ACTIONS}
+    # This order is in the keys of stored replies.
+    defs = {**defs, **schemas.actions, **schemas.arguments}
     schema = {**closed_object({"new_actions": declarations, "steps": steps}), "$defs": defs}
 
     def write(value: Any) -> str:
@@ -138,17 +140,17 @@ _OUTPUT = closed_object({"output": _ref("name")})  # A reference to the document
 class _Schemas:
     """Calls as schemas, with one definition for each type of argument and for actions that are called alike."""
 
-    def __init__(self, defs: dict[str, Schema], max_text: int | None) -> None:
-        self._defs = defs
+    def __init__(self, max_text: int | None) -> None:
         self.text = _text(max_text)
         items = _any([_OUTPUT, self.text, _NUMBER])
-        defs["array"] = {"type": "array", "items": items}
+        self.actions: dict[str, Schema] = {}
+        self.arguments: dict[str, Schema] = {"array": {"type": "array", "items": items}}
 
     def argument(self, slot: Slot) -> Schema:
         """The schema of an argument."""
         if slot.choices:
             return _names(slot.choices)
-        if slot.name not in self._defs:
+        if slot.name not in self.arguments:
             literals: Sequence[Schema] = ()
             if slot.reads:
                 literals = _FORMED[slot.reads]
@@ -158,7 +160,7 @@ class _Schemas:
                 literals = [_NUMBER]
             elif slot.type is ValueType.LIST:
                 literals = [_ref("array")]
-            self._defs[slot.name] = _any([_OUTPUT, *literals])
+            self.arguments[slot.name] = _any([_OUTPUT, *literals])
         return _ref(slot.name)
 
     def calls(self, library: ActionLibrary) -> Iterator[Schema]:
@@ -171,7 +173,7 @@ class _Schemas:
             for action in actions:
                 alike.setdefault(_keys(action), []).append(action.name)
             for j, (keys, names) in enumerate(alike.items()):
-                self._defs[f"a{i}_{j}"] = _names(names)
+                self.actions[f"a{i}_{j}"] = _names(names)
                 arguments = closed_object(dict(zip(keys, types, strict=True)))
                 yield {"action": _ref(f"a{i}_{j}"), "arguments": arguments}
 

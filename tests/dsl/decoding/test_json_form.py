@@ -44,6 +44,15 @@ def sampled(form: JsonForm, seed: int) -> Any:
     return json.loads(sentence(grammar, seed, stop=0.6))
 
 
+def test_the_schema_of_a_library_keeps_its_order() -> None:
+    """The keys of stored plans have the text of the schema."""
+    names = [*plan_form(SMALL).schema["$defs"]]
+    n_actions = sum(name.startswith("a") and name[1].isdigit() for name in names)
+    assert names[:2] == ["name", "new"]
+    assert names[2 + n_actions :][:2] == ["array", "text"]
+    assert all(name[1].isdigit() for name in names[2 : 2 + n_actions])
+
+
 def test_a_plan_is_a_list_of_steps() -> None:
     value = whole(
         step("v1", "FIND", {"CTX": CTX, "X": ['the "key"', 2.50, CTX]}),
