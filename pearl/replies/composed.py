@@ -73,7 +73,7 @@ def read_composed(
         return Composed(why=f"it has {len(text):,} characters")
     if "<input" in text or any(line.lstrip().startswith("|") for line in text.splitlines()):
         return Composed(why="it repeats the results, or is a table")
-    firsts = (line.lstrip(" \t-*•")[:2] for line in text.splitlines())
+    firsts = (line.lstrip().lstrip("-*•").lstrip()[:2] for line in text.splitlines())
     if any(first[:1] == "[" and first[1:].isdecimal() for first in firsts):  # [1] It leaked
         return Composed(why="its citations stand before the sentences")
     found: list[Sentence] = []

@@ -101,6 +101,7 @@ SENTENCE = "It leaked so [1]. "
     ("{m} and {k} sank [1].", [], "it names '{m}'"),
     ("It leaked [1]\n| It leaked [1] |", [], "or is a table"),
     ("[1] It leaked.", [], "its citations stand before"),
+    ("It sank [1].\n\u00a0[1] It leaked. [2] It rained.", [], "its citations stand before"),
     ("It leaked.", [], "no sentence cites a result"),
     ("It leaked:", [], "no sentence cites a result"),
     ("It leaked: [9]", [], "no sentence cites a result"),
