@@ -316,6 +316,9 @@ def _list(field: Field, said: Any, *, is_row: bool = False) -> Claims:
         if is_object and (flaw := entry.get(UNREAD)):
             why = why or str(flaw)
             continue
+        if is_object and entry.keys() == {"undecided"} and "undecided" not in names:
+            why = why or str(entry["undecided"])
+            continue
         if is_nested:
             entries.append({PLAIN: _list(inner[0], entry, is_row=True)})
         elif not is_named:

@@ -252,6 +252,7 @@ ARRAYS = "the reply has arrays in arrays in place of its value"
     ("a: [{text: str}]", '{"a": [{"text": "x", "quote": "y"}]}', [{"text": [("x", "y")]}]),
     ("a: [{quote: str}]", '{"a": [{"quote": "y"}]}', [{"quote": ["y"]}]),
     ("a: int", '{"a": {"value": 5, "quote": "5", "undecided": "two totals"}}', ["two totals"]),
+    ("a: [{b: str}]", '{"a": [{"b": "x"}, {"undecided": "no more"}]}', [{"b": ["x"]}, "no more"]),
 ])  # fmt: skip
 def test_what_a_reply_says_of_a_field(fields: str, reply: str, wanted: list[Any]) -> None:
     assert read(read_extracted(reply, wanted_fields(fields, is_all=False)).fields["a"]) == wanted
