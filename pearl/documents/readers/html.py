@@ -43,7 +43,7 @@ _MAX_LENGTH = 40  # maximum indent in characters, and margin in lines, of a `sty
 
 def recognises(data: bytes) -> bool:
     """Whether the bytes begin as a web page does: `<?xml version="1.0"?> <!DOCTYPE html>`."""
-    begin = data[:_DECLARATION_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    begin = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:_DECLARATION_BYTES].lower()
     if begin.startswith(b"<?xml"):
         begin = begin.partition(b">")[2]
     words = begin.replace(b">", b" > ").split(maxsplit=2)

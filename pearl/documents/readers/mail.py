@@ -54,6 +54,10 @@ def _check_kind(data: bytes, path: str) -> None:
         raise DataError("the file is encrypted", path=path, help="save it without its password")
     for name in filter(has, _BEFORE_2007):
         raise DataError("the file has the format of Office before 2007", path=path, help=f"save it as .{_BEFORE_2007[name]}")  # fmt: skip
+    raise DataError(
+        "the file is damaged, or of a program whose files are not read", path=path,
+        help="convert it to text in UTF-8, .html, .pdf or .docx",
+    )  # fmt: skip
 
 
 def _read(message: EmailMessage, path: str) -> ReaderText:

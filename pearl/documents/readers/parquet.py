@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
@@ -24,15 +25,21 @@ def read(data: bytes, path: str) -> str:
     from pyarrow.parquet import ParquetFile
 
     file = ParquetFile(BytesIO(data))
-    rows, n_characters = list[list[str]](), 0
-    for batch in file.iter_batches(batch_size=_BATCH):
-        columns = [column.to_pylist() for column in batch.columns]
-        for values in zip(*columns, strict=True):
-            rows.append([_format_value(value) for value in values])
-            n_characters += sum(map(len, rows[-1]))
-            # A small file can unpack to a text of any length.
-            check_size(n_characters, "text is longer", path, "select rows or columns")
-    return markdown(file.schema_arrow.names, rows)
+
+    def rows() -> Iterator[
+        list[str]
+    ]:  # one at a time: their cells take ten times the memory of the text
+        n_characters = 0
+        for batch in file.iter_batches(batch_size=_BATCH):
+            columns = [column.to_pylist() for column in batch.columns]
+            for values in zip(*columns, strict=True):
+                row = [_format_value(value) for value in values]
+                n_characters += sum(map(len, row))
+                # A small file can unpack to a text of any length.
+                check_size(n_characters, "text is longer", path, "select rows or columns")
+                yield row
+
+    return markdown(file.schema_arrow.names, rows())
 
 
 def _format_value(value: Any) -> str:

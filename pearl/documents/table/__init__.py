@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from pearl.documents.document import Document, part_spans
@@ -216,7 +217,7 @@ _KEY = lazy_pattern(r'"([^"]+)"\s*:\s*\[\s*\Z')  # the key of a list in a JSON r
 def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Cells as a Markdown table, which the unit `record` reads back."""
     lines = []
-    for cells in (names, ["---"] * len(names), *rows):
+    for cells in chain((names, ["---"] * len(names)), rows):
         shown = (" ".join(cell.split()).replace("|", r"\|") for cell in cells)
         lines.append(f"| {' | '.join(shown)} |")
     return "\n".join(lines)

@@ -145,6 +145,7 @@ def test_the_rows_of_a_table_are_records() -> None:
 
 def test_what_begins_as_a_page() -> None:
     assert recognises(b"\xef\xbb\xbf\n<?xml version='1.0'?>\n<HTML lang='en'>")
+    assert recognises(b"\n" * 5_000 + b"<html>")
     assert not recognises(b"# About <html>")
     assert not recognises(b"<htmlx>")
 
