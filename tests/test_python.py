@@ -238,6 +238,19 @@ def test_each_field_of_an_answer_is_checked() -> None:
             pearl.Answer.from_json(json.dumps(data | {name: 7}))
 
 
+def test_rows_of_an_answer_of_others_have_no_impossible_positions() -> None:
+    table = pearl.Document("name,text\nAda,5\nOtto,7\n", "t.csv", kind="table")
+    plan = '1. rows = SPLIT(CTX, "record") : Rows\n2. n = COUNT(rows) : Count'
+    data = pearl.run(pearl.Pearl().execute(plan, table)).to_dict()
+    row = data["evidence"][0]
+    assert pearl.Answer.from_json(json.dumps(data)).rows[0]["start"] == row["start"]
+    row |= {"start": 9, "end": 4}
+    assert pearl.Answer.from_json(json.dumps(data)).rows[0]["start"] is None
+    row |= {"cells": [{"column": "name", "text": "Ada"}]}
+    with pytest.raises(DataError, match="not an answer: a cell has no position"):
+        pearl.Answer.from_json(json.dumps(data))
+
+
 def test_rows_of_an_answer_are_flat() -> None:
     table = pearl.Document("name,text\nAda,5\nOtto,7\n", "t.csv", kind="table")
     plan = '1. r = SPLIT(CTX, "record") : Rows\n2. n = COUNT(r) : Count'

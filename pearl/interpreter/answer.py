@@ -312,6 +312,8 @@ class Answer(ShownInNotebooks, Generic[T]):
         method: Any = row.method
         if row.status not in STATUSES:
             raise ValueError(f"'{row.status}' is no status of an answer")
+        if any(cell.span is None for each in row.document_rows for cell in each.cells):
+            raise ValueError("a cell has no position")
         answer: Answer[Any] = cls(
             question=row.question or "", text=row.answer, plan=row.plan, document=row.document,
             model=row.model, outputs=tuple(part.output for part in row.parts), method=method,

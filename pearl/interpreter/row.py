@@ -205,9 +205,10 @@ class DocumentRow(SourceText, frozen=True):
 
     def flat(self) -> dict[str, Cell]:
         """The row for a data frame: its fields, then its value, text and position."""
+        start, end = (None, None) if self.span is None else (self.span.start, self.span.end)
         own: dict[str, Cell] = {
             "value": self.value if self.is_decided else None, "text": self.text, "state": self.state,
-            "source": self.source, "page": self.page, "start": self.start, "end": self.end, "quote": self.quote,
+            "source": self.source, "page": self.page, "start": start, "end": end, "quote": self.quote,
         }  # fmt: skip
         # A table may have a column named `text`.
         return {
