@@ -114,7 +114,7 @@ def _told(kind: Any) -> str:
     if origin in (Union, UnionType):
         return " or ".join(map(_told, inner))
     if origin is tuple:
-        return f"({', '.join(map(_told, inner))})"
+        return f"({', '.join('...' if each is ... else _told(each) for each in inner)})"
     return "None" if kind is type(None) else str(kind.__name__)
 
 
@@ -126,8 +126,10 @@ def _fits(value: Any, kind: Any) -> bool:
     if origin in (Union, UnionType):
         return any(_fits(value, each) for each in inner)
     if origin is tuple:
-        is_whole = isinstance(value, tuple) and len(value) == len(inner)
-        return is_whole and all(map(_fits, value, inner))
+        if not isinstance(value, tuple):
+            return False
+        kinds = inner[:1] * len(value) if inner[-1] is ... else inner
+        return len(value) == len(kinds) and all(map(_fits, value, kinds))
     others = {int: bool, float: bool, date: datetime}  # which `isinstance` would accept
     is_other = kind in others and isinstance(value, others[kind])
     return isinstance(value, (int, float) if kind is float else kind) and not is_other

@@ -15,6 +15,7 @@ from openai import AsyncOpenAI
 from pydantic import BaseModel
 
 import pearl
+import pearl.arguments
 from pearl.arguments import AnyModel, types
 from pearl.errors import DataError, ExecutionError, ModelError, PausedError, PlanError, UsageError
 from pearl.errors.callers import TEXTS
@@ -68,6 +69,15 @@ def test_wrong_names_and_types_are_refused(settings: dict[str, Any], told: str) 
     with pytest.raises(UsageError, match=told):
         pearl.Pearl(**settings)
     pearl.Pearl(timeout_s=5, rows_model=lambda messages: "", fiscal_year_end=(12, 31), window=None)
+
+
+def test_a_setting_may_take_values_in_any_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pearl.arguments, "types", lambda: {"stop": tuple[str, ...] | None})
+    for right in ((), ("a",), ("a", "b"), None):
+        pearl.arguments.check_arguments({"stop": right})
+    for wrong in (("a", 1), ["a"], "a"):
+        with pytest.raises(UsageError, match=r"stop: expected \(str, \.\.\.\) or None, not "):
+            pearl.arguments.check_arguments({"stop": wrong})
 
 
 SNIPPET = """

@@ -54,6 +54,14 @@ def test_every_action_has_its_line_and_there_is_no_other() -> None:
     assert all(f"`{each.signature}`" in PAGE for each in (EXTRACT, EXTRACT_ALL))
 
 
+@pytest.mark.parametrize("kind", ["Number", "Date"])
+def test_the_types_name_the_actions_that_give_them(kind: str) -> None:
+    (origins,) = re.findall(rf"^\| {kind} \| .* \| (.*) \|$", PAGE, re.M)
+    giving = {name for name, action in native.known().items() if action.returns == kind}
+    assert giving
+    assert giving <= set(re.findall(r"`([A-Z_]+)`", origins))
+
+
 def test_action_files() -> None:
     (text,) = blocks("actions")
     actions, found = read_actions(text)

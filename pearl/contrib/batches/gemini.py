@@ -157,7 +157,8 @@ class VendorBatches(Batches):
         form = None if request.constraint is None else request.constraint.json_form
         if form is not None:
             config |= {"responseMimeType": "application/json", "responseJsonSchema": form.schema}
-        asked: Row = {"contents": turns, "generationConfig": config}
+        # Fields of a provider stand as they do in direct requests: what Google does not know it refuses.
+        asked: Row = {**self._kind.fields, "contents": turns, "generationConfig": config}
         if system:
             asked["systemInstruction"] = {"parts": [{"text": "\n\n".join(system)}]}
         return asked

@@ -21,6 +21,7 @@ from pearl.contrib.batches.batching import FOLDER
 from pearl.contrib.batches.executor import BatchProgress, run
 from pearl.errors import BudgetError, ModelError
 from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.backends.openai import servers
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.runs.executors import Outcome, Task
@@ -167,6 +168,15 @@ def test_a_line_has_the_parameters_by_the_names_of_its_vendor(vendor: str) -> No
     assert [body.get(name) for name in names] == [70, 0.5, 3 if names[2] else None]
     assert body["temperature"] == 0.0
     assert names[2] or "seed" not in body
+
+
+def test_a_line_has_the_fields_of_its_provider(vendor: str) -> None:
+    """They are part of the identity of replies."""
+    model: Any = create_model(f"{vendor}:m", ModelSettings("http://127.0.0.1:9/v1"))
+    server = model.server or servers.load(servers.UNKNOWN)
+    model.server = replace(server, fields={"odd": "low"}, batches=vendor)
+    row = json.loads(batches_of(model).line(bytes(32), asking.REQUEST))
+    assert (row.get("body") or row.get("params") or row["request"])["odd"] == "low"
 
 
 def mixed(name: str) -> Callable[[list[Any]], list[Any]]:
