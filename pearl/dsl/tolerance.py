@@ -102,7 +102,7 @@ def rows(text: str, *, with_comments: bool = False) -> list[Line]:
 def _is_comment(source: str) -> bool:
     """Whether a line is a comment; "## Question 2:" and "## New actions" are headings of Markdown."""
     text = source.lstrip()
-    words = text.lstrip("#").replace(":", " ").casefold().split()
+    words = re.findall(r"\w+", text.casefold())
     is_heading = words[:1] == ["question"] or words[:2] == ["new", "actions"]
     return text[:1] == "#" and (text[:2] != "##" or not is_heading)
 

@@ -110,7 +110,7 @@ _HEAD, _TAIL = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}
 _SURROGATE = lazy_pattern(rf"[\ud800-\udfff]|(?<!\\)(?:{_HEAD}(?!{_TAIL})|(?<!{_HEAD}){_TAIL})")
 """A lone surrogate, which no file or server accepts, also as a JSON escape."""
 
-_PAGES = ("<!doctype html", "<html>", "<html ", "<html\n")
+_PAGES = ("<!doctype html", "<html")
 """Beginnings of the web page of a gateway instead of a reply."""
 
 

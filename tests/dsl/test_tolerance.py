@@ -33,7 +33,7 @@ def plan_of(reply: str) -> Plan:
 
 
 @pytest.mark.parametrize(
-    "heading", ["## Question 2: Who?", "## Question", "## New actions needed:"]
+    "heading", ["## Question 2: Who?", "## Question?", "## New actions needed:"]
 )
 def test_headings_of_the_parts_of_a_plan_are_no_comments(heading: str) -> None:
     first, *_ = lines(f"{heading}\n{STEP}", with_comments=True)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pearl.errors import ModelError, ModelErrorKind, UsageError
 from pearl.llm import Completion, Message, Model, Usage
 from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.flaws import usable
 from tests.conftest import PROXIES
 from tests.llm.backends.asking import REQUEST, complete, failure
 from tests.server import Canned, Server, completion, error
@@ -26,6 +27,16 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 def model_of(server: Server | str, name: str = "test-model") -> Model:
     url = server if isinstance(server, str) else server.url
     return create_model(f"openai:{name}", ModelSettings(url, 5.0))
+
+
+@pytest.mark.parametrize(
+    "page", ["<!DOCTYPE html>\n", "<html\r\n lang=en>", "<HTML\tlang=en>", " <html"]
+)
+def test_the_page_of_a_gateway_is_no_reply(page: str, openai_server: Server) -> None:
+    openai_server.next(Canned(completion(page)))
+    with pytest.raises(ModelError, match="a web page") as caught:
+        usable(complete(model_of(openai_server)), REQUEST)
+    assert caught.value.kind == "transport"
 
 
 def test_lone_surrogates_are_not_sent(openai_server: Server) -> None:
