@@ -211,9 +211,9 @@ def _page(row: Row, doc: Mapping[str, Any], names: Names) -> Document:
     text = page_text(before, _rows(row, doc.get("table") or {}), after)
     id = row.name("id") or str(row.line)
     kind, _, name = id.partition("_")
-    name = name if kind in _KINDS else id
-    page, _, number = name.rpartition("-")  # page_28.pdf-3
-    name = page if number.isdecimal() else name
+    name = name if kind in _KINDS and name else id
+    page, dash, number = name.rpartition("-")  # page_28.pdf-3
+    name = page if dash and number.isdecimal() else name
     return inline(replace(row, fields={"page": text}), "page", name, names)
 
 

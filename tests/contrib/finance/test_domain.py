@@ -77,6 +77,12 @@ def test_cleaned_dialogue_keeps_the_annotated_answers(tmp_path: Path) -> None:
     assert {one.document_name for one in found} == {"MILL/2008/page_9.pdf"}
 
 
+@pytest.mark.parametrize(("id", "name"), [(None, "1"), ("7", "7"), ("a-7", "a"), ("Double_7", "7")])
+def test_a_page_has_a_name(id: str | None, name: str, tmp_path: Path) -> None:
+    first, *_ = samples(tmp_path, {**CLEANED, "id": id})
+    assert first.document_name == name
+
+
 def test_splits_in_one_object_are_subsets(tmp_path: Path) -> None:
     other = {**CLEANED, "id": "Single_b"}
     found = read(tmp_path, {"train": [CLEANED], "dev": [other, {**other, "dialogue": {}}]})
