@@ -192,7 +192,8 @@ def _is_code(value: str) -> bool:
 
 def _is_plain(value: str, number: Number) -> bool:
     is_negative = value.strip().casefold().startswith(("minus ", "negative "))
-    return number.unit in KNOWN_UNITS or is_negative or begins_with_digit(value)  # not Room 12
+    # Neither Room 12 nor Day 1; a currency may stand before its number.
+    return number.unit in CURRENCY_UNITS or is_negative or begins_with_digit(value)
 
 
 def plain_number(text: str) -> Number | None:

@@ -192,6 +192,12 @@ def test_official_rows(tmp_path: Path) -> None:
     assert (first.subsets, second.subsets) == ({"hard"}, frozenset())
 
 
+def test_an_article_without_tags_of_a_page_is_read_as_one(tmp_path: Path) -> None:
+    article = '<h2 class="part">The boat</h2>Nils sold it.'
+    (sample,) = samples_quality(tmp_path / "dev", row(question(), article=article))
+    assert sample.load().text == "The boat\n\nNils sold it."
+
+
 @pytest.mark.parametrize(
     ("validation", "subsets"),
     [

@@ -166,6 +166,8 @@ def test_a_valid_form_is_read_as_a_query() -> None:
         (["12.5%", "3%"], "number"),
         (["Katz Clinic 58", "Levi Clinic 7", "Haddad Pharmacy 61"], "text"),
         (["Herzl Street 12", "Allenby Street 7"], "text"),
+        (["Day 1", "Day 2", "Acre 40"], "text"),
+        (["CHF 500", "EUR 20", "minus 5"], "number"),
         (["12 Herzl St", "7 Allenby St", "9 HaNassi St"], "text"),
         (["03-5551234", "04-5559876"], "text"),
         (["0048", "48", "49"], "text"),

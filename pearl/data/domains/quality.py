@@ -39,7 +39,9 @@ FIELDS = (
     "gold_label", "difficult", "hard", "validation", *generic.FIELDS,
 )  # fmt: skip
 
-_MARKS = ("<html", "<body", "<div", "<p>", "</p>", "<br>", "<br/>", "<br />")
+_MARKS = (
+    "<html", "<body", "<div", "<p>", "<p ", "</p>", "<br>", "<br/>", "<br ", *(f"<h{n}" for n in range(1, 7)),
+)  # fmt: skip
 _N_OPTIONS = 4  # of every question
 _YES = ("true", "yes", "1", "1.0")
 _NO = ("false", "no", "0", "0.0")
