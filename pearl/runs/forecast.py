@@ -115,9 +115,9 @@ class Forecast:
 
     @property
     def cost_usd(self) -> Range | None:
-        """The cost in US dollars; None if a price is unknown."""
+        """The cost in US dollars; None if a price is unknown, or if no task can run."""
         costs = [step.usd for step in self.steps]
-        if None in costs:
+        if None in costs or (self.n_problems and not costs):
             return None
         cost = sum(filter(None, costs), NONE)
         return Range(cost.least, inf) if self.n_unplanned else cost

@@ -372,3 +372,4 @@ def test_problems_of_tasks_are_in_the_forecast() -> None:
     found = forecast(this, tasks)
     assert (found.n_tasks, found.n_problems) == (5, 4)
     assert found.problems[0] == "1: gone.txt: cannot be read"
+    assert forecast(this, tasks[:2]).cost_usd is None  # no task can run: not nothing
