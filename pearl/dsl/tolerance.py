@@ -38,6 +38,8 @@ _TURN = lazy_pattern(
     re.I,
 )
 """The beginning of another turn of a conversation: `User:`, `Question 2:`, `<|im_start`."""
+_COMMENT = lazy_pattern(r"\s*+#(?!#+\s*+(?:new actions|question)\b)", re.I)
+"""Two or more `#` are a heading of Markdown if a part of the plan follows them."""
 _BULLET = lazy_pattern(r"[\s`*>]*+[-+*•–]\s")  # "- ", "> * "
 _CALL = lazy_pattern(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")  # FIND(
 _LIKE_STEP = lazy_pattern(
@@ -83,7 +85,7 @@ def rows(text: str, *, with_comments: bool = False) -> list[Line]:
     found: list[Line] = []
     for span in _spans(text.removesuffix("\n")):
         source = text[span.start : span.end]
-        is_comment = with_comments and _is_comment(source)
+        is_comment = with_comments and _COMMENT.match(source)
         found.append(Line(span, "comment", role="comment") if is_comment else _row(source, span))
     for line, below in pairwise(found):
         for comment, blank in ((line, below), (below, line)):
@@ -97,14 +99,6 @@ def rows(text: str, *, with_comments: bool = False) -> list[Line]:
         end = len(others) if is_declaring else end
     _give_roles(text, others[begin:end])
     return found
-
-
-def _is_comment(source: str) -> bool:
-    """Whether a line is a comment; "## Question 2:" and "## New actions" are headings of Markdown."""
-    text = source.lstrip()
-    words = re.findall(r"\w+", text.casefold())
-    is_heading = words[:1] == ["question"] or words[:2] == ["new", "actions"]
-    return text[:1] == "#" and (text[:2] != "##" or not is_heading)
 
 
 def _spans(text: str) -> Iterator[Span]:

@@ -40,7 +40,9 @@ def test_headings_of_the_parts_of_a_plan_are_no_comments(heading: str) -> None:
     assert first.role == "surplus"
 
 
-@pytest.mark.parametrize("comment", ["# Question 2: Who?", "## Questions", "## New", "### Plan"])
+@pytest.mark.parametrize(
+    "comment", ["# Question 2: Who?", "## Questions", "## New", "## - Question"]
+)
 def test_other_headings_are_comments(comment: str) -> None:
     first, *_ = lines(f"{comment}\n{STEP}", with_comments=True)
     assert first.role == "comment"
