@@ -119,10 +119,8 @@ def print_fields(fields: Iterable[Field]) -> str:
     printed = []
     for field in fields:
         name = ".".join(map(_printed, field.name.split(".")))
-        if (
-            "]." in field.name
-        ):  # the path of a value in a list, such as `drugs[0].dose`, is one word
-            name = _quoted(field.name)
+        if "]." in field.name:
+            name = _quoted(field.name)  # the path of a value in a list is one word: `drugs[0].dose`
         about = field.description
         is_plain = " ".join(about.split()) == about and _balanced(f"({about})", 0) == len(about) + 2
         if not is_plain or _QUOTED_ABOUT.fullmatch(f"({about})"):

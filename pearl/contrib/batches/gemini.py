@@ -57,9 +57,8 @@ class _Problem(_Camel, frozen=True):
     message: str | None = None
 
 
-_Count = (
-    Annotated[str, Meta(pattern=r"^[0-9]{1,12}$")] | int
-)  # Google writes long integers as texts
+# Google writes long integers as texts
+_Count = Annotated[str, Meta(pattern=r"^[0-9]{1,12}$")] | int
 
 
 class _Stats(_Camel, frozen=True):

@@ -297,12 +297,11 @@ class _Crew:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         where = node and NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)
-        worker: Any = ray.remote(
-            RayWorker
-        ).options(
+        worker: Any = ray.remote(RayWorker).options(
             num_cpus=0,
             max_restarts=-1,
-            max_task_retries=0,  # Calls of a lost actor are repeated here, at once and on another node
+            # Calls of a lost actor are repeated here, at once and on another node
+            max_task_retries=0,
             max_concurrency=self._most + 3,
             scheduling_strategy=where or "SPREAD",
         )
