@@ -83,6 +83,24 @@ def folders(package: str) -> tuple[Path, ...]:
 
 
 @cache
+def identity(package: str) -> tuple[str | bytes, ...]:
+    """What tells the installed plug-ins of a package from others: their files, distributions and versions; imports their parent packages."""
+    spec = find_spec(package)
+    assert spec is not None
+    parts: list[str | bytes] = []
+    for folder in map(Path, spec.submodule_search_locations or ()):
+        for path in sorted(folder.glob("*.py")):
+            parts += [path.name, path.read_bytes()]
+    for entry in chain.from_iterable(_registered(package).values()):
+        parts += entry
+        with suppress(ImportError, OSError):
+            spec = find_spec(entry.value.partition(":")[0])
+            if spec is not None and spec.origin is not None:
+                parts.append(Path(spec.origin).read_bytes())
+    return tuple(parts)
+
+
+@cache
 def _load_registered(package: str, name: str) -> Any:
     entry, *others = _registered(package)[name]
     if others:
@@ -143,6 +161,7 @@ class _EntryPoint(NamedTuple):
     """An entry point; its value is `MODULE` or `MODULE:ATTRIBUTE`."""
 
     distribution: str
+    version: str  # "" in a checkout
     name: str
     value: str
 
@@ -178,19 +197,20 @@ def _entry_points() -> dict[str, list[_EntryPoint]]:
     Their files are read here, because importing `importlib.metadata` takes longer than a fast command. A
     checkout has its entry points in `pyproject.toml`; those of an editable installation may be older.
     """
-    texts: dict[str, str] = {}
+    texts: dict[str, tuple[str, str]] = {}  # distribution → its version and entry points
     project = _ROOT / "pyproject.toml"
     if project.exists() and f'name = "{DISTRIBUTION}"' in (text := project.read_text("utf-8")):
-        texts[DISTRIBUTION] = text
+        texts[DISTRIBUTION] = "", text
     for folder in sys.path:
         for path in Path(folder).glob("*.*-info/entry_points.txt"):
-            name = path.parent.stem.partition("-")[0].replace("_", "-")
-            if name not in texts:  # If a distribution occurs twice, Python imports the first
-                texts[name] = path.read_text("utf-8", "replace")
+            name, _, version = path.parent.stem.partition("-")
+            # If a distribution occurs twice, Python imports the first
+            texts.setdefault(name.replace("_", "-"), (version, path.read_text("utf-8", "replace")))
     groups: dict[str, list[_EntryPoint]] = {}
-    for distribution, text in texts.items():
+    for distribution, (version, text) in texts.items():
         for group, name, value in _read_entries(text):
-            groups.setdefault(group, []).append(_EntryPoint(distribution, name, value))
+            entry = _EntryPoint(distribution, version, name, value)
+            groups.setdefault(group, []).append(entry)
     return groups
 
 

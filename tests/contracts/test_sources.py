@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 
@@ -14,6 +16,7 @@ from tests.root import ROOT
 
 READING = "pearl.documents.readers"
 READERS = plugins.names(READING)
+SHIPPED = [n for n in READERS if plugins.load(READING, n).__name__.startswith("pearl.")]
 
 
 def test_suffixes_are_lower_case_with_a_dot_and_name_one_plugin() -> None:
@@ -53,11 +56,26 @@ def test_an_error_of_a_reader_that_runs_in_this_process_is_told_as_of_a_damaged_
         read_as("text", b"x", "some/file")
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", SHIPPED)
 def test_the_files_of_a_shipped_reader_stand_in_the_docs(name: str) -> None:
-    shown, reader = (ROOT / "docs/data.md").read_text("utf-8"), plugins.load(READING, name)
-    is_shipped = reader.__name__.startswith("pearl.")
-    assert not is_shipped or any(f"`{suffix}`" in shown for suffix in reader.SUFFIXES)
+    shown = (ROOT / "docs/data.md").read_text("utf-8")
+    assert [s for s in plugins.load(READING, name).SUFFIXES if f"`{s}`" not in shown] == []
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_extra_of_a_shipped_reader_is_one_of_the_project(name: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extra = getattr(plugins.load(READING, name), "EXTRA", None)
+    assert extra is None or extra in project["optional-dependencies"]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_reader_of_text_tells_that_the_encoding_is_guessed(name: str) -> None:
+    data = "Subject: Boat\n\nDer Bär aß süße Äpfel, und die Möwe flog über das Meer.".encode(
+        "cp1252"
+    )
+    with suppress(DataError):  # it reads no text
+        assert "guessed to be cp1252" in str(getattr(read_as(name, data, "some/file"), "notes", ()))
 
 
 @pytest.mark.parametrize("name", READERS)

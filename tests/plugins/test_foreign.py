@@ -187,6 +187,21 @@ def test_search_with_plug_ins(mine: Mine) -> None:
     assert mine.called == {"pearl_mine.embedder.create"}
 
 
+def test_an_index_is_built_again_after_a_reader_is_installed_or_changed(mine: Mine) -> None:
+    (mine.folder / "notes.txt").write_text("Ada kept hers.")
+    reader = mine.site / "pearl_mine/reader.py"
+    mine.site.rename(mine.folder / "later")
+    search = ("search", "story.mine", "notes.txt", "boat obng")
+    assert "Avyf fbyq gur obng" in mine(*search)
+    (mine.folder / "later").rename(mine.site)
+    assert "Nils sold the boat" in mine(*search)
+    assert "built again" not in mine(*search)
+    reader.write_text(reader.read_text().replace('"rot13")', '"rot13").upper()'))
+    assert "NILS SOLD THE BOAT" in mine(*search)
+    (mine.site / "pearl_mine-1.0.dist-info").rename(mine.site / "pearl_mine-1.1.dist-info")
+    assert "with other readers" in mine(*search)
+
+
 def test_command_and_server_plug_ins(mine: Mine, openai_server: Server) -> None:
     openai_server.takes_constraints = True
     assert mine("hello") == "hello\n"
@@ -305,8 +320,8 @@ def test_entry_points_of_contrib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.setattr(plugins, "_entry_points", plugins._entry_points.__wrapped__)
     assert plugins._registered.__wrapped__("pearl.data.domains") == {
-        "ours": [("pearl-plans", "ours", "pearl.contrib.ours:DOMAIN")],
-        "removed": [("their-package", "removed", "theirs")],
+        "ours": [("pearl-plans", "", "ours", "pearl.contrib.ours:DOMAIN")],
+        "removed": [("their-package", "1.0", "removed", "theirs")],
     }
     (tmp_path / "pyproject.toml").write_text('name = "of-others"\n')
     assert "outdated" in plugins._registered.__wrapped__("pearl.data.domains")

@@ -26,7 +26,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from pearl import plugins
 from pearl.documents.digest import digest
+from pearl.documents.document import READERS
 from pearl.documents.passages import Stem, analyzer
 from pearl.documents.readers import OPTIONS
 from pearl.errors import DataError, StoreError
@@ -182,7 +184,7 @@ class IndexFolder:
             return None
         if about["key"] != self._key:
             raise DamagedError(
-                "it was built by another version, with other settings or from other files"
+                "it was built by another version, with other readers or settings, or from other files"
             )
         records = msgspec.json.decode(arrays.pop("records").tobytes(), type=tuple[Record, ...])
         return State(Contents.of_arrays(arrays, about["field_names"]), records)
@@ -386,6 +388,7 @@ def _place(
         "pearl": __version__,
         "terms": digest(analyzer(stem)(_PROBE)).hex()[:16],
         **way,
+        "readers": digest(plugins.identity(READERS)).hex()[:16],
         "corpus": corpus,
         "named": [str(name) for name in named if len(named) > 1],
     }
