@@ -215,4 +215,4 @@ class FileTokenizer(ServerTokenizer):
         while self._sessions:
             _, session = self._sessions.popitem()
             await asyncio.wrap_future(aside(session.aclose()))
-        self.worker.stop()
+        await asyncio.to_thread(self.worker.stop)  # It waits for the process
