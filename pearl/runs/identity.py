@@ -10,8 +10,10 @@ from pathlib import Path
 from pkgutil import get_data
 from typing import Any
 
+from pearl import plugins
 from pearl.actions.library import library_digest
 from pearl.documents.digest import digest, text_sha256
+from pearl.documents.document import READERS
 from pearl.dsl.nodes import print_plan
 from pearl.llm import parameters_of
 from pearl.llm.backends import address_of
@@ -21,7 +23,7 @@ from pearl.settings import Deciding
 
 DECIDING = Deciding.__struct_fields__
 
-KEYS = 3  # Version of row keys; a run with another version is not resumed
+KEYS = 4  # Version of row keys; a run with another version is not resumed
 SAMPLED_BYTES = 2**20  # Bytes read at each end of a model file
 
 
@@ -84,6 +86,7 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
         **run_config(pearl),
         **parameters_of(pearl.client.settings),
         "keys": KEYS,
+        "readers_sha256": digest(plugins.identity(READERS)).hex(),
         "prompts_sha256": prompts_sha256(),
         "weights": " ".join(weights),
     }

@@ -202,6 +202,18 @@ def test_an_index_is_built_again_after_a_reader_is_installed_or_changed(mine: Mi
     assert "with other readers" in mine(*search)
 
 
+def test_a_row_of_a_former_reader_is_not_kept(mine: Mine) -> None:
+    (mine.folder / "a.plan").write_text(
+        '1. all = SPLIT(CTX, "sentence") : Split\n2. n = COUNT(all) : Count\n'
+    )
+    execute = ("execute", "a.plan", "story.mine", "--out", "rows.jsonl", "--force")
+    mine.site.rename(mine.folder / "later")
+    mine(*execute)
+    (mine.folder / "later").rename(mine.site)
+    mine(*execute)
+    assert "pearl_mine.reader.read" in mine.called
+
+
 def test_command_and_server_plug_ins(mine: Mine, openai_server: Server) -> None:
     openai_server.takes_constraints = True
     assert mine("hello") == "hello\n"

@@ -59,7 +59,7 @@ def new_id(n_digits: int = 4) -> str:
 
 
 _OF_VERSION = frozenset(
-    {"pearl_version", "keys", "prompts_sha256", "library_sha256", "n_actions", "bank_sha256", "n_examples"}
+    {"pearl_version", "keys", "prompts_sha256", "library_sha256", "n_actions", "bank_sha256", "n_examples", "readers_sha256"}
 )  # fmt: skip
 """Settings that may change with the version of PEARL."""
 
