@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from textwrap import dedent
@@ -41,7 +40,7 @@ from pearl.dsl.decoding import constraint
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.errors.patterns import lazy_pattern
-from pearl.replies.raw import EDGES, json_objects, says_not_stated, whole_part
+from pearl.replies.raw import EDGES, OBJECT, json_objects, says_not_stated, whole_part
 
 Value = str | bool | list[str]
 
@@ -268,18 +267,25 @@ def _in_plain_form(stated: _Stated) -> str:
 
 
 def begun(text: str, wanted: ValueType, kept: Callable[[str], str]) -> str:
-    """The beginning of a cut-off reply: its complete entries, or what `kept` keeps of its text; "" for none."""
-    if not _begins_as_json(text):
+    """The part of a cut-off reply that is read as whole replies are; `kept` is that of its text; "" for none."""
+    start = OBJECT.search(text)
+    body = text[start.start() :] if start else ""
+    whole = whole_part(body)
+    is_closed = not body or (whole and body.startswith(whole))
+    if is_closed and not _begins_as_json(text):
         return kept(text)
-    body = text[text.index("{") :]
+    if wanted in _READERS and wanted is not ValueType.LIST:
+        return ""  # What is missing may change it: {"value": "138", "unit": "mil
+    read = read_reply(whole, wanted)
+    if read.is_formed and read.state != "nothing":
+        return whole
     if wanted is ValueType.LIST:
-        return whole_part(body)
-    key = _form(wanted).key
+        return ""
     for end in range(len(body), len(body) - _MAX_ESCAPE, -1):
-        with suppress(ValueError, RecursionError):
-            said = json.loads(f'{body[:end]}"}}', strict=False).get(key)
-            said = kept(said) if isinstance(said, str) else ""
-            return json.dumps({key: said}, ensure_ascii=False) if said else ""
+        read = read_reply(f'{body[:end]}"}}', wanted)
+        if read.is_formed:
+            said = kept(str(read.value)) if read.state == "found" else ""
+            return json.dumps({_form(wanted).key: said}, ensure_ascii=False) if said else ""
     return ""
 
 

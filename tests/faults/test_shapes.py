@@ -117,6 +117,13 @@ def step_reading(reply: str, kind: str) -> tuple[str, bool, bool]:
     return read or written(result), len(model.requests) == 1, answer.is_unsure
 
 
+def failing(error: ModelError) -> Scripted:
+    def reply(request: Request) -> str:
+        raise error
+
+    return Scripted(reply)
+
+
 @pytest.mark.row("R38", TITLE + "steps")
 @pytest.mark.parametrize("kind", STEPS)
 def test_no_reply_is_read_wrongly(trial: Trial, kind: str) -> None:
@@ -139,6 +146,24 @@ def test_no_reply_is_read_wrongly(trial: Trial, kind: str) -> None:
     trial.figure("values asked for again", n_again)
     trial.figure("texts without a value marked as uncertain", n_unsure)
     report(trial, len(shapes), wrong, at_once, STEPS[kind][2])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STEPS if "form" in corpus(kind)])
+def test_of_a_form_that_is_cut_off_the_whole_entries_are_kept(kind: str) -> None:
+    wrong: list[str] = []
+    shapes = [shape for shape in corpus(kind)["form"].items() if shape[1] not in NO_VALUE]
+    for reply, value in shapes:
+        *whole, last = value.split("|") if kind == "lists" else [value]
+        at = reply.rfind(last)
+        error = ModelError("cut", kind="truncated", reply=reply[: at + 1 if at > 0 else -9])
+        step, written, _ = STEPS[kind]
+        pearl = Pearl(failing(error), library=STEP_LIBRARY, check="off", first_wait_s=0.001)
+        answer = asyncio.run(pearl.execute(f"1. a = {step} : Do it", STORY))
+        (result,) = answer.steps
+        got = written(result).split("|") if result.state == "found" else []
+        if got not in (whole, [*whole, last]) or "cut off at its limit" not in answer.why:
+            wrong.append(f"{error.reply!r} is read as {got}, not as {whole}: {answer.why}")
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.row("R38", TITLE + "numbers that native actions compute with")

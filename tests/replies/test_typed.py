@@ -238,6 +238,12 @@ def test_decoders_are_held_to_what_is_read(wanted: ValueType, max_text: int | No
         (TEXT, '```json\n{"answer": "He fled. She st', "He fled. She st"),
         (LIST, '{"entries": ["a", "b \\"q\\" c", "d', '- a\n- b "q" c'),
         (LIST, '{"entries": ["a", "b"], "quotes": ["x", "y', "- a\n- b\n> x"),
+        (LIST, 'Here:\n{"entries": ["a", "b', "- a"), (LIST, 'Here:\n{"entries": ["a', ""),
+        (LIST, '{"entries": [], "quo', ""), (LIST, '["a", "b', '["a", "b'),
+        (TEXT, 'Here:\n{"answer": "He fled. She st', "He fled. She st"), (TEXT, 'Here:\n{"ans', ""),
+        (TEXT, '{"Answer": "He fled.", "quote": "He fl', "He fled."),
+        (TEXT, 'Of {"a": 1}. He', 'Of {"a": 1}. He'), (TEXT, '{"answer": null, "quo', ""),
+        (NUMBER, '{"value": "138", "unit": "mil', ""), (NUMBER, '{"value": "138 or', ""),
         (BOOL, '{"quote": "He fled", "verd', ""), (BOOL, '{"quote": "He fl', ""),
     ],
 )  # fmt: skip
