@@ -55,6 +55,14 @@ def test_loops_of_models(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "loop"),
+    [("and so on, " * 200 + "and s", "so on, and "), ("the end\n" * 200 + "th", "the end\n")],
+)
+def test_a_loop_is_shown_from_the_beginning_of_a_line_or_word(text: str, loop: str) -> None:
+    assert loop_in(text) == loop
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

@@ -18,7 +18,8 @@ class Collector:
     def __init__(self) -> None:
         self.requests: list[ExportTraceServiceRequest] = []
         self.paths: list[str] = []
-        self.status = 200
+        self.status = 200  # After the first requests
+        self.n_accepted = 0
         collector = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -28,7 +29,8 @@ class Collector:
                     data = gzip.decompress(data)
                 collector.paths.append(self.path)
                 collector.requests.append(ExportTraceServiceRequest.FromString(data))
-                self.send_response(collector.status)
+                is_accepted = len(collector.requests) <= collector.n_accepted
+                self.send_response(200 if is_accepted else collector.status)
                 self.send_header("content-length", "0")
                 self.end_headers()
 

@@ -62,9 +62,12 @@ def test_the_window_is_the_default_of_ollama(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("OLLAMA_CONTEXT_LENGTH", "32768")
     assert create_model("ollama:gpt-4o").window == 32_768
     assert create_model("ollama:gpt-4o", ModelSettings(window=9_000)).window == 9_000
-    monkeypatch.setenv("OLLAMA_CONTEXT_LENGTH", "much")
-    with pytest.raises(UsageError, match="OLLAMA_CONTEXT_LENGTH=much"):
-        create_model("ollama:gpt-4o")
+    monkeypatch.setenv("OLLAMA_CONTEXT_LENGTH", "256")
+    assert create_model("ollama:gpt-4o").window == 256
+    for wrong in ("much", "255"):
+        monkeypatch.setenv("OLLAMA_CONTEXT_LENGTH", wrong)
+        with pytest.raises(UsageError, match=f"OLLAMA_CONTEXT_LENGTH={wrong}"):
+            create_model("ollama:gpt-4o")
 
 
 def test_a_prompt_that_ollama_would_cut_is_not_sent(

@@ -136,6 +136,7 @@ def test_every_fault_of_a_server_is_a_model_error(openai_server: Server, fault: 
     with pytest.raises(ModelError) as failed:
         embed(openai_server, "a", timeout_s=0.5)
     assert len(str(failed.value).splitlines()) <= 3
+    assert ("cut passages shorter" in (failed.value.help or "")) is (fault == "hang")
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])

@@ -81,6 +81,16 @@ async def test_a_stored_reply_is_not_requested_again() -> None:
 
 
 @within_a_loop
+async def test_a_stored_reply_that_is_unusable_is_requested_again() -> None:
+    act, kept = Waiting(), MemoryReplies()
+    act.may_end.set()
+    first = await DedupCache(CacheWriter(Acting(act), kept), kept).complete(REQUEST)
+    kept.replies = {key: replace(first, text=" ") for key in kept.replies}
+    again = await DedupCache(CacheWriter(Acting(act), kept), kept).complete(REQUEST)
+    assert (again.text, act.n_begun) == ("yes", 2)
+
+
+@within_a_loop
 async def test_an_error_is_shared_by_concurrent_callers_only() -> None:
     act, kept = Waiting(n_failures=1), MemoryReplies()
     model = DedupCache(CacheWriter(Acting(act), kept), kept)

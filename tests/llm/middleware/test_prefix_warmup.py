@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from pearl.errors import ModelError
+from pearl.errors import ModelError, UsageError
 from pearl.interpreter.prompt import action_messages
-from pearl.llm import Completion, Constrains, Request, Usage
+from pearl.llm import Completion, Constrains, Message, Request, Usage
 from pearl.llm.middleware import prefix_warmup as priming
 from pearl.llm.middleware.prefix_warmup import PROOFS, PrefixWarmup
 from pearl.llm.middleware.rate import Limited
@@ -167,3 +167,24 @@ def test_a_document_with_our_tags_is_warmed_up() -> None:
     asked = [request(name, marked) for name in "abc"]
     assert marked not in asked[0].prompt
     assert roles(asyncio.run(ask(PrefixWarmup(Cached()), *asked))) == ["first", "waited", "waited"]
+
+
+def test_off_is_off() -> None:
+    server = Cached()
+    found = asyncio.run(ask(PrefixWarmup(server, "off"), *map(request, "abc")))
+    assert server.events[:3] == ["+a", "+b", "+c"]
+    assert roles(found) == ["free"] * 3
+    with pytest.raises(UsageError, match="mode"):
+        PrefixWarmup(server, "on")  # type: ignore[arg-type]
+
+
+def test_another_system_text_is_another_prefix() -> None:
+    def under(system: str, question: str) -> Request:
+        asked = request(question)
+        return replace(asked, messages=(Message("system", system), *asked.messages[1:]))
+
+    model = PrefixWarmup(Cached(read_s=0))
+    found = asyncio.run(ask(model, under("Be brief.", "a")))
+    found += asyncio.run(ask(model, under("Be kind.", "b")))
+    found += asyncio.run(ask(model, under("Be brief.", "c")))
+    assert [role == "first" for role in roles(found)] == [True, True, False]

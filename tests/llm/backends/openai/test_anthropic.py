@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object
-from pearl.errors import ModelErrorKind
+from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion, Model, Usage
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.openai import OpenAIModel
@@ -167,6 +167,7 @@ def test_an_overloaded_server_has_billed_nothing(model: Model, openai_server: Se
     [
         ("input length and `max_tokens` exceed context limit: 190000 + 8000 > 192000", [8_000, 4_000, 8_000]),
         ("max_tokens: 8000 > 4096, which is the maximum allowed number of output tokens", [8_000, 4_000, 4_000]),
+        ("max_tokens: 8000 exceeds max_completion_tokens of this model", [8_000, 4_000, 4_000]),
     ],
 )  # fmt: skip
 def test_a_limit_that_is_too_large_is_halved(
@@ -178,6 +179,16 @@ def test_a_limit_that_is_too_large_is_halved(
     for _ in range(2):
         complete(model, replace(REQUEST, max_output_tokens=8_000))
     assert [seen.body["max_tokens"] for seen in openai_server.requests] == limits
+
+
+def test_a_limit_that_is_refused_for_another_reason_is_not_halved(
+    model: Model, openai_server: Server
+) -> None:
+    error = {"type": "invalid_request_error", "message": "max_tokens: not an integer"}
+    openai_server.next(Canned({"type": "error", "error": error}, 400))
+    with pytest.raises(ModelError, match="not an integer"):
+        complete(model, replace(REQUEST, max_output_tokens=8_000))
+    assert len(openai_server.requests) == 1
 
 
 def test_the_whole_listing_is_read_with_windows_and_short_names(

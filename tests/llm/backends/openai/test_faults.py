@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pearl.errors import ModelErrorKind
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.backends.openai.faults import StatusError, refused, retry_after_s
+from pearl.llm.backends.openai.faults import StatusError, cut_off, refused, retry_after_s
 
 ENDPOINT = Endpoint("http://localhost/v1", "m", "")
 
@@ -42,6 +42,12 @@ def test_a_refused_key_is_not_quoted_in_part() -> None:
 )  # fmt: skip
 def test_a_code_overrides_the_status(status: int, code: str, kind: str, field: str) -> None:
     assert refused(StatusError(status, {"message": "no", field: code}), ENDPOINT).kind == kind
+
+
+def test_the_innermost_cause_of_a_lost_connection_is_named() -> None:
+    error = OSError("outer")
+    error.__cause__ = OSError("inner")
+    assert "connection: inner" in str(cut_off(error, ENDPOINT))
 
 
 @given(st.text())

@@ -13,6 +13,8 @@ from pearl import Pearl
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Message
 from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.wire import Wire
 from pearl.llm.client import Client, ClientSettings
 from tests.llm.backends import asking
 from tests.llm.backends.asking import complete
@@ -94,6 +96,23 @@ def test_headers_of_users_do_not_change_how_requests_are_framed(
     (seen,) = openai_server.requests
     assert "transfer-encoding" not in meaningful(seen)
     assert meaningful(seen)["x-team"] == "seven"
+
+
+def test_organization_and_project_go_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project")
+
+    async def headers(url: str) -> dict[str, str]:
+        wire = Wire(Endpoint(url, "m", "key"), 5.0)
+        await wire.close()
+        return {name.lower(): value for name, value in wire._headers.items()}
+
+    theirs = AsyncOpenAI(api_key="key").default_headers
+    ours = asyncio.run(headers("https://api.openai.com/v1"))
+    for name in ("OpenAI-Organization", "OpenAI-Project"):
+        assert ours[name.lower()] == theirs[name]
+    other = asyncio.run(headers("http://localhost/v1"))
+    assert not {"openai-organization", "openai-project"} & set(other)
 
 
 @pytest.mark.parametrize("kind", [AsyncOpenAI, Own])

@@ -63,6 +63,7 @@ def test_lone_surrogates_are_not_sent(openai_server: Server) -> None:
         ("cut", "truncated", "`max_output_tokens`"),
         ("wrong choices", "malformed", "'choices.0.message'"),
         (Canned(error("test-model: max_tokens is too large"), 400), "bad_request", "is too large"),
+        (Canned(error("prompt is too long: 9000 tokens"), 400), "bad_request", "`window`"),
     ],
 )
 def test_a_message_says_what_to_do(
