@@ -219,12 +219,14 @@ def test_without_a_folder_the_index_is_built_each_time(
     assert_same(index, Index.open(tmp_path / "corpus", at=tmp_path / "at"))
 
 
-def test_damaged_vectors_are_not_used(corpus: Path) -> None:
+def test_damaged_vectors_and_those_of_other_texts_are_not_used(corpus: Path) -> None:
     index = reopened(corpus)
     assert index.opened is not None
     folder, vectors = index.opened.folder, np.ones((len(index.passages), 2), np.float32)
     folder.write_vectors("small", index.contents, vectors)
     assert folder.read_vectors("small", reopened(corpus).contents) is not None
+    other = Index.build([replace(each, text=each.text.swapcase()) for each in index.documents])
+    assert folder.read_vectors("small", other.contents) is None
     (path,) = folder.path.glob("vectors-*.bin")
     path.write_bytes(path.read_bytes()[:-1])
     assert folder.read_vectors("small", index.contents) is None

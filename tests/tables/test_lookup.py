@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -16,6 +17,7 @@ from pearl.tables.lookup import (
     Lookup,
     Thesaurus,
     Turn,
+    UnansweredError,
     look_up,
     read_reply,
     shipped_examples,
@@ -109,6 +111,17 @@ def test_an_empty_answer_stands_if_the_model_repeats_the_query() -> None:
     assert any("no row meets: City is 'Eilat'" in note for note in answer.notes)
     answer = asyncio.run(look_up("Who tells no wait?", Lookup(TABLE), Model(nothing)))
     assert [line.cells[0] for line in answer.lines] == ["Lod Clinic"]
+
+
+def test_an_empty_result_is_kept_where_its_correction_is_no_query() -> None:
+    eilat = query(where={"column": "City", "op": "is", "value": "Eilat"})
+    model = Model(eilat, "?")
+    answer = asyncio.run(look_up("Who is in Eilat?", Lookup(TABLE), model, max_repairs=1))
+    assert answer.lines == ()
+    none = query(limit=0)
+    assert asyncio.run(look_up("Who?", Lookup(TABLE), Model(none))).lines == (), "as it was asked"
+    with pytest.raises(UnansweredError, match="none of 2 replies was a query of this table"):
+        asyncio.run(look_up("Who?", Lookup(TABLE), Model("no", "no"), max_repairs=1))
 
 
 @pytest.mark.parametrize(
@@ -212,6 +225,37 @@ TERMS_TABLE = QueryTable(
 )
 def test_the_nearest_term_is_what_is_meant(question: str, column: str, term: str) -> None:
     assert Thesaurus(TERMS_TABLE).nearest(question)[column][0] == term
+
+
+def test_what_is_near_a_question_is_bounded_and_of_columns_of_terms() -> None:
+    everything = "Tel Aviv-Yafo Tel Sheva Haifa Zürich Neurology Urology 03-555120 12"
+    found = Thesaurus(TERMS_TABLE).nearest(everything, 2)
+    assert {column: len(terms) for column, terms in found.items()} == {"City": 2, "Service": 2}
+    assert Thesaurus(TERMS_TABLE).nearest("") == {}
+    # a synonym counts as a whole
+    assert Thesaurus(TERMS_TABLE).nearest("Is there a pond?") == {}
+    prose = QueryTable(Rows((Row("", {"note": "word " * 30}),)))
+    assert Thesaurus(prose).nearest("word " * 30) == {}
+
+
+def test_a_prompt_shows_rows_like_the_question_and_others() -> None:
+    prompt = Lookup(TERMS_TABLE).prompt("neurology in Tel Sheva", n_like=1)
+    like, others = prompt.partition("Other rows:")[::2]
+    assert "| Tel Sheva |" in like
+    assert [city for city in CITIES if f"| {city} |" in like] == ["Tel Sheva"]
+    assert [city for city in CITIES if f"| {city} |" in others] == CITIES[2:]
+
+
+@pytest.mark.parametrize(
+    ("question", "like"),
+    [
+        ("Does the Katz clinic permit dogs?", "Does the H&C clinic in Norwood allow service animals?"),
+        ("Which five cities have most clinics?", "Which three towns have most bridges?"),
+    ],
+)  # fmt: skip
+def test_the_example_most_like_a_question_is_shown(question: str, like: str) -> None:
+    prompt = Lookup(TABLE).prompt(question, n_examples=1)
+    assert re.findall("^Question: (.*)", prompt, re.M) == [like, question]
 
 
 def test_every_example_has_a_query() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pearl.actions import native
-from pearl.documents.rows import Row, Rows
+from pearl.documents.rows import Row, Rows, Stated
 from pearl.tables.columns import QueryTable
 from pearl.tables.lookup import Lookup
 from pearl.tables.running import run
@@ -91,9 +91,26 @@ def test_an_empty_result_names_the_condition_that_no_row_meets(kind: str, words:
 
 def test_doubtful_rows_that_may_meet_a_condition_are_undecided_whatever_their_cells_are() -> None:
     sure = [Row(n, {"Fee": n, "City": "Lod"}) for n in ("10", "20")]
-    doubtful = [Row(n, {"Fee": n, "City": "Lod"}) for n in ("30", "5", "ask", "no", "free", "")]
+    doubtful = [
+        Row(n, {"Fee": n, "City": "Lod"})
+        for n in ("30", "5", "-2 thousand", "ask", "no", "free", "")
+    ]
     rows = QueryTable(Rows(tuple(sure), doubtful=tuple(doubtful)))
     result = run(read_query({"where": {"column": "Fee", "op": "after", "value": "15"}}), rows)
     assert [line.rows for line in result.lines] == [(1,)]
     assert [row.value for row in result.doubtful] == ["30", "ask", "no", "free"]
     assert "4 doubtful rows left out" in result.notes
+
+
+def test_a_count_says_how_many_rows_state_what_is_compared() -> None:
+    where = {"column": "Age", "op": "at least", "value": "65"}
+    query = read_query({"where": where, "aggregate": {"function": "count"}})
+    assert run(query, table(CASES["tables"]["ages"])).stated == Stated(2, 3, 1, "Age")
+
+
+def test_a_total_is_not_among_the_rows_whose_name_contains_its_word() -> None:
+    wine, salt, total = (Row(name, {"Shop": name}) for name in ("Total Wine", "Salt", "Total"))
+    shops = QueryTable(Rows((wine, salt), totals=(total,)))
+    for op, rows in (("contains", [(0,)]), ("is", [(2,)])):
+        where = {"column": "Shop", "op": op, "value": "total"}
+        assert [line.rows for line in run(read_query({"where": where}), shops).lines] == rows

@@ -199,7 +199,7 @@ ODD_LIST = (
         ("<p><span style='text-decoration:underline'>9</span><s></s> 7", "9 7", ()),
         ("<p hidden>9</p><p style='visibility:hidden'>8</p><template>7</template><ruby>漢<rt>かん</ruby>", "漢", HIDDEN),
         ("<p hidden></p><p style='color:red'>9</p>", "9", ()),
-        ("<p>Name: <input value=Ada> <input type=hidden value=x><select><option>A<option selected>B</select>", "Name: Ada B", ()),
+        ("<p>Name: <input value=Ada>in <input type=hidden value=x><select><option>A<option selected>B</select>", "Name: Ada in B", ()),
         ("<p><input type=checkbox checked>Yes <input type=radio>No", "[x] Yes [ ] No", ()),
         ("<p><select><option>A<option>B</select><select multiple><option>C</select>", "A", ()),
         (ODD_LIST, "4. a 7. b II. c I. d 1. e", ()),
