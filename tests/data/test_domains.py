@@ -12,7 +12,7 @@ from pearl.data.domains import Source, read_samples
 from pearl.data.domains.medical import NOTE_TASK
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.errors import DataError
+from pearl.errors import DataError, UsageError
 
 OPTIONS = ["one", "2", "three", "four"]
 
@@ -38,6 +38,23 @@ def test_gold_is_a_letter_a_text_or_a_number_from_1(
     found = read_row(tmp_path, options=OPTIONS, gold=gold)
     assert isinstance(found, Sample)
     assert found.gold == index
+
+
+def test_there_may_be_an_option_for_each_letter(tmp_path: Path) -> None:
+    found = read_row(tmp_path, options=[f"option {n}" for n in range(26)], gold="Z")
+    assert isinstance(found, Sample)
+    assert found.gold == 25
+
+
+@pytest.mark.parametrize("name", ["document", "document_path"])
+def test_rows_of_another_domain_that_name_a_document_are_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / "note.txt").write_text("note.txt")
+    notes = {"transcription": "A note.", "medical_specialty": "Surgery"}
+    found = read_row(tmp_path, **notes, **{name: "note.txt"})
+    assert isinstance(found, Sample)
+    assert found.load().text == "note.txt"
+    with pytest.raises(UsageError, match="rows with medical_specialty"):
+        read_row(tmp_path, **notes)
 
 
 @pytest.mark.parametrize(

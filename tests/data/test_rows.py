@@ -86,6 +86,16 @@ def test_surrogate_pairs_and_nan(tmp_path: Path) -> None:
     assert told(tmp_path / "r.jsonl", line) == [(1, {"a": "😀", "b": None})]
 
 
+def test_a_later_row_of_the_kind_of_an_own_file_is_data(tmp_path: Path) -> None:
+    mined = {"kind": "pearl-mined"}
+    assert told(tmp_path / "r.jsonl", f'{{"a": 1}}\n{json.dumps(mined)}') == [
+        (1, {"a": 1}),
+        (2, mined),
+    ]
+    with pytest.raises(DataError, match="a file of mined drafts, not data"):
+        rows_of(tmp_path / "r.jsonl", json.dumps(mined))
+
+
 def test_broken_array_ends_at_the_error(tmp_path: Path) -> None:
     good, wrong, broken = told(tmp_path / "r.json", '[{"a": 1},\n 2,\n{"a": }]')
     assert good == (1, {"a": 1})

@@ -209,6 +209,7 @@ for _ in range(20):
         (of(a=NULL), "schema: there is nothing to extract"),
         ({"name": "Ada", "age": 36}, "schema"),
         ({"type": "object"}, "schema"),
+        ({"first": of(a=TEXT), "second": of(b=TEXT)}, "schema: not a JSON Schema"),
     ],
 )  # fmt: skip
 def test_what_is_no_schema_is_refused_with_its_path(schema: Any, path: str) -> None:

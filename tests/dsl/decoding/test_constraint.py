@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from pearl.dsl.decoding.constraint import Constraint, to_gbnf, validate
+from pearl.dsl.decoding.constraint import Constraint, require, to_gbnf, validate
 from pearl.errors import UsageError
 from pearl.plugins.files import read_data
 from tests.dsl.sampling import admits, gbnf_admits, lalr_admits
@@ -102,3 +104,22 @@ def test_expressions_mean_the_same_in_gbnf(grammar: str, good: str, bad: str) ->
     gbnf = to_gbnf(grammar)
     assert gbnf_admits(gbnf, good)
     assert not gbnf_admits(gbnf, bad)
+
+
+_LONG = "a" * 500 + "z" * 500
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "said"),
+    [
+        ({}, {"anyOf": [{"enum": ["a"]}, {"type": "object", "required": ["b"]}]}, 'the value: "b" is a required'),
+        ([1], {"anyOf": [{"type": "string"}, {"items": {"type": "null"}}]}, "0: 1 is not of type"),
+        (_LONG, {"type": "integer"}, 'zzz" is not of type "integer"'),
+    ],
+)  # fmt: skip
+def test_a_value_that_does_not_conform_is_told_shortly_by_its_nearest_alternative(
+    value: Any, schema: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said) as raised:
+        require(value, schema)
+    assert len(str(raised.value)) < 500
