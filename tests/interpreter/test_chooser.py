@@ -46,7 +46,7 @@ READ = {
     # two options, or none
     "A and C": None, "A or C": None, "A, C": None, "A/C": None, "A) or B)": None, "(A) (B)": None,
     "Answer: A) + B)": None, "Answer: A) / (B)": None, "Answer: A) , option B)": None, "Answer: A) and/or B)": None,
-    "Answer: A) B, C": None, "Answer: A\nAnswer: not: A": None, "A non-answer: C": None,
+    "Answer: A (ab) was seen": 0, "Answer: A) B, C": None, "Answer: A\nAnswer: not: A": None, "A non-answer: C": None,
     "(A) and (B)": None, "A. B.": None, "A - B": None, "C. a mill": None, "Answer: A and C": None,
     "Answer: A, C": None, "A\nor rather\nB": None, "A. a boat\nB. a mill\nC. Two dogs": None,
     "A: it is not in the text\nB: it is\nSo the second": None, "C. Not a boat": None,
@@ -79,6 +79,7 @@ def test_replies() -> None:
         (["a", "None of the above"], "None of the above", 1),
         (["a cow", "a goat", "A. Smith"], "C. A. Smith did it", 2),  # an initial is no letter
         (["a cow", "a goat", "A. Smith"], "C. A. Miller", None),
+        (["a cow", "A. Smith"], "Answer: A. Smith", 1),
         (["a cow", "I. Newton"], "B. I. saw", None),
         (["x", "x y"], "B. x", None),
         (["yes", ""], "", None),

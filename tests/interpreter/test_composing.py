@@ -224,6 +224,15 @@ def test_an_entry_owns_its_quotes(reply: str, evidence: list[tuple[int, ...]]) -
         assert [entry.evidence for entry in part.entries] == evidence
 
 
+@pytest.mark.parametrize(("reply", "value"), [
+    ("- It leaked.\n- It was old.\n> it leaked.", ["It leaked.", "It was old."]),
+    ("It leaked.\n> - it leaked.\n> - it was old.", "It leaked."),
+])  # fmt: skip
+def test_a_text_that_is_a_list_is_a_list_as_data(reply: str, value: object) -> None:
+    answer = ask(replying("It leaked [1].", FIND_REASON=reply))
+    assert answer.parts[0].value == value
+
+
 def test_long_and_contradicting_results_fit_the_prompt_and_are_degraded() -> None:
     prompts: list[str] = []
 

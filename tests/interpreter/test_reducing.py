@@ -192,6 +192,22 @@ def test_each_group_is_read_whole_and_its_text_is_a_field() -> None:
     assert answer.provenance["sources"]
 
 
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        ('items = FIELD(rows, "Item") : Items\n3. shown = GROUP(items, "Shop") : By shop', ""),
+        ("shown = EACH_SUMMARIZE(rows) : Gists", ": Late: 0."),
+    ],
+)
+def test_rows_are_shown_whole_in_groups_and_before_what_was_said_of_them(
+    made: str, said: str
+) -> None:
+    document, model = complaints(2), Reader()
+    plan = f'1. rows = SPLIT(CTX, "entry") : Rows\n2. {made}\n4. main = REDUCE(shown, "what is late") : It'
+    run(plan, document, model)
+    assert sorted(model.shown[-2:]) == [f"{line}{said}" for line in document.text.split("\n")]
+
+
 @pytest.mark.parametrize("group", ["", '4. shops = GROUP(some, "Shop") : By shop\n'])
 @pytest.mark.parametrize("n", [0, 1])
 def test_one_row_is_one_request_and_none_is_nothing_found(n: int, group: str) -> None:

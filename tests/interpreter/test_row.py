@@ -174,6 +174,18 @@ def test_what_a_quote_of_others_omits_is_marked_only_within_its_text() -> None:
     assert with_omissions("abcdefg", spans) == "a[left out: b]cde[left out: f]g"
 
 
+@pytest.mark.parametrize(
+    ("n", "named"), [(0, ""), (4, ", c0, c1, c2, c3"), (5, ", c0, c1, c2, c3, ...")]
+)
+def test_the_place_of_a_row_names_its_first_columns_and_who_decided_it(n: int, named: str) -> None:
+    place = Place.at(Span(0, 5))
+    cells = [CitedCell(column=f"c{i}", text="v", **place) for i in range(n)]
+    row = DocumentRow(
+        text="x", source="t.csv", steps=["old"], row=3, cells=cells, decided_by=["ada"], **place
+    )
+    assert row.where == f"t.csv, row 3{named}, characters 0-5; old; by ada"
+
+
 def test_a_failed_extraction_comes_back() -> None:
     error = DataError("no such file", path="a", help="name it")
     found: Extraction[Any] = Extraction("a", error=error)
