@@ -13,9 +13,13 @@ from pearl.actions.values import Fetched, FetchedPassage
 from pearl.documents.document import from_text
 from pearl.errors import DataError, Span
 from pearl.errors.escaping import json_bytes
+from pearl.llm import ChooseTask, Message, Request
+from pearl.llm.progress import CallAttempt
 from pearl.trace import (
     MAX_PASSAGES,
     SCHEMA_VERSION,
+    Event,
+    ModelAttempted,
     RunFinished,
     RunStarted,
     StepFailed,
@@ -98,3 +102,16 @@ def test_unicode_separators_do_not_end_a_line() -> None:
     trace.append(StepFailed(step="s", error="one\u2028two\x85three\x0cfour"))
     assert list(Trace.from_jsonl("a", trace.to_jsonl())) == list(trace)
     assert list(pickle.loads(pickle.dumps(trace))) == list(trace)
+
+
+@pytest.mark.parametrize(
+    ("identity", "server"),
+    [("m@http://host/v1?0123", "http://host/v1"), ("m@http://host/v1", "http://host/v1"), ("m@file", "")],
+)  # fmt: skip
+def test_an_attempt_names_the_address_of_its_server(identity: str, server: str) -> None:
+    told: list[Event] = []
+    request = Request((Message("user", "why?"),), ChooseTask("why?", ("a", "b")))
+    Trace(told.append).progressed(request.task, CallAttempt("m", identity, request, 0, 1.0))
+    (attempted,) = told
+    assert isinstance(attempted, ModelAttempted)
+    assert attempted.server == server

@@ -16,7 +16,7 @@ from pearl.contrib.batches import executor
 from pearl.contrib.batches.batching import FOLDER
 from pearl.contrib.batches.executor import BatchProgress, Pace, run
 from pearl.contrib.batches.openai import VendorBatches
-from pearl.errors import ModelError, PearlError, UsageError
+from pearl.errors import DataError, ModelError, PearlError, UsageError
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
@@ -267,6 +267,13 @@ def test_models_without_batches_are_refused() -> None:
 
     with pytest.raises(UsageError, match="no Batch API"):
         asyncio.run(main())
+
+
+def test_a_task_that_fails_by_itself_is_told_while_the_run_stops(server: BatchServer) -> None:
+    server.is_held = True
+    wrong = Task("wrong", problem=DataError("no document"))
+    found = outcomes(server, [*tasks_of(2, 1), wrong], is_stopping=lambda: bool(server.jobs))
+    assert [o.unit.id for o in found] == ["wrong"]
 
 
 def test_batch_unknown_to_the_server_is_submitted_again(

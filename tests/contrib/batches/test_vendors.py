@@ -179,6 +179,32 @@ def test_a_line_has_the_fields_of_its_provider(vendor: str) -> None:
     assert (row.get("body") or row.get("params") or row["request"])["odd"] == "low"
 
 
+TOLD: dict[str, dict[str, Any]] = {
+    "openai": {"id": "b", "status": "in_progress", "request_counts": {"completed": 2, "failed": 1}},
+    "anthropic": {
+        "id": "b", "processing_status": "in_progress",
+        "request_counts": {"processing": 4, "succeeded": 2, "errored": 1},
+    },
+    "gemini": {
+        "name": "batches/b",
+        "metadata": {"batchStats": {"successfulRequestCount": "2", "failedRequestCount": "1"}},
+    },
+}  # fmt: skip
+
+
+def test_failed_requests_of_a_batch_under_way_are_done(vendor: str) -> None:
+    model: Any = create_model(f"{vendor}:m", ModelSettings("http://127.0.0.1:9/v1"))
+    assert batches_of(model)._batch(json.dumps(TOLD[vendor]).encode()).n_done == 3
+
+
+@pytest.mark.parametrize(("code", "is_too_much"), [(8, True), (9, False)])
+def test_gemini_refuses_a_batch_while_too_many_tokens_wait(code: int, is_too_much: bool) -> None:
+    model: Any = create_model("gemini:m", ModelSettings("http://127.0.0.1:9/v1"))
+    state = {"state": "BATCH_STATE_FAILED"}
+    told = {"name": "batches/b", "metadata": state, "error": {"code": code, "message": "no"}}
+    assert batches_of(model)._batch(json.dumps(told).encode()).is_too_much is is_too_much
+
+
 def mixed(name: str) -> Callable[[list[Any]], list[Any]]:
     """Results in another order, twice, among lines that are none and one of somebody else."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -72,8 +71,6 @@ def test_resumed_run_has_spans_of_stored_rows(
         monkeypatch.setenv("PEARL_TELEMETRY", "1")
         assert run(["runs", "resume", id, "--store", "store", "--yes"]) == 0
     assert there.names == ["invoke_workflow pearl"]
-    (span,) = there.requests[0].resource_spans[0].scope_spans[0].spans
-    assert span.start_time_unix_nano <= span.end_time_unix_nano < time.time_ns()
     assert b"pearl.cache" in there.requests[0].SerializeToString()
 
 

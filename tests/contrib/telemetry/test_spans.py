@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable
 from contextlib import aclosing
 from pathlib import Path
@@ -254,6 +255,8 @@ def test_spans_are_created_from_a_finished_trace(server: Server) -> None:
     Telemetry(spans.provider, content=True).run().finished(
         "a", asyncio.run(ask()), status="answered"
     )
+    (root,) = spans.named("invoke_workflow pearl")
+    assert 0 < (root.start_time or 0) < (root.end_time or 0) <= time.time_ns()
     for span in spans.named("chat test-model"):  # the prompts and replies are not known
         assert not [name for name in span.attributes or {} if "messages" in name]
     tree = """\
