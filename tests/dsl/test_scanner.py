@@ -91,6 +91,7 @@ def test_numbers_steps(line: str, number: int, mended: str) -> None:
     [
         ('1. the key = FIND(CTX, "key") : x', "write one word: the_key = ..."),
         ('1. the-key = FIND(CTX, "key") : x', "write one word: the_key = ..."),
+        ('1. the key\'s = FIND(CTX, "key") : x', STEP_HELP),
         ("1. answer the question", STEP_HELP),  # no name, but prose
     ],
 )

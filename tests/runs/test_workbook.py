@@ -89,7 +89,7 @@ ODD = ["=1+1", "+1", "-1", "@SUM(A1)", "=HYPERLINK(\"http://x\")", "#N/A", "\t=1
 def test_no_text_is_a_formula_in_any_cell(tmp_path: Path) -> None:
     path = tmp_path / "n.xlsx"
     table: Table = ("=x/[y]" * 60, {text[:40]: str for text in ODD}, [{t[:40]: t for t in ODD}])
-    noted: Table = ("=X_", {"=a": str}, [{"=a": Marked("=1", "=note\x00", "x.html#=1")}])
+    noted: Table = ("=X/[Y]" * 60, {"=a": str}, [{"=a": Marked("=1", "=note\x00", "x.html#=1")}])
     with path.open("w", encoding="utf-8") as file:
         write_excel([table, noted, noted], file, [("=question", "=1")])
     book = openpyxl.load_workbook(path)

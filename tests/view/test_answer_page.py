@@ -172,6 +172,7 @@ def page_of_row(document: Document | None = None, /, **fields: object) -> str:
         ("| a |\n| - |\n| 1 | 42 |", "| 1 | 42 |"),
         ("```It is 42\nx\n```", "```It is 42"),
         ("1986. A year", "1986. A year"),
+        ("1. a\n2. b", "<li>a</li>"),
         ("3) No\n7) x", "3) No\n7) x"),
         ("> 65\n< 12", "&gt; 65\n&lt; 12"),
         ("It is __init__.py", "__init__.py"),
@@ -190,6 +191,19 @@ def test_markdown_of_an_answer_is_shown_without_html_links_or_pictures(
     page = page_of_row(answer=text)
     assert html in page
     assert not [link for link in Page(page).all("href") if "evil" in link]
+
+
+def test_a_quote_within_an_entry_is_a_quote_of_that_entry() -> None:
+    said = ["He left", 'He sold it: "because the hull was rotten"', 'Ada paid, "Ada bought the boat from Nils"']  # fmt: skip
+    reply = json.dumps({"entries": said, "quotes": []})
+    plan = '1. what = LIST_ALL(CTX, "what happened") : List what happened'
+    answer = asyncio.run(Pearl(Scripted(lambda request: reply)).execute(plan, Document(STORY)))
+    (part,) = answer.parts
+    assert [entry.evidence for entry in part.entries] == [(), (1,), (2,)]
+    entries = re.findall(
+        r"<li>(?!<p>).*?</li>|<li><p>.*?</li>", answer_page(answer, Document(STORY)), re.S
+    )
+    assert ["no quote" in entry for entry in entries[:3]] == [True, False, False]
 
 
 def test_numbers_in_a_composed_answer_are_those_of_its_evidence_and_of_nothing_else() -> None:

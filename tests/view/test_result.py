@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,6 +95,18 @@ def test_steps_that_the_trace_alone_knows_are_shown_with_what_became_of_them() -
         ("a", "failed", "no server"),
         ("b", "not finished", ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [("undecided", True), ("degraded", True), ("refused", True), ("answered", False)],
+)
+def test_a_result_that_is_no_answer_says_why_by_its_first_step_with_a_reason(
+    status: str, why: bool
+) -> None:
+    step = {"output": "a", "action": "FIND", "why": "the reply breaks off"}
+    result = read_result(ResultRecord("x", {"status": status, "steps": [step]}), max_rows=1)
+    assert result.why == ("step 'a' (FIND): the reply breaks off" if why else "")
 
 
 def test_evidence_that_cannot_be_read_leaves_the_numbers_and_an_empty_cell_is_undecided() -> None:
