@@ -327,6 +327,15 @@ def test_an_undecided_key_of_a_join_may_change_what_is_computed_from_the_pairs()
     assert (len(ann), len(ann.doubtful)) == (1, 1)
 
 
+def test_rows_that_are_none_are_not_found() -> None:
+    assert run("FIRST_FOUND", Rows(()), ["b"]) == ["b"]
+
+
+def test_a_number_below_1_is_no_code() -> None:
+    assert rows_of("GROUP", table_of("n; 0.5; 1; 1.0"), "n").values == ["0.5", "1"]
+    assert rows_of("GROUP", table_of("n; 05; 1; 1.0"), "n").values == ["05", "1", "1.0"]
+
+
 def test_the_most_frequent_label_of_each_month() -> None:
     days = "2023-01-02,a; 2023-01-30,a; 2023-01-31,b; 2023-02-01,a; 2023-02-02,b; 2024-03-01,b"
     tops = rows_of("AGGREGATE", table_of(f"day,label; {days}"), "day by month", "mode", "label")

@@ -154,6 +154,7 @@ def test_numbers_are_compared_as_numbers_and_a_value_with_dots_may_be_a_text() -
     prices = fields_of({"price": "9"}, {"price": "10"}, {"price": "1,000"})
     assert left("price>9", index=prices) == [1, 2]
     assert left("price=10..999.5", index=prices) == [1]
+    assert left("price=..", index=prices) == []
     assert left("path=a..b", index=fields_of({"path": "a..b"}, {"path": "a"})) == [0]
 
 
@@ -232,6 +233,15 @@ def test_every_passage_has_its_vector_and_is_embedded_once() -> None:
     assert embedder.asked == [["a", "b", "c"]]
     assert told == [(3, 3)]
     assert asyncio.run(embed_index(index, embedder)) is one
+
+
+def test_a_blank_passage_has_no_vector_and_takes_none_of_another() -> None:
+    texts = ("iron", " ", "salt")
+    index = Index.build(CorpusDocument(f"{i}", text) for i, text in enumerate(texts))
+    assert [passage.text for passage in index.passages] == list(texts)
+    vectors = asyncio.run(embed_index(index, Counting(4))).vectors
+    assert vectors is not None
+    assert [bool(vector.any()) for vector in vectors] == [True, False, True]
 
 
 def test_vectors_of_different_dimensions_are_not_joined() -> None:
