@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from pearl import Document, Pearl
 from pearl.documents.evidence import find_quotes
+from pearl.dsl.fields import parse_fields
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.embedded import ExtractiveModel
 from pearl.llm import ActionTask, Request, Task
@@ -210,3 +211,14 @@ def test_texts_that_match_nothing_are_not_found(sought: str) -> None:
     answer = asyncio.run(Pearl("extractive").execute(plan, Document(STORY)))
     assert [step.state for step in answer.steps] == ["nothing", "found", "found"]
     assert "The wheel was burned that winter." in answer.text
+
+
+def test_only_a_line_that_gives_one_short_value_is_read() -> None:
+    text = f"Name: Ada Brandt\nRoom: 5\nRoom: 6\nNote: {'so ' * 9}\nPlace: Orrin. It rains\nSeat: {'a ' * 8}"
+    pearl = Pearl(ExtractiveModel())
+    plan = pearl.plan_extraction(
+        parse_fields("name: str, room: int, note: str, place: str, seat: str")
+    )
+    found = asyncio.run(pearl.execute(plan, Document(text))).fields
+    read = {name: field.value for name, field in found.items() if field.state == "found"}
+    assert read == {"name": "Ada Brandt", "seat": "a a a a a a a a"}

@@ -86,7 +86,7 @@ def test_a_reply_is_of_the_form_or_undecided(text: str, values: Values, why: str
             "12:30, at noon": "12:30, at noon", "a\nb": "a b", "**red**": "red", "500 mg": "500 mg", 500: "500",
             "no pain": "no pain", "not found in Oslo": "not found in Oslo", "": None, '"': None, "N/A": None,
             "Both": None, "I don't know": None, "I'm sorry, I can't help with that.": None, "same as above": None, "idem": None,
-            "see 3": None, "red, no wait, blue": None, "Item 2": None,
+            "see 3": None, "red, no wait, blue": None, "Item 2": None, "see #3": None,
             "[error: content filtered]": None, "<result>": None, "{colour}": None, "\ufffd\ufffd": None,
             "dark re...": None, "red<|eot_id|>": None, "<5 ng": "<5 ng",
         }),

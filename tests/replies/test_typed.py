@@ -151,6 +151,10 @@ def test_nothing_found_is_not_stated(text: str, wanted: ValueType) -> None:
     assert read(text, wanted).state == "nothing"
 
 
+def test_a_text_below_nothing_found_is_a_text() -> None:
+    assert read("Nothing found: no dog.\nA cat barked.", TEXT).state == "found"
+
+
 @pytest.mark.parametrize(
     ("wanted", "text"),
     [
