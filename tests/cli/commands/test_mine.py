@@ -74,6 +74,13 @@ def test_every_question_has_a_row(pearl: Terminal, openai_server: Server) -> Non
     assert all(request.body["temperature"] == 0 for request in openai_server.requests)
 
 
+def test_a_bad_row_is_counted_and_fails_the_command(pearl: Terminal, openai_server: Server) -> None:
+    write_questions(1, "[1]")
+    openai_server.on("Question:", f'New actions:\n- {DRAFT}\n\n1. a = FIND_MOTIVE(CTX, "x") : f')
+    said = summary(against(openai_server), pearl, code=1)
+    assert (said["mined"], said["bad_rows"]) == (1, 1)
+
+
 def test_prose_is_kept_and_is_no_failure(pearl: Terminal, openai_server: Server) -> None:
     write_questions(1)
     said_next = ["I would look for the motive."]
