@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -73,8 +74,13 @@ class Billing:
     window: int | None = None
     constrains = Constrains()
 
-    def __init__(self, seed: int, extra: int = FRAME_TOKENS) -> None:
+    def __init__(
+        self, seed: int, *, fails: float = 0.0, extra: int = FRAME_TOKENS, price: Price = PRICE
+    ) -> None:
         self.random = random.Random(seed)
+        self.price = price
+        self.billed_usd = 0.0
+        self.fails = fails
         self.extra = extra
         self.billed = Usage()
         self.n_calls = 0
@@ -83,15 +89,41 @@ class Billing:
     async def complete(self, request: Request) -> Completion:
         self.n_calls += 1
         self.limits.append(request.max_output_tokens)
+        if self.random.random() < self.fails / 2:
+            raise ModelError("slow down", kind="rate_limited")
         n_output = self.random.randint(1, request.max_output_tokens or 50)
         n_input = COUNTER.count(request.prompt) + self.random.randint(0, self.extra)
-        usage = Usage(n_input, n_output)
+        usage, told = self.usage(n_input, n_output)
         self.billed += usage
+        self.billed_usd += self.price.cost_usd(usage, is_long=self.price.is_long(n_input))
         await asyncio.sleep(self.random.random() / 500)
-        return Completion(self.reply, self.name, usage)
+        if self.random.random() < self.fails:
+            raise ModelError("cut off", kind="transport")
+        return Completion(self.reply, self.name, told)
+
+    def usage(self, n_input: int, n_output: int) -> tuple[Usage, Usage]:
+        """What a call takes, and what the server tells of it: all, or all but its own writes."""
+        n_cached = self.random.randint(0, n_input)
+        n_written = self.random.randint(0, n_input - n_cached)
+        n_long = self.random.randint(0, n_written)
+        usage = Usage(n_input, n_output, n_cached, 0, n_written, n_long)
+        is_unasked = not self.price.write_on_request and n_input - n_cached >= 1_024
+        if is_unasked and self.random.random() < 0.5:
+            usage = msgspec.structs.replace(usage, n_written_long_tokens=0)
+            return usage, msgspec.structs.replace(usage, n_written_tokens=0)
+        return usage, usage
 
     async def aclose(self) -> None:
         """Nothing to let go of."""
+
+
+def any_price(draw: random.Random) -> Price:
+    """A price whose rates have any order."""
+    usd = [round(draw.choice([1, 10]) * draw.random(), 3) for _ in range(7)]
+    names = ("input", "cached", "write", "write_long", "output", "long.input", "long.output")
+    rates = ",".join(f"{name}={n}" for name, n in zip(names, usd, strict=True))
+    way = draw.choice(["true", "false"])
+    return Price.read(f"{rates},long.above={draw.choice([50, 1_200])},write_on_request={way}")
 
 
 class Reporting(Billing):
@@ -133,21 +165,41 @@ def test_a_document_is_counted_once_for_all_its_calls_and_to_the_token_near_a_li
         asyncio.run(spend(exact - 1, 1))
 
 
-async def ask(model: Model, texts: list[str], cancelled: Iterable[int] = ()) -> list[object]:
+async def ask(model: Model, texts: list[str], cancelled: set[int] | None = None) -> list[object]:
     """Ask all at once; some are cancelled while they are under way."""
     tasks = [asyncio.create_task(model.complete(request(text))) for text in texts]
     await asyncio.sleep(0.001)
-    for i in cancelled:
+    for i in cancelled or ():
         tasks[i].cancel()
     return await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def test_cancelled_calls_leave_no_reservation() -> None:
-    model = Billing(1)
-    budget = Budget(COUNTER, max_tokens=100_000, reply_tokens=50)
-    asyncio.run(ask(Limited(Budgeted(model, budget), 4), ["word " * 20] * 24, range(0, 24, 3)))
-    assert not budget._held
-    assert model.n_calls == budget.spent.n_calls
+@pytest.mark.parametrize("block", range(4))
+def test_nothing_is_spent_beyond_the_limits(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(block * 50, block * 50 + 50):
+        draw = random.Random(seed)
+        price = any_price(draw)
+        model = Billing(seed, fails=draw.choice([0.0, 0.3]), price=price)
+        limits = {
+            "max_tokens": draw.choice([None, draw.randint(0, 3_000)]),
+            "max_cost_usd": draw.choice([None, draw.random() / draw.choice([10, 100])]),
+            "max_calls": draw.choice([None, draw.randint(0, 20)]),
+        }
+        budget = Budget(COUNTER, price=price, reply_tokens=draw.randint(1, 200), **limits)  # type: ignore[arg-type]
+        n = draw.randint(1, 12)
+        texts = ["word " * draw.choice([draw.randint(1, 60), 1_500]) for _ in range(24)]
+        cancelled = set(draw.sample(range(24), draw.choice([0, 6])))
+        with computed(monkeypatch) as runner:
+            runner.run(ask(Limited(Budgeted(model, budget), n), texts, cancelled))
+        n_billed = model.billed.n_input_tokens + model.billed.n_output_tokens
+        if limits["max_tokens"] is not None:
+            assert n_billed <= limits["max_tokens"]
+        if limits["max_cost_usd"] is not None:
+            assert model.billed_usd <= limits["max_cost_usd"]
+        if limits["max_calls"] is not None:
+            assert model.n_calls <= limits["max_calls"]
+        assert not budget._held, "every reservation is released"
+        assert model.n_calls == budget.spent.n_calls
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -349,3 +401,9 @@ def test_repeated_discrepancies_multiply() -> None:
         worst = budget.worst(request("word " * 100))
         settle(budget, worst, Usage(2 * worst.n_input, 1))
     assert budget.worst(request("word " * 100)).n_input >= 3.5 * plain
+
+
+def test_a_call_without_usage_adds_no_tokens_without_a_token_limit() -> None:
+    budget = Budget(COUNTER, max_calls=2)
+    settle(budget, budget.worst(request("word")), None, is_sure=False)
+    assert budget.spent == Spent(Usage(), n_calls=1, n_unsure_calls=1, n_unsure_tokens=0)
