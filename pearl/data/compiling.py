@@ -287,9 +287,9 @@ class _Compiler:
         form = forms[0]
         if form == "date":
             return Scalar("date", ("string",))
-        type: FieldType = "text" if form in _JUDGED else "str"
+        read_as: FieldType = "text" if form in _JUDGED else "str"
         checked = form if form in ("date-time", "time") else ""
-        return Scalar(type, ("string",), rules=self.rules(rest, path), form=checked)
+        return Scalar(read_as, ("string",), rules=self.rules(rest, path), form=checked)
 
     def rules(self, schemas: Sequence[Mapping[str, Any]], path: Place) -> str:
         """The rules for a value as JSON text; "" without rules, or with several schemas."""

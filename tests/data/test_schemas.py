@@ -120,6 +120,7 @@ DOG = of(kind={"const": "dog"}, name=TEXT, tricks=a_list(TEXT))
         ({"a": {"enum": [1, 2.5, True, "x", None]}}, "a: 1|'2.5'|true|x?"),
         ({"a": {"enum": ["x", "X", ""]}}, "a: str"),
         ({"a": {"enum": ["x", {"y": 1}]}}, "a: x|'{\"y\": 1}'"),
+        ({"a": {"anyOf": [{"enum": ["x", 1]}, {"type": "string", "minLength": 3}]}}, "a: str"),
         ({"a": {"const": "only"}, "b": TEXT}, "b: str"),
         ({"a": any_of({"const": "x", "title": "the first"}, {"const": "y"})}, "a: x|y (x: the first)"),
         ({"a": any_of({"const": "only"}, NULL)}, "a: 'only'?"),
