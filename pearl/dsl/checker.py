@@ -269,16 +269,16 @@ def argument_problems(
             yield Diagnostic("misplaced-parameter", why, argument.span, help=advice)
             continue
         yield from _literal(argument, parameter, action)
-        type = _LITERALS.get(argument.__class__)
+        given_type = _LITERALS.get(argument.__class__)
         if isinstance(argument, Reference):
-            type = ValueType.CONTEXT if argument.is_context else assigned.get(argument.name)
-        if type is not None and not _fits(argument, type, parameter):
+            given_type = ValueType.CONTEXT if argument.is_context else assigned.get(argument.name)
+        if given_type is not None and not _fits(argument, given_type, parameter):
             yield Diagnostic(
                 "wrong-type",
                 f"'{action.name}' takes {_WORDED[parameter.type]} as {parameter.name}, "
-                f"not {_WORDED[type]} ({short(print_argument(argument))})",
+                f"not {_WORDED[given_type]} ({short(print_argument(argument))})",
                 argument.span,
-                help=_advice(type, parameter),
+                help=_advice(given_type, parameter),
                 fix=_meant(argument, parameter, assigned),
             )
 
@@ -290,8 +290,8 @@ def _meant(
     items = items_of(argument)
     named = items[0] if len(items) == 1 else None
     name = getattr(named, "value", getattr(named, "name", None))
-    type = ValueType.CONTEXT if name == CTX else assigned.get(str(name))
-    is_meant = type is not None and _fits(Reference(str(name)), type, parameter)
+    given = ValueType.CONTEXT if name == CTX else assigned.get(str(name))
+    is_meant = given is not None and _fits(Reference(str(name)), given, parameter)
     return Fix(argument.span, str(name)) if is_meant else None
 
 

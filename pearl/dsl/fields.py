@@ -136,9 +136,9 @@ def _print_type(field: Field) -> str:
         entry = _print_type(field.fields[0]) if is_nested else f"{{{print_fields(field.fields)}}}"
         return f"[{entry}]"
     reserved = _NO_LABELS if len(field.labels) > 1 else field.labels
-    type = "|".join(_printed(label, reserved) for label in field.labels) or field.type
-    type += f" {field.rules}" if field.rules else ""
-    return f"[{type}]" if field.is_list else type
+    printed = "|".join(_printed(label, reserved) for label in field.labels) or field.type
+    printed += f" {field.rules}" if field.rules else ""
+    return f"[{printed}]" if field.is_list else printed
 
 
 def _printed(word: str, reserved: Container[str] = ()) -> str:
@@ -328,8 +328,8 @@ class _Reader:
             words.append(self.word(f"a label of '{short(path)}' is empty"))
         labels = tuple(text for text, _ in words)
         if len(words) == 1 and not words[0][1]:
-            if type := next((type for type in TYPES if type == labels[0]), None):
-                return replace(field, type=type)
+            if known_type := next((name for name in TYPES if name == labels[0]), None):
+                return replace(field, type=known_type)
             close = did_you_mean(labels[0], TYPES)
             known = f"types: {', '.join(TYPES)}; labels: yes|no"
             advice = f"did you mean {close}? {known}" if close else known

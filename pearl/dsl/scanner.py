@@ -253,15 +253,15 @@ class _Line:
         else:
             self.take("an action of a plan begins with '- '", head.end(), "- ")
         action = self.call(self.parameter, "the name of an action", _ACTION_HELP)
-        if type := self.match(_TYPE):
-            gives, exact = f" -> {type[1]}", self.match(literals.terminal("GIVES"))
+        if arrow := self.match(_TYPE):
+            gives, exact = f" -> {arrow[1]}", self.match(literals.terminal("GIVES"))
             if not literals.terminal("GIVES").fullmatch(gives):
-                why = f"unknown type '{short(type[1])}'"
-                raise self.broken(why, *type.span(1), advice=_TYPES_HELP)
+                why = f"unknown type '{short(arrow[1])}'"
+                raise self.broken(why, *arrow.span(1), advice=_TYPES_HELP)
             if exact:
                 self.at = exact.end()
             else:
-                self.take("the arrow needs a blank on each side", type.end(1), gives)
+                self.take("the arrow needs a blank on each side", arrow.end(1), gives)
         mark = self.match(literals.terminal("_HASH"))
         if in_library and (self.at >= self.end or mark):
             self.at = mark.end() if mark else self.end

@@ -719,7 +719,7 @@ def _kinds(kind: Any, value: Any) -> dict[Any, Any] | None:
         case Mapping() if origin is dict:
             return {name: inner[1] for name in value if isinstance(name, str)}
         case Mapping() if isinstance(kind, type(Struct)):
-            return {name: type for name, type in _fields(kind).items() if name in value}
+            return {name: each for name, each in _fields(kind).items() if name in value}
         case list() if origin is list and inner[0] not in (str, Ordinal):
             return dict.fromkeys(range(len(value)), inner[0])
     return None

@@ -60,7 +60,7 @@ PART = (
 
 
 @pytest.mark.parametrize(
-    ("type", "fields"),
+    ("kind", "fields"),
     [
         (Part, PART),
         (Movie, "title: str, year: int?"),
@@ -73,18 +73,18 @@ PART = (
         (TypeAdapter(list[int]), "entries: [int]"),
     ],
 )  # fmt: skip
-def test_a_type_of_python_becomes_fields(type: Any, fields: str) -> None:
-    assert print_fields(load_schema(type).fields) == fields
+def test_a_type_of_python_becomes_fields(kind: Any, fields: str) -> None:
+    assert print_fields(load_schema(kind).fields) == fields
 
 
-@pytest.mark.parametrize("type", [object(), 3, Path.exists, json.JSONDecoder])
-def test_what_is_no_type_of_data_is_refused(type: Any) -> None:
+@pytest.mark.parametrize("kind", [object(), 3, Path.exists, json.JSONDecoder])
+def test_what_is_no_type_of_data_is_refused(kind: Any) -> None:
     with pytest.raises(UsageError):
-        load_schema(type)
+        load_schema(kind)
 
 
 @pytest.mark.parametrize(
-    ("type", "fields", "value", "reasons"),
+    ("kind", "fields", "value", "reasons"),
     [
         (list[Movie], {"entries": several({"title": stated("A"), "year": NOT_STATED})}, [{"title": "A"}], []),
         (list[Movie], {"entries": NOT_STATED}, [], []),
@@ -103,9 +103,9 @@ def test_what_is_no_type_of_data_is_refused(type: Any) -> None:
     ],
 )  # fmt: skip
 def test_a_record_becomes_a_value_of_a_type(
-    type: Any, fields: Any, value: Any, reasons: Any
+    kind: Any, fields: Any, value: Any, reasons: Any
 ) -> None:
-    reading = load_schema(type).read(Record(fields))
+    reading = load_schema(kind).read(Record(fields))
     assert (reading.value, list(reading.reasons)) == (value, reasons)
     if isinstance(value, Part):
         assert str(reading.value.price) == "0.10"

@@ -132,7 +132,7 @@ def typed_libraries(draw: st.DrawFn) -> ActionLibrary:
         given = draw(st.lists(st.tuples(outputs, types), max_size=3, unique_by=lambda p: p[0]))
         parameters = tuple(Parameter(*one) for one in given)
         is_variadic = bool(parameters) and draw(st.booleans())
-        returns = draw(types.filter(lambda type: type is not ValueType.CONTEXT))
+        returns = draw(types.filter(lambda kind: kind is not ValueType.CONTEXT))
         actions.append(Action(name, parameters, draw(texts(0)), is_variadic, returns))
     return ActionLibrary("typed", actions)
 

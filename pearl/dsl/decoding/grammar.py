@@ -154,8 +154,8 @@ class States:
         self._letters = tuple(dict.fromkeys(["v", *self._kinds.values()]))
         self._max_steps = max_steps
         self._accepted = {
-            type: {self._kinds[given] for given in outputs_for(type) if given in self._kinds}
-            for type in ValueType
+            wanted: {self._kinds[given] for given in outputs_for(wanted) if given in self._kinds}
+            for wanted in ValueType
         }
         n_kinds = len(self._letters) - 1
         self.max_counted = MAX_COUNTED[n_kinds - 1] if 1 <= n_kinds <= len(MAX_COUNTED) else 1
@@ -197,9 +197,9 @@ class States:
             )
         ]
 
-    def fitting(self, counts: Counts, type: ValueType) -> list[tuple[str, int]]:
+    def fitting(self, counts: Counts, wanted: ValueType) -> list[tuple[str, int]]:
         """The letters and counts of the outputs that a parameter of a type accepts."""
-        accepted = self._accepted[type]
+        accepted = self._accepted[wanted]
         return [(letter, count) for letter, count in self.present(counts) if letter in accepted]
 
     def present(self, counts: Counts) -> list[tuple[str, int]]:
@@ -222,9 +222,9 @@ def _kinds(actions: list[Action]) -> dict[ValueType, str]:
     wanted = {parameter.type for action in actions for parameter in action.parameters}
     letters: dict[frozenset[ValueType], str] = {}
     kinds: dict[ValueType, str] = {}
-    for type in (ValueType.TEXT, *(action.returns for action in actions)):
-        goes = frozenset(w for w in wanted if type in outputs_for(w))
-        kinds[type] = letters.setdefault(goes, _LETTERS[type])
+    for given in (ValueType.TEXT, *(action.returns for action in actions)):
+        goes = frozenset(w for w in wanted if given in outputs_for(w))
+        kinds[given] = letters.setdefault(goes, _LETTERS[given])
     return kinds
 
 

@@ -235,7 +235,7 @@ def of(*actions: Action) -> ActionLibrary:
 
 
 def taking(name: str, *types: ValueType, **more: object) -> Action:
-    parameters = tuple(Parameter(f"P{i}", type) for i, type in enumerate(types))
+    parameters = tuple(Parameter(f"P{i}", kind) for i, kind in enumerate(types))
     return Action(name, parameters, **more)  # type: ignore[arg-type]
 
 
