@@ -49,8 +49,11 @@ def command(copy: str | None, force: bool) -> int:
     """Answer three questions about shipped documents, offline."""
     if copy is not None:
         folder, writer = Path(copy), OutputWriter(is_forced=force)
-        plans = [asked for _, asked, _, model in PARTS if not model]
-        names = dict.fromkeys([*plans, *(name for _, _, name, _ in PARTS)])
+        names = dict.fromkeys(
+            name
+            for _, asked, document, model in PARTS
+            for name in ([document] if model else [asked, document])
+        )
         make_folder(folder)
         writer.check(*(str(folder / name) for name in names))
         for name in names:

@@ -11,7 +11,8 @@ from tests.cli.terminal import Terminal
 
 def test_the_commands_of_the_demo_print_its_answers_again(pearl: Terminal) -> None:
     printed = pearl("demo")
-    pearl("demo", "--copy", "mine")
+    copied = pearl("demo", "--copy", "mine")
+    assert copied.split() == ["mine/story.txt", "mine/crossings.plan", "mine/crossings.csv"]
     commands = re.findall(r"^\$ pearl (.+)$", printed, re.M)
     assert len(commands) == len(PARTS) == 3
     for command in commands:
