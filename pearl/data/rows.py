@@ -305,14 +305,14 @@ def parse_line(path: Path | StoredFile, number: int, line: bytes) -> Row | DataE
 def _json(path: Path | StoredFile) -> Iterator[Row | DataError]:
     """The objects of an array with their line numbers; it may be the `data` of an object."""
     text = decode(path.read_bytes(), str(path))
-    before, bracket, _ = text.partition("[")
-    head = before.strip()
+    begin = text.find("[")
+    head = text[: max(begin, 0)].strip()
     is_data = head.endswith(":") and head[:-1].rstrip().endswith('"data"')
     is_data = is_data and head.rfind("{") == 0 and "}" not in head
-    if not bracket or (head and not is_data):
+    if begin < 0 or (head and not is_data):
         yield from _json_lines(path)
         return
-    start, line, counted = len(before) + 1, 1, 0
+    start, line, counted = begin + 1, 1, 0
     while (start := _BETWEEN.match(text, start).end()) < len(text) and text[start] != "]":  # type: ignore[union-attr]
         line, counted = line + text.count("\n", counted, start), start
         try:
