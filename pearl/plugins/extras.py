@@ -38,12 +38,13 @@ def extras() -> dict[str, tuple[str, ...]]:
     for requirement in about.requires or ():
         # 'ray>=2; extra == "cluster"'
         _, is_optional, extra = requirement.rpartition("extra ==")
+        if not is_optional:
+            continue
         package = "".join(takewhile(lambda c: c.isalnum() or c in "._-", requirement))
         try:
             distribution(package)
         except PackageNotFoundError:
-            if is_optional:
-                missing.setdefault(extra.strip(" '\")"), []).append(package)
+            missing.setdefault(extra.strip(" '\")"), []).append(package)
     return {name: tuple(packages) for name, packages in sorted(missing.items())}
 
 
