@@ -76,9 +76,8 @@ def folders(package: str) -> tuple[Path, ...]:
     places: dict[Path, None] = {}
     for entry in entries:
         with suppress(ImportError):
-            spec = find_spec(entry.value.partition(":")[0])
-            if spec is not None and spec.origin is not None:
-                places[Path(spec.origin).parent] = None
+            if (origin := entry.origin()) is not None:
+                places[Path(origin).parent] = None
     return tuple(places)
 
 
@@ -94,9 +93,8 @@ def identity(package: str) -> tuple[str | bytes, ...]:
     for entry in chain.from_iterable(_registered(package).values()):
         parts += entry
         with suppress(ImportError, OSError):
-            spec = find_spec(entry.value.partition(":")[0])
-            if spec is not None and spec.origin is not None:
-                parts.append(Path(spec.origin).read_bytes())
+            if (origin := entry.origin()) is not None:
+                parts.append(Path(origin).read_bytes())
     return tuple(parts)
 
 
@@ -168,6 +166,11 @@ class _EntryPoint(NamedTuple):
     def load(self) -> Any:
         module, _, attributes = self.value.partition(":")
         return reduce(getattr, filter(None, attributes.split(".")), import_module(module))
+
+    def origin(self) -> str | None:
+        """The file of its module; imports the parent packages."""
+        spec = find_spec(self.value.partition(":")[0])
+        return None if spec is None else spec.origin
 
     def is_removed(self) -> bool:
         """Whether it belongs to this distribution, but its module was deleted."""
