@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from pearl import plugins
-from pearl.documents.digest import text_sha256
+from pearl.documents.digest import digest, text_sha256
 from pearl.documents.readers import reading
 from pearl.errors import DataError, Span, UsageError
 from pearl.errors.callers import ShownInNotebooks
@@ -388,6 +388,12 @@ def _readers_by_suffix() -> dict[str, str]:
 def document_suffixes() -> set[str]:
     """The suffixes of all readers."""
     return {*_readers_by_suffix()}
+
+
+@cache
+def readers_sha256() -> str:
+    """Tells the readers of this installation from those of another."""
+    return digest(plugins.identity(READERS)).hex()
 
 
 def _has(reader: str, name: str) -> bool:

@@ -81,7 +81,6 @@ def folders(package: str) -> tuple[Path, ...]:
     return tuple(places)
 
 
-@cache
 def identity(package: str) -> tuple[str | bytes, ...]:
     """What tells the installed plug-ins of a package from others: their files, distributions and versions; imports their parent packages."""
     spec = find_spec(package)

@@ -10,10 +10,9 @@ from pathlib import Path
 from pkgutil import get_data
 from typing import Any
 
-from pearl import plugins
 from pearl.actions.library import library_digest
 from pearl.documents.digest import digest, text_sha256
-from pearl.documents.document import READERS
+from pearl.documents.document import readers_sha256
 from pearl.dsl.nodes import print_plan
 from pearl.llm import parameters_of
 from pearl.llm.backends import address_of
@@ -86,7 +85,7 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
         **run_config(pearl),
         **parameters_of(pearl.client.settings),
         "keys": KEYS,
-        "readers_sha256": digest(plugins.identity(READERS)).hex(),
+        "readers_sha256": readers_sha256(),
         "prompts_sha256": prompts_sha256(),
         "weights": " ".join(weights),
     }

@@ -26,9 +26,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from pearl import plugins
 from pearl.documents.digest import digest
-from pearl.documents.document import READERS
+from pearl.documents.document import readers_sha256
 from pearl.documents.passages import Stem, analyzer
 from pearl.documents.readers import OPTIONS
 from pearl.errors import DataError, StoreError
@@ -388,7 +387,7 @@ def _place(
         "pearl": __version__,
         "terms": digest(analyzer(stem)(_PROBE)).hex()[:16],
         **way,
-        "readers": digest(plugins.identity(READERS)).hex()[:16],
+        "readers": readers_sha256()[:16],
         "corpus": corpus,
         "named": [str(name) for name in named if len(named) > 1],
     }
