@@ -87,7 +87,7 @@ def overview(prices_file: str | None) -> dict[str, Any]:
 
 def overview_lines(data: dict[str, Any]) -> Iterator[str]:
     """The overview as text, under headings."""
-    yield "Backends: --model NAME, or NAME:MODEL; what each is able to: --json"
+    yield "Backends: --model NAME, or NAME:MODEL; --json says what each can do"
     for row in data["backends"]:
         yield f"  {row['name']:<13} {row['about']}{_key(row.get('key') or '')}"
         extra = row.get("extra")
