@@ -70,6 +70,7 @@ _CANDIDATE = lazy_pattern(r"^[ \t]*+(?:\[\s*+)?(?=\{)", re.M)  # {, or [{ at the
 _AFTER = lazy_pattern(  # behind an object: `, {`, `]`, or the end of its line
     r"\s*+(?:,\s*+(?=\{)|\])|[ \t]*+,?[ \t]*+(?=\n|\Z)"
 )
+_SURROGATES = lazy_pattern(r"[\ud800-\udfff]")
 
 _decode = json.JSONDecoder(
     object_pairs_hook=list, parse_float=str, parse_int=str, parse_constant=str
@@ -165,7 +166,7 @@ def _json_text(value: object) -> str | None:
 
 def _whole(text: str) -> str:
     """Replace lone surrogates, which JSON escapes may contain."""
-    return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def _value_spans(text: str, at: int) -> Iterator[tuple[int, int]]:
