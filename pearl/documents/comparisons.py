@@ -112,10 +112,11 @@ def comparison(
         return (lambda value: meets(value) if is_sure else None), notes
     if operator == "contains":
         return _any_of(wanted, lambda value, text: key_of(text) in key_of(value)), []
-    same, notes = _sameness(wanted, values)
+    different = list(dict.fromkeys(values))
+    same, notes = _sameness(wanted, different)
     alike = _any_of(wanted, same)
     if operator in ("is", "in"):
-        matched = (value.strip() for value in dict.fromkeys(values) if alike(value))
+        matched = (value.strip() for value in different if alike(value))
         if pairs := list(map(", ".join, spellings(matched, key_of))):
             notes = [*notes, f"{name}: all spellings are included: {'; '.join(pairs[:3])}"]
         return alike, notes
