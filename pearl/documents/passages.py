@@ -64,8 +64,7 @@ _LANGUAGES = {
 }  # fmt: skip
 """First words of Unicode names of letters → language. Kana come before Han, because Japanese has both."""
 
-
-LIST_MARK = lazy_pattern(r"\s*(?:[-*•–]|\(?\d{1,9}[.)])\s+")  # `- `, `2. `, `3) `
+_LIST_MARK = lazy_pattern(r"\s*(?:[-*•–]|\(?\d{1,9}[.)])\s+")  # `- `, `2. `, `3) `
 PARAGRAPH_BREAK = lazy_pattern(r"\n[^\S\n]*\n\s*")
 
 
@@ -137,6 +136,12 @@ def _is_number(text: str) -> bool:
     number = text[:-1].removeprefix("(")
     is_letter = len(number) == 1 and number.isascii() and number.isalpha()
     return text[-1:] in (".", ")") and (is_letter or (number.isdecimal() and len(number) < 4))
+
+
+def without_list_mark(line: str) -> str:
+    """A line without the mark of an item of a list before it."""
+    mark = _LIST_MARK.match(line)
+    return line[mark.end() :] if mark else line
 
 
 def _language(text: str) -> str:

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from pearl.documents.evidence import Quote
 from pearl.documents.evidence.collecting import passage_at
-from pearl.documents.evidence.finding import without_list_mark
 from pearl.documents.evidence.value_checks import Stated, n_standing, same_value
 from pearl.documents.numbers import quoted
+from pearl.documents.passages import without_list_mark
 from pearl.documents.record import PLAIN, Candidate, FieldResult, FieldScalar
 from pearl.dsl.fields import ENTRY, Field
 from pearl.dsl.literals import short

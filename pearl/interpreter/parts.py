@@ -13,10 +13,10 @@ from msgspec import Struct
 from pearl.actions.values import Scalar, as_text, marks, rows_text
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, normalise, placed, quoted_line
-from pearl.documents.evidence.finding import without_list_mark
 from pearl.documents.evidence.normal import has_name, normal_text
 from pearl.documents.lexicon import words_in
 from pearl.documents.numbers import plain
+from pearl.documents.passages import without_list_mark
 from pearl.documents.rows import Rows, Stated, shortened, table_cell
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of

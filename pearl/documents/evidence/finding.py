@@ -9,7 +9,6 @@ from itertools import groupby
 
 from pearl.documents.document import Document, part_spans
 from pearl.documents.evidence.normal import UNSPACED, normalise
-from pearl.documents.passages import LIST_MARK
 from pearl.documents.units.record import below_headers, row_cells
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
@@ -31,12 +30,6 @@ _INLINE = lazy_pattern(
     rf"|[“„«‹「『]((?:{_WITHIN}[^“”„«»‹›「」『』])+)[”“»›」』]"  # “a dog”, „ein Hund“, « un chien », 「犬」
 )
 _MARKS = '>"“„«‹「『'  # One of them begins every quote
-
-
-def without_list_mark(line: str) -> str:
-    """A line without the mark of an item of a list before it."""
-    mark = LIST_MARK.match(line)
-    return line[mark.end() :] if mark else line
 
 
 def quoted_line(line: str) -> str | None:

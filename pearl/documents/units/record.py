@@ -26,7 +26,7 @@ from io import StringIO
 from typing import NamedTuple, cast
 
 from pearl.documents.lexicon import is_year
-from pearl.documents.passages import LIST_MARK, paragraphs
+from pearl.documents.passages import paragraphs, without_list_mark
 from pearl.documents.units import Piece, left_out, lines
 from pearl.errors.patterns import lazy_pattern
 
@@ -267,8 +267,8 @@ def _pairs_in(line: str, separator: str) -> tuple[list[str], list[str]] | None:
     more: dict[int, list[str]] = {}
     for part in line.split(separator):
         before, colon, value = part.partition(":")
-        if not names and (mark := LIST_MARK.match(before)):
-            before = before[mark.end() :]  # - or 12)
+        if not names:
+            before = without_list_mark(before)
         if colon and (not value or value[0].isspace()) and (name := _key(before)):
             names.append(name)
             values.append(value)
