@@ -225,22 +225,14 @@ def _over_rows(
     unread = without_duplicates(row for row in every if row.value is None)
     # A value that could not be read may equal any known value; a new value would not change the result.
     anything = [row.value for row in known]
-    cases: list[tuple[Any, ...]] = [
-        (
-            value.values,
-            [
-                *value.values,
-                *(
-                    anything
-                    if None in (row.value for row in value.every)
-                    else (row.value for row in value.doubtful)
-                ),
-            ],
-        )
-        if isinstance(value, Rows) and value.undecided
-        else (value,)
-        for value in values
-    ]
+    cases: list[tuple[Any, ...]] = []
+    for value in values:
+        if isinstance(value, Rows) and value.undecided:
+            is_unread = any(row.value is None for row in value.every)
+            possible = anything if is_unread else [row.value for row in value.doubtful]
+            cases.append((value.values, [*value.values, *possible]))
+        else:
+            cases.append((value,))
     results: list[Iterable[str | None]] = [certain]
     if 1 < math.prod(map(len, cases)) <= _MAX_CASES:
         for case in product(*cases):
