@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pearl.documents.document import Document
-from pearl.documents.numbers import scale_of
+from pearl.documents.numbers import listed, scale_of
 from pearl.documents.passages import analyzer, read_synonyms, terms
 from pearl.documents.rows import DOCUMENT, TABLE, Row, Rows, shortened
 from pearl.documents.table import (
@@ -407,8 +407,7 @@ class FoundTable:
     def label(self) -> str:
         """The table's name in messages: its caption, or its first columns."""
         names = [name for name in self.rows.names if name not in {DOCUMENT, TABLE}]
-        more = ", ..." if len(names) > _MAX_NAMED else ""
-        columns = f"{', '.join(shortened(name, 40) for name in names[:_MAX_NAMED])}{more}"
+        columns = listed([shortened(name, 40) for name in names], _MAX_NAMED)
         return f"'{shortened(self.caption, 60)}' ({columns})" if self.caption else columns
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 
+from pearl.documents.numbers import listed
 from pearl.documents.readers import ReaderText
 from pearl.errors import DataError
 
@@ -136,8 +137,7 @@ def _decode_by_line(data: bytes) -> ReaderText | None:
             others.append(n)
     if not n_utf_8 or not others:
         return None
-    shown = ", ".join(map(str, others[:5])) + (", ..." if len(others) > 5 else "")
-    note = f"not UTF-8 and read as cp1252 (a guess): lines {shown}"
+    note = f"not UTF-8 and read as cp1252 (a guess): lines {listed([*map(str, others)], 5)}"
     return ReaderText("\n".join(decoded), notes=[note])
 
 
