@@ -27,6 +27,7 @@ from pearl.documents.lexicon import (
 )
 from pearl.documents.numbers import (
     RAISED,
+    VULGAR,
     Quantity,
     find_quantity,
     is_blank,
@@ -53,7 +54,7 @@ Kind = Literal["date", "number"]
 
 MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
 
-_LETTERS = lazy_pattern(r"[^\W\d_¼-¾⅐-⅞]+")  # h and km of 5 km/h
+_LETTERS = lazy_pattern(rf"[^\W\d_{VULGAR}]+")  # h and km of 5 km/h
 _NO_UNITS = frozenset((  # "about 5", "5 (in millions)", "minus 5"
     *SCALE_WORDS, *FOREIGN_SCALES, *STOP_WORDS, "minus", "negative", "approx", "ca", "circa", "est",
 ))  # fmt: skip

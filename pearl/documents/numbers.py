@@ -51,8 +51,8 @@ def unit_of(text: str, start: int, end: int) -> str:
 
 
 _DIGITS = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
-_VULGAR = "¼½¾⅐-⅞"
-FRACTION = rf"\s?[{_VULGAR}]|[ ][1-9][0-9]?[/⁄][1-9][0-9]?(?![0-9/⁄.,])"
+VULGAR = "¼-¾⅐-⅞"  # Fractions of one character, for a class of a pattern
+FRACTION = rf"\s?[{VULGAR}]|[ ][1-9][0-9]?[/⁄][1-9][0-9]?(?![0-9/⁄.,])"
 """A fraction after a whole number: 2½, 1 1/2."""
 RAISED = "⁰¹²³⁴-⁹"  # Raised digits, for a class of a pattern
 _FOOTNOTE_MARK = lazy_pattern(
@@ -73,7 +73,7 @@ _FIGURE = lazy_pattern(  # -$5, CHF -1,234.50, 1.5e3, 2½, ¾
         (?P<digits>{_DIGITS})
         (?P<exponent>[eE][-+]?[0-9]{{1,3}}\b)?
         (?P<part>(?<![0-9]{{4}})(?:{FRACTION}))?
-        | (?P<alone>[{_VULGAR}])
+        | (?P<alone>[{VULGAR}])
       )
     """,
     re.X,
@@ -244,7 +244,7 @@ _OF = lazy_pattern(r"\s(?:of\s|de\s|d['’]\s?)")
 _RUN = lazy_pattern(  # 65,5 or 18.888.383 or 26 151 997
     rf"{APART}(?<![0-9.,])(?:[0-9]{{1,3}}(?: [0-9]{{3}}(?![0-9]))+|[0-9]++)(?:[.,][0-9]++)*+"
 )
-_MORE = lazy_pattern(rf"[.,][0-9][0-9.,]*+|\s?[{_VULGAR}]")
+_MORE = lazy_pattern(rf"[.,][0-9][0-9.,]*+|\s?[{VULGAR}]")
 """Marks after digits that make them another number, as in `1,5,3` and `1,200½`."""
 
 
@@ -496,7 +496,7 @@ def _restated(match: re.Match[str], decimal: str) -> Quantity | None:
     return Quantity(first.value, first.unit or again.unit, first.scale or again.scale)
 
 
-_DIGIT = lazy_pattern(r"\d|[¼-¾⅐-⅞]")
+_DIGIT = lazy_pattern(rf"\d|[{VULGAR}]")
 _DECIMAL_POINT = lazy_pattern(
     r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})*\.(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,])"  # 2.50, 1,200.5
     r"|[0-9],[0-9]{3}\.[0-9]|(?<![0-9])0\.[0-9]"  # 1,200.500, 0.125

@@ -37,6 +37,7 @@ from pearl.documents.lexicon import (
 from pearl.documents.marks import SUPERSCRIPTS
 from pearl.documents.numbers import (
     FRACTION,
+    VULGAR,
     UnclearNumberError,
     listed,
     once,
@@ -352,7 +353,7 @@ class _Amount(Struct, frozen=True):
 
 
 _NUMBER = lazy_pattern(  # 5, .5, 1.250,50, 1 250, 2½, ¾, five
-    rf"{APART}\.?\d+(?:[.,'’]\d+|[ ]\d{{3}}(?!\d))*(?:(?<!\d{{4}})(?:{FRACTION}))?|[¼-¾⅐-⅞]|\b{SMALL_NUMBER}(?![^\W_])",
+    rf"{APART}\.?\d+(?:[.,'’]\d+|[ ]\d{{3}}(?!\d))*(?:(?<!\d{{4}})(?:{FRACTION}))?|[{VULGAR}]|\b{SMALL_NUMBER}(?![^\W_])",
     re.I,
 )
 _DECIMAL_COMMA = lazy_pattern(r"\d{1,3}(?:[. ]\d{3})+,\d{1,2}|\d+,\d{1,2}")  # 1.250,50; 2,5
