@@ -325,7 +325,7 @@ class _Place(Struct, frozen=True):
             found = _number(value)
         elif "date" in forms:
             text = str(value).strip()
-            dates = find_dates(text)  # a text with more than one day is none
+            dates = find_dates(text)  # a text that names several days is no date
             if len(dates) == 1 and dates[0].end - dates[0].start == len(text) and dates[0].period:
                 found = dates[0].period.first
         elif "date-time" in forms:

@@ -26,9 +26,8 @@ def read(data: bytes, path: str) -> str:
 
     file = ParquetFile(BytesIO(data))
 
-    def rows() -> Iterator[
-        list[str]
-    ]:  # one at a time: their cells take ten times the memory of the text
+    def rows() -> Iterator[list[str]]:
+        # One at a time: their cells take ten times the memory of the text.
         n_characters = 0
         for batch in file.iter_batches(batch_size=_BATCH):
             columns = [column.to_pylist() for column in batch.columns]
