@@ -112,7 +112,7 @@ def run_tasks(
                 asyncio.run(evaluation.finish(session.equipped()))
             else:
                 shown.finish()
-        if page and shown.last is not None and sys.stderr.isatty():
+        if page and is_plain(page) and shown.last is not None and sys.stderr.isatty():
             notice(f"page: {page}")
         error = None if shown.last is None else shown.last.error
         is_printed = n_tasks == 1 and options["as_json"] and evaluation is None

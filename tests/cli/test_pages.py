@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.own_terminal import OnTerminal
 from tests.cli.terminal import PLAN, Terminal
 from tests.server import Server
 from tests.view.test_answer_page import Page
@@ -26,6 +27,18 @@ def test_it_is_written_of_one_answer_and_refused_of_several(pearl: Terminal) -> 
     Path("mine.html").write_text("mine", "utf-8")
     pearl("ask", "Why did Nils sell the boat?", "story.txt", "--page", "mine.html", code=2)
     assert Path("mine.html").read_text("utf-8") == "mine"
+
+
+@pytest.mark.parametrize(("page", "is_named"), [("answer.html", True), ("/dev/null", False)])
+def test_on_a_terminal_a_page_is_named_if_it_is_a_file(
+    pearl: Terminal, page: str, is_named: bool
+) -> None:
+    child = OnTerminal(
+        pearl.folder, "-m", "pearl", "execute", "why.plan", "story.txt", "--page", page
+    )
+    assert child.end() == 0
+    assert "hull was rotten" in child.written
+    assert (f"page: {page}" in child.written) == is_named
 
 
 @pytest.mark.usefixtures("_no_waits")
