@@ -278,9 +278,9 @@ class _Compiler:
             kinds.remove("integer")
         forms = [str(s.get("format", "")) for s in rest]
         if _is_decimal(rest):
-            return Scalar("decimal", tuple(kinds), rules=self.rules(rest[:1], path))
+            return Scalar("decimal", tuple(kinds), rules=self.rules(rest[:1]))
         if len(kinds) == 1 and kinds[0] != "string":
-            return Scalar(_TYPES[kinds[0]], tuple(kinds), values, self.rules(rest, path))
+            return Scalar(_TYPES[kinds[0]], tuple(kinds), values, self.rules(rest))
         if kinds != ["string"] or len({*forms}) > 1 or values:
             is_judged = any(form in _JUDGED for form in forms)
             return Scalar("text" if is_judged else "str", tuple(kinds), values)
@@ -289,9 +289,9 @@ class _Compiler:
             return Scalar("date", ("string",))
         read_as: FieldType = "text" if form in _JUDGED else "str"
         checked = form if form in ("date-time", "time") else ""
-        return Scalar(read_as, ("string",), rules=self.rules(rest, path), form=checked)
+        return Scalar(read_as, ("string",), rules=self.rules(rest), form=checked)
 
-    def rules(self, schemas: Sequence[Mapping[str, Any]], path: Place) -> str:
+    def rules(self, schemas: Sequence[Mapping[str, Any]]) -> str:
         """The rules for a value as JSON text; "" without rules, or with several schemas."""
         if len(schemas) != 1:
             return ""

@@ -237,7 +237,7 @@ def _run(
         rows = reviewed(ran.store, id)
         if form == "jsonl" or schema.model is not None:  # which may refuse values
             rows.schema = schema
-        _write(ran, fields, rows, out, form, options)
+        _write(ran, fields, rows, out, form)
         n_rows = rows.statuses.total()
         if n_rows < ran.summary.n_rows:
             raise StoreError(
@@ -272,9 +272,8 @@ def _run(
 
 
 def _write(
-    ran: Finished[Task], fields: Sequence[Field], rows: DecidedRows, out: str, form: str,
-    options: Mapping[str, Any],
-) -> None:  # fmt: skip
+    ran: Finished[Task], fields: Sequence[Field], rows: DecidedRows, out: str, form: str
+) -> None:
     """Write the tables or the page."""
     from pearl.runs.extraction import page_beside, write_tables
     from pearl.runs.readme import readme
