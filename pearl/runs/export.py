@@ -226,7 +226,8 @@ def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
     counts: dict[str, None] = {}
     for data in rows:
         fields |= dict.fromkeys(name for name in data if name not in fixed)
-        row = read_row(data)
+        # Read only the parts of each row that name columns
+        row = read_row({name: data[name] for name in ("v", "steps", "parts") if name in data})
         if len(outputs) < _MAX_OUTPUTS:
             outputs |= dict.fromkeys(step.output for step in row.steps)
         counts |= dict.fromkeys(part.output for part in row.parts if part.of is not None)
