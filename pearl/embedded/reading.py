@@ -180,11 +180,13 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
             share = _FROM_FRAME if term in _FRAME else 1.0
             weights[term] = max(weight * share, weights.get(term, 0.0))
     # By the name of the action, its own question, or that of the plan
-    kinds = [_KIND_WORDS[word] for word in words if word in _KIND_WORDS]
-    kinds += [kind for text in (*own, about) for kind, form in _KINDS if form.match(text)]
+    kinds = chain(
+        (_KIND_WORDS[word] for word in words if word in _KIND_WORDS),
+        (kind for text in (*own, about) for kind, form in _KINDS if form.match(text)),
+    )
     return SentenceQuery(
         weights,
-        kinds[0] if kinds else "thing",
+        next(kinds, "thing"),
         is_claim=not _CLAIMING.isdisjoint(words),
         text=" ".join(
             dict.fromkeys(" ".join(each.split()) for each in (*own, about) if each.strip())
