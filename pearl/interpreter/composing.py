@@ -355,8 +355,9 @@ def _shown(
     lists: list[Sequence[Named]] = []
     for part in parts:
         entries = part.value if isinstance(part.value, list) else []
-        own = [Named("", " ".join(str(entry).split())) for entry in entries]
-        lists.append(rows.get(part.output) or own)
+        lists.append(
+            rows.get(part.output) or [Named("", " ".join(str(entry).split())) for entry in entries]
+        )
     wholes = [
         f"{{{part.output}}} = {_inserted(part)}" if named
         else "\n".join(map(_line, listed)) or part.text
