@@ -238,9 +238,8 @@ class Store(Replies):
         found: dict[bytes, Completion] = {}
         for at in range(0, len(keys), _MAX_KEYS):
             some = tuple(keys[at : at + _MAX_KEYS])
-            marks = ", ".join(
-                "?" * len(some)
-            )  # A reply of another key, by a damaged index, has another seal
+            marks = ", ".join("?" * len(some))
+            # A reply of another key, by a damaged index, has another seal
             for key, body in self.all(
                 f"SELECT key, body FROM replies WHERE key IN ({marks})", some
             ):
