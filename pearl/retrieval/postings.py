@@ -36,10 +36,16 @@ class Texts:
         return len(self.starts) - 1
 
     def __getitem__(self, number: int) -> str:
-        return self._bytes(number).decode("utf-8", "replace")
+        return self.part(number, 0, None)
 
-    def _bytes(self, number: int) -> bytes:
-        return self.data[self.starts[number] : self.starts[number + 1]].tobytes()
+    def part(self, number: int, start: int, end: int | None) -> str:
+        """A string, or its part between two byte offsets."""
+        return self._bytes(number, start, end).decode("utf-8", "replace")
+
+    def _bytes(self, number: int, start: int = 0, end: int | None = None) -> bytes:
+        begin = int(self.starts[number])
+        stop = int(self.starts[number + 1]) if end is None else begin + end
+        return self.data[begin + start : stop].tobytes()
 
     def find(self, text: bytes) -> int | None:
         """The position of a string, by binary search in sorted strings; None if it is missing."""

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 import msgspec
@@ -61,6 +61,7 @@ class Contents:
     document_of: NDArray[np.int32]
     """The document number of each passage, ascending, shape (passages,)."""
     spans: NDArray[np.int32]
+    byte_spans: NDArray[np.int32]
     fields: Texts | None
     """The fields that the unit gives to each passage, as JSON; None if it gives none."""
     terms: Postings
@@ -96,16 +97,12 @@ class Contents:
     @cached_property
     def id(self) -> str:
         """Identifies the passages to which stored vectors belong."""
-        return digest([self.digests.tobytes(), self.spans.tobytes()]).hex()[:16]
+        return digest([self.digests.tobytes(), self.byte_spans.tobytes()]).hex()[:16]
 
     def text(self, passage: int) -> str:
         """The text of a passage."""
-        start, end = self.spans[passage].tolist()
-        return self._document_text(int(self.document_of[passage]))[start:end]
-
-    @cached_property
-    def _document_text(self) -> Callable[[int], str]:
-        return lru_cache(maxsize=4)(self.texts.__getitem__)
+        start, end = self.byte_spans[passage].tolist()
+        return self.texts.part(int(self.document_of[passage]), start, end)
 
     def document_metadata(self, document: int) -> dict[str, str]:
         """The metadata of a document."""
@@ -146,7 +143,7 @@ class ContentsBuilder:
         self._texts, self._names, self._metadata = TextsBuilder(), TextsBuilder(), TextsBuilder()
         self._fields = TextsBuilder()
         self._digests = bytearray()
-        self._documents, self._spans = array("i"), array("i")
+        self._documents, self._spans, self._bytes = array("i"), array("i"), array("i")
         self._field_names: dict[str, None] = {}
         self._terms = PostingsBuilder(stem)
 
@@ -163,16 +160,19 @@ class ContentsBuilder:
     def add(self, document: CorpusDocument, pieces: Sequence[Piece], digest: bytes) -> None:
         """Add a document."""
         number, text = self.n_documents, document.text
+        data = text.encode("utf-8", "replace")  # "replace": a `Document` has no lone surrogates
+        offset = int if len(data) == len(text) else _byte_offsets(text)
         for start, end, fields in pieces:
             self._documents.append(number)
             self._spans.extend((start, end))
+            self._bytes.extend((offset(start), offset(end)))
             self._fields.add(_json(fields) if fields else b"")
             self._field_names.update(dict.fromkeys(fields))
             self._terms.add(text[start:end])
         self._field_names.update(dict.fromkeys(document.metadata))
         about = {name: getattr(document, name) for name in ("metadata", "pages", "ocr", "notes")}
         about = {name: value for name, value in about.items() if value}
-        self._texts.add(text)
+        self._texts.add(data)
         self._names.add(document.name)
         self._metadata.add(_json(about) if about else b"")
         self._digests += digest
@@ -186,14 +186,31 @@ class ContentsBuilder:
             np.frombuffer(self._digests, np.uint8).reshape(-1, DIGEST),
             np.array(self._documents, np.int32),
             np.array(self._spans, np.int32).reshape(-1, 2),
+            np.array(self._bytes, np.int32).reshape(-1, 2),
             self._fields.finish() if self._fields.data else None,
             self._terms.finish(),
             tuple(self._field_names),
         )
 
 
+_BLOCK = 1_024  # Characters of a block whose byte offset is kept
+
+
 def _json(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _byte_offsets(text: str) -> Callable[[int], int]:
+    """Return the function that maps the offset of a character to that of its first byte."""
+    blocks = (text[at : at + _BLOCK] for at in range(0, len(text), _BLOCK))
+    sizes = (len(block.encode("utf-8", "replace")) for block in blocks)
+    starts = array("q", accumulate(sizes, initial=0))
+
+    def offset(at: int) -> int:
+        number = at // _BLOCK
+        return starts[number] + len(text[number * _BLOCK : at].encode("utf-8", "replace"))
+
+    return offset
 
 
 def arranged(parts: Sequence[Contents], documents: NDArray[np.int64]) -> Contents:
@@ -217,6 +234,7 @@ def arranged(parts: Sequence[Contents], documents: NDArray[np.int64]) -> Content
         np.concatenate([part.digests for part in parts])[documents],
         np.repeat(np.arange(len(counts), dtype=np.int32), counts),
         np.concatenate([part.spans for part in parts])[passages],
+        np.concatenate([part.byte_spans for part in parts])[passages],
         fields,
         merge([part.terms for part in parts], np.split(new, edges)),
         tuple(dict.fromkeys(name for part in parts for name in part.field_names)),

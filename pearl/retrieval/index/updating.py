@@ -48,7 +48,7 @@ from pearl.retrieval.corpus import (
 from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder, arranged
 from pearl.retrieval.postings import flat
 
-FORMAT = 6  # Version of the file; an index of another version is rebuilt
+FORMAT = 5  # Version of the file; an index of another version is rebuilt
 
 LOCK_PATIENCE_S = 600.0  # Seconds to wait for another process that updates the index
 
