@@ -401,18 +401,20 @@ def _has(reader: str, name: str) -> bool:
 
 
 def _reader_of(data: bytes, source: str) -> str:
-    """The reader that recognises the bytes, else the one for the suffix, else that for plain text."""
+    """A reader that recognises the bytes, if possible the one for the suffix; else that one, else that for plain text."""
     if not data:
         raise DataError(
             "the file is empty", path=_label(source), help="give a document with text in it"
         )
-    begin = data.lstrip()
-    for name, reader in _readers().items():
+    begin, by_name = data.lstrip(), _readers_by_suffix().get(suffix_of(source), "text")
+    # Several kinds of files may begin alike: then the name decides.
+    for name in (by_name, *_readers()):
+        reader = _readers()[name]
         recognises = getattr(reader, "recognises", None)
         begins = getattr(reader, "BEGINS", b"" if recognises else ())
         if begin.startswith(begins) and (recognises is None or recognises(data)):
             return name
-    return _readers_by_suffix().get(suffix_of(source), "text")
+    return by_name
 
 
 def read_bytes(source: str, label: str) -> bytes:

@@ -7,11 +7,13 @@ import io
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pearl.documents import document as reading
 from pearl.documents.digest import digest, file_sha256, text_sha256
 from pearl.documents.document import (
     AT_ONCE,
@@ -144,6 +146,23 @@ def test_strings_that_are_no_document() -> None:
     for text in ("", " \n", "\0"):
         with pytest.raises(DataError, match="no text"):
             from_text(text)
+
+
+def test_of_readers_whose_files_begin_alike_the_name_decides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begins = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Outlook's messages begin so, too
+    drawing = SimpleNamespace(
+        SUFFIXES=(".vsd",), BEGINS=(begins,), IS_BOUNDED=True, read=lambda data, path: "a drawing"
+    )
+    readers = {**reading._readers(), "visio": drawing}
+    monkeypatch.setattr(reading, "_readers", lambda: readers)
+    for name in ("_readers_by_suffix", "_has"):
+        function = getattr(reading, name)
+        monkeypatch.setattr(reading, name, getattr(function, "__wrapped__", function))
+    assert reading.from_bytes(begins, "a.vsd").text == "a drawing"
+    with pytest.raises(DataError, match="program whose files are not read"):
+        reading.from_bytes(begins, "a.pub")
 
 
 def test_paths_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
