@@ -21,7 +21,6 @@ Case = Composition | Extraction | Listing
 COPIED = ("str", "date", "int", "number")
 """Types of values that stand in the text."""
 Kind = Literal["honest", "lying in 5 %", "always yes", "always no", "silent"]
-KINDS: tuple[Kind, ...] = ("honest", "lying in 5 %", "always yes", "always no", "silent")
 
 _BLOCK = re.compile(r"<(claim|passage) (\d+)>(.*?)</\1 \2>", re.S)
 

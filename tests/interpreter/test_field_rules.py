@@ -51,7 +51,6 @@ def _said(field: str, text: str, cell: str) -> tuple[Any, str | None]:
 
 
 RULES = rules()
-NAMES = {rule.name for rule in RULES}
 
 
 def result_of(
