@@ -15,7 +15,7 @@ import re
 import stat
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
@@ -396,6 +396,16 @@ def readers_sha256() -> str:
     return digest(plugins.identity(READERS)).hex()
 
 
+@cache
+def _recognisers() -> dict[str, tuple[Any, Callable[[bytes], bool] | None]]:
+    """The first bytes of the files of each reader, and the test of them."""
+    found = {}
+    for name, reader in _readers().items():
+        recognises = getattr(reader, "recognises", None)
+        found[name] = getattr(reader, "BEGINS", b"" if recognises else ()), recognises
+    return found
+
+
 def _has(reader: str, name: str) -> bool:
     return getattr(_readers()[reader], name, False)
 
@@ -408,10 +418,8 @@ def _reader_of(data: bytes, source: str) -> str:
         )
     begin, by_name = data.lstrip(), _readers_by_suffix().get(suffix_of(source), "text")
     # Several kinds of files may begin alike: then the name decides.
-    for name in (by_name, *_readers()):
-        reader = _readers()[name]
-        recognises = getattr(reader, "recognises", None)
-        begins = getattr(reader, "BEGINS", b"" if recognises else ())
+    for name in (by_name, *_recognisers()):
+        begins, recognises = _recognisers()[name]
         if begin.startswith(begins) and (recognises is None or recognises(data)):
             return name
     return by_name

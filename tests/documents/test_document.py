@@ -157,7 +157,7 @@ def test_of_readers_whose_files_begin_alike_the_name_decides(
     )
     readers = {**reading._readers(), "visio": drawing}
     monkeypatch.setattr(reading, "_readers", lambda: readers)
-    for name in ("_readers_by_suffix", "_has"):
+    for name in ("_readers_by_suffix", "_recognisers", "_has"):
         function = getattr(reading, name)
         monkeypatch.setattr(reading, name, getattr(function, "__wrapped__", function))
     assert reading.from_bytes(begins, "a.vsd").text == "a drawing"
