@@ -126,7 +126,6 @@ class VendorBatches(Batches):
     # Google has no limit of requests, and one of 2 GB: these keep the memory of a round small.
     max_requests = 100_000
     max_bytes = 256_000_000
-    told = _Told
     id_name = "key"
     page_size = "pageSize"
 
