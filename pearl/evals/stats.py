@@ -8,6 +8,7 @@ Needs scipy, of the extra `eval`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -100,7 +101,7 @@ def bootstrap_p(
     if _is_uniform(sums, sizes):  # resamples would not differ: the sign test over the clusters
         n_in_favour = sum(sums != 0)
         return float(_scipy().binomtest(n_in_favour, n_in_favour).pvalue) if n_in_favour else 1.0
-    resampled = _bootstrap(sums, sizes).bootstrap_distribution
+    resampled = _bootstrap((*sums,), (*sizes,)).bootstrap_distribution
     n_tail = min((resampled <= 0).sum(), (resampled >= 0).sum())
     return min(1.0, 2 * (1 + int(n_tail)) / (1 + len(resampled)))
 
@@ -191,7 +192,7 @@ def _interval(sums: NDArray[np.float64], sizes: NDArray[np.float64], *, least: i
         ends = _scipy().binomtest(0, len(sums)).proportion_ci(CONFIDENCE, method="exact")
         most = float(ends.high)
         return Interval(mean, mean - most * (mean - least), mean + most * (1 - mean))
-    ends = _bootstrap(sums, sizes).confidence_interval
+    ends = _bootstrap((*sums,), (*sizes,)).confidence_interval
     return Interval(mean, float(ends.low), float(ends.high))
 
 
@@ -203,7 +204,8 @@ def _scipy() -> Any:
     return scipy.stats
 
 
-def _bootstrap(sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> Any:
+@lru_cache(maxsize=1)  # an interval and the p value after it are of the same resamples
+def _bootstrap(sums: tuple[float, ...], sizes: tuple[float, ...]) -> Any:
     """Scipy's bootstrap of the mean over clusters."""
 
     def mean(sums: NDArray[np.float64], sizes: NDArray[np.float64], axis: int) -> Any:
