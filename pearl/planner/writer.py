@@ -96,10 +96,8 @@ _OUTPUT = lazy_pattern(r"(\w{1,80})`?+\s*+=")  # The output of a step: "answer =
 def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnostic, ...]:
     """An error for a valid plan if its reply withdraws it, contains another plan, or answers another question."""
     why = _why(reply.replace("\r\n", "\n").replace("\r", "\n"), checked, question)
-    at, advice = (
-        checked.plan.steps[0].output_span,
-        "write the one plan for this question, and nothing else",
-    )
+    at = checked.plan.steps[0].output_span
+    advice = "write the one plan for this question, and nothing else"
     return (Diagnostic("unclear-plan", why, at, help=advice),) if why else ()
 
 
