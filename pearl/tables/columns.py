@@ -130,7 +130,8 @@ def _column(name: str, cells: list[str | None], scale: int) -> TypedColumn:
     values = [value for value in dict.fromkeys(cells) if value and value.strip()]
     stated = [value for value in values if not is_blank(value)]
     sample = stated[:MAX_SAMPLED]
-    if 2 * len(_plain_numbers(sample)) > len(sample) and not any(map(_is_code, stated)):
+    has_codes = (v.strip().isdecimal() and CODE.fullmatch(v) for v in stated)  # 0048, not 05%
+    if 2 * len(_plain_numbers(sample)) > len(sample) and not any(has_codes):
         column = _of_numbers(name, cells, values, scale)
         what = f"numbers in {column.unit}" if column.unit else "numbers"
     elif stated and are_mostly("date", stated):
@@ -184,10 +185,6 @@ def _plain_numbers(values: Sequence[str]) -> dict[str, Number]:
         for value, number in read.items()
         if number and _is_plain(value, number) and number.unit in {"", *KNOWN_UNITS, *units}
     }
-
-
-def _is_code(value: str) -> bool:
-    return value.strip().isdecimal() and CODE.fullmatch(value) is not None  # 0048, not 05%
 
 
 def _is_plain(value: str, number: Number) -> bool:
