@@ -115,7 +115,9 @@ class _Table:
         begin = heading = 0
         for i in range(self._n):
             blocks = [(start, i) for start in dict.fromkeys((begin, heading, 0))]
-            blocks += self._blocks(i) if i in named else ()
+            if i in named and (first := next((s for s in self._sums if s.numbers[i]), None)):
+                # The blocks whose sum is its first figure
+                blocks += ((start, i) for start in reversed(first.starts(i)))
             if i in named and self._is_called_total(i):
                 if not self._sums_up(i, blocks, 1):
                     self._possible[i] = self._format_range(i, begin, i)
@@ -130,13 +132,6 @@ class _Table:
             self._n_rows.append(self._n_rows[-1] + (has_figures and not is_total))
             for sums in self._sums:
                 sums.add(i, is_total=is_total)
-
-    def _blocks(self, i: int) -> Iterator[tuple[int, int]]:
-        """The blocks above row `i` whose sum is its first figure."""
-        for sums in self._sums:
-            if sums.numbers[i]:
-                yield from ((start, i) for start in reversed(sums.starts(i)))
-                return
 
     def _sums_up(self, i: int, blocks: Sequence[tuple[int, int]], n_least: int) -> bool:
         """Whether a figure of a row that is called a total is the sum of a block, exactly or else rounded."""
