@@ -343,7 +343,7 @@ class Account:
                     request = _Request(name, value, answer, loop.create_future())
                     task = asyncio.create_task(self._perform(request))
                     self._running[number] = request, task
-                    task.add_done_callback(partial(self._forget, number))
+                    task.add_done_callback(partial(self._running.pop, number))
                 elif number in self._running:
                     request, task = self._running[number]
                     if name == "cancel":
@@ -372,9 +372,6 @@ class Account:
             await self._ledger.perform(request)
         except Exception as error:  # noqa: BLE001 - whatever it is, the worker may wait for an answer
             request.answer(error)
-
-    def _forget(self, number: int, _: object) -> None:
-        del self._running[number]
 
     def _answer(self, number: int, value: Any) -> None:
         self._answers.append((number, portable(value)))
