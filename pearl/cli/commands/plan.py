@@ -168,7 +168,10 @@ async def _many(options: dict[str, Any], replies: Replies, writer: OutputWriter)
                     return {"id": None, "status": "failed", "error": row.to_dict()}
                 events = Trace(row.id, partial(tell, row.id))
                 result = await _plan(pearl, row, events, options["kind"])
-                return {**_moved(row.to_dict(), out), **result, **planned_for}
+                told = row.to_dict()
+                if "document_path" in told and out is not None:
+                    told["document_path"] = _relative(told["document_path"], out)
+                return {**told, **result, **planned_for}
 
             async for done in in_order(rows, one, pearl.client.settings.concurrency):
                 if done["status"] == "failed":
@@ -190,7 +193,7 @@ def _planned_for(pearl: Pearl, library: str | None, out: str | None) -> dict[str
 
     name = library or pearl.domain.library
     if name not in library_names() and out is not None:
-        name = os.path.relpath(name, Path(out).parent).replace(os.sep, "/")
+        name = _relative(name, out)
     return {
         "domain": pearl.domain_name,
         "library": name,
@@ -198,12 +201,9 @@ def _planned_for(pearl: Pearl, library: str | None, out: str | None) -> dict[str
     }
 
 
-def _moved(row: dict[str, Any], out: str | None) -> dict[str, Any]:
-    """The row with the path of its document relative to the file it is written to."""
-    if "document_path" in row and out is not None:
-        path = os.path.relpath(row["document_path"], Path(out).parent)
-        row["document_path"] = path.replace(os.sep, "/")
-    return row
+def _relative(path: str, out: str) -> str:
+    """The path of a file relative to the file that is written."""
+    return os.path.relpath(path, Path(out).parent).replace(os.sep, "/")
 
 
 async def _plan(
