@@ -362,7 +362,24 @@ class SentenceRanker:
             make = partial(_vectors, index.texts, embedder)
             self._vectors[index] = await self._under_way.do(index, make)
         (asked,) = await embedder.embed([query.text], "query")
-        return _fused(hits, self._vectors[index] @ asked)
+        import numpy as np
+
+        # The scores by words and the cosines combined, for all sentences
+        likeness = self._vectors[index] @ asked
+        every = [SentenceHit(number, 0.0, 0.0, 0) for number in range(len(likeness))]
+        for hit in hits:
+            every[hit.number] = hit
+        by_words = np.array([hit.score for hit in every])
+        cosines = likeness.astype(np.float64)
+        # If no word matches, or all sentences match equally, the cosine decides.
+        unit = float(by_words.std()) or 1.0
+        spread = float(cosines.std()) or 1.0
+        scores = by_words + _VECTOR_WEIGHT * unit * (cosines - cosines.mean()) / spread
+        fused = [
+            replace(hit, score=float(scores[hit.number]), likeness=float(cosines[hit.number]))
+            for hit in every
+        ]
+        return sorted(fused, key=lambda hit: (-hit.score, hit.number))
 
     async def aclose(self) -> None:
         """Clear the cache, and close the embedder."""
@@ -387,23 +404,3 @@ async def _vectors(texts: Sequence[str], embedder: Embedder) -> NDArray[np.float
     lengths[lengths == 0] = 1
     unit: NDArray[np.float32] = around / lengths
     return unit
-
-
-def _fused(hits: Sequence[SentenceHit], likeness: NDArray[np.float32]) -> list[SentenceHit]:
-    """Hits for all sentences: the scores by words and the cosines combined."""
-    import numpy as np
-
-    every = [SentenceHit(number, 0.0, 0.0, 0) for number in range(len(likeness))]
-    for hit in hits:
-        every[hit.number] = hit
-    by_words = np.array([hit.score for hit in every])
-    cosines = likeness.astype(np.float64)
-    # If no word matches, or all sentences match equally, the cosine decides.
-    unit = float(by_words.std()) or 1.0
-    spread = float(cosines.std()) or 1.0
-    scores = by_words + _VECTOR_WEIGHT * unit * (cosines - cosines.mean()) / spread
-    fused = [
-        replace(hit, score=float(scores[hit.number]), likeness=float(cosines[hit.number]))
-        for hit in every
-    ]
-    return sorted(fused, key=lambda hit: (-hit.score, hit.number))
