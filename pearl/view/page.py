@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -111,6 +110,12 @@ def draw_plan(plan: Plan) -> Drawing:
             x2, y2 = places[i][0] + WIDTH // 2, places[i][1]
             bend = (y2 - y1) // 2
             lines.append(f"M{x1} {y1}C{x1} {y1 + bend} {x2} {y2 - bend} {x2} {y2}")
+    told = []  # the drawing in words, for screen readers
+    for i, step in enumerate(plan.steps):
+        taken = ", ".join(plan.steps[j].output for j in needs[i])
+        reads = any(reference.is_context for reference in step.references())
+        of = " and ".join(filter(None, ["the document" if reads else "", taken])) or "nothing"
+        told.append(f"Step {i + 1}, {step.output}, {step.action}, uses {of}.")
     return Drawing(
         boxes=tuple(
             Box(i + 1, _short(step.output), _short(step.action), *places[i])
@@ -119,20 +124,9 @@ def draw_plan(plan: Plan) -> Drawing:
         lines=tuple(lines),
         width=width,
         height=len(rows) * (HEIGHT + DOWN) - DOWN,
-        text=_describe_graph(plan, needs),
+        text=" ".join(told),
     )
 
 
 def _short(name: str) -> str:
     return name if len(name) <= CHARACTERS else f"{name[: CHARACTERS - 1]}…"
-
-
-def _describe_graph(plan: Plan, needs: Sequence[Sequence[int]]) -> str:
-    """The drawing in words, for screen readers."""
-    told = []
-    for i, step in enumerate(plan.steps):
-        taken = ", ".join(plan.steps[j].output for j in needs[i])
-        reads = any(reference.is_context for reference in step.references())
-        of = " and ".join(filter(None, ["the document" if reads else "", taken])) or "nothing"
-        told.append(f"Step {i + 1}, {step.output}, {step.action}, uses {of}.")
-    return " ".join(told)

@@ -59,6 +59,12 @@ def review_page(
             at += sum(piece.n if isinstance(piece, Gap) else len(piece.text) for piece in part)
     is_list = item.field.is_list and item.path == item.field.name
     wanted = "one of " + ", ".join(item.field.labels) if item.field.labels else ""
+    if item.kind != "unchecked":
+        why = str(item.result.get("why") or (item.row_why if item.kind == "degraded" else ""))
+    elif item.result.get("evidence"):
+        why = "The passage is in the document. Whether it supports the value was not checked."
+    else:
+        why = "No passage was cited for it, and it was not checked."
     return render_page(
         "review",
         f"{item.field.name} · {item.document}",
@@ -66,7 +72,7 @@ def review_page(
         key=item.key,
         value=shortened(value_text(item.result.get("value")), MAX_SHOWN),
         state=str(item.result["state"]).replace("_", " "),
-        why=shortened(_why(item), MAX_SHOWN),
+        why=shortened(why, MAX_SHOWN),
         wanted="'complete', if all entries are there" if is_list else wanted or WANTED[item.field.type],
         proposals=proposals[:MAX_PROPOSED],
         document=document,
@@ -76,15 +82,6 @@ def review_page(
         history=history,
         **facts,
     )  # fmt: skip
-
-
-def _why(item: Item) -> str:
-    """Why a person is asked to decide."""
-    if item.kind == "unchecked" and not item.result.get("evidence"):
-        return "No passage was cited for it, and it was not checked."
-    if item.kind == "unchecked":
-        return "The passage is in the document. Whether it supports the value was not checked."
-    return str(item.result.get("why") or (item.row_why if item.kind == "degraded" else ""))
 
 
 def _proposals(item: Item, document: Document | None) -> tuple[list[Mark], list[Proposal]]:

@@ -123,7 +123,17 @@ class Review:
         if what == "undone":
             return self._undone()
         item = self._item(said)
-        result = self._result(item, what, said)
+        match what:
+            case "skipped":
+                result: dict[str, Any] = {}
+            case "not_stated":
+                result = {"state": "not_stated", "value": None, "basis": PERSON}
+            case "corrected":
+                result = person_result(item.field, str(said.get("value")).strip())
+            case "accepted":
+                result = self._accepted(item, said.get("choice"))
+            case _:
+                raise ValueError("no such decision")
         if result and (quote := said.get("quote")) is not None:
             result["evidence"] = [self._quoted(item, quote)]
         if what == "accepted" and result["state"] == "not_stated":
@@ -133,19 +143,6 @@ class Review:
             person=self.person, time=_now(), sample="" if self.n_sampled is None else self.seed,
         ))  # fmt: skip
         return {"next": f"?at={self.next(item.key)}"}
-
-    def _result(self, item: Item, what: Any, said: Mapping[str, Any]) -> dict[str, Any]:
-        match what:
-            case "skipped":
-                return {}
-            case "not_stated":
-                return {"state": "not_stated", "value": None, "basis": PERSON}
-            case "corrected":
-                return person_result(item.field, str(said.get("value")).strip())
-            case "accepted":
-                return self._accepted(item, said.get("choice"))
-            case _:
-                raise ValueError("no such decision")
 
     def _accepted(self, item: Item, choice: Any) -> dict[str, Any]:
         if item.result["state"] == "not_stated":
