@@ -91,7 +91,12 @@ def pairs(a: Rows, b: Rows) -> Value:
     all_a, all_b = _by_key(a.every), _by_key(b.every)
     is_same = all_a.keys() == all_b.keys()
     check_n_pairs(len(all_a) * (len(all_a) - 1) // 2 if is_same else len(all_a) * len(all_b))
-    place = {key: i for i, key in enumerate(_in_order({**all_a, **all_b}))}
+    every = list({**all_a, **all_b})
+    try:  # by number if all values are numbers, else alphabetically
+        in_order = sorted(every, key=lambda key: (read_number(key), key))
+    except ValueError:
+        in_order = sorted(every)
+    place = {key: i for i, key in enumerate(in_order)}
     keys: Iterable[tuple[str, str]] = combinations(place, 2)
     if not is_same:
         others = ((x, y) for x, y in product(all_a, all_b) if x != y)
@@ -118,15 +123,6 @@ def _by_key(rows: Iterable[Row]) -> dict[str, Row]:
 
 def _unread(rows: Rows) -> list[Row]:
     return [row for row in rows.every if row.value is None]
-
-
-def _in_order(keys: Iterable[str]) -> list[str]:
-    """Sort by number if all values are numbers, else alphabetically."""
-    every = list(keys)
-    try:
-        return sorted(every, key=lambda key: (read_number(key), key))
-    except ValueError:
-        return sorted(every)
 
 
 @PLUGINS.action(
