@@ -159,7 +159,15 @@ def fewshot(out: str, retries: int, max_examples: int, held_out: str | None, **o
     samples, bad = read_data(options)
     report_left_out(bad)
     good = _good(samples, held_out, options)
-    folder = _folder(out, is_made=not options["dry_run"])
+    folder = Path(out)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / JOURNAL).is_file():
+        raise DataError(
+            "the folder is not empty and was not created by `pearl refine fewshot`",
+            path=folder,
+            help="name another folder",
+        )
+    if not options["dry_run"]:
+        make_folder(folder)
 
     def prepare(pearl: Pearl) -> Work[curator.CurateUnit]:
         if folder.is_dir():
@@ -215,20 +223,6 @@ def _good(
             help="rows need question, document, options and gold; --domain selects their format",
         )
     return good
-
-
-def _folder(out: str, *, is_made: bool) -> Path:
-    """The folder of the bank: new, empty, or written by this command before."""
-    folder = Path(out)
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / JOURNAL).is_file():
-        raise DataError(
-            "the folder is not empty and was not created by `pearl refine fewshot`",
-            path=folder,
-            help="name another folder",
-        )
-    if is_made:
-        make_folder(folder)
-    return folder
 
 
 def _write(folder: Path, bank: Sequence[Example], rows: Iterable[curator.CurationRow]) -> int:
