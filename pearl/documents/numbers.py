@@ -443,9 +443,13 @@ def read_quantity(text: str, *, decimal: str = "") -> Quantity | None:
         return Quantity(Decimal(text))  # fast path for most cells of long tables
     text = _CELL_NOTE.sub("", text)
     if restated := _RESTATED.fullmatch(text):
-        twice = _restated(restated, decimal)
-        if twice is not None:
-            return twice
+        # It is repeated in brackets without its sign: `-27 ( 27 % )`
+        first = read_quantity(restated["first"], decimal=decimal)
+        again = read_quantity(restated["again"] + restated["percent"], decimal=decimal)
+        if first and again and abs(first.value) == again.value:
+            unit = first.unit or again.unit
+            if again.unit in ("", unit):
+                return Quantity(first.value, unit, first.scale or again.scale)
     if below_zero := _SMALL_IN_BRACKETS.fullmatch(text):
         return Quantity(-Decimal(below_zero[1]))
     if CODE.fullmatch(text):
@@ -483,17 +487,6 @@ _CAPTION_SCALE = lazy_pattern(
     re.X,
 )
 """The scale that a caption or a header names: a word, or an abbreviation beside a currency. `£2,000` and `5 m` name none."""
-
-
-def _restated(match: re.Match[str], decimal: str) -> Quantity | None:
-    """Read a number that is repeated in brackets without its sign: `-27 ( 27 % )`."""
-    first = read_quantity(match["first"], decimal=decimal)
-    again = read_quantity(match["again"] + match["percent"], decimal=decimal)
-    if first is None or again is None or abs(first.value) != again.value:
-        return None
-    if first.unit and again.unit and first.unit != again.unit:
-        return None
-    return Quantity(first.value, first.unit or again.unit, first.scale or again.scale)
 
 
 _DIGIT = lazy_pattern(rf"\d|[{VULGAR}]")
