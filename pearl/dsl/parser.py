@@ -20,7 +20,6 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import read_data
 
 if TYPE_CHECKING:
-    from pearl.dsl import tolerance
     from pearl.dsl.scanner import NamedCall
 
 NO_STEP = "this text has no step"
@@ -301,7 +300,13 @@ def _by_line(text: str, *, with_comments: bool) -> Reading:
             node = _node(text, "declared", line.body)
             (block if isinstance(node, nodes.Declared) else errors).append(node)
     if not any(line.role == "step" for line in lines):
-        errors = _without_steps(text, lines)
+        from pearl.dsl.scanner import STEP_HELP
+
+        # One diagnostic for the text instead of one per line
+        is_plan = any(line.role not in ("blank", "comment", "surplus") for line in lines)
+        at = len(text.rstrip()) if is_plan else 0
+        errors = [found for line in lines for found in line.found if found.fix is None]
+        errors.append(Diagnostic("syntax", NO_STEP, Span(at, at), help=STEP_HELP))
     elif not errors and not any(line.role == "comment" for line in lines):
         node = _node(text, "file", Span(0, len(text)))
         errors = [node] if isinstance(node, Diagnostic) else []
@@ -312,13 +317,3 @@ def _by_line(text: str, *, with_comments: bool) -> Reading:
     )
     calls = tuple(call for line in lines for call in line.calls)
     return Reading(text, plan, tuple(errors), (), text, frozenset(lost), tuple(actions), calls)
-
-
-def _without_steps(text: str, lines: Sequence[tolerance.Line]) -> list[Diagnostic]:
-    """The diagnostics of a text without steps: one for the text instead of one per line."""
-    from pearl.dsl.scanner import STEP_HELP
-
-    is_plan = any(line.role not in ("blank", "comment", "surplus") for line in lines)
-    at = len(text.rstrip()) if is_plan else 0
-    found = [found for line in lines for found in line.found if found.fix is None]
-    return [*found, Diagnostic("syntax", NO_STEP, Span(at, at), help=STEP_HELP)]

@@ -102,7 +102,14 @@ def plan_form(
     def write(value: Any) -> str:
         require(value, schema)
         steps = tuple(_step(step, library, max_text) for step in value["steps"])
-        return nodes.print_plan(nodes.Plan(steps, _declared(value["new_actions"], max_text)))
+        actions = []
+        for each in value["new_actions"]:
+            names = each["parameters"].split(", ")
+            is_variadic = names[-1] == "..."
+            parameters = tuple(map(Parameter.named, names[:-1] if is_variadic else names))
+            definition = _said(each["definition"], each["name"], max_text=max_text)
+            actions.append(Action(each["name"], parameters, definition, is_variadic))
+        return nodes.print_plan(nodes.Plan(steps, tuple(actions)))
 
     hint = (
         'Write the plan as a JSON object {"new_actions": [...], "steps": [{"output": NAME,'
@@ -215,17 +222,6 @@ def _item(value: Any) -> nodes.Reference | nodes.String | nodes.Number:
         return nodes.String(value)
     value = round(value, _DECIMALS)
     return nodes.Number(int(value) if value == int(value) else value)
-
-
-def _declared(values: Sequence[Mapping[str, Any]], max_text: int | None) -> tuple[Action, ...]:
-    actions = []
-    for value in values:
-        names = value["parameters"].split(", ")
-        is_variadic = names[-1] == "..."
-        parameters = tuple(Parameter.named(name) for name in (names[:-1] if is_variadic else names))
-        definition = _said(value["definition"], value["name"], max_text=max_text)
-        actions.append(Action(value["name"], parameters, definition, is_variadic))
-    return tuple(actions)
 
 
 def _said(*texts: str, max_text: int | None) -> str:
