@@ -105,20 +105,7 @@ async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
     if not task.arguments:
         central = Counter(chain.from_iterable(index.words())).most_common(_N_CENTRAL)
         query = replace(query, weights=dict(central))
-    return await _quote(ranker, index, query)
-
-
-async def combine(task: ActionTask, parts: Sequence[str], ranker: SentenceRanker) -> str:
-    """Merge the quotes from the parts of a document."""
-    quotes = dict.fromkeys(line for part in parts for line in QUOTED.findall(part))
-    if not quotes:
-        return parts[0]
-    # Each quote is a paragraph, because quotes are not adjacent in the document.
-    return await carry_out(replace(task, document=_block(quotes)), ranker)
-
-
-async def _quote(ranker: SentenceRanker, index: SentenceIndex, query: SentenceQuery) -> str:
-    """The sentences worth quoting, best first, or in document order if all are requested."""
+    # The sentences worth quoting, best first, or in document order if all are requested
     hits = await ranker.rank(index, query)
     if not _is_stated(hits):
         return _nothing(query.subject)
@@ -132,6 +119,15 @@ async def _quote(ranker: SentenceRanker, index: SentenceIndex, query: SentenceQu
     if query.kind == "number" and not query.is_many and len({*covered}) < len(covered):
         return _NOT_COMPUTED  # the question does not say which of the equal matches it means
     return _block(sorted(chosen, key=lambda text: chosen[text]) if query.is_many else chosen)
+
+
+async def combine(task: ActionTask, parts: Sequence[str], ranker: SentenceRanker) -> str:
+    """Merge the quotes from the parts of a document."""
+    quotes = dict.fromkeys(line for part in parts for line in QUOTED.findall(part))
+    if not quotes:
+        return parts[0]
+    # Each quote is a paragraph, because quotes are not adjacent in the document.
+    return await carry_out(replace(task, document=_block(quotes)), ranker)
 
 
 def _is_stated(hits: Sequence[SentenceHit]) -> bool:
