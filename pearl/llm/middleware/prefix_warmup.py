@@ -130,7 +130,15 @@ class PrefixWarmup(Wrapper):
         why = "no call over this document has ended yet"
         use = PrefixUse("free" if self._off else "first", self._off or why, waited_s)
         prefix.used_at_s = now  # A server may measure the lifetime from its first token
-        return await self._prime(request, prefix, use)
+        ended = prefix.priming = asyncio.Event()
+        prefix.loop = loop
+        try:
+            completion = await self._go(request, use)
+            prefix.is_primed = True  # Before the others wake up
+            return completion
+        finally:
+            prefix.priming = None
+            ended.set()
 
     async def _paid_s(self, request: Request, prefix: _Prefix, n_tokens: int) -> float:
         """As `_lifetime_s`, after waiting for steps with stored replies to end, because they read nothing."""
@@ -182,17 +190,6 @@ class PrefixWarmup(Wrapper):
         if saved * (1 + prefix.n_ahead) > MAX_AGAIN_USD:
             return ""
         return f"a wait would save only {money(saved)}"
-
-    async def _prime(self, request: Request, prefix: _Prefix, use: PrefixUse) -> Completion:
-        ended = prefix.priming = asyncio.Event()
-        prefix.loop = asyncio.get_running_loop()
-        try:
-            completion = await self._go(request, use)
-            prefix.is_primed = True  # Before the others wake up
-            return completion
-        finally:
-            prefix.priming = None
-            ended.set()
 
     async def _go(self, request: Request, use: PrefixUse) -> Completion:
         has_place = self._n_places is None or self._n_under_way < self._n_places
