@@ -223,10 +223,8 @@ def _edits(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> list
     ]
     # the direction of lines on the page as it is shown
     across, up = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}[layer.page.get_rotation()]
-    lines = [line.span() for line in _LINE.finditer(characters)]
-    if places.n_objects(0, len(characters)) == len(lines):  # each is one
-        lines = []
-    for start, end in lines:
+    for line in _LINE.finditer(characters):
+        start, end = line.span()
         if places.n_objects(start, end) > 1:
             if places[start].ux * across + places[start].uy * up < -_STRAIGHT:
                 edits.append((start, end, _turned(places, characters, start, end)))

@@ -179,6 +179,12 @@ def test_superscripts_are_no_digits(turned: int, page: int) -> None:
     assert load_text(data).splitlines() == list(SUPERSCRIPTS)
 
 
+@pytest.mark.parametrize("mark", [r"\n", r"\r", r"\r\n"])
+def test_a_text_object_of_two_lines_hides_no_superscript(mark: str) -> None:
+    data = make_pdf([[f"two{mark}lines", "310) Tj 5 Ts (2"]])
+    assert load_text(data).splitlines()[-1] == "310²"
+
+
 NUMBERS = [
     ["1,250", "7", "99.50"],
     ["(27)", "-3.1", "100%"],
