@@ -74,6 +74,11 @@ def test_results_need_no_pydantic() -> None:
     assert python(code) == "False"
 
 
+def test_a_child_that_reads_a_page_or_a_message_imports_no_rules_of_numbers() -> None:
+    code = "import pearl.documents.readers.mail; print('pearl.documents.numbers' in sys.modules)"
+    assert python(code) == "False"
+
+
 UNUSED = ("numpy", "lark", "regex", "rich", "markdown_it", "pydantic", "openai", "ctypes", "email", "zipfile", "statistics",
           "tempfile", "importlib.metadata", "pearl.documents.pdf", "pearl.runs.request")  # fmt: skip
 """What no run of a plan over a text needs."""

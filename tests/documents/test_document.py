@@ -157,9 +157,8 @@ def test_of_readers_whose_files_begin_alike_the_name_decides(
     )
     readers = {**reading._readers(), "visio": drawing}
     monkeypatch.setattr(reading, "_readers", lambda: readers)
-    for name in ("_readers_by_suffix", "_recognisers", "_has"):
-        function = getattr(reading, name)
-        monkeypatch.setattr(reading, name, getattr(function, "__wrapped__", function))
+    for name in ("_readers_by_suffix", "_recognisers"):
+        monkeypatch.setattr(reading, name, getattr(reading, name).__wrapped__)
     assert reading.from_bytes(begins, "a.vsd").text == "a drawing"
     with pytest.raises(DataError, match="program whose files are not read"):
         reading.from_bytes(begins, "a.pub")

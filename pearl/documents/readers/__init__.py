@@ -11,7 +11,8 @@ A reader module has
   encoding that is guessed. Any other exception becomes a `DataError` "the file is damaged";
 - optionally `BEGINS: tuple[bytes, ...]`, for types that the first bytes of their files identify;
 - optionally `recognises(data: bytes) -> bool`, for types that other bytes identify; it is called
-  only for files that begin as `BEGINS` says, if the reader has that;
+  only for files that begin as `BEGINS` says, if the reader has that. If several readers recognise a
+  file, the one of its suffix reads it;
 - optionally `IS_BOUNDED = True`, if time and memory are proportional to the size of any input. Such
   a reader runs in this process, all others in a child process with limits;
 - optionally `IS_TABLE = True`, if its files are tables;

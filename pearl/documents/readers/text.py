@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import re
 
-from pearl.documents.numbers import listed
 from pearl.documents.readers import ReaderText
 from pearl.errors import DataError
 
@@ -137,6 +136,10 @@ def _decode_by_line(data: bytes) -> ReaderText | None:
             others.append(n)
     if not n_utf_8 or not others:
         return None
+    from pearl.documents.numbers import (
+        listed,
+    )  # late: a child that reads a page has no numbers to read
+
     note = f"not UTF-8 and read as cp1252 (a guess): lines {listed([*map(str, others)], 5)}"
     return ReaderText("\n".join(decoded), notes=[note])
 
