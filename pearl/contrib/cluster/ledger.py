@@ -258,7 +258,17 @@ class Ledger:
                         raise result
                     slot.n_tokens = result
             case "spend":
-                await self._spend(request)
+                budget = self._budget
+                call = await budget.reserve(request.value)
+                how = {"is_sure": False, "is_usable": False}  # if the worker is lost
+                try:
+                    if budget.is_limited:  # else no call waits for it
+                        request.answer((budget.stretch, budget.left_s))
+                    outcome, how = await request.result
+                    for name, value in zip(_REPORTED_FIELDS, outcome, strict=True):
+                        setattr(call, name, value)
+                finally:
+                    budget.settle(call, **how)
             case "late":
                 self._budget.out_of_time()
             case "claim":
@@ -273,19 +283,6 @@ class Ledger:
                     if not self._flights[key].done():  # a reply may be kept twice
                         self._flights[key].set_result(request.value[key])
                 request.answer(None)
-
-    async def _spend(self, request: _Request) -> None:
-        budget = self._budget
-        call = await budget.reserve(request.value)
-        how = {"is_sure": False, "is_usable": False}  # if the worker is lost
-        try:
-            if budget.is_limited:  # else no call waits for it
-                request.answer((budget.stretch, budget.left_s))
-            outcome, how = await request.result
-            for name, value in zip(_REPORTED_FIELDS, outcome, strict=True):
-                setattr(call, name, value)
-        finally:
-            budget.settle(call, **how)
 
     async def _claim(self, request: _Request) -> None:
         key: bytes = request.value
