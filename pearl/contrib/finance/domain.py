@@ -87,7 +87,12 @@ def operands(program: str) -> frozenset[Decimal]:
 
 def gold_passages(page: str, program: str) -> tuple[str, ...]:
     """The table rows, else the sentences, that contain a number of the program, with any sign; a few may be wrong."""
-    passages = [(text, is_row, _numbers(text, is_row=is_row)) for text, is_row in _passages(page)]
+    passages = []
+    for text, is_row in _passages(page):
+        # In a row, those of all cells except the first, which is its name
+        stated = " ".join(re.split(r"(?<!\\)\|", text)[2:]) if is_row else text
+        numbers = {Decimal(each.replace(",", "")) for each in _NUMBER.findall(stated)}
+        passages.append((text, is_row, numbers))
     found: set[int] = set()
     for number in operands(program):
         holding = [i for i, (_, _, numbers) in enumerate(passages) if number in numbers]
@@ -108,13 +113,6 @@ def _passages(page: str) -> Iterator[tuple[str, bool]]:
         for sentence in _SENTENCE.findall(line):
             if sentence.strip():
                 yield sentence.strip(), False
-
-
-def _numbers(text: str, *, is_row: bool) -> frozenset[Decimal]:
-    """The numbers in a text; for a row, those of all cells except the first, which is its name."""
-    if is_row:
-        text = " ".join(re.split(r"(?<!\\)\|", text)[2:])
-    return frozenset(Decimal(each.replace(",", "")) for each in _NUMBER.findall(text))
 
 
 def _of_splits(row: Row, names: Names) -> Iterator[Sample | DataError]:
