@@ -265,8 +265,16 @@ class ServerTokenizer:
 
     async def _count(self, text: str, *, is_framed: bool = False) -> int:
         """Tokens of a text or, if it `is_framed`, those that the template adds."""
+        session = self._session
         try:
-            session, server = await self._connected()
+            if self._server is None:
+                listed: list[Listed] = []
+                with suppress(StatusError, ModelError, TimeoutError):
+                    listed = await session.known_listing()
+                self._server = servers.by_listing(listed, session.endpoint.model)
+            server = self._server
+            if server is None or not server.tokenizes:
+                raise NoTokenizerError("servers of this kind have no tokenizer")
             async with asyncio.timeout(TIMEOUT_S):
                 n_framed = await _prompt_tokens(text, session, server) if is_framed else 0
                 # Special tokens in the text are counted as ordinary text.
@@ -282,17 +290,6 @@ class ServerTokenizer:
                 return 0
             raise TokenizerError(error.message) from None
         return n_framed - n if is_framed else n
-
-    async def _connected(self) -> tuple[HttpSession, Server]:
-        """The session and the kind of the server."""
-        if self._server is None:
-            listed: list[Listed] = []
-            with suppress(StatusError, ModelError, TimeoutError):
-                listed = await self._session.known_listing()
-            self._server = servers.by_listing(listed, self._session.endpoint.model)
-        if self._server is None or not self._server.tokenizes:
-            raise NoTokenizerError("servers of this kind have no tokenizer")
-        return self._session, self._server
 
 
 class _Templated(Struct):
