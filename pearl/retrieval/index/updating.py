@@ -524,23 +524,20 @@ def _changes(
     every = [name for part in parts for name in part.names.every()]
     names = [every[number] for number in documents.tolist()]
     if len(set(names)) < len(names):
-        raise _same_names(names, records)
+        first: dict[bytes, int] = {}
+        second = next(i for i, name in enumerate(names) if first.setdefault(name, i) != i)
+        name = names[second]
+        files = [record.label for record in records for _ in range(record.n_documents)]
+        where = [
+            f"{files[i]} (document {i - files.index(files[i]) + 1:,})"
+            for i in (first[name], second)
+        ]
+        raise DataError(
+            f"two documents have the same id '{name.decode('utf-8', 'replace')}': {' and '.join(where)}",
+            help="give each its own id, or remove the column: line numbers are used then",
+        )
     n_before = parts[0].n_documents
     new = {every[number] for number in documents[documents >= n_before].tolist()}
     gone = np.setdiff1d(np.arange(n_before), documents, assume_unique=True)
     n_both = len(new & {every[number] for number in gone.tolist()})
     return Changes(len(new) - n_both, n_both, len(gone) - n_both)
-
-
-def _same_names(names: Sequence[bytes], records: Sequence[Record]) -> DataError:
-    first: dict[bytes, int] = {}
-    second = next(i for i, name in enumerate(names) if first.setdefault(name, i) != i)
-    name = names[second]
-    files = [record.label for record in records for _ in range(record.n_documents)]
-    where = [
-        f"{files[i]} (document {i - files.index(files[i]) + 1:,})" for i in (first[name], second)
-    ]
-    return DataError(
-        f"two documents have the same id '{name.decode('utf-8', 'replace')}': {' and '.join(where)}",
-        help="give each its own id, or remove the column: line numbers are used then",
-    )
