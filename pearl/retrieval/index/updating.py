@@ -487,7 +487,14 @@ class _Update:
         try:
             for entry in read_source(file, self._known):
                 if isinstance(entry, New):
-                    self._add(entry)
+                    self._builder.add(
+                        entry.document, cut(entry.document, self._cutting), entry.digest
+                    )
+                    self.documents.append(self._n)
+                    self._n += 1
+                    if self._builder.n_bytes >= MAX_BYTES:
+                        self._parts.append(self._folder.spilled(self._builder.finish()))
+                        self._builder = ContentsBuilder(self._stem)
                     if len(self.documents) % _REPORTED_EVERY == 0:
                         report()
                 elif isinstance(entry, DataError):
@@ -507,14 +514,6 @@ class _Update:
             stamp = _UNSURE
         n = len(self.documents) - n_before
         self.records.append(Record(file.label, stamp, n, n_left_out, tuple(problems)))
-
-    def _add(self, new: New) -> None:
-        self._builder.add(new.document, cut(new.document, self._cutting), new.digest)
-        self.documents.append(self._n)
-        self._n += 1
-        if self._builder.n_bytes >= MAX_BYTES:
-            self._parts.append(self._folder.spilled(self._builder.finish()))
-            self._builder = ContentsBuilder(self._stem)
 
 
 def _changes(
