@@ -177,19 +177,12 @@ def _format_row(kinds: list[str], a: _Side | None, b: _Side | None) -> dict[str,
         shown["answer"] = differences(a.answer, b.answer)
         if "plan" in kinds:
             shown["plan"] = differences(a.texts["plan"], b.texts["plan"], by_line=True)
-        shown["steps"] = list(_step_changes(a.texts["steps"], b.texts["steps"]))
+        # Changed, missing and new steps, paired by name
+        left = {name: value for name, value, _ in b.texts["steps"]}
+        for name, value, _ in a.texts["steps"]:
+            if name not in left:
+                shown["steps"].append((name, "gone", [Change("gone", value)]))
+            elif (other := left.pop(name)) != value:
+                shown["steps"].append((name, "changed", differences(value, other)))
+        shown["steps"] += [(name, "new", [Change("new", value)]) for name, value in left.items()]
     return shown
-
-
-def _step_changes(
-    before: list[list[str]], after: list[list[str]]
-) -> Iterator[tuple[str, str, list[Change]]]:
-    """Changed, missing and new steps, paired by name."""
-    left = {name: value for name, value, _ in after}
-    for name, value, _ in before:
-        if name not in left:
-            yield name, "gone", [Change("gone", value)]
-        elif (other := left.pop(name)) != value:
-            yield name, "changed", differences(value, other)
-    for name, value in left.items():
-        yield name, "new", [Change("new", value)]
