@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 
 from pearl.cli import progress
 from pearl.cli.progress import PlanProgress
@@ -102,6 +103,11 @@ def drawn(seen: PlanProgress, width: int = 80, encoding: str = "utf-8") -> str:
     return "\n".join(line.rstrip() for line in file.read().rstrip("\n").split("\n"))
 
 
+def looks(seen: PlanProgress) -> dict[str, object]:
+    cells = [*seen.drawn(Console(width=80)).columns][1].cells
+    return {str(cell): cell.style for cell in cells if isinstance(cell, Text)}
+
+
 @pytest.fixture(autouse=True)
 def _still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time stands still where lines are drawn in this process."""
@@ -151,8 +157,11 @@ def test_why_a_step_waits_is_told() -> None:
     limit = replace(waited, attempt=0, n_attempts=0, reason="rate limit")
     seen.note(limit)
     assert "\n  waits 34 s: rate limit\n" in drawn(seen)
+    failed = watched(started(), StepFailed(step="mood", error="no reply"))
+    assert looks(seen)["waits 34 s: rate limit"] == looks(failed)["no reply"] == "yellow"
     seen.note(WRITING)
     assert "waits" not in drawn(seen)
+    assert looks(seen)["12 tokens"] == "dim"
 
 
 def test_silence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -295,15 +295,17 @@ def test_a_refused_request_fails_and_a_busy_one_is_repeated(
 def test_no_batch_is_submitted_twice_whose_answer_got_lost(
     server: BatchServer, execute: Any, tmp_path: Path, vendor: str
 ) -> None:
-    """A batch of another user of the key has as many requests."""
-    other = [{server.ID: f"other-{i}", "url": "", "params": {}} for i in range(3)]
+    """A batch of another user of the key has as many requests; one of another size, or from before, is not asked for."""
+    other = [{server.ID: f"other-{i}", "url": "", "params": {}} for i in range(4)]
     server.line = lambda row: BAD[vendor] if row[server.ID].startswith("other") else None
-    id = "batches/theirs" if vendor == "gemini" else "theirs"
-    server.jobs.append(Job(id, "theirs", other, "completed"))
+    at = "batches/" * (vendor == "gemini")
+    sizes = {"few": 2, "many": 4, "old": 3, "theirs": 3}
+    server.jobs += [Job(at + name, name, other[:n], "completed") for name, n in sizes.items()]
     server.drops_answers = 1
     found = execute(tasks_of(3, 1), folder=tmp_path)
     assert all(o.result for o in found), texts(found)
-    assert len(server.jobs) == 2
+    assert [job.n_looks for job in server.jobs[:3]] == [0, 0, 0]
+    assert len(server.jobs) == 5
 
 
 PAGES: dict[str, tuple[dict[str, Any], str]] = {

@@ -16,6 +16,7 @@ from pearl.contrib.telemetry import Telemetry
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.progress import CallAttempt
 from pearl.runs.executors import Task
+from pearl.trace import ModelWaited
 from tests.contrib.telemetry.spans import Spans
 from tests.models import verdicts_on
 from tests.server import Canned, Server, completion
@@ -237,6 +238,11 @@ def test_span_of_a_call_has_the_duration_of_the_attempt() -> None:
     (root,), (short, long) = spans.named("invoke_workflow pearl"), spans.named("chat m")
     assert (short.end_time or 0) - (short.start_time or 0) == 1_000
     assert long.start_time == root.start_time
+    before_ns, run = time.time_ns(), Telemetry(spans.provider).run()
+    run.listening()("late", ModelWaited(reason="busy", wait_s=1, attempt=1, t_s=3600.0))
+    run.close()
+    began_ns = spans.named("invoke_workflow pearl")[-1].start_time or 0
+    assert before_ns <= began_ns + 3600 * 10**9 <= time.time_ns()
 
 
 def test_spans_are_created_from_a_finished_trace(server: Server) -> None:
