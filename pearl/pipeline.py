@@ -76,7 +76,7 @@ def _opened(name: str, given: SourceGiven) -> Source:
     given, about = given if isinstance(given, tuple) and len(given) == 2 else (given, "")
     if not (isinstance(given, Document | str | Path) and isinstance(about, str)):
         raise UsageError(
-            f"source '{name}' is no document or path, nor one of them with a text that says what it is",
+            f"source '{name}' must be a document or a path, or a pair of one and a text that describes it",
             help='sources={"rules": ("rules/", "the rules of the service")}',
         )
     if isinstance(given, Document):
@@ -243,7 +243,7 @@ class Pearl:
             trace: Records every attempt.
 
         Raises:
-            UsageError: The question is blank, or does not have the value of a parameter.
+            UsageError: The question is blank, or does not contain the value of a parameter.
             PlanningError: The repair loop ended without a valid plan.
             ModelError: The model gave no usable reply.
         """

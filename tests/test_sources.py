@@ -142,7 +142,7 @@ def test_a_name_that_no_plan_can_use_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("given", [("rules/",), (None, "x"), ("rules/", 5), 7, ("a", "b", "c"), ()])
 def test_a_source_of_another_form_is_refused(given: Any) -> None:
-    with pytest.raises(UsageError, match="source 'rules' is no document or path, nor"):
+    with pytest.raises(UsageError, match="source 'rules' must be a document or a path, or"):
         asyncio.run(Pearl().ask("Why?", sources={"rules": given}))
 
 

@@ -194,7 +194,9 @@ def check_data(settings: dict[str, Any]) -> None:
     said = {f"--{name}" for name in ("split", "subset", "limit") if settings[name] is not None}
     said |= {"--column"} if settings["columns"] else set()
     if settings["data"] is None and said:
-        raise UsageError(f"{', '.join(sorted(said))} without --data", help="--data FILE")
+        raise UsageError(
+            f"{', '.join(sorted(said))} without --data", help="name the file of rows: --data FILE"
+        )
 
 
 def read_data(settings: dict[str, Any]) -> tuple[list[Sample], list[DataError]]:

@@ -63,7 +63,7 @@ def option(names: str, kind: Any, help: str, **more: Any) -> Callable[[F], F]:
 
 
 def grouped(group: str, *options: Callable[[F], F]) -> Callable[[F], F]:
-    """One decorator for several options that commands share, in a group of the help unless they have one."""
+    """One decorator for several options that commands share; those without a group of the help get this one."""
 
     def decorate(command: F) -> F:
         before = len(getattr(command, "__click_params__", ()))
@@ -459,7 +459,7 @@ def written_store(store: str | None) -> AbstractContextManager[Store]:
     if is_private():
         raise UsageError(
             "a private run stores no rows",
-            help="results without --out are only printed; or leave out --private, on an encrypted disk",
+            help="leave out --out, so that results are only printed; or, if the disk is encrypted, leave out --private",
         )
     return opened_store(opened_folder(store), notice)
 

@@ -137,7 +137,8 @@ def keep_json_lines(out: str | None, help: str = "") -> None:
     if out is not None and Path(out).suffix.lower() in TABLES:
         named = f"name it {Path(out).with_suffix('.jsonl')}"
         raise UsageError(
-            f"'{out}': rows are written as JSON lines", help="; ".join(filter(None, (named, help)))
+            f"'{out}' names a table, but rows are written as JSON lines",
+            help="; ".join(filter(None, (named, help))),
         )
 
 

@@ -61,7 +61,7 @@ def with_names(question: str, values: Mapping[str, str]) -> str:
     for name in values:
         if f"{{{name}}}" not in said:
             raise UsageError(
-                f"the question does not have the value of '{name}'",
+                f"the question does not contain the value of the parameter '{name}'",
                 help="write the value as the question does",
             )
     return said

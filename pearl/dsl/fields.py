@@ -339,7 +339,7 @@ class _Reader:
                 advice = (
                     "write ? after a type that may be missing, and such a label in single quotes"
                 )
-                self.fail(f"'{text}' beside '|' is no label", start, advice)
+                self.fail(f"'{text}' cannot be a label between '|'", start, advice)
         if flaw := labels_flaw(labels):
             self.fail(f"'{short(path)}': {flaw}", start, "write each label once: yes|no")
         return replace(field, type="label", labels=labels)

@@ -181,7 +181,7 @@ class Reducer:
         n_tokens += n_merged * (limits.reply_tokens + MERGING_TOKENS)
         if n_tokens > limits.max_prompt_tokens:
             raise ContextOverflowError(
-                f"its {counted(len(tasks), 'request')} about rows may need {n_tokens:,} tokens, and may use {limits.max_prompt_tokens:,}",
+                f"its {counted(len(tasks), 'request')} about rows may need {n_tokens:,} tokens, but may only use {limits.max_prompt_tokens:,}",
                 help="raise --token-budget, or let the plan select fewer rows first",
             )
 

@@ -85,7 +85,7 @@ class RowStep(Struct, frozen=True):
         return different(self.shown(rows))
 
     def over(self) -> RowStep:
-        """The step over pairs of rows, if its action judges pairs; else the step itself."""
+        """The same step over pairs of rows if its action judges pairs; else the step unchanged."""
         if not self.is_over:
             return self
         given = (value for _, value in self.task.arguments)
@@ -255,7 +255,7 @@ class RowRequests:
         )  # fmt: skip
 
     def frame_tokens(self, task: ItemsTask) -> int:
-        """Tokens of a batch's prompt without its items, with a margin for one joint."""
+        """Tokens of a batch's prompt without its items, and a margin for the place where they are inserted."""
         prompt = self.request(replace(task, items=("a", "b"))).prompt
         return self._limits.counter.count(prompt) + ITEM_TOKENS
 
@@ -668,7 +668,7 @@ class RowReader:
             is_last = len(groups) <= 1
             if not is_last and sum(min(k, len(group)) for group in groups) >= len(left):
                 raise ContextOverflowError(
-                    f"no {k + 1:,} of its rows fit one call, so they cannot be compared",
+                    f"its rows are too long: no {k + 1:,} of them fit one call to be compared",
                     help="use a model with a larger window, or ask for fewer",
                 )
             self._reserve([replace(batch, n_picks=k) for batch in batches])

@@ -366,7 +366,8 @@ def clients_by_role(
         name = clients[role].name
         if main.budget.max_cost_usd is not None and name not in (main.name, *main.budget.prices):
             raise UsageError(
-                f"the budget has no price of '{name}'", help="Budget(prices={NAME: PRICE})"
+                f"the budget has no price for '{name}'",
+                help="give it: Budget(prices={NAME: PRICE})",
             )
     return clients
 

@@ -614,7 +614,7 @@ class Session:
         if (has_limits or client.budget.is_limited) and not keeps_limits:
             raise UsageError(
                 f"the executor {self._executor} does not enforce limits; {DEFAULT} does",
-                help="--dry-run forecasts the cost; limits that the server sets apply to every executor",
+                help="use that executor, or leave the limits out: --dry-run forecasts the cost, and limits of the server still apply",
             )
         is_fresh = is_fresh or self._is_fresh
         replies: Replies | None = store.fresh() if store and is_fresh else store
@@ -719,7 +719,8 @@ def retried(
     wanted = frozenset(rows)
     if missing := wanted - {str(row.get("id")) for row in (store.rows(run_id) if wanted else ())}:
         raise StoreError(
-            f"run {run_id} has no row '{min(missing)}'", help=f"pearl runs export {run_id}"
+            f"run {run_id} has no row '{min(missing)}'",
+            help=f"'pearl runs export {run_id}' shows its rows",
         )
 
     def is_retried(row: Mapping[str, Any]) -> bool:
@@ -735,7 +736,7 @@ LOOK_S = 0.5
 
 
 def run(awaitable: Awaitable[Result]) -> Result:
-    """Wait for the result of a method of `Pearl`, or for a run of a `Session`, in any thread.
+    """Wait for the result of a method of `Pearl`, or for a run of a `Session`; any thread may call this.
 
     The calls of all threads share one event loop, which runs in the background: one `Pearl` keeps its
     limits, its budget and its connections for all of them. An interrupt cancels the work.

@@ -160,7 +160,7 @@ def test_of_readers_whose_files_begin_alike_the_name_decides(
     for name in ("_readers_by_suffix", "_recognisers"):
         monkeypatch.setattr(reading, name, getattr(reading, name).__wrapped__)
     assert reading.from_bytes(begins, "a.vsd").text == "a drawing"
-    with pytest.raises(DataError, match="program whose files are not read"):
+    with pytest.raises(DataError, match="program whose files cannot be read"):
         reading.from_bytes(begins, "a.pub")
 
 

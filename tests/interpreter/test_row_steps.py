@@ -337,7 +337,7 @@ TOP = """\
 def test_rows_that_cannot_be_compared_in_one_call_are_not_ranked() -> None:
     document = Document("\n".join(f"{letter} {'word ' * 100}".strip() for letter in "zyxwvutabc"))
     small = Scripted(picking)
-    with pytest.raises(ExecutionError, match="no 4 of its rows fit one call"):
+    with pytest.raises(ExecutionError, match="no 4 of them fit one call"):
         asyncio.run(Pearl(small, window=1_000, max_output_tokens=200).execute(TOP, document))
     assert not small.requests
     wide = Pearl(Scripted(picking), window=1_300, max_output_tokens=200)

@@ -94,7 +94,7 @@ def command(
     if options["seeds"] > 1 and not options["temperature"]:
         notice(
             f"--seeds {options['seeds']} at temperature 0: most servers give the same reply to every seed\n"
-            "  help: --temperature 0.7 draws replies"
+            "  help: --temperature 0.7 draws different replies"
         )
     refuse_overwriting_inputs(
         [out, options["trace"]], [name for name in (options["data"], rescore) if name]

@@ -153,7 +153,7 @@ FORMS = ("csv", "xlsx", "parquet", "jsonl", "html")
 @option("--show-plan", bool, "Print the plan and end; `pearl execute` runs it, too.")
 @option(
     "--evaluate", PATH, metavar="GOLD",
-    help="Print how many values are right, by field: gold rows with 'document' and 'value', or a folder of NAME.gold.json.",
+    help="Compare the values with those of GOLD, rows with 'document' and 'value' or a folder of NAME.gold.json; print how many are right, by field.",
 )  # fmt: skip
 @setting_options(
     "server", "escalate_model", "checker_model", "check", "passes", "constrain", "strict", "ocr", "ocr_language", "pdf_tables", "hidden",

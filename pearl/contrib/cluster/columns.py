@@ -168,7 +168,7 @@ class PlanColumn:
         # fmt: off
         for is_right, what, help in (
             (version in (None, own), f"the node {platform.node()} runs {own}, the driver {version}",
-             "install the same on every node of the cluster"),
+             "install the same versions on every node of the cluster"),
             ((plan is None) != (schema is None), "expected a plan or a schema",
              'PlanColumn("why.plan"), or PlanColumn(schema="patient: str")'),
             (holds in get_args(Holds), f"a column cannot hold '{holds}'", f"choose from {', '.join(get_args(Holds))}"),

@@ -279,7 +279,7 @@ class _Crew:
                     reason = str(error).strip().rpartition("\n")[2]
                     why = UsageError(
                         f"no worker starts on the cluster: {reason}",
-                        help="install the same as here on every node of the cluster",
+                        help="install the same versions as here on every node of the cluster",
                     )
                     self._ledger.breaker.throw(why)
                     return
@@ -359,7 +359,7 @@ class RayWorker:
         if driver != version():
             raise UsageError(
                 f"the node {platform.node()} runs {version()}, the driver {driver}",
-                help="install the same on every node of the cluster",
+                help="install the same versions on every node of the cluster",
             )
         if self._resources is None:
             if Path(self._folder).is_dir():

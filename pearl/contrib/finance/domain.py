@@ -102,7 +102,7 @@ def gold_passages(page: str, program: str) -> tuple[str, ...]:
 
 
 def _passages(page: str) -> Iterator[tuple[str, bool]]:
-    """The rows of the table without its head, and the sentences; with a flag for rows."""
+    """The rows below the table's head, and the sentences, each with whether it is a row."""
     lines = page.split("\n")
     head = next((i for i, line in enumerate(lines) if line.startswith("| ---")), 0)
     for i, line in enumerate(lines):
@@ -147,7 +147,7 @@ def _column(row: Row, values: Any, n: int) -> list[Any]:
     if values is None:
         return [None] * n
     if not isinstance(values, list) or len(values) != n:
-        raise row.error(f"the number of programs or answers is not the number of questions, {n}")
+        raise row.error(f"there are not as many programs or answers as questions, {n}")
     return values
 
 

@@ -55,7 +55,7 @@ def _check_kind(data: bytes, path: str) -> None:
     for name in filter(has, _BEFORE_2007):
         raise DataError("the file has the format of Office before 2007", path=path, help=f"save it as .{_BEFORE_2007[name]}")  # fmt: skip
     raise DataError(
-        "the file is damaged, or of a program whose files are not read", path=path,
+        "the file is damaged, or belongs to a program whose files cannot be read", path=path,
         help="convert it to text in UTF-8, .html, .pdf or .docx",
     )  # fmt: skip
 

@@ -392,7 +392,7 @@ def indexed_grammar(
     for name in (*parameters, *contexts):
         if name[:1] in _LETTERS.values() and name[1:].isdigit():
             raise LibraryError(
-                f"'{name}' cannot be declared under a grammar: it gives such names to outputs",
+                f"'{name}' cannot be declared under a grammar, which gives such names to outputs",
                 path=library.name,
             )
     rules = _Indexed(States(library.values(), max_steps), parameters, contexts)

@@ -68,7 +68,7 @@ def check_limits(*limits: object) -> None:
         if limit is not None and not is_number:
             raise UsageError(
                 f"{limit!r} is not a limit",
-                help="give a finite number from 0, or None for no limit",
+                help="give a finite number, 0 or more, or None for no limit",
             )
 
 

@@ -334,7 +334,7 @@ def test_a_truncated_file_is_not_the_file_within_it() -> None:
         ("a.xlsx", ["WordDocument"], r"the format of Office before 2007\n.*save it as \.docx"),
         ("a.pptx", ["Workbook"], r"the format of Office before 2007\n.*save it as \.xlsx"),
         ("a.pptx", ["PowerPoint Document"], r"the format of Office before 2007\n.*save it as \.pptx"),
-        ("a.docx", ["Other"], r"program whose files are not read\n.*\.docx"),
+        ("a.docx", ["Other"], r"program whose files cannot be read\n.*\.docx"),
     ],
 )  # fmt: skip
 def test_compound_files_are_refused_with_their_kind(

@@ -159,7 +159,7 @@ PLUGINS = {
     "llguidance": replace(
         _LLAMACPP,
         title="llama.cpp with llguidance",
-        help="build llama.cpp with -DLLAMA_LLGUIDANCE=ON, or name its kind: --server llamacpp",
+        help="build llama.cpp with -DLLAMA_LLGUIDANCE=ON, or use --server llamacpp",
         owner="",
         renderings=("llguidance", "gbnf"),
         # llama.cpp turns a schema in `response_format` into GBNF, and the schema of plans is too
