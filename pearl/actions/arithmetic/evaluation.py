@@ -36,8 +36,8 @@ MAX_FORMULA = 300  # maximum characters of a formula; longer ones refer to steps
 _CONTEXT = Context(prec=50, Emax=10_000, Emin=-10_000, traps=[])
 _READABLE = Context(prec=12)  # rounds the numbers in formulas
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "exp": "^", "greater": ">"}
-_LOOSE = frozenset({"add", "subtract", "greater"})
-_PURE = frozenset({"", PERCENT, POINTS, RATIO})
+_LOOSE = frozenset({"add", "subtract", "greater"})  # a number without a unit takes the other's
+_PURE = frozenset({"", PERCENT, POINTS, RATIO})  # units of numbers that measure nothing
 
 
 class Amount(Struct, frozen=True):
@@ -178,7 +178,7 @@ class _Run:
     def _formula(self, index: int) -> str:
         """A step as an operand of another: in brackets, or as its number if the formula would be long."""
         text = self._shown[index]
-        if len(text) <= MAX_FORMULA // 3:
+        if len(text) <= MAX_FORMULA // 3:  # a formula has two operands, and a sign between them
             return f"({text})" if " " in text else text
         name = f"#{index}"
         if not any(each.startswith(f"{name} = ") for each in self._named):
@@ -193,7 +193,7 @@ class _Run:
             raise UnknownRowError(f"the row '{name}' has no number")
         total = cells[0]
         for cell in cells[1:]:
-            _same_unit("table_sum", total, cell)
+            _same_unit(operation, total, cell)
         values = [cell.value for cell in cells]
         if operation in ("table_max", "table_min"):
             value = max(values) if operation == "table_max" else min(values)
@@ -246,15 +246,16 @@ def _same_unit(operation: str, a: Amount, b: Amount) -> tuple[str, int | None]:
     scale = a.scale if a.scale is not None else b.scale
     if a.unit == b.unit or not (a.unit and b.unit):
         unit = a.unit or b.unit
+        # 0.2 (a ratio) + 3 is a plain number; 0.2 - const_1 is still a ratio.
         is_plain = RATIO in (a.unit, b.unit) and not (a.is_constant or b.is_constant)
         return ("" if is_plain and a.unit != b.unit else unit), scale
-    return PERCENT, scale
+    return PERCENT, scale  # 5% + 0.2 (a ratio)
 
 
 def _product(a: Amount, b: Amount) -> tuple[str, int | None]:
     for one, other in ((a, b), (b, a)):
         if one.is_constant and one.value == 100 and other.unit in (PERCENT, RATIO):
-            return POINTS, None
+            return POINTS, None  # 0.05 * const_100: the number 5 is 5%
     if a.unit in _PURE and b.unit in _PURE:
         is_share = {a.unit, b.unit} <= {PERCENT, RATIO} or (
             (a.is_constant or b.is_constant) and RATIO in (a.unit, b.unit)
@@ -269,7 +270,7 @@ def _quotient(a: Amount, b: Amount) -> tuple[str, int | None]:
     if b.is_constant and b.value != 100:
         return a.unit, a.scale  # divided by a constant: an average, or a change of scale
     if a.unit == POINTS and b.is_constant:
-        return PERCENT, None
+        return PERCENT, None  # points / const_100
     if a.unit in _PURE and b.unit in _PURE:
         return RATIO, None
     if b.unit in _PURE:
