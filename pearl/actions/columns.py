@@ -142,7 +142,7 @@ def stem(name: str) -> str:
 
 
 def wanted_by(x: Value, *, is_list: bool) -> Wanted:
-    """The texts that values are compared with, certain and possible ones, of an argument."""
+    """The texts of an argument with which values are compared: the certain and the possible ones."""
     if isinstance(x, Rows):
         possible = tuple(row.value for row in x.doubtful if row.value is not None)
         return Wanted(tuple(x.values), possible, any(row.value is None for row in x.every))

@@ -73,7 +73,7 @@ def without_search(library: ActionLibrary, own: ActionLibrary) -> ActionLibrary:
 
 
 def for_planners(library: ActionLibrary, *, has_sources: bool) -> ActionLibrary:
-    """The actions in planning prompts: without those made from a schema, and NO_SOURCE only if there are sources."""
+    """The actions in planning prompts: without those made from a schema, and without NO_SOURCE unless there are sources."""
     kept = [
         action for action in library.values()
         if not action.extracts and (has_sources or "declines" not in action.traits)

@@ -26,7 +26,7 @@ from pearl.retrieval.search import Searcher
 
 
 class SearchedDocument:
-    """`CTX` or a source, cut into passages. Spans are offsets in `text`, which joins all sources; this one begins at `start`."""
+    """`CTX` or a source, cut into passages. Spans are offsets in `text`, which joins all sources; this document begins at `start`."""
 
     def __init__(self, document: Document, text: str | None = None, start: int = 0) -> None:
         self.document = document

@@ -131,7 +131,7 @@ def number_of(value: Value) -> int | float:
 
 
 def written_out(number: Decimal) -> int | float | str:
-    """A number with all digits, as a text where a float would lose some."""
+    """A number with all its digits: as a text if a float would lose some."""
     if number == number.to_integral_value():
         return int(number)
     digits = number.normalize().as_tuple().digits

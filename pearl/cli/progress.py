@@ -130,7 +130,7 @@ class Reporter:
             if self._total == 1:
                 self._only.note(event)
             elif event.event in ("run_finished", "plan_failed") or (
-                event.event == "plan_attempted" and not event.diagnostics  # not started yet
+                event.event == "plan_attempted" and not event.diagnostics  # valid, not yet run
             ):
                 self._tasks.pop(id, None)
             else:
@@ -150,7 +150,7 @@ class Reporter:
             return f"{id}: {task.activity}" if id and not is_private() else task.activity
 
     def _tell(self, plan: str) -> None:
-        """Print a plan, once, and whether it is meant for all documents together."""
+        """Print a plan, once; give notice if it goes through all documents but is run on each by itself."""
         if plan in self._reported_plans:
             return
         self._reported_plans.add(plan)
@@ -198,7 +198,7 @@ State = Literal[
 """State of a step; `nothing` means that it found nothing."""
 
 SLOW_S = 20.0  # Seconds without progress of a call before its silence is reported
-MAX_WORDS = 200  # Maximum characters of a call, a reason or a diagnostic
+MAX_TOLD = 200  # Maximum characters of a call, a reason or a diagnostic
 
 PARTS = {
     "plan": "writing the plan",
@@ -261,7 +261,7 @@ class Row(Struct):
         if event.n_attempts > 1:
             tried = f", retry {event.attempt} of {event.n_attempts - 1}"
         self._wait_ends = monotonic() + event.wait_s
-        self.wait_why, self.tail = f"{tried}: {event.reason[:MAX_WORDS]}", ""
+        self.wait_why, self.tail = f"{tried}: {event.reason[:MAX_TOLD]}", ""
 
     def add(self, usage: Usage) -> None:
         """Count a reply."""
@@ -298,7 +298,7 @@ FRAMES_A_S = 8  # frames of the spinner per second
 
 _LOOKS: dict[State, tuple[str, str, str]] = {
     "waiting": ("·.", "dim", ""),
-    "running": (" ", "cyan", ""),
+    "running": (" ", "cyan", ""),  # A frame of the spinner replaces the mark
     "done": ("✓+", "green", ""),
     "nothing": ("–-", "yellow", "nothing found"),
     "undecided": ("??", "yellow", "undecided"),
@@ -371,7 +371,7 @@ class PlanProgress(Struct):
                 plan = read(event.plan).plan if self.reads_plan else None
                 for number, step in enumerate(plan.steps if plan else (), start=1):
                     inputs = tuple(each.name for each in step.references())
-                    self.steps[step.output] = Row(print_step(step, number)[:MAX_WORDS], inputs)
+                    self.steps[step.output] = Row(print_step(step, number)[:MAX_TOLD], inputs)
             case "step_started":
                 self.current = self._step(event.step, event.action)
                 self.current.begin()
@@ -416,6 +416,7 @@ class PlanProgress(Struct):
             inputs = [(name, self.steps.get(name)) for name in row.inputs]
             needs = [n for n, each in inputs if each and each.state in ("waiting", "running")]
             return [f"needs {', '.join(needs)}"] if needs else []
+        # Steps that Python computes take milliseconds, which tell nothing.
         is_timed = row.state == "running" or row.n_calls or row.lasted_s >= 1
         took = duration_text(row.lasted_s) if is_timed else ""
         return [*filter(None, (_LOOKS[row.state][2], took)), *self._spent(row.usage)]
@@ -470,7 +471,7 @@ class PlanProgress(Struct):
 
 def _first_line(message: str) -> str:
     """The first line of a message; "" in a private run, as it may quote content."""
-    return "" if is_private() else message.strip().partition("\n")[0][:MAX_WORDS]
+    return "" if is_private() else message.strip().partition("\n")[0][:MAX_TOLD]
 
 
 def duration_text(s: float) -> str:

@@ -309,7 +309,7 @@ def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: 
 
 
 def export_command(id: str) -> str:
-    """The command that writes the rows of a run of the running command."""
+    """The command that exports the rows of a run, from the store that the running command uses."""
     store = click.get_current_context().params.get("store")
     words = ["pearl", "runs", "export", id, *(["--store", store] if store else []), "-o", "FILE"]
     return shlex.join(words)

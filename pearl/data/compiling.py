@@ -449,7 +449,7 @@ def _choice(nodes: Sequence[Node]) -> Choice:
 
 
 def _asked(node: Constant) -> Scalar:
-    """A constant as a question to the document, which decides whether, or how often, it occurs."""
+    """A label with the constant as its only value: the document decides whether, or how often, it occurs."""
     label = node.value if isinstance(node.value, str) else json.dumps(node.value)
     return Scalar("label", (), {label or "empty": node.value})
 
@@ -527,7 +527,7 @@ _JSON_KINDS = {bool: "boolean", int: "integer", float: "number"}
 
 
 def _is_decimal(schemas: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the value is a decimal number, whose digits must be kept (`12.50`): pydantic writes "a number, or a text of digits"."""
+    """Whether the alternatives are those that pydantic writes for a `Decimal`, a number or a text of digits; its digits must be kept: `12.50`."""
     texts = [schema for schema in schemas if _kind(schema) == "string"]
     numbers = [schema for schema in schemas if _kind(schema) == "number"]
     if len(texts) != 1 or len(texts) + len(numbers) != len(schemas):

@@ -330,7 +330,7 @@ DATE_PARTS = tuple(_PARTS)  # the parts that `date_part` accepts
 
 
 def part_of_dates(name: str) -> tuple[str, str] | None:
-    """The column and the part that the name of a part of a column of dates has: `Hired by year`."""
+    """Split the name of a part of dates, `Hired by year`, into the column and the part; None for another name."""
     rest, _, part = name.rpartition(" ")
     column, _, by = rest.rpartition(" ")
     part = part.lower().removesuffix("s")

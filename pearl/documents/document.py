@@ -392,7 +392,7 @@ def document_suffixes() -> set[str]:
 
 @cache
 def readers_sha256() -> str:
-    """Tells the readers of this installation from those of another."""
+    """A digest that is different for installations with different readers."""
     return digest(plugins.identity(READERS)).hex()
 
 
@@ -456,7 +456,7 @@ _FAILURES: Mapping[type[OSError], tuple[str, str]] = {
 
 
 def _clean(text: str, path: str) -> str:
-    """Establish the module's invariant, or raise DataError."""
+    """Replace control characters by blanks or line breaks; raise a `DataError` for a text that is blank or not valid Unicode."""
     has_controls = False
     try:
         for start in range(0, len(text), _PIECE):  # not all at once: a copy takes as much memory

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def any_of(words: Iterable[str]) -> str:
-    """A pattern of words, the longest first, by their first letters: other words fail at once."""
+    """A pattern of words, grouped by first letters so that other words fail at once; the longest match first."""
     rests: dict[str, list[str]] = {}
     for word in sorted(words, key=len, reverse=True):
         rests.setdefault(word[0], []).append(re.escape(word[1:]))

@@ -1,4 +1,4 @@
-"""Read pictures of text by the program Tesseract, with a box for each word; results are kept in the cache."""
+"""Read pictures of text with the program Tesseract, with a box for each word; results are kept in the cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
 _POINTS = 72  # per inch
-_PER_INCH = 300  # pixels
+_PER_INCH = 300  # pixels, the least that Tesseract's manual advises
 _MAX_PIXELS = 30_000_000  # of a page that is rendered: A3 has 17
 _PAGE_S = 120  # seconds
 _AT_ONCE = 4  # pages
@@ -117,6 +117,7 @@ def _page(picture: Image, language: str, path: str) -> OcrPage:
             f"OCR of a page exceeds the limit of {_PAGE_S} s", path=path,
             help="scan it again with fewer dots per inch, or leave the page out",
         ) from None  # fmt: skip
+    # The last three are `line`: words of one line are joined by a blank, lines of one paragraph by a line break.
     names = ("text", "conf", "left", "top", "width", "height", "block_num", "par_num", "line_num")
     text, words, total, before = "", list[tuple[float, ...]](), 0.0, [0]
     for word, confidence, left, top, width, height, *line in zip(

@@ -301,7 +301,7 @@ def _lines(layer: PdfTextPage, page: PageText, start: int, end: int) -> list[_Re
 
 
 def _runs(indices: Iterable[int]) -> list[tuple[int, int]]:
-    """Return first and last index of consecutive characters, ignoring blanks."""
+    """The first and the last index of each run of consecutive characters; blanks do not end a run."""
     runs: list[tuple[int, int]] = []
     for index in indices:
         if index < 0:

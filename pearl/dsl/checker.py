@@ -216,7 +216,7 @@ def _reference(
 
 
 def _beside(value: str, above: Sequence[str], asked: str) -> str:
-    """List items to replace the string: its text with plain names, then each output after its name; or ""."""
+    """The list items that replace a string: its text with plain names, then each output after its name; "" if it names none."""
     names: dict[str, None] = {}
 
     def plain(match: re.Match[str]) -> str:
@@ -555,7 +555,7 @@ def diagnose(
 
 
 def _in_order(error: Diagnostic, call: NamedCall, text: str, known: ActionLibrary) -> Diagnostic:
-    """The error of named arguments, with a fix, if clear, that puts the values in order."""
+    """The error of named arguments; if the order is clear, with a fix that writes the values in order."""
     action = known.get(call.action)
     if action is None:
         return error

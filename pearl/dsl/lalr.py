@@ -49,7 +49,7 @@ class Tables(Struct, frozen=True):
 
 
 class Parser:
-    """Makes a node of each rule by the method of `builder` with its name."""
+    """For each rule, calls the method of `builder` with the rule's name, which makes the node."""
 
     def __init__(self, tables: Tables, builder: object) -> None:
         self._tables, self._builder = tables, builder
@@ -68,6 +68,7 @@ class Parser:
                 kind, at = self._next(text, at, states[-1])
                 token = Token(text[begin:at])
                 token.type, token.start_pos = kind, begin
+            # Reduce as long as the state says so, then shift the token.
             while (to := self._tables.states[states[-1]].get(kind)) is not None and to < 0:
                 rule = self._tables.rules[-1 - to]
                 first = len(values) - rule.size
@@ -89,7 +90,7 @@ class Parser:
                 children.append(parts[at])
             elif children:
                 children += parts[at]
-            else:  # Copies of all that is before would make lists quadratic
+            else:  # Not copied: a long list would take quadratic time
                 children = parts[at]
         return children if rule.origin[0] == "_" else getattr(self._builder, rule.origin)(children)
 

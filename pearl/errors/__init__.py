@@ -53,7 +53,7 @@ def __getattr__(name: str) -> Any:
 class PearlError(ShownInNotebooks, Exception):
     """An expected failure. The message says what happened, where, and what to do, in ≤ 3 lines.
 
-    In a private run, classes whose messages may quote documents, questions or replies say `without_content`.
+    In a private run, `without_content` replaces a message that may quote documents, questions or replies.
     """
 
     exit_code: int = 1
@@ -84,7 +84,7 @@ class PearlError(ShownInNotebooks, Exception):
     def from_dict(data: Mapping[str, Any]) -> PearlError:
         """Make the error from data of `to_dict`, with common attributes only; an unknown class gives `PearlError`."""
         kinds = [PearlError]
-        for each in kinds:
+        for each in kinds:  # and those that are appended
             kinds += each.__subclasses__()
         kind = next((each for each in kinds if each.__name__ == data["type"]), PearlError)
         message, help = data["message"], data.get("help")
@@ -339,7 +339,7 @@ _YEARS = lazy_pattern(r"(?<!\d)(?:19|20)\d\d(?!\d)")  # sales 2015
 
 
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The known name that was probably meant, or None.
+    """The known name that was probably meant, or None; `cutoff` is that of `difflib`.
 
     Example:
         >>> did_you_mean("FIND_EVNT", ["FIND_EVENT", "CONCAT"])

@@ -26,7 +26,7 @@ def command_running() -> Iterator[None]:
 
 
 def for_caller(text: str) -> str:
-    """Return a text with its options; if no command runs, replace them by arguments of Python."""
+    """Return a text; unless a command runs, its `--options` are replaced by arguments of Python."""
     return text if _n_commands or "--" not in text else AS_ARGUMENTS[0](text)
 
 

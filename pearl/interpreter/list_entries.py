@@ -161,7 +161,7 @@ class FieldReader:
     def _joined(
         self, fields: Sequence[Field], said: Sequence[tuple[Span | None, Claims]]
     ) -> tuple[list[_Entry], str]:
-        """The entries of all parts, and why one of them may be the half of another. What an entry that a border of parts cuts has in the next part is joined to it; a single value stays undecided, as it may be of another entry."""
+        """The entries of all parts, and why one of them may be half of another. If a border of parts cuts an entry, its rest in the next part is joined to it; a single value stays undecided, as it may belong to another entry."""
         scalars = [field for field in fields if not field.is_list]
         needed = {each.name for each in scalars if not each.is_optional}
         needed = needed or {each.name for each in scalars[:1]}

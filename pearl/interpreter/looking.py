@@ -83,7 +83,7 @@ def _different(queries: Iterable[str], before: Sequence[str]) -> list[str]:
 
 
 def of_other_period(asked: ActionTask, shown: ActionTask, texts: Iterable[str]) -> str:
-    """The period of a value, read from the texts around it (nearest first); "" if it is unknown or the one that `asked` names."""
+    """The period of a value, read from the texts around it (nearest first); "" if it is unknown, or if `asked` names it."""
     wanted, read = (years_in(" ".join(v for _, v in task.arguments)) for task in (asked, shown))
     nearest = next(filter(None, map(years_in, texts)), ())
     others = {*read} - {*wanted}

@@ -147,7 +147,7 @@ class AnswerPart(ShownInPart, Struct, frozen=True):
 
     @classmethod
     def of(cls, data: PartData) -> AnswerPart:
-        """A part from a row; its tally has no texts, because these are in the text of the part."""
+        """Make the part from its data in a row, where the texts of the tally are in the text of the part."""
         n = data.value if isinstance(data.value, int) else 0  # A share has its number in the text
         n_undecided = data.undecided or 0
         tally = None
@@ -460,7 +460,7 @@ MARK = lazy_pattern(rf" ?{CITED.pattern}")
 
 
 def marked(pieces: Iterable[Piece]) -> str:
-    """Pieces as Markdown; evidence numbers become footnotes, a form that occurs in no other text."""
+    """Pieces as Markdown; evidence numbers become footnotes `[^1]`, which other texts cannot contain."""
     return "".join(
         text.replace("[^", "[") + "".join(f"[^{number}]" for number in numbers)
         for text, numbers in pieces

@@ -32,7 +32,7 @@ class _RecordClaim(Struct, frozen=True):
 
     @property
     def of_list(self) -> tuple[object, ...] | None:
-        """The key of the list that contains the entry, equal for all outer entries; None for a field."""
+        """A key of the entry's list, the same in whatever outer entry the list is; None for a field."""
         if isinstance(self.path[-1], str):
             return None
         return self.record, *(name for name in self.path if isinstance(name, str))

@@ -205,7 +205,7 @@ class RequestBuilder:
 
     @cached_property
     def heads(self) -> dict[str, Hashable]:
-        """For each step that reads the document as text, a key of what precedes it in prompts; equal keys share a prefix cache."""
+        """For each step that reads the document as text, a key of what precedes it in prompts: steps of equal keys share a prefix cache."""
         heads: dict[str, Hashable] = {}
         for step in self.graph.steps:
             action = self.graph.checked.action(step)
@@ -414,7 +414,7 @@ class RequestBuilder:
         )
 
     def search_of(self, step: Step, document: str) -> tuple[SearchedDocument, str] | None:
-        """The corpus that a step can search again, and "" if the step reads it, else the output of the search that did; None for no corpus."""
+        """The corpus that a step can search again (None for none), and the output whose search it reads, "" if it searched itself."""
         if (view := self._of_text.get(document)) is not None:
             return view, ""
         given = [each.name for each in step.arguments[:1] if isinstance(each, Reference)]

@@ -25,7 +25,7 @@ from pearl.trace import StepFinished
 class Cited(Struct, frozen=True):
     """The table cells that a step is computed from."""
 
-    numbers: Mapping[int, int]
+    numbers: Mapping[int, int]  # Offset of a row → its number in the table
     columns: tuple[str, ...]
 
 
@@ -57,7 +57,7 @@ DROPPED = frozenset({"contradicted", "not stated"})
 
 
 class Checks(Struct, frozen=True):
-    """The sentences of a composed answer, each with the verdict of the checker `by`, or `COPIED`; without a checker, `by` is ""."""
+    """The sentences of a composed answer, each with its verdict: that of a checker, which `by` names ("" for none), or `COPIED`."""
 
     by: str = ""
     verdicts: tuple[tuple[str, str], ...] = ()
@@ -188,6 +188,7 @@ def computed(
     rows = behind([value])
     if rows is not None:
         why = why or rows_undecided(rows)
+    # A ranking without entries is the text `none`.
     entries = value.rows if isinstance(value, Scalar) and value.value == NONE else value
     if isinstance(entries, list | Rows) and not entries and not why:
         state = "nothing"

@@ -110,7 +110,7 @@ class SourceText(Place, frozen=True):
     steps: Annotated[list[str], says("The steps that quote it, or whose values are computed from it.")] = written([])  # fmt: skip
 
     def short_place(self, *, hides: str = "") -> str:
-        """Its position as pages show it; the name of the source is omitted if it is `hides`."""
+        """Its position as pages show it; without the name of the source if `hides` is that name."""
         source = "" if self.source == hides else self.source
         return short_place(source, self.span, self.page, is_by_ocr=self.ocr is not None)
 

@@ -324,7 +324,7 @@ class Usage(Struct, frozen=True):
 
 
 class PrefixCaching(Struct, frozen=True):
-    """The prefix cache of a server that stores only what requests mark, with its lifetimes, shortest first (`caching` of a model)."""
+    """The prefix cache of a server that stores only what requests mark: its lifetimes, shortest first; a model's `caching` has it."""
 
     lifetimes_s: tuple[float, ...]
     min_tokens: int

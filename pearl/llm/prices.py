@@ -41,7 +41,7 @@ def table_help(model: str) -> str:
 
 
 class _Prices(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The base of prices, which are checked wherever they come from."""
+    """The base class of prices; each price is checked when it is made."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

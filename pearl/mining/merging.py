@@ -137,7 +137,7 @@ class LibraryBudget(Struct, frozen=True):
         )
 
     def capacity(self, entries: Sequence[LibraryEntry]) -> int:
-        """Approximate number of entries that fit: actions differ in length."""
+        """About how many of the entries fit within the limits; only about, as actions differ in length."""
         if self.max_tokens is None:
             return min(len(entries), self.max_actions)
         share = self.max_tokens / max(1, self.tokens(entries))

@@ -292,7 +292,7 @@ class Proposal(Struct, frozen=True):
 def read_proposal(
     reply: str, library: ActionLibrary, declared: Mapping[str, Action] = MappingProxyType({})
 ) -> Proposal:
-    """Parse a reply: new actions, maybe with a sketch of a plan; its calls of `declared` actions count as drafts."""
+    """Parse a reply: new actions, maybe with a sketch of a plan; calls of the actions in `declared` count as drafts, too."""
     reading = read(reply, tolerant=True)
     text, actions = reading.text, list(reading.actions)
     calls = undeclared = tuple[str, ...]()

@@ -82,7 +82,7 @@ def folders(package: str) -> tuple[Path, ...]:
 
 
 def identity(package: str) -> tuple[str | bytes, ...]:
-    """What tells the installed plug-ins of a package from others: their files, distributions and versions; imports their parent packages."""
+    """The files, distributions and versions of a package's installed plug-ins, which differ for other plug-ins; imports their parent packages."""
     spec = find_spec(package)
     assert spec is not None
     parts: list[str | bytes] = []

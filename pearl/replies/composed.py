@@ -47,7 +47,7 @@ class Composed(Struct, frozen=True):
 
     @property
     def notes(self) -> list[str]:
-        """Notes on what of the reply is not used."""
+        """Notes on the parts of the reply that are not used."""
         notes = [f"the composed answer is not shown: {self.why}"] if self.why else []
         if n := self.n_bad_cites:
             notes.append(f"{counted(n, 'citation')} of the composed answer without a quote")

@@ -174,7 +174,7 @@ def read_extracted(text: str, fields: tuple[Field, ...]) -> Extracted:
 
 
 def _cut_off(text: str) -> dict[str, Any]:
-    """The complete members of an object that breaks off; a list at its end gets a placeholder for its rest."""
+    """The complete members of an object that breaks off; if a list breaks off, a placeholder stands for its rest."""
     try:
         said: dict[str, Any] = _DECODER.decode(whole_part(text) or "{}")
     except RecursionError:

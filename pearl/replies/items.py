@@ -359,7 +359,7 @@ def end_words(item: str, n: int, *, is_last: bool = False) -> str:
 
 
 class _Ends:
-    """The letters and digits at the first or last end of items, from there on; each is made once."""
+    """The letters and digits of items, read from their beginning or from their end; each is made once."""
 
     def __init__(self, items: tuple[str, ...], which: str) -> None:
         self.items = items

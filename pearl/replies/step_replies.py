@@ -117,6 +117,7 @@ _FORMS = {
     ),
 }  # fmt: skip
 _NOT_STATED = "not stated"
+_FENCE = "```"
 
 
 def _form(wanted: ValueType) -> _Form:
@@ -149,6 +150,7 @@ def read_reply(
             read = Reply("nothing" if says_not_stated(str(value)) else "found", value, quotes)
         else:
             shown = None if source is None else "\n".join((source, *quotes))
+            # A date must stand in its quotes, not elsewhere in the text.
             if shown is not None and wanted is ValueType.DATE and quotes:
                 shown = "\n".join(quotes)
             read = Reply("found", _READERS[wanted](value, shown, given, stated is None), quotes)
@@ -157,8 +159,8 @@ def read_reply(
     except (_UnclearError, UnclearNumberError) as unclear:
         why = f"the reply cannot be read as {_form(wanted).name}: {unclear}"
         read = Reply("undecided", f"undecided: {why}", why=why)
-    plain = text if stated is None else _in_plain_form(stated)
-    return replace(read, plain=plain, is_formed=stated is not None)
+    in_plain_form = text if stated is None else _in_plain_form(stated)
+    return replace(read, plain=in_plain_form, is_formed=stated is not None)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -266,8 +268,11 @@ def _in_plain_form(stated: _Stated) -> str:
     return "\n".join([*lines, *(f"> {quote}" for quote in quotes if quote not in owned)])
 
 
+_MAX_ESCAPE = 6  # Characters of an escape such as `\\u00e9`
+
+
 def begun(text: str, wanted: ValueType, kept: Callable[[str], str]) -> str:
-    """The part of a cut-off reply that is read as whole replies are; `kept` is that of its text; "" for none."""
+    """The part of a cut-off reply that can be read like a whole one, "" for none; `kept` gives that part of a text."""
     start = OBJECT.search(text)
     body = text[start.start() :] if start else ""
     whole = whole_part(body)
@@ -281,15 +286,12 @@ def begun(text: str, wanted: ValueType, kept: Callable[[str], str]) -> str:
         return whole
     if wanted is ValueType.LIST:
         return ""
-    for end in range(len(body), len(body) - _MAX_ESCAPE, -1):
+    for end in range(len(body), len(body) - _MAX_ESCAPE, -1):  # The text may end within an escape
         read = read_reply(f'{body[:end]}"}}', wanted)
         if read.is_formed:
             said = kept(str(read.value)) if read.state == "found" else ""
             return json.dumps({_form(wanted).key: said}, ensure_ascii=False) if said else ""
     return ""
-
-
-_MAX_ESCAPE = 6  # Characters of an escape such as `\\u00e9`, which may be cut
 
 
 # ---------------------------------------------------------------------------------------------
@@ -323,9 +325,6 @@ def _of_text(text: str, wanted: ValueType) -> tuple[str | list[str] | None, tupl
     return said, quotes
 
 
-_FENCE = "```"
-
-
 def _short(text: str) -> str:
     words = text.split(maxsplit=MAX_QUOTED_WORDS)
     shown = " ".join(words[:MAX_QUOTED_WORDS])
@@ -342,6 +341,7 @@ def _entries(value: Any, shown: str | None, given: str, is_plain: bool) -> Value
     names = set()
     for entry in value:
         name = one_line(entry).casefold()
+        # An entry that begins with a figure, such as $5 or (5)
         is_amount = next(find_figures(plain(entry).lstrip("( ")), (1, 1))[0] == 0
         if name in names and not is_amount:
             raise _UnclearError(f"{_short(entry)} is named twice")
@@ -369,8 +369,8 @@ def _amount(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
     line = plain(value).strip().rstrip(".")
     if len(line) > MAX_AMOUNT:
         raise _UnclearError(f"one short line is needed, with nothing else in {_short(value)}")
-    quantity(line)
-    if IN_BRACKETS.fullmatch(line):
+    quantity(line)  # An error if it has two readings
+    if IN_BRACKETS.fullmatch(line):  # (1,250)
         return line
     places = list(find_figures(line))
     if len(places) != 1:

@@ -145,7 +145,7 @@ class Postings:
     def _of(
         cls, names: Sequence[bytes], keys: list[NDArray[np.int64]], lengths: NDArray[np.int32]
     ) -> Postings:
-        """Build the index from occurrences in any order: a key contains the position of a name, and a passage. Empties `keys`."""
+        """Build the index from occurrences in any order; each key combines the position of a name with a passage. Empties `keys`."""
         import numpy as np
 
         by_name = sorted(range(len(names)), key=names.__getitem__)
@@ -203,7 +203,7 @@ class Postings:
 
 
 class PostingsBuilder:
-    """Collects the terms of passages; of passages given as terms without a `stem`."""
+    """Collects the terms of passages; without a `stem`, the passages are already given as terms."""
 
     def __init__(self, stem: Stem | None) -> None:
         self._tokens = _Tokens(

@@ -105,7 +105,7 @@ def items_of(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
 
 
 def _rows_behind(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
-    """The undecided columns of the rows behind an answer; for an undecided row without such columns, whether it counts."""
+    """The items of the rows behind an answer: undecided columns and, for an undecided row without one, whether the row counts."""
     for number, each in enumerate(row.get("evidence", ()), start=1):
         if each.get("match") != "row" or each.get("state") != UNDECIDED:
             continue

@@ -383,9 +383,9 @@ class Trace(ShownInNotebooks):
 
     Args:
         id: The id of the task, or the listener: `Trace(print)`.
-        listener: Callback for every event in the thread of the event loop, unrecorded events
-            (`ModelProgressed`, `ModelAttempted`) included; without the latter if it has an attribute
-            `hears_attempts` that is false.
+        listener: Callback for every event in the thread of the event loop, also for those that are
+            not recorded: `ModelProgressed` and, unless its attribute `hears_attempts` is false,
+            `ModelAttempted`.
     """
 
     def __init__(

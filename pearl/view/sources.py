@@ -79,7 +79,7 @@ def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
 
 
 def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], list[str]]:
-    """Read all valid events in any file; problems say what is left out."""
+    """The valid events in the lines of any file, by id, and sentences on what is left out."""
     events: dict[str, list[Event]] = {}
     versions: dict[str, None] = {}
     n_left_out = 0
@@ -196,6 +196,7 @@ class ResultsFile:
         self.problems: list[str] = []
         self._path = path
         with path.open("rb") as file:
+            # One row over several lines, as `--json` prints it
             self._is_one = _object(file.readline(MAX_LINE_BYTES)) is None
         self._traces: dict[str, tuple[Event, ...]] = {}
         self._told: tuple[str, ...] = ()
@@ -300,7 +301,7 @@ def with_document(record: ResultRecord, folders: Sequence[Path]) -> ResultRecord
         return record
     wanted = next((e.document_sha256 for e in record.events if isinstance(e, RunStarted)), None)
     problems: list[str] = []
-    other: tuple[Document, dict[str, Path]] | None = None
+    other: tuple[Document, dict[str, Path]] | None = None  # of that name, but with another content
     for folder in folders:
         for path in dict.fromkeys([_within(folder, name), _within(folder, Path(name).name)]):
             if path is None:
@@ -332,9 +333,9 @@ def _loaded(path: Path, name: str) -> tuple[Document, dict[str, Path]]:
 def pdf_files(document: Document | None) -> dict[str, Path]:
     """The PDF files from which a document was read, by name."""
     names = [document.name, *(name for name, _ in document.parts)] if document else []
-    kinds = [f"{each.name}: " for each in document.sources] if document else []
+    prefixes = [f"{each.name}: " for each in document.sources] if document else []  # rules: a.pdf
     paths = {
-        name: Path(name.removeprefix(next(filter(name.startswith, kinds), "")))
+        name: Path(name.removeprefix(next(filter(name.startswith, prefixes), "")))
         for name in names if name.lower().endswith(".pdf")
     }  # fmt: skip
     return {name: path for name, path in paths.items() if path.is_file()}

@@ -195,7 +195,7 @@ def _computed(
 
 
 def _cells(value: Value, n: int) -> list[tuple[str | None, bool | None, str | None]]:
-    """`n` texts of dates, each with the order of day and month in its column and the text a model read it from."""
+    """The texts of `n` dates, each with the order of day and month in its column and, if a model read it, the text of its row."""
     if not isinstance(value, Rows):
         return [(_text(value), None, None)] * n
     dates = read_dates([row.value for row in value.every])

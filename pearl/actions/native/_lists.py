@@ -105,7 +105,7 @@ def intersect(a: list[str], b: list[str]) -> Value:
     returns=_LIST, traits=["selects"],
 )  # fmt: skip
 def difference(a: list[str], b: list[str]) -> Value:
-    """Keep the entries of the first list that are not in the second, with repeats and order."""
+    """Keep the entries of the first list that are not in the second; repeats and order are kept."""
     taken = {key_of(item) for item in b}
     return [item for item in a if key_of(item) not in taken]
 

@@ -86,7 +86,7 @@ def _examine(
 
 
 def mended(text: str, library: ActionLibrary | None) -> tuple[str, int]:
-    """A plan that a library is for, or an action file, after every automatic fix, and their number."""
+    """The text after every automatic fix, and the number of fixes; without a library, it is an action file, else a plan."""
     from pearl.actions.library import read_actions
     from pearl.dsl.checker import mend_plan
 

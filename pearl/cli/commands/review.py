@@ -95,7 +95,7 @@ def command(
 
 
 def _opened(source: str, store: str | None, stack: ExitStack) -> tuple[ResultSource, Decisions]:
-    """The results of a run, also if its table is named, or of a file; and the decisions about them."""
+    """The results and the decisions about them: of the run that is named or that wrote the file, else of the file."""
     path = Path(source)
     opened: Store | None = None
     if not path.is_file() or store is not None or opened_folder(None).joinpath("store.db").exists():

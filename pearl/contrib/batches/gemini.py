@@ -36,7 +36,8 @@ _STATES: dict[str, State] = {
     "EXPIRED": "expired", "CANCELLED": "cancelled", "QUEUED": "waiting", "PENDING": "waiting",
     "RUNNING": "waiting", "CANCELLING": "waiting", "PAUSED": "waiting", "UPDATING": "waiting",
 }  # fmt: skip
-# Codes of google.rpc.Status → statuses of HTTP.
+# Codes of google.rpc.Status → statuses of HTTP: invalid argument, deadline exceeded, not found,
+# permission denied, resource exhausted, failed precondition, out of range, unauthenticated.
 _STATUSES = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 16: 401}
 
 
@@ -210,7 +211,7 @@ class VendorBatches(Batches):
             int(stats.successful_request_count) + int(stats.failed_request_count),
             (file,) if file else (),
             self._problem(told.error.message) if state == "failed" else None,
-            is_too_much=state == "failed" and told.error.code == 8,
+            is_too_much=state == "failed" and told.error.code == 8,  # RESOURCE_EXHAUSTED
         )
 
     def _reply(self, row: Row, request: Request | None) -> Completion:
@@ -219,6 +220,7 @@ class VendorBatches(Batches):
             code = error.get("code")
             if code == 1:  # CANCELLED
                 raise self._cancelled()
+            # Below 100 it is a code of google.rpc.Status, else already a status of HTTP.
             known = _STATUSES.get(code, 500) if isinstance(code, int) and code < 100 else code
             raise self._refused(known if isinstance(known, int) else 500, error, request)
         body = json_bytes(row.get("response"))
@@ -234,7 +236,7 @@ class VendorBatches(Batches):
             choices = [chat.ChatChoice(message=message, finish_reason=first.finish_reason)]
         whole = chat.ChatReply(choices=choices, model=reply.model_version)
         told: Any = reply.usage_metadata if isinstance(reply.usage_metadata, dict) else {}
-        n_output: Any = "unreadable"
+        n_output: Any = "unreadable"  # `read_usage` then marks the usage as implausible
         with suppress(TypeError):  # Thoughts are billed as output.
             n_output = sum(told.get(f"{of}TokenCount") or 0 for of in ("candidates", "thoughts"))
         named = {

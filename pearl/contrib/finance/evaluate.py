@@ -85,7 +85,7 @@ def _tables(rows: Rows) -> Iterator[TableRows]:
 
 
 class Cell(NamedTuple):
-    """A cell of a table: where it stands, in words, its text, and its number."""
+    """A cell of a table: its place in words, its text and its number."""
 
     place: str
     text: str
@@ -93,7 +93,7 @@ class Cell(NamedTuple):
 
 
 def _named_rows(table: TableRows) -> Iterator[tuple[str, Row, list[Cell]]]:
-    """Each row of a table with its name, the first cell unless that is a number, and its cells."""
+    """Each row of a table: its name (the first cell, unless that is a number) and its cells."""
     rows = mended(table.rows)
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
     texts = {name: [row.fields.get(name) or "" for row in rows] for name in names}

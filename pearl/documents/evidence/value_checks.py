@@ -440,7 +440,7 @@ def _is_cut_number(text: str, begin: int, end: int, after: str) -> bool:
 
 
 def _amount(shown: str, start: int, before: str, lead: str, after: str, flaw: str) -> _Amount:
-    """A number with the text between it and its neighbours; `before` ends with its sign and currency, `lead`."""
+    """A number, read with the text up to the numbers `before` and `after` it; `lead`, the end of `before`, is its sign and currency."""
     digits = shown
     if not shown.isascii() or shown[0].isalpha():
         digits = str(SMALL_NUMBERS.get(" ".join(shown.casefold().split()), shown))

@@ -184,7 +184,7 @@ class Verifier:
         return [Quote(first.text, place, match) for place in apart] or [first]
 
     def _elided(self, wording: str, pieces: Sequence[str]) -> Iterator[Quote]:
-        """Yield a quote with omissions at each of its places; then without a place, as `apart` or `missing`."""
+        """Yield a quote with omissions for each of its places, and at last without a place, as `apart` or `missing`."""
         needles = [normal_text(piece) for piece in pieces]
         for places in islice(self._near_each_other(needles), _MAX_TRIED):
             spans = tuple(self._normal.original(*place) for place in places)

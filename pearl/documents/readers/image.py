@@ -59,7 +59,7 @@ def read(data: bytes, path: str) -> ReaderText:
 
 
 def _frames(picture: Image, path: str) -> Iterator[tuple[Image, float]]:
-    """The pages of a TIFF; of other pictures, which may be animated, the first frame. With 1 pixel per point."""
+    """The pages of a TIFF, or the first frame of another picture, which may be animated; each with its pixels per point, 1."""
     from PIL import Image, ImageOps
 
     n = getattr(picture, "n_frames", 1) if picture.format == "TIFF" else 1

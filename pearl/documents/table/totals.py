@@ -18,7 +18,7 @@ TOTAL_WORD = (
     r"(?:(?:(?:in|grand|sub|sous)[\s-]*)?(?:totals?|sum|altogether|overall|insgesamt|gesamt(?:summe|betrag|ergebnis)?"
     r"|(?:zwischen|teil|end)?summe|somme|suma|(?:sub)?totale|(?:sub)?totaal|totalt|sammanlagt|yhteensä|razem|ogółem"
     r"|celkem|итого|всего|σύνολο|toplam|合[计計]|[总總総小][计計]|합계|총계|소계|المجموع|الإجمالي|कुल|योग)"
-    r"(?:\s+(?:g[eé]n[eé]rale?|geral))?)"
+    r"(?:\s+(?:g[eé]n[eé]rale?|geral))?)"  # total général, total geral
 )
 """A word for the sum of other entries, in tables and in lists of replies."""
 
@@ -99,6 +99,7 @@ class _Table:
                 for i, cell in enumerate(cells if found else ())
                 if cell in found
             }
+            # From the third row on: a row without a word for totals sums up two rows or more.
             blank = {i for i in range(2, self._n) if self.has_no_label(i)}
             if named or blank:
                 self._sums = [_Sums(self._numbers(name)) for name in self.figures]
@@ -149,7 +150,7 @@ class _Table:
         return False
 
     def _judge_sum(self, i: int, blocks: Iterable[tuple[int, int]]) -> None:
-        """A row is a total if all its figures are sums of a block, one of them of two rows or more."""
+        """Mark a row as a total if all its figures are sums of a block, at least one of them of two rows or more."""
         filled = [sums for sums in self._sums if sums.numbers[i] is not None]
         for start, end in blocks:
             # Of running numbers, 3 is the sum of 0, 1 and 2 by chance.
@@ -162,7 +163,7 @@ class _Table:
                 return
 
     def _judge_last(self) -> None:
-        """The last row may be a total if two or more figures, and no other, are the sums of all other rows."""
+        """Mark the last row as a possible total if it has two figures or more, and each is the sum of all rows above."""
         found = {*self._certain, *self._possible}
         last = self._n - 1
         n_sums = 0
@@ -243,7 +244,8 @@ class _Sums:
     def is_rounded(self, i: int, start: int, end: int) -> bool:
         """Whether the figure of row `i` differs from a sum only by rounding."""
         number = self.numbers[i] or Decimal(0)
-        unit = Decimal(1).scaleb(int(number.as_tuple().exponent))
+        unit = Decimal(1).scaleb(int(number.as_tuple().exponent))  # of its last digit: 0.1 for 12.5
+        # Rounding changes each row, and the total, by half a unit at most.
         most = min((self.n_summed(start, end) + 1) * unit / 2, abs(number) * _MAX_ROUNDED)
         return abs(number - self.total(start, end)) <= most
 
@@ -281,7 +283,7 @@ def part_rows(rows: Sequence[Row], fields: Sequence[Mapping[str, str | None]]) -
     cells = chain.from_iterable(each.values() for each in fields)
     out, totals, doubtful, notes = set[int](), set[int](), set[int](), list[str]()
     if len(rows) > 2 or any(not cell or names_total(cell) for cell in cells):
-        # Other tables of two rows are not typed, because records of many kinds are as many tables.
+        # Other tables of two rows are not read: records of many kinds are as many tables.
         table = _Table(fields)
         found = table.totals()
         out, doubtful, notes = {*found.certain}, {*found.possible}, found.notes
@@ -340,7 +342,7 @@ def _strays(
         yield why, set(range(len(rows)))
     text = rows[0].text if rows else "{"
     if text.startswith("{") or any(f"{name}:" in text for name in names):
-        return  # each record has its own names
+        return  # each record has its own names, or there is no row
     open_quotes = {
         i
         for i, (row, cells) in enumerate(zip(rows, fields, strict=True))
@@ -352,7 +354,7 @@ def _strays(
     begins = [
         i
         for i, (row, other) in enumerate(pairwise(rows), 1)
-        if row.spans and other.spans and other.spans[0].start - row.spans[0].end > 1
+        if row.spans and other.spans and other.spans[0].start - row.spans[0].end > 1  # a line break
     ]
     sizes = {end - start for start, end in pairwise([0, *begins, len(rows)])}
     if begins and (len(begins) < MIN_GROUPS - 1 or len(sizes) > 1):

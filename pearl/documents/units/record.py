@@ -408,7 +408,7 @@ def _is_name(cell: str) -> bool:
 
 
 def _is_table(line: str, header: list[str], rows: list[_Row]) -> bool:
-    """Whether half of the rows have the header's width; nearly all if names are long, all if the header may be a sentence."""
+    """Whether enough rows have the header's width: half of them; nearly all if names are long; all if the header may be a sentence."""
     if not rows or OF_RULES.issuperset("".join(rows[0].cells)):
         return False  # a header alone, or Markdown
     n_wide = sum(len(row.cells) == len(header) for row in rows)

@@ -141,7 +141,7 @@ class PrefixWarmup(Wrapper):
             ended.set()
 
     async def _paid_s(self, request: Request, prefix: _Prefix, n_tokens: int) -> float:
-        """As `_lifetime_s`, after waiting for steps with stored replies to end, because they read nothing."""
+        """Wait until the steps with stored replies, which read nothing, have ended; then as `_lifetime_s`."""
         if prefix.priming is not None or not self._lifetime_s(request, n_tokens):
             return 0.0
         settled = prefix.priming = asyncio.Event()

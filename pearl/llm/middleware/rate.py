@@ -487,7 +487,7 @@ class Limited(Wrapper):
         return queue
 
     def delay(self, cost: float) -> tuple[Reason, float | None]:
-        """Why the next call waits, and for how many seconds; None if until another call ends."""
+        """Why the next call waits, and for how many seconds; None if it waits until another call ends."""
         now = monotonic()
         if self._n_running >= self._learned.n_places:
             return "a place", None

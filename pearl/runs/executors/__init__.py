@@ -195,7 +195,7 @@ class Unit(ABC):
         return 0
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
-        """A name shared by similar units, and the estimated cost of the unit without its document."""
+        """A name that similar units share, and the estimated cost of this unit without its document."""
         some = Range(1, inf)
         return "(units)", StepCosts(some, some, some)
 

@@ -100,7 +100,7 @@ class _Reply(Struct):
 
 
 def read_message(data: bytes, endpoint: Endpoint) -> Completion:
-    """Read a body like that of a chat completion."""
+    """Read the body of a reply; return it as a chat completion is returned."""
     reply = chat.read_as(_Reply, data, endpoint, "message")
     details = reply.stop_details
     message = chat.ChatMessage(

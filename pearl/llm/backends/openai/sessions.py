@@ -264,7 +264,7 @@ class ServerTokenizer:
         await asyncio.wrap_future(aside(self._session.aclose()))
 
     async def _count(self, text: str, *, is_framed: bool = False) -> int:
-        """Tokens of a text or, if it `is_framed`, those that the template adds."""
+        """Count the tokens of a text; if it `is_framed`, those that the chat template adds to it instead."""
         session = self._session
         try:
             if self._server is None:
