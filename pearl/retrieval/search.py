@@ -43,7 +43,7 @@ class Filter(Struct, frozen=True):
 
 def parse_filter(text: str) -> Filter:
     """Parse a condition."""
-    at = next((at for at, character in enumerate(text) if character in "=!<>~"), 0)
+    at = next((at for at, character in enumerate(text) if character in "=!<>~"), len(text))
     sign = next((sign for sign in _OPERATORS if text.startswith(sign, at)), "")
     field, value = text[:at].strip(), text[at + len(sign) :].strip()
     if not sign or not field:

@@ -65,8 +65,8 @@ class StepForecast(StepCosts):
             n_written = int(min(n, self.marked_tokens))
         n_kept = n_written if price.write_on_request else 0
         usages = [
-            Usage(n, ceil(outputs.upper), 0, 0, *written)
-            for written in ((0, 0), (n_written, 0), (n_written, n_kept))
+            Usage(n, ceil(outputs.upper), n_written_tokens=n_all, n_written_long_tokens=n_long)
+            for n_all, n_long in ((0, 0), (n_written, 0), (n_written, n_kept))
         ]
         return Range(
             least, max(price.cost_usd(u, is_long=each) for u in usages for each in lengths)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, islice, pairwise
@@ -220,14 +221,14 @@ class _Sums:
         self.are_running = all(n == (m or 0) + 1 for m, n in pairwise(numbers))  # as in 0, 1, 2, 3
         self.before = [Decimal(0)]
         self.n_before = [0]  # rows that are not zero
-        self._starts: dict[Decimal, list[int]] = {Decimal(0): [0]}
+        self._starts: defaultdict[Decimal, list[int]] = defaultdict(list)  # without the first row
 
     def add(self, i: int, *, is_total: bool) -> None:
         """Add the figure of row `i`, unless the row is a total."""
         number = Decimal(0) if is_total else self.numbers[i] or Decimal(0)
         self.before.append(self.before[-1] + number)
         self.n_before.append(self.n_before[-1] + bool(number))
-        self._starts.setdefault(self.before[-1], []).append(i + 1)
+        self._starts[self.before[-1]].append(i + 1)
 
     def starts(self, i: int) -> list[int]:
         """The starts of the nearest blocks above row `i` whose sums equal its figure."""
