@@ -30,6 +30,8 @@ def tasks() -> str:
         ["plan", "--data", "t.jsonl", "-o", "FILE"],
         ["ask", QUESTION, "story.txt", "--trace", "FILE"],
         ["execute", "why.plan", "story.txt", "--out", "FILE"],
+        ["execute", "why.plan", "story.txt", "--page", "FILE", "--trace", "trace"],
+        ["execute", "why.plan", "story.txt", "--rows", "FILE", "--trace", "trace"],
         ["grammar", "-o", "FILE"],
     ],
     ids=lambda command: " ".join(command),
@@ -41,6 +43,7 @@ def test_an_existing_file_is_replaced_by_force_only(
     pearl(*command, code=2)
     assert "'FILE' exists already" in pearl.talk
     assert "--force" in pearl.talk
+    assert not Path("trace").exists()  # it is refused before anything is asked
     assert Path("FILE").read_text(encoding="utf-8") == MINE
     pearl(*command, "--force")
     assert Path("FILE").read_text(encoding="utf-8") != MINE

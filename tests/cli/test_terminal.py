@@ -129,13 +129,15 @@ He sold the **boat** because "the hull was rotten", which the [report](http://ev
 
 
 def test_markdown_is_laid_out_on_a_terminal_and_obeyed_nowhere(tmp_path: Path) -> None:
-    (tmp_path / "story.txt").write_text("Nils sold it because the hull was rotten.", "utf-8")
+    for name in ("story.txt", "other.txt"):
+        (tmp_path / name).write_text("Nils sold it because the hull was rotten.", "utf-8")
     plan = '1. a = FIND(CTX, "the boat") : find it'
     rules = [{"match": "New actions", "reply": plan}, {"match": ".", "reply": MARKDOWN}]
     (tmp_path / "rules.json").write_text(json.dumps(rules), "utf-8")
     args = ("ask", WHY, "story.txt", "--model", "scripted:rules.json")
-    shown = harmless(on_a_terminal(tmp_path, args, (*args, "-o", "answer.md")))
-    first, _ = shown.split("=== next")
+    commands = (args, (*args, "-o", "answer.md"), (*args, "other.txt", "-o", "rows.jsonl"))
+    first, _, several = harmless(on_a_terminal(tmp_path, *commands)).split("=== next")
+    assert " 2/2 " in several
     for text in ("Reasons", "sold the boat", '"the hull was rotten" [1]', "hull  rotten", "[/bold]",
                  "![picture](http://evil.example/b)", "<b>html</b>", "&#27;"):  # fmt: skip
         assert text in " ".join(first.split("\n")), text

@@ -221,6 +221,7 @@ TERMS_TABLE = QueryTable(
         ("a heart specialist in Modiin", "City", "Modi'in-Maccabim-Re'ut"),
         ("pediatrition for my son", "Service", "Pediatrics"),
         ("clinics in zurich", "City", "Zürich"),
+        ("Haifa near Tel", "City", "Haifa"),
     ],
 )
 def test_the_nearest_term_is_what_is_meant(question: str, column: str, term: str) -> None:

@@ -390,6 +390,13 @@ def test_the_pieces_are_the_text_and_each_mark_is_its_span(
         ]
 
 
+def test_browsers_lay_out_a_long_text_in_blocks_of_whole_lines() -> None:
+    document = Document(("word " * 19 + "end.\n") * 990)
+    quote = {"text": "word", "start": 19_000, "end": 19_004, "source": "", "match": "exact", "steps": []}  # fmt: skip
+    page = page_of_row(document, evidence=[quote])
+    assert page.count('<div class="block">') == page.count("end.\n</div>") == 5
+
+
 @given(marked_texts(), st.sampled_from([1, 100, 500]))
 def test_of_a_long_text_what_is_around_the_marks_is_shown(
     given: tuple[str, list[tuple[int, Span]]], scale: int

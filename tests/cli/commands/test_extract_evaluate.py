@@ -116,6 +116,7 @@ def test_without_a_checker_meanings_are_not_compared(pearl: Terminal, model: Ser
 def test_a_failed_document_is_missing(pearl: Terminal, model: Server) -> None:
     rows = [{"document": "a.txt", "age": 54}, {"document": "gone.txt", "age": 3}]
     Path("gold.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    ran = pearl("extract", "age: int?", "a.txt", "gone.txt", "--evaluate", "gold.jsonl", "--json", code=1)  # fmt: skip
-    data = json.loads(ran)
+    command = ("extract", "age: int?", "a.txt", "gone.txt", "--evaluate", "gold.jsonl")
+    data = pearl.json(*command, code=1)
     assert (data["failed"], data["all"]["right"], data["all"]["missing"]) == (1, 1, 1)
+    assert "\n2 documents, 1 of them failed.\n" in pearl(*command, code=1)

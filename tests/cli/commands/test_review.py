@@ -67,6 +67,7 @@ def test_decisions_reach_every_table_and_page_as_a_persons(pearl: Terminal, run:
     first = rows_of("all.jsonl")[0]
     assert first["record"]["age"]["decided_by"] == "ada"
     assert "age: 67" in first["answer"]
+    assert "- age: 67\n- seen: 2024-05-06[^3]\n" in first["markdown"]
     assert "undecided" not in first["answer"] + first["markdown"]
     pearl(*EXTRACT, "letters.csv")  # the same command: nothing is undecided, so its code is 0
     assert table("letters.csv")[0]["age"] == "67"

@@ -380,6 +380,8 @@ def test_merged_cells_are_filled_in() -> None:
     sheet = book.active
     sheet.merge_cells("B1:C1")
     sheet.merge_cells("A3:A4")
+    for outside in ("A9:B10", "E1:F1"):
+        sheet.merge_cells(outside)
     assert "| item | 2008 Q1 | 2008 Q2 |\n| --- | --- | --- |\n| north | 1 | 2 |\n| north | 3 | 4 |" in text_of(book)  # fmt: skip
 
 
