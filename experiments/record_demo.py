@@ -30,7 +30,7 @@ def main(file: Path, model: str) -> int:
         text = replies.setdefault(request.prompt, "")
         if not text:
             raise ModelError("no reply yet", kind="bad_request")
-        rules.append({"match": request.digest, "reply": text, "model": model})
+        rules.append({"match": recorded.key(request), "reply": text, "model": model})
         return text
 
     scripted = Scripted(reply, is_recording=False)

@@ -385,7 +385,7 @@ def test_hints_name_arguments_and_those_of_commands_options() -> None:
         return str(error.value)
 
     assert "use `context` map-reduce" in caught()
-    with command_running():
+    with command_running(print):
         assert "use --context map-reduce" in caught()
 
 

@@ -161,7 +161,7 @@ def group(ctx: click.Context, config: str | None) -> None:
 
 @escaped_streams()
 @privacy_restored()
-@command_running()
+@command_running(notice)
 def run(args: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     words = list(sys.argv[1:] if args is None else args)

@@ -11,34 +11,41 @@ TEXTS, DEBUG, WARNING = 5, 10, 30  # Levels of `logging`, which is imported on u
 AS_ARGUMENTS: list[Callable[[str], str]] = []
 """Replaces options in a text by arguments; `pearl/__init__.py` adds it to avoid an import here."""
 
-_n_commands = 0
+_commands: list[Callable[[str], None]] = []
+"""How each of the commands that run tells a warning."""
 
 
 @contextmanager
-def command_running() -> Iterator[None]:
-    """Mark that a command runs in this process."""
-    global _n_commands
-    _n_commands += 1
+def command_running(warned: Callable[[str], None]) -> Iterator[None]:
+    """Mark that a command runs in this process, which tells warnings by a function."""
+    _commands.append(warned)
     try:
         yield
     finally:
-        _n_commands -= 1
+        _commands.remove(warned)
 
 
 def for_caller(text: str) -> str:
     """Return a text; unless a command runs, its `--options` are replaced by arguments of Python."""
-    return text if _n_commands or "--" not in text else AS_ARGUMENTS[0](text)
+    return text if _commands or "--" not in text else AS_ARGUMENTS[0](text)
 
 
 def log(level: int, message: str, *values: object) -> None:
-    """Write to the logger `pearl`, unless a command runs."""
-    if not _n_commands:
+    """Write to the logger `pearl`, unless a command runs: its output says the same."""
+    if not _commands:
         import logging
 
         logger = logging.getLogger("pearl")
         if not logger.handlers:  # or Python prints warnings of a program that sets up no logging
             logger.addHandler(logging.NullHandler())
         logger.log(level, message, *values)
+
+
+def warn(message: str) -> None:
+    """Tell what no result says: by the command that runs, else by the logger `pearl`."""
+    if _commands:
+        _commands[-1](message)
+    log(WARNING, "%s", message)
 
 
 SHOWN_BY: list[Callable[[object], str]] = []

@@ -191,3 +191,12 @@ def test_a_dry_run_tells_what_is_unknown_what_limits_end_and_what_cannot_be_run(
     assert "The limits may end the run early: --max-calls" in pearl(*args, "--max-calls", "1")
     assert "The limits may" not in pearl(*args, "--max-calls", "2")
     assert "1 cannot be run" in pearl(*args[:3], "absent.txt", "--dry-run", code=1)
+
+
+def test_a_parameter_that_the_server_was_not_sent_is_told_once(
+    pearl: Terminal, openai_server: Server
+) -> None:
+    openai_server.next(Canned(error("Unsupported parameter: 'top_p'", param="top_p"), 400))
+    pearl("execute", "why.plan", "story.txt", *on(openai_server), "--top-p", "0.5")
+    assert pearl.talk.count(" is asked without: top_p\n") == 1
+    assert [seen.body.get("top_p") for seen in openai_server.requests][:3] == [0.5, None, None]

@@ -63,6 +63,21 @@ def test_the_files_of_a_shipped_reader_stand_in_the_docs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
+def test_a_file_of_a_shipped_reader_is_read_in_its_tests(name: str) -> None:
+    tests = "".join(path.read_text("utf-8") for path in (ROOT / "tests/documents").rglob("*.py"))
+    suffixes = plugins.load(READING, name).SUFFIXES
+    wanted = f"no test in tests/documents/readers reads a good file of {suffixes}"
+    assert any(f'{suffix}"' in tests for suffix in suffixes), wanted
+
+
+def test_only_plain_text_is_read_outside_a_child_process() -> None:
+    """What a small malicious file may do to any other reader is bounded, as docs/data.md says."""
+    assert [n for n in SHIPPED if getattr(plugins.load(READING, n), "IS_BOUNDED", False)] == [
+        "text"
+    ]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
 def test_the_extra_of_a_shipped_reader_is_one_of_the_project(name: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extra = getattr(plugins.load(READING, name), "EXTRA", None)

@@ -24,10 +24,10 @@ from tests.server import Canned, Server, error
 class Extended(Request, frozen=True):
     """A request with one more parameter, declared as the others."""
 
-    min_p: float | None = parameter("min_p", chat="min_p", messages=None, gemini="minP")
+    zz_p: float | None = parameter("zz_p", chat="zz_p", messages=None, gemini="zzP")
 
 
-ASKED = Extended(REQUEST.messages, REQUEST.task, min_p=0.25)
+ASKED = Extended(REQUEST.messages, REQUEST.task, zz_p=0.25)
 ENDPOINT = Endpoint("http://localhost/v1", "m", "")
 
 
@@ -38,11 +38,11 @@ def test_a_new_parameter_is_in_every_body_and_in_the_cache_key_and_reported_wher
     bodies = {name: servers.load(name).body(ASKED, "m", accepted) for name in servers.names()}
     for name, body in bodies.items():
         form = servers.load(name).api.form
-        assert (body.get("min_p"), "min_p" in accepted.left_out(ASKED, form)) == (
+        assert (body.get("zz_p"), "zz_p" in accepted.left_out(ASKED, form)) == (
             (None, True) if name == "anthropic" else (0.25, False)
         )
-    assert ASKED.named("gemini")["minP"] == 0.25
-    assert len({request_key(replace(ASKED, min_p=p), "model") for p in (None, 0.25, 0.5)}) == 3
+    assert ASKED.named("gemini")["zzP"] == 0.25
+    assert len({request_key(replace(ASKED, zz_p=p), "model") for p in (None, 0.25, 0.5)}) == 3
 
 
 def test_keys_of_existing_stores_hold() -> None:
@@ -96,9 +96,7 @@ def test_a_parameter_that_a_server_rejects_is_left_out_from_then_on_and_reported
     assert [name in seen.body for seen in openai_server.requests] == [True, False, False]
     assert [reply.left_out for reply in replies] == [(name,), (name,)]
     assert replies[0].temperature == (None if name == "temperature" else 1)
-    assert [record.getMessage() for record in caplog.records] == [
-        f"openai:m is asked without: {name}"
-    ]
+    assert [record.getMessage() for record in caplog.records] == [f"m is asked without: {name}"]
 
 
 def test_a_trace_tells_the_parameters_and_what_was_left_out(openai_server: Server) -> None:
@@ -147,11 +145,23 @@ def test_a_provider_has_fields_and_names_of_its_own(
     settings = ModelSettings(openai_server.url, 20.0, api_key_env="")
     complete(odd.create("m", settings), request)
     complete(create_model("mistral:m", settings), request)
-    first, second = (seen.body for seen in openai_server.requests)
+    complete(create_model("mistral:m", replace(settings, server="vllm")), request)
+    first, second, of_kind = (seen.body for seen in openai_server.requests)
+    assert (of_kind["random_seed"], "seed" in of_kind) == (3, False)
     assert (first["safe_prompt"], first["nucleus"], first["seed"]) == (True, 0.5, 3)
     assert (second["random_seed"], second["top_p"]) == (3, 0.5)
     assert not {"top_p", "random_seed"} & first.keys()
     assert "seed" not in second
+
+
+def test_a_limit_that_is_too_large_is_lowered_under_the_providers_own_name(
+    openai_server: Server,
+) -> None:
+    odd = replace(providers()["groq"], names={"max_tokens": "max_out"})
+    model = odd.create("m", ModelSettings(openai_server.url, 20.0, api_key_env=""))
+    openai_server.next(Canned(error("max_out is too large: it must be at most 5000"), 400))
+    complete(model, replace(REQUEST, max_output_tokens=8_000))
+    assert [seen.body["max_out"] for seen in openai_server.requests] == [8_000, 4_000]
 
 
 def test_replies_to_requests_with_other_fields_are_not_taken_for_each_other() -> None:

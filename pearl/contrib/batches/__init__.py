@@ -93,6 +93,7 @@ class Batches(ABC):
         self._endpoint = session.endpoint
         self._kind = server or servers.load(servers.UNKNOWN)
         self.server = self._endpoint.shown  # for messages and records
+        self._form = self._kind.api.form
 
     # --- the interface of one vendor
 
@@ -216,6 +217,7 @@ class Batches(ABC):
                     if request.constraint is not None:
                         completion = chat.sentence(completion, request.constraint, self._endpoint)
                     completion = chat.within(completion, request, self._endpoint)
+                    completion = self._session.accepted.completed(completion, request, self._form)
                 results.append((key, usable(completion, request)))
             except ModelError as error:
                 if error.usage and request is not None:

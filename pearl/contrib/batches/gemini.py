@@ -132,6 +132,7 @@ class VendorBatches(Batches):
 
     def __init__(self, session: HttpSession, server: Server | None) -> None:
         super().__init__(session, server)
+        self._form = "gemini"
         endpoint = self._endpoint
         address = endpoint.url.partition(VERSION)[0]
         root = Endpoint(address, endpoint.model, endpoint.key, endpoint.key_variable)
@@ -152,7 +153,7 @@ class VendorBatches(Batches):
             for each in request.messages
             if each.role != "system"
         ]  # fmt: skip
-        config = self._session.accepted.parameters(request, "gemini")
+        config = self._session.accepted.parameters(request, self._form)
         form = None if request.constraint is None else request.constraint.json_form
         if form is not None:
             config |= {"responseMimeType": "application/json", "responseJsonSchema": form.schema}

@@ -455,6 +455,7 @@ class _Indexed:
         self._contexts = [f'"{name}"' for name in contexts]
         self._calls = _CallRules(states.groups)
         self._made: dict[str, bool] = {}
+        self._numbers: dict[Counts, int] = {}
         self._arguments: dict[tuple[Counts, Slot], str | None] = {}
         self.lines: list[str] = []
         self.first = self._name("s", states.start)
@@ -520,6 +521,6 @@ class _Indexed:
         if ways:
             self.lines.append(f"{name}: {' | '.join(ways)}")
 
-    @staticmethod
-    def _name(prefix: str, counts: Counts) -> str:
-        return f"{prefix}_{'_'.join(map(str, counts))}"
+    def _name(self, prefix: str, counts: Counts) -> str:
+        # A number of the state, which is shorter than its counts: each call of each state has such names.
+        return f"{prefix}{self._numbers.setdefault(counts, len(self._numbers))}"

@@ -1,4 +1,4 @@
-"""`recorded:NAME`: replies of a language model, recorded by `experiments/record_demo.py`, to exactly the same requests."""
+"""`recorded:NAME`: replies of a language model, recorded by `experiments/record_demo.py`, to the same requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pearl.documents.document import file_source
 from pearl.errors import ModelError, UsageError, suggest
-from pearl.llm import Request
+from pearl.llm import PlanTask, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.scripted import Scripted, read_rules
 
@@ -16,9 +16,15 @@ FOLDER = Path(__file__).parents[1] / "recordings"
 
 
 class Recorded(Scripted):
-    """A model with recorded replies, by the digest of the request."""
+    """A model with recorded replies, by the key of the request."""
 
     reads_prompts = True
+
+
+def key(request: Request) -> str:
+    """Key of a request: of a plan its question, because its prompt has all actions of today; else the digest of the messages."""
+    task = request.task
+    return task.question if isinstance(task, PlanTask) else request.digest
 
 
 def create(name: str, settings: ModelSettings) -> Recorded:
@@ -33,14 +39,14 @@ def create(name: str, settings: ModelSettings) -> Recorded:
     models = "; ".join(sorted({rule.model for rule in rules}))
 
     def reply(request: Request) -> str:
-        if request.digest not in replies:
+        if key(request) not in replies:
             raise ModelError(
                 f"the recording '{name}' has no reply to this request",
                 kind="bad_request",
                 help="it replies to the commands that 'pearl demo' shows; for other questions name a "
                 "model, for example --model openai:gpt-4o",
             )
-        return replies[request.digest]
+        return replies[key(request)]
 
     model = Recorded(
         reply,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 from pearl.cli.commands.demo import PARTS, QUESTION
+from pearl.plugins.files import read_data
 from tests.cli.terminal import Terminal
 
 
@@ -30,3 +32,12 @@ def test_a_recorded_answer_is_labelled_and_its_quotes_are_in_the_story(pearl: Te
     assert answer["status"] == "answered"
     assert answer["evidence"]
     assert not answer["unverified_quotes"]
+
+
+def test_the_demo_holds_when_an_action_is_added(pearl: Terminal) -> None:
+    """A plan is recorded by its question, as its prompt has all actions of today."""
+    pearl("demo", "--copy", ".", "--force")
+    library = read_data("actions", "seed.actions") + "MEASURE(CTX, X) : Find how large X is\n"
+    Path("more.actions").write_text(library)
+    asked = ("ask", QUESTION, "story.txt", "--model", "recorded:demo")
+    assert pearl(*asked, "--library", "more.actions") == pearl(*asked)

@@ -20,6 +20,7 @@ from pearl.contrib.batches import Batches, batches_of
 from pearl.contrib.batches.batching import FOLDER
 from pearl.contrib.batches.executor import BatchProgress, run
 from pearl.errors import BudgetError, ModelError
+from pearl.llm import Completion, Request, declared
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.openai import servers
 from pearl.llm.middleware.budget import Budget
@@ -157,17 +158,24 @@ def test_claude_since_opus_4_7_gets_no_temperature() -> None:
 
 def test_a_line_has_the_parameters_by_the_names_of_its_vendor(vendor: str) -> None:
     model: Any = create_model(f"{vendor}:m", ModelSettings("http://127.0.0.1:9/v1"))
-    request = replace(asking.REQUEST, max_output_tokens=70, top_p=0.5, seed=3)
-    row = json.loads(batches_of(model).line(bytes(32), request))
+    asked = dict.fromkeys(declared(Request), 1) | {"max_output_tokens": 70}
+    row = json.loads(batches_of(model).line(bytes(32), replace(asking.REQUEST, **asked)))
     body = row.get("body") or row.get("params") or row["request"]["generationConfig"]
-    names = {
-        "openai": ("max_tokens", "top_p", "seed"),
-        "anthropic": ("max_tokens", "top_p", None),
-        "gemini": ("maxOutputTokens", "topP", "seed"),
-    }[vendor]
-    assert [body.get(name) for name in names] == [70, 0.5, 3 if names[2] else None]
-    assert body["temperature"] == 0.0
-    assert names[2] or "seed" not in body
+    form = {"openai": "chat", "anthropic": "messages"}.get(vendor, vendor)
+    wire = {each["wire"][form]: asked[name] for name, each in declared(Request).items()}
+    assert {name: value for name, value in body.items() if name in wire} == {
+        name: value for name, value in wire.items() if name is not None
+    }
+
+
+def test_a_reply_of_a_batch_tells_what_was_not_sent() -> None:
+    model: Any = create_model("anthropic:m", ModelSettings("http://127.0.0.1:9/v1"))
+    message = {"content": [{"type": "text", "text": "ok"}], "stop_reason": "end_turn"}
+    row = {"custom_id": bytes(32).hex(), "result": {"type": "succeeded", "message": message}}
+    asked = {bytes(32): replace(asking.REQUEST, seed=3)}
+    ((_, reply),) = batches_of(model)._read(json.dumps(row).encode(), asked)
+    assert isinstance(reply, Completion)
+    assert reply.left_out == ("seed",)
 
 
 def test_a_line_has_the_fields_of_its_provider(vendor: str) -> None:

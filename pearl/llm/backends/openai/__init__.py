@@ -24,7 +24,6 @@ from pearl.documents.digest import digest
 from pearl.documents.tokens import DEFAULT_WINDOW, known_window
 from pearl.dsl.decoding.constraint import Constraint, Form, validate
 from pearl.errors import ModelError, UsageError
-from pearl.errors.callers import WARNING, log
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, ConstrainBy, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
@@ -69,7 +68,9 @@ def create_named(
     is_asked = settings.is_asked
     endpoint = endpoint_of(name, settings.base_url, settings.api_key_env, is_asked=is_asked)
     if settings.server is not None:
-        server = servers.load(settings.server)
+        kind = servers.load(settings.server)
+        # A provider needs its own fields and names, whatever it runs.
+        server = replace(kind, fields=server.fields, names=server.names) if server else kind
     return OpenAIModel(
         endpoint,
         settings.timeout_s,
@@ -144,7 +145,6 @@ class OpenAIModel:
         self._verdicts: dict[tuple[ConstrainBy, bool], Form | ModelError] = {}
         # Forms that were sent, but whose first reply has not been judged yet
         self._unproven: set[tuple[ConstrainBy, bool]] = set()
-        self._reported: set[str] = set()  # Parameters that the log has reported as left out
 
     @property
     def window(self) -> int:
@@ -184,13 +184,7 @@ class OpenAIModel:
             raise
         completion = chat.within(completion, request, self._endpoint)
         form = (self.server or servers.load(servers.UNKNOWN)).api.form
-        left_out = self.session.accepted.left_out(request, form)
-        if not self._reported.issuperset(left_out):
-            self._reported.update(left_out)
-            log(WARNING, "%s is asked without: %s", self.name, ", ".join(left_out))
-        temperature = request.parameters.get("temperature")
-        sent = None if "temperature" in left_out else temperature
-        return replace(completion, temperature=sent, left_out=left_out)
+        return self.session.accepted.completed(completion, request, form)
 
     async def _ask(
         self,

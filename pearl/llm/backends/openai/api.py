@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from pearl.errors.callers import warn
 from pearl.llm import Completion, PrefixCaching, Request, WireForm, declared
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.messages import prefix_end
@@ -89,6 +91,8 @@ class Accepted:
         self.names = {**({_LIMIT: _NEW_LIMIT} if endpoint.is_openai else {}), **names}
         self.refused: set[str] = set()
         self.takes_system = True
+        self._model = endpoint.model
+        self._told: set[str] = set()  # Parameters that were told to be left out
         self._most_tokens: int | None = None
         self._sent: dict[
             str, None
@@ -111,6 +115,16 @@ class Accepted:
         names = declared(type(request))
         wire = {name: names[name]["wire"][form] for name in request.parameters}
         return tuple(name for name, own in wire.items() if own is None or own in self.refused)
+
+    def completed(self, completion: Completion, request: Request, form: WireForm) -> Completion:
+        """The completion of a request with what was not sent, which is told once."""
+        left_out = self.left_out(request, form)
+        if not self._told.issuperset(left_out):
+            self._told.update(left_out)
+            warn(f"{self._model} is asked without: {', '.join(left_out)}")
+        temperature = request.parameters.get("temperature")
+        sent = None if "temperature" in left_out else temperature
+        return replace(completion, temperature=sent, left_out=left_out)
 
     def turns(self, request: Request) -> list[dict[str, Any]]:
         """The messages of a request as JSON data; the prefix to keep in the cache is marked."""
@@ -153,7 +167,7 @@ class Accepted:
             self.caching = None
             return _unmarked(body)
         limit = self.names.get(_LIMIT, _LIMIT)
-        if limit not in body or not (named == limit or _has(said, _LIMITS)):
+        if limit not in body or not (named == limit or _has(said, (*_LIMITS, limit))):
             return None
         other = _LIMIT if limit == _NEW_LIMIT else _NEW_LIMIT
         if other in said and _has(said, ("unsupported", "not supported", "instead")):
