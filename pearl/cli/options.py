@@ -232,7 +232,7 @@ def setting_options(*names: str, stages: Sequence[Stage] = ()) -> Callable[[F], 
 
 by_document_option = option(
     "--by-document", bool,
-    help="Resample documents, not samples, for intervals: wider, and correct for samples of one document.",
+    help="For intervals, resample documents instead of samples: wider, and right also where samples share a document.",
     group=RUN,
 )  # fmt: skip
 

@@ -422,7 +422,7 @@ class PlanProgress(Struct):
         return [*filter(None, (_LOOKS[row.state][2], took)), *self._spent(row.usage)]
 
     def drawn(self, console: Console, *, is_short: bool = False) -> Table:
-        """The rows and the total for a terminal; only what runs if `is_short`."""
+        """The rows and the total for a terminal; if `is_short`, only the rows that are running."""
         from rich.table import Table
         from rich.text import Text
 

@@ -294,7 +294,7 @@ def _leads_to(above: Line, row: Line, is_below_heading: bool) -> bool:
 
 
 def _bare_declarations(text: str, region: Sequence[Line], first: int) -> int:
-    """Index of the first declaration without a heading right above the steps."""
+    """Index of the first of the declarations that stand right above the steps without a heading."""
     begin = first
     for i in range(first - 1, -1, -1):
         row = region[i]

@@ -393,7 +393,7 @@ class RowReader:
             if is_few := checking.length_of(made.values()) <= checking.room_of(n_characters):
                 break
         if not (is_few or limits.check == "all"):
-            note = f"{counted(len(made), 'row')} not checked, which --check all does"
+            note = f"{counted(len(made), 'row')} not checked; --check all checks them"
             return checking.Checked([]), f"{self._step.output}: {note}"
         most, left = limits.max_prompt_tokens, self._left
         n_spent = 0 if most is None or left is None else most - left

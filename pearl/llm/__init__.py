@@ -178,7 +178,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
 
 @cache
 def declared(kind: type[Sampling]) -> Mapping[str, Mapping[str, Any]]:
-    """The parameters of a class of requests or settings, by name: `wire`, their names in the wire forms, and their `default`."""
+    """The parameters of a class of requests or settings, by name; of each, `wire` has its names in the wire forms, `default` its default."""
     return {name: _DECLARED[name] for name in kind.__struct_fields__ if name in _DECLARED}
 
 

@@ -1,4 +1,4 @@
-"""Make a bank of examples from training questions: plans, written without the gold answer, that reached it."""
+"""Make a bank of examples from training questions: plans that reached the gold answer without having seen it."""
 
 from __future__ import annotations
 

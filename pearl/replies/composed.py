@@ -50,9 +50,9 @@ class Composed(Struct, frozen=True):
         """Notes on the parts of the reply that are not used."""
         notes = [f"the composed answer is not shown: {self.why}"] if self.why else []
         if n := self.n_bad_cites:
-            notes.append(f"{counted(n, 'citation')} of the composed answer without a quote")
+            notes.append(f"the composed answer has {counted(n, 'citation')} without a quote")
         if self.sentences and (n := self.n_uncited):
-            notes.append(f"{counted(n, 'sentence')} without a citation left out of the answer")
+            notes.append(f"{counted(n, 'sentence')} without a citation, left out of the answer")
         return notes
 
 

@@ -172,7 +172,9 @@ def find_files(named: Sequence[str | Path], without: Collection[Path] = frozense
                 if n:
                     notes.append(f"{each}: {what} left out ({n:,}); name these files to read them")
             if n_written:
-                told = f"{counted(n_written, 'file')} that runs wrote left out; name one to read it"
+                told = (
+                    f"left out: {counted(n_written, 'file')} that runs wrote; name one to read it"
+                )
                 notes.append(f"{each}: {told}")
             for file in inside:
                 take(file, os.path.relpath(file, each) if is_one else file)

@@ -344,7 +344,9 @@ class Session:
         if batch_threshold is not None:
             self._batches["batch_threshold"] = batch_threshold
         if self._batches and executor != "batch":
-            raise UsageError("--batch-threshold needs --executor batch", help="or leave it out")
+            raise UsageError(
+                "--batch-threshold needs --executor batch", help="add that, or leave the option out"
+            )
         self._shard = parse_shard(shard) if isinstance(shard, str) else shard
         self._max_errors = max_errors
         self.telemetry = telemetry

@@ -70,7 +70,7 @@ def test_files_that_runs_wrote_are_no_documents_of_a_corpus(pearl: Terminal, pla
     for _ in range(2):
         pearl(*asked, "--out", "reports/all.jsonl", "--rows", "reports/rows.csv")
     told = json.loads(pearl(*asked, "--json"))
-    assert "reports: 2 files that runs wrote left out; name one to read it" in pearl.talk
+    assert "reports: left out: 2 files that runs wrote; name one to read it" in pearl.talk
     assert told["answer"] == alone["answer"]
     assert {each["source"] for each in told["evidence"]} <= {"a.txt", "b.txt"}
     (run,) = json.loads(pearl("runs", "list", "--json"))

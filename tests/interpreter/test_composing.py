@@ -78,7 +78,7 @@ def test_sentences_cite_the_evidence_and_values_are_inserted() -> None:
     ("reply", "text", "note"),
     [
         ("It leaked [1]. She was rich [7].", "It leaked.", "1 sentence without a citation"),
-        ("It leaked [1][9].", "It leaked.", "1 citation of the composed answer"),
+        ("It leaked [1][9].", "It leaked.", "1 citation without a quote"),
         (
             "She took 1,200 crowns [1], “Ada sold the boat” [1].",
             "She took 1,200 crowns, “Ada sold the boat”.",

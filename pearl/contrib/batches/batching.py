@@ -122,7 +122,7 @@ class PendingBatches:
 
 
 class Pace(Struct, frozen=True):
-    """Waits in seconds."""
+    """How long to wait, in seconds."""
 
     quiet_s: float = 2.0
     poll_s: float = 5.0

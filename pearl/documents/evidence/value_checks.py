@@ -671,7 +671,7 @@ def _check_number(
 
 
 def _scales_of(amount: _Amount, unit: str, scale: int, above: str, text: str) -> set[int]:
-    """The powers of ten that captions name for a number without a scale of its own: on its line, else on the nearest above."""
+    """The powers of ten that captions name for a number without a scale of its own: captions on its line, else on the nearest line above."""
     is_money = not unit or unit in CURRENCY_UNITS
     is_year = not scale and len(amount.text) == 4 and amount.text.isdigit()
     if amount.scale or is_year or not (is_money or scale):

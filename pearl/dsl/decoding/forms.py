@@ -77,7 +77,7 @@ _DECLARED_HINT = (
 def plan_form(
     library: ActionLibrary, *, max_steps: int = MAX_WRITTEN_STEPS, max_text: int | None = None
 ) -> JsonForm:
-    """The JSON form of a whole plan, `{"new_actions": [...], "steps": [...]}`; what follows it parses, but may be invalid."""
+    """The JSON form of a whole plan, `{"new_actions": [...], "steps": [...]}`: a plan in this form parses, but may be invalid."""
     name = f"^[A-Za-z_][0-9A-Za-z_]{{0,{MAX_NEW_NAME - 1}}}$"
     defs = {
         "name": {"type": "string", "pattern": name},
@@ -236,7 +236,7 @@ def plan_constraint(
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
 ) -> Constraint:
-    """The constraint of a whole plan, with new actions allowed or required; what follows it parses, but may be invalid."""
+    """The constraint of a whole plan, with new actions allowed or required: a plan under it parses, but may be invalid."""
     grammar = static_grammar(
         library, requires_new=requires_new, max_steps=max_steps, max_text=max_text
     )

@@ -96,7 +96,7 @@ class TokenBucket:
         return used_s
 
     def delay_s(self, n: float, now: float) -> float:
-        """Seconds until `n` units can be spent; more than the capacity need a full bucket."""
+        """Seconds until `n` units can be spent; if `n` exceeds the capacity, until the bucket is full."""
         self.fill(now)
         missing = min(n, self._most) - self._level
         # Without this, a rounding error would make the caller wait forever.

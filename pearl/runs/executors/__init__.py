@@ -363,7 +363,7 @@ CONTRACT = Executor
 
 
 class Offered(TypedDict, total=False):
-    """Optional arguments of an executor's `run`, passed if it has a parameter with the name; `on_trouble` is called with the seconds of retries."""
+    """Optional arguments of an executor's `run`, each passed if `run` has a parameter of its name; `on_trouble` is called with the seconds of retries."""
 
     replies: Replies
     folder: Path

@@ -79,7 +79,7 @@ def test_tables_and_pages_that_runs_wrote_are_no_documents_of_their_folder(
         Path(name).rename(f"letters/{name}")
     for out in ("letters/o.xlsx", "letters/o.html", "letters/o.html", "letters/o.jsonl"):
         pearl("extract", SCHEMA, "letters", "-o", out, code=1)
-    assert "2 files that runs wrote left out" in pearl.talk
+    assert "left out: 2 files that runs wrote" in pearl.talk
     assert [row["id"] for row in rows_of("letters/o.jsonl")] == [
         f"letters/{name}" for name in LETTERS
     ]
