@@ -100,8 +100,7 @@ class _Table:
                 for i, cell in enumerate(cells if found else ())
                 if cell in found
             }
-            # From the third row on: a row without a word for totals sums up two rows or more.
-            blank = {i for i in range(2, self._n) if self.has_no_label(i)}
+            blank = {i for i in range(2, self._n) if self.has_no_label(i)}  # below two rows or more
             if named or blank:
                 self._sums = [_Sums(self._numbers(name)) for name in self.figures]
                 self._read_down(named, blank)

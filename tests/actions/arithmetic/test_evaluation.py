@@ -108,11 +108,13 @@ def test_numbers_in_millions_are_not_added_to_those_in_thousands() -> None:
         result_of("multiply(a, b)", a=million, b=Amount(Decimal(2), "", 3))
 
 
-def test_without_a_table_there_are_no_rows() -> None:
+def test_rows_that_give_no_number_are_refused() -> None:
     with pytest.raises(UnknownRowError, match="no table"):
         evaluate(parse("table_sum(revenue)"))
     with pytest.raises(UnknownRowError, match="no number"):
         evaluate(parse("table_sum(revenue)"), lambda name: [])
+    with pytest.raises(UnfitUnitsError, match="table_max: one is in"):
+        evaluate(parse("table_max(revenue)"), lambda name: [*MILLIONS, *SHARES])
 
 
 def test_a_formula_shows_the_numbers_and_does_not_grow_without_end() -> None:
