@@ -246,6 +246,16 @@ def test_alternatives_are_many_or_too_many() -> None:
         load_schema(of(a=deep))
 
 
+def test_types_that_multiply_are_read_less_deep_or_refused() -> None:
+    def multiplied(n: int) -> Any:
+        refs = {f"p{i}": {"anyOf": [{"$ref": f"#/$defs/T{i}"}, {"type": "null"}]} for i in range(n)}
+        return {"$ref": "#/$defs/T0", "$defs": {f"T{i}": of(x=TEXT, **refs) for i in range(n)}}
+
+    assert "read 1 deep" in str(load_schema(multiplied(5)).notes)
+    with pytest.raises(DataError, match="more than 5,000 fields"):
+        load_schema(multiplied(8))
+
+
 # --- what is not used, and what is too much
 
 

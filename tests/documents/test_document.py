@@ -130,6 +130,9 @@ def test_standard_input_is_sniffed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("日本語の文章".encode() + b"\xe6", "offset 18 is not UTF-8"),
         ("né à Paris".encode() + b"\xff", "offset 12 is not UTF-8"),
         ("Zoë é\n".encode() + b"caf\xc3", "offset 11 is not UTF-8"),  # no mixture with cp1252
+        ("é\né ".encode() + b"caf\xe9 x", "offset 9 is not UTF-8"),
+        ("é ".encode() + b"caf\xe9 x", "offset 6 is not UTF-8"),  # as much is whole as is broken
+        (b"caf\xe9 au lait, and so on and on\0", "binary"),
         (b"\xff\xfea\0b", "offset 4 is not UTF-16-LE"),
         (b"\xff\xfe\x00\xd8a\0", "offset 2 is not UTF-16-LE"),
         (b"abc \xed\xa0\x80 def", "offset 4 is not UTF-8"),
@@ -205,20 +208,21 @@ def test_the_limit_holds_for_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "unit"),
     [
-        *(("PEARL_MAX_DOCUMENT_MB", value) for value in ("many", "0", "-1", "nan", "inf")),
-        ("PEARL_MAX_READER_MB", "0"),
-        ("PEARL_MAX_READER_SECONDS", "0"),
+        *(
+            ("PEARL_MAX_DOCUMENT_MB", value, "megabytes")
+            for value in ("many", "0", "-1", "nan", "inf")
+        ),
+        ("PEARL_MAX_READER_MB", "0", "megabytes"),
+        ("PEARL_MAX_READER_SECONDS", "0", "seconds"),
     ],
 )
 def test_an_invalid_limit_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, unit: str
 ) -> None:
     monkeypatch.setenv(name, value)
-    with pytest.raises(
-        UsageError, match=rf"^{name}={value}: not a number of (megabytes|seconds)\n"
-    ):
+    with pytest.raises(UsageError, match=rf"^{name}={value}: not a number of {unit}\n"):
         load(write(tmp_path, "<html>text"))
 
 

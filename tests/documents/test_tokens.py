@@ -194,7 +194,8 @@ def test_a_known_model_has_its_vocabulary(
     assert counter.count("the cat") == 2
 
 
-def test_without_a_network_a_known_model_is_estimated() -> None:
+def test_without_its_vocabulary_a_known_model_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tiktoken.load.read_file", pytest.fail)  # which would download it
     counter = Counter.for_model("openai:gpt-4o")
     assert counter.method == "estimate: vocabulary o200k_base is not on this machine"
     assert counter.count("The cat sat on the mat.") == estimate("The cat sat on the mat.")

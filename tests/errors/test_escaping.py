@@ -34,13 +34,15 @@ def test_event_with_a_lone_surrogate_is_read_back() -> None:
         ('x\n"=1+1', "x\n'\"=1+1"),
         ("x\t @SUM(A1)", "x\t' @SUM(A1)"),
         ("=1;=2", "'=1;'=2"),
+        *((cell, f"'{cell}") for cell in ("+1+1", "-1+cmd", "@SUM(1)", "\tx", "\rx", "＝1", "＋1", "－1", "＠x")),
+        *((cell, cell) for cell in ("-5", "plain", "1e5")),
         ("'=1", "''=1"),
         ("a|-cmd", "a|'-cmd"),
         ("5; -3;+2.5", "5; -3;+2.5"),
         ("a; b=c, -d", "a; b=c, -d"),
     ],
-)
-def test_formula_is_escaped_after_any_separator(cell: str, written: str) -> None:
+)  # fmt: skip
+def test_formula_is_escaped_at_the_start_and_after_any_separator(cell: str, written: str) -> None:
     assert inert(cell) == written
 
 

@@ -64,7 +64,7 @@ FORMS: list[tuple[dict[str, str | Callable[[], str]], float | None]] = [
             ("9m59s", 599), ("601", 601), ("1h", 3_600), ("86400", 86_400), ("999999999", 999_999_999),
             ("-1", None), ("-0.5", None), ("soon", None), ("", None), ("nan", None), ("inf", None),
             ("1e3", None), ("0x10", None), ("1,5", None), ("5 minutes", None), ("1;2", None),
-            ("9" * 30, None), ("Fri, 31 Dec 100000 23:59:59 GMT", None),
+            ("9" * 30, None), ("Fri, 31 Dec 99999999999 23:59:59 GMT", None),
             ("Sun, 06 Nov 1994 08:49:37 GMT", None),
         ]
     ),

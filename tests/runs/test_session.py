@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import pearl
 from pearl import cli
-from pearl.errors import BudgetError, StoreError, UsageError
+from pearl.errors import BudgetError, DataError, StoreError, UsageError
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.prices import Price
 from pearl.runs.executors import Resources, Task, Unit
@@ -262,6 +262,16 @@ def test_invalid_limits_are_refused(asked: pearl.Pearl, name: str, limit: Any) -
         pearl.Session(asked, price=PRICE, **{name: limit})
 
 
+@pytest.mark.parametrize(("most", "status", "least"), [(2, "stopped", 3), (40, "done", 40)])
+def test_too_many_failures_end_the_run(
+    folder: Path, asked: pearl.Pearl, most: int, status: str, least: int
+) -> None:
+    bad = [Task(str(i), problem=DataError("no row")) for i in range(40)]
+    done = pearl.run(pearl.Session(asked, max_errors=most).run([*bad, *tasks()]))
+    assert (done.status, done.n_failed < 40) == (status, status == "stopped")
+    assert done.n_failed >= least
+
+
 def test_path_and_price_of_the_wrong_type(asked: pearl.Pearl) -> None:
     with pytest.raises(UsageError, match="is a single path"):
         pearl.over_files("d0.txt", question="Why?")
@@ -299,7 +309,7 @@ def test_shards_are_runs_of_their_own_that_together_do_all(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        *((text, "is not a shard") for text in ("", "3", "1/2/3", "a/b", "-1/2", "1.0/2", "²/3", "9" * 5_000 + "/1")),
+        *((text, "is not a shard") for text in ("", "3", "1/2/3", "a/b", "-1/2", "1.0/2", "²/3", "٣/4", "9" * 5_000 + "/1")),
         ("0/3", "shard 0 of 3 does not exist"), ("4/3", "shard 4 of 3 does not exist"), ("1/0", "shard 1 of 0 does not exist"),
     ],
 )  # fmt: skip

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pearl import Document, Pearl
 from pearl.errors import Span
-from pearl.trace import StepFailed, StepStarted
+from pearl.llm import Usage
+from pearl.trace import OptionChosen, StepFailed, StepStarted
 from pearl.view.answer_page import result_page
 from pearl.view.result import read_result
 from pearl.view.sources import ResultRecord, record_of_answer
@@ -41,6 +42,16 @@ def test_any_row_has_a_page(row: dict[str, Any]) -> None:
     page = result_page(ResultRecord("a", row, document=STORY))
     assert page.endswith("</html>\n") or "</html>" in page
     assert page.count("<script") == 1
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [(None, "none"), (0, "A"), (25, "Z"), (26, "27"), (-1, "0"), (10**9, "1000000001")],
+)
+def test_any_option_has_a_page(choice: int | None, said: str) -> None:
+    chosen = OptionChosen(by="document", reply="B", choice=choice, usage=Usage(), duration_s=1.0)
+    page = result_page(ResultRecord("x", {"status": "answered"}, (chosen,)))
+    assert f"Option {said} chosen by the document: B" in page
 
 
 def test_a_row_says_the_same_as_its_answer() -> None:

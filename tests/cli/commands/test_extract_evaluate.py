@@ -120,3 +120,6 @@ def test_a_failed_document_is_missing(pearl: Terminal, model: Server) -> None:
     data = pearl.json(*command, code=1)
     assert (data["failed"], data["all"]["right"], data["all"]["missing"]) == (1, 1, 1)
     assert "\n2 documents, 1 of them failed.\n" in pearl(*command, code=1)
+    Path("gold.jsonl").write_text(json.dumps(rows[1]), encoding="utf-8")
+    pearl("extract", "age: int?", "a.txt", "--evaluate", "gold.jsonl", code=3)
+    assert "no document has gold values" in pearl.talk

@@ -81,6 +81,17 @@ def test_a_bad_row_is_counted_and_fails_the_command(pearl: Terminal, openai_serv
     assert (said["mined"], said["bad_rows"]) == (1, 1)
 
 
+def test_what_is_called_and_defined_nowhere_is_told(pearl: Terminal, openai_server: Server) -> None:
+    write_questions(3)
+    openai_server.on("number 2", '1. a = FIND(CTX, "x") : f')
+    openai_server.on("Question:", '1. a = FIND_OMEN(CTX, "x") : f')
+    said = summary(against(openai_server), pearl)
+    assert (said["mined"], said["drafts"], said["undeclared_calls"]) == (3, 0, 2)
+    assert said["undeclared"] == [{"action": "FIND_OMEN", "questions": 2}]
+    _, talk = mine(against(openai_server), pearl)
+    assert "called but not declared, so no drafts: FIND_OMEN (2)" in talk
+
+
 def test_prose_is_kept_and_is_no_failure(pearl: Terminal, openai_server: Server) -> None:
     write_questions(1)
     said_next = ["I would look for the motive."]

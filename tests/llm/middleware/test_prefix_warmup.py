@@ -178,6 +178,13 @@ def test_off_is_off() -> None:
         PrefixWarmup(server, "on")  # type: ignore[arg-type]
 
 
+def test_only_the_latest_documents_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(priming, "MAX_PREFIXES", 1)
+    model = PrefixWarmup(Cached(read_s=0))
+    found = [asyncio.run(ask(model, request(str(i), LONG + end))) for i, end in enumerate("!?!")]
+    assert [roles(each) for each in found] == [["first"]] * 3
+
+
 def test_another_system_text_is_another_prefix() -> None:
     def under(system: str, question: str) -> Request:
         asked = request(question)

@@ -95,6 +95,20 @@ def test_last_row_wins_and_failures_are_retried(tmp_path: Path) -> None:
         assert store.tally(run.id) == {"answered": 1}
 
 
+def test_a_damaged_row_is_left_out_and_its_task_run_again(tmp_path: Path) -> None:
+    """A whole row of another task, too."""
+    with Store.open(tmp_path) as store:
+        record(store.begin(SPEC), 0, 1, 2)
+    change(
+        tmp_path, "UPDATE results SET row = (SELECT row FROM results WHERE seq = 0) WHERE seq = 1"
+    )
+    change(tmp_path, "UPDATE results SET row = '\"failed\" {' WHERE seq = 2")
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        assert (list(store.rows(run.id)), store.n_bad_rows) == ([row(0)], 2)
+        assert [run.has(key(i)) for i in range(3)] == [True, False, False]
+
+
 @pytest.mark.parametrize("status", ["answered", "nothing_found", "undecided"])
 def test_row_that_is_not_a_failure_is_done(tmp_path: Path, status: str) -> None:
     with Store.open(tmp_path) as store:
