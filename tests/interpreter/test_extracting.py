@@ -18,8 +18,9 @@ from pearl.documents.record import FieldResult
 from pearl.documents.tokens import Counter
 from pearl.dsl.graph import build_graph
 from pearl.errors import ExecutionError, ModelError
+from pearl.interpreter import extracting
 from pearl.interpreter.context import ContextLimits
-from pearl.interpreter.estimate import CostEstimator
+from pearl.interpreter.estimate import AGAIN_TOKENS, HELD_TOKENS, CostEstimator
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, CheckTask, Completion, Request, Usage
 from pearl.llm.backends.scripted import Scripted
@@ -424,8 +425,15 @@ def test_parts_of_a_long_document_make_one_record() -> None:
     # the forecast knows the number of calls
     checked = Pearl(model).compile(f'1. record = EXTRACT(CTX, "{fields}") : Extract')
     graph, limits = build_graph(checked), ContextLimits(Counter(), window=1_500)
-    costs = CostEstimator(RequestBuilder(graph, Document(text), limits)).step(graph.steps[0])
-    assert (costs.calls.least, costs.calls.most) == (len(model.requests), 3 * len(model.requests))
+    costs, more = (
+        CostEstimator(RequestBuilder(graph, Document(text), each)).step(graph.steps[0])
+        for each in (limits, replace(limits, passes=2))
+    )
+    n, added = len(model.requests), extracting.AGAIN_TOKENS + AGAIN_TOKENS + HELD_TOKENS
+    assert (costs.calls.least, costs.calls.most, more.calls.most) == (n, 3 * n, 4 * n)
+    assert (
+        more.input_tokens.upper - costs.input_tokens.upper >= costs.input_tokens.least + n * added
+    )
     with pytest.raises(ExecutionError):
         extract(fields, text, parts_of(reply), window=1_500, context="full")
 

@@ -296,7 +296,8 @@ def test_the_calls_of_a_tournament_are_exact(n: int, k: int, size: int) -> None:
 
 
 @pytest.mark.parametrize("call", ["FILTER(rows, said)", "TOP(rows, said, 3)", "MAP(rows, said)"])
-def test_what_a_step_writes_counts_in_every_batch_that_shows_it(call: str) -> None:
+@pytest.mark.parametrize("limit", [20, 600])
+def test_what_a_step_writes_counts_in_every_batch_that_shows_it(call: str, limit: int) -> None:
     document = Document(entries(random.Random(1), 100))
     plan = f"""1. rows = SPLIT(CTX, "entry") : Rows
 2. said = FIND_PLACE(CTX, "who speaks") : Somebody
@@ -306,10 +307,34 @@ def test_what_a_step_writes_counts_in_every_batch_that_shows_it(call: str) -> No
         lambda request: (
             oracles(request)
             if isinstance(request.task, ItemsTask)
-            else json.dumps({"answer": "word " * 500, "quotes": []})
+            else json.dumps({"answer": "word " * max(5, limit - 100), "quotes": []})
         )
     )
-    run(plan, document, model, max_output_tokens=600)
+    run(plan, document, model, max_output_tokens=limit)
+
+
+@pytest.mark.parametrize(
+    ("steps", "n_most"),
+    [
+        (['these = GROUP(rows, "Item")', 'said = REDUCE(these, "x")', "v = SUMMARIZE(said)"], 1),
+        (['these = GROUP(rows, "User")', 'said = REDUCE(these, "x")', "v = SUMMARIZE(said)"], 1),
+        (['said = MAP(rows, "its colour")', 'hue = MAP(said, "x")', 'v = FILTER(hue, "x")'], 4),
+        (['said = EXTRACT_ALL(CTX, "user: str")', 'v = FILTER(said, "x")'], 18),
+    ],
+)
+def test_what_is_written_of_each_row_counts_where_it_is_read(steps: list[str], n_most: int) -> None:
+    document = Document("\n".join(f"User: {i} || Item: {'apple ' * 100}{i}" for i in range(30)))
+    steps = ['rows = SPLIT(CTX, "entry")', *steps]
+    plan = "\n".join(f"{i}. {step} : Step" for i, step in enumerate(steps, 1))
+    users = [{"user": {"value": str(i), "quote": f"User: {i} ||"}} for i in range(3)]
+
+    def say(request: Request) -> str:
+        if isinstance(request.task, ItemsTask):
+            return item_lines(request, lambda item: "yes")
+        return json.dumps({"rows": users}) if "EXTRACT" in plan else "so " * 78
+
+    found = run(plan, document, Held(say), max_output_tokens=80)
+    assert found.steps[-1].calls.upper <= n_most
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,8 @@ def test_a_check_of_rows_has_a_small_share_of_their_text(check: str, n_requests:
 
 def test_the_forecast_has_the_check_of_rows() -> None:
     reader = model("yes")
-    found = foreseen(f"{SPLIT}2. kept = {FORMS['filter'][0]} : Kept", FILES, reader)
+    step = FORMS["filter"][0].replace("law", f"{'law or ' * 6_000}law")
+    found = foreseen(f"{SPLIT}2. kept = {step} : Kept", FILES, reader, check="all")
     assert len(claims_of(reader)) == 3
     (check,) = [step for step in found.steps if step.name == "kept = FILTER, checked"]
     assert check.calls.upper == 2

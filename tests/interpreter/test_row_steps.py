@@ -308,6 +308,17 @@ def test_a_row_longer_than_the_window_is_read_in_parts(
     assert answer.steps[1].n_calls > 3
 
 
+def test_a_row_that_just_fits_a_batch_is_asked_about_once() -> None:
+    document = Document("apple " * 400)
+    is_alone = set()
+    for window in range(1_220, 1_320):
+        model = Reading(lambda r: "1: yes" if isinstance(r.task, ItemsTask) else "yes")
+        asyncio.run(Pearl(model, window=window, max_output_tokens=100).execute(FILTERING, document))
+        kinds = {isinstance(request.task, ItemsTask) for request in model.requests}
+        is_alone.add(tuple(kinds))
+    assert is_alone == {(True,), (False,)}
+
+
 def test_top_is_a_tournament() -> None:
     plan = """\
 1. rows = SPLIT(CTX, "line") : One row a line
