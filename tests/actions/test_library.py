@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pearl.actions.library import format_library, load_library, read_actions
+from pearl.actions.library import format_library, load_library, read_actions, read_library
 from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import ActionLibrary, ValueType
 from pearl.errors import DataError, LibraryError
@@ -67,6 +67,8 @@ def test_a_broken_file_is_a_library_error_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(LibraryError, match=r"mine.actions:2: '\(' is missing") as caught:
         load_library(path)
     assert len(caught.value.diagnostics) == 2
+    with pytest.raises(LibraryError, match="more than 5,000 actions"):
+        read_library("".join(f"A{i}(CTX) : x\n" for i in range(5_001)), "many")
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

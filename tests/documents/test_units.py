@@ -474,6 +474,15 @@ def test_a_text_that_is_not_a_conversation_is_refused(text: str) -> None:
         split_of_turn(text)
 
 
+def test_a_turn_may_be_long() -> None:
+    speech = "It went on and on.\n" * 30
+    text = "\n".join(f"{name}: Well.\n\n{speech}" for name in ("Ann", "Bob") * 3)
+    assert [speaker for speaker, _ in turns(text)] == ["Ann", "Bob"] * 3
+    # 6 of 186 lines, 6 of 12 paragraphs begin one
+    with pytest.raises(ValueError, match="no turns"):
+        split_of_turn(text.replace("\n\n", "\n"))
+
+
 def test_real_consultations() -> None:
     rows = json.loads(shared("medical/aci_bench_train.json").read_text(encoding="utf-8"))
     for row in rows["data"] if isinstance(rows, dict) else rows:
@@ -504,6 +513,14 @@ def test_windows_cover_all_words_and_overlap_by_at_most_the_given_length(
         last = end
         covered.update(range(start, end))
     assert all(text[i].isspace() or i in covered for i in range(len(text)))
+
+
+def test_a_window_has_eleven_hundred_characters_and_shares_three_hundred() -> None:
+    places = {"a " * 1_000: [(0, 1_099), (800, 1_899), (1_600, 1_999)],
+              "a " * 100 + "x" * 2_500 + " b" * 100: [(0, 199), (200, 1_300), (1_300, 2_400), (2_400, 2_900)]}  # fmt: skip
+    assert {
+        text: [(start, end) for start, end, _ in window.split(text)] for text in places
+    } == places
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (5, 5), (5, 6), (5, -1)])

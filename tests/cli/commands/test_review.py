@@ -98,8 +98,8 @@ def test_what_cannot_be_a_decision_is_told_and_not_stored(run: str) -> None:
 def test_a_marked_passage_is_the_one_that_was_marked(run: str) -> None:
     with reader() as store, opened(store, run, kinds=["undecided"]) as ada:
         text = Path("clinic/moreau.txt").read_text("utf-8")
-        for near in (text.index("a day"), text.rindex("a ")):
-            said = ada.post("quote", {"at": DOSE, "quote": {"text": "a", "near": near}})
+        for near in (text.index("He weighs"), text.index("He takes")):
+            said = ada.post("quote", {"at": DOSE, "quote": {"text": "He", "near": near}})
             assert f"characters {near}-" in said["where"]
         assert said["value"] is None, "a dose is a number"
         said = ada.post("quote", {"at": DOSE, "quote": {"text": "50", "near": 0}})

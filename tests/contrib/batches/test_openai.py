@@ -99,6 +99,10 @@ def test_every_fault_is_an_error_of_three_lines(server: BatchServer, call: str) 
         return [(await failure(batches, call)).kind for _ in kinds]
 
     assert using(server, work) == list(kinds.values())
+    if call.startswith("POST"):
+        server.fail(call, "404")
+        said = using(server, lambda batches: failure(batches, call)).message
+        assert "has no Batch API (404)" in said
     server.fail(call, "hang")
     hanging = using(server, lambda batches: failure(batches, call), timeout_s=0.2)
     assert hanging.kind == "deadline"
