@@ -66,6 +66,14 @@ def test_refused_line_that_quotes_its_request_keeps_the_temperature(server: Batc
     assert b'"temperature"' in line
 
 
+def test_a_large_output_is_read(server: BatchServer) -> None:
+    text = "reply " * 99_999 + "end"
+    server.line = lambda row: answered(completion(text))
+    keys = [bytes([i]) * 32 for i in range(8)]  # more than 4 MiB, the limit of a reply
+    found = using(server, lambda batches: carried_out(batches, *keys))
+    assert [getattr(found[key], "text", found[key]) for key in keys] == [text] * 8
+
+
 CALLS: dict[str, Callable[[Batches], Awaitable[Any]]] = {
     "POST /files": lambda batches: batches.upload([b"{}"]),
     "POST /batches": lambda batches: batches.create(submission("file-0"), []),
