@@ -104,6 +104,13 @@ def test_comparisons_pair_by_sample_and_seed() -> None:
     assert test.p_value == 1.0
 
 
+def test_methods_of_two_logs_are_paired_by_name_on_their_common_samples() -> None:
+    first = log(right("q1"), right("q2"), wrong("q3"), wrong("q2", "b"))
+    second = log(wrong("q2"), wrong("q3"), right("q4"), wrong("q2", "b"))
+    found = [(f.first, f.second, f.n, f.difference.estimate) for f in report.across(first, second)]
+    assert found == [("a", "a", 2, 0.5), ("b", "b", 1, 0.0)]
+
+
 def test_p_values_of_several_pairs_are_those_of_holm() -> None:
     made = evallogs.log(40, methods=("direct", "pearl", "retrieve", "map-reduce"))
     found = [one for one in report.comparisons(made) if one.subset == "all"]
