@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pearl.actions.by_row import cells_of
 from pearl.documents.document import Document, part_spans
 from pearl.documents.evidence import Evidence
+from pearl.documents.evidence.wording import page_place
 from pearl.documents.rows import DOCUMENT, Row, Rows, shortened
 from pearl.errors import Span
 from pearl.interpreter.provenance import leaves
@@ -65,7 +66,7 @@ def named_rows(
             # Passages are named with their pages
             quotes = []
             for passage in passages:
-                page = f" (page {passage.page:,})" if passage.page else ""
+                page = f" ({page_place(passage.page)})" if passage.page else ""
                 quotes.append(f'"{shortened(passage.marked, MAX_PASSAGE)}"{page}')
             text = " ".join(dict.fromkeys(quotes))
         elif is_brief and call.is_known:

@@ -459,7 +459,7 @@ class QuoteData(_Data, frozen=True):
     @property
     def why(self) -> str:
         """Why it is no evidence."""
-        return DOUBTS.get(self.reason, "could not be verified")
+        return DOUBTS[self.reason]
 
     @classmethod
     def of(cls, quote: Unverified) -> Self:

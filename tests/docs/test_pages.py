@@ -10,6 +10,8 @@ from types import ModuleType
 
 import pytest
 
+from pearl.documents.evidence import full_place
+from pearl.errors import Span
 from tests.docs.blocks import PAGES
 from tests.root import ROOT
 
@@ -28,6 +30,24 @@ def generator(name: str) -> ModuleType:
 def test_generated_pages_are_up_to_date(name: str) -> None:
     module = generator(name)
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run `make docs`"
+
+
+def test_messages_of_the_checker_in_pages_are_those_of_today() -> None:
+    """Each code has its message in the plan reference, which is generated."""
+
+    def told(page: Path) -> list[tuple[str, str]]:
+        found = re.findall(r": (?:error|note): (.*) \[([a-z-]+)\]$", page.read_text("utf-8"), re.M)
+        return [(code, re.sub(r"'[^']*'", "''", message)) for message, code in found]
+
+    ours = set(told(ROOT / "docs/plan_reference.md"))
+    assert {each for page in PAGES for each in told(page)} <= ours
+
+
+def test_places_in_pages_are_worded_as_today() -> None:
+    shown = full_place("report.pdf", Span(9_120, 9_184), 7)
+    assert shown in (ROOT / "docs/answers.md").read_text("utf-8")
+    shown = full_place("scan.pdf", Span(40, 93), 2, 0.93)
+    assert shown in (ROOT / "docs/data.md").read_text("utf-8")
 
 
 def anchors_of(page: Path) -> set[str]:

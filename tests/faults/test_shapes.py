@@ -23,11 +23,13 @@ from pearl.documents.rows import Rows
 from pearl.dsl import nodes
 from pearl.dsl.nodes import Plan, Reference
 from pearl.dsl.parser import parse
+from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError, ModelError, PlanningError
 from pearl.interpreter.results import StepResult
 from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
+from pearl.replies.step_replies import read_reply, without_fences
 from tests.figures import FIGURES
 from tests.models import Reading, item_keys
 from tests.root import ROOT
@@ -143,19 +145,38 @@ def test_no_reply_is_read_wrongly(trial: Trial, kind: str) -> None:
             n_again += got == "again"
             if family == "form" or "form" not in corpus(kind):
                 at_once.append(got == wanted and is_first)
+                if not at_once[-1]:
+                    print(f"not read at once: {family}: {reply!r}")  # noqa: T201
     trial.figure("values asked for again", n_again)
     trial.figure("texts without a value marked as uncertain", n_unsure)
     report(trial, len(shapes), wrong, at_once, STEPS[kind][2])
+
+
+def quotes_of(reply: str) -> tuple[str, ...]:
+    return read_reply(reply, ValueType.LIST).quotes[-1:]
+
+
+def test_a_list_in_any_form_is_kept_in_one() -> None:
+    """With "- " before entries and "> " before quotes: the evidence of each entry is found so."""
+    for reply, value in corpus("lists")["form"].items():
+        read = read_reply(reply, ValueType.LIST)
+        if value not in NO_VALUE:
+            lines = [line for line in without_fences(read.plain) if line.strip()]
+            assert [line for line in lines if not line.startswith(("- ", "> "))] == [], reply
+            again = read_reply(read.plain, ValueType.LIST)
+            assert (again.value, {*again.quotes}) == (read.value, {*read.quotes}), reply
 
 
 @pytest.mark.parametrize("kind", [kind for kind in STEPS if "form" in corpus(kind)])
 def test_of_a_form_that_is_cut_off_the_whole_entries_are_kept(kind: str) -> None:
     wrong: list[str] = []
     shapes = [shape for shape in corpus(kind)["form"].items() if shape[1] not in NO_VALUE]
-    for reply, value in shapes:
+    cut = [(r, v, r.rfind(v.split("|")[-1]) + 1 or -9) for r, v in shapes]
+    # Within the last quote, if it stands behind the entries
+    cut += [(r, v, at + 3) for r, v, end in cut for q in quotes_of(r) if (at := r.rfind(q)) > end]
+    for reply, value, end in cut:
         *whole, last = value.split("|") if kind == "lists" else [value]
-        at = reply.rfind(last)
-        error = ModelError("cut", kind="truncated", reply=reply[: at + 1 if at > 0 else -9])
+        error = ModelError("cut", kind="truncated", reply=reply[:end])
         step, written, _ = STEPS[kind]
         pearl = Pearl(failing(error), library=STEP_LIBRARY, check="off", first_wait_s=0.001)
         answer = asyncio.run(pearl.execute(f"1. a = {step} : Do it", STORY))

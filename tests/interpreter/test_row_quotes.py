@@ -240,7 +240,7 @@ def test_a_check_of_rows_has_a_small_share_of_their_text(check: str, n_requests:
     files = join([contract(f"{i}.txt", LAWS["a.txt"]) for i in range(90)])
     answer = ask(reader, FORMS["filter"][0], files, check=check)
     assert sum(isinstance(r.task, CheckTask) for r in reader.requests) == n_requests
-    assert ("kept: 90 rows not checked, which check='all' does" in answer.notes) == (n_requests == 0)  # fmt: skip
+    assert ("kept: 90 rows not checked; check='all' checks them" in answer.notes) == (n_requests == 0)  # fmt: skip
 
 
 def test_the_forecast_has_the_check_of_rows() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import json
 import re
 from io import StringIO
 from typing import Any
 
-from pearl import Document, Pearl
+from pearl import Answer, Document, Pearl
 from pearl.errors import DataError
 from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Outcome, Task
@@ -50,6 +51,16 @@ def test_no_column_is_empty_in_every_row_of_a_run_with_all_there_is() -> None:
         if all(line[name] in ("", *(() if name in counts else ("0", "[]", "{}"))) for line in lines)
     ]
     assert not empty
+    texts = [
+        name
+        for name, column in (FIRST | LAST).items()
+        if column.kind is str and name not in ("id", "answer")
+    ]
+    numbers = [n for n in texts if any(re.fullmatch(r"-?\d+(\.\d+)?", e[n]) for e in lines)]
+    assert not numbers, "columns of numbers have kind=int or kind=float"
+    for row in (counted, quoted):
+        again = Answer.from_json(json.dumps(row)).to_dict()
+        assert {"id": "1", **again} == row, "read it back in Answer._of"
     page = (
         (ROOT / "docs/many_documents.md").read_text("utf-8").partition("A table has these columns")
     )

@@ -12,8 +12,15 @@ DOUBTS = {
     "given": "not in the document, but in what the step was given",
     "short": "too short to verify",
     "apart": "pieces of the document that do not belong together",
+    "negation": "could not be verified",  # in rows of earlier versions, as no reason
+    "": "could not be verified",
 }
-"""Why a quote is not verified."""
+"""Why a quote is not verified: each ends "its quote is ...", and stands before a quote, "...: QUOTE"."""
+
+
+def page_place(number: int) -> str:
+    """The place of a page, as in all places and names of rows."""
+    return f"page {number:,}"
 
 
 def with_omissions(text: str, omitted: Iterable[Span]) -> str:
@@ -35,7 +42,7 @@ def full_place(
     cells: str = "",
 ) -> str:
     """A place with everything known about it: cells of a table, characters, the confidence of OCR and ranks."""
-    parts = [source] if page is None else [f"{source}, page {page:,}"]
+    parts = [source] if page is None else [f"{source}, {page_place(page)}"]
     if ocr is not None:
         low = ": hardly legible, check it" if ocr < LOW_OCR else ""
         parts.append(f"by OCR (confidence {ocr:.2f}{low})")
@@ -47,7 +54,7 @@ def full_place(
 def short_place(source: str, span: Span | None, page: int | None, *, is_by_ocr: bool) -> str:
     """A place as pages show it: the source unless it is "", and the page, or else the characters."""
     at = "" if span is None else _characters(span)
-    parts = [source, at if page is None else f"page {page:,}", "by OCR" if is_by_ocr else ""]
+    parts = [source, at if page is None else page_place(page), "by OCR" if is_by_ocr else ""]
     return ", ".join(filter(None, parts))
 
 
