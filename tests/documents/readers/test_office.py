@@ -255,6 +255,9 @@ def test_charts_headers_and_footers_are_read_once() -> None:
         == f"Header: Contract 2024-17\n\nSee\n\nSales\n\n{table}\n\nFooter: Valid until May"
     )
     assert not found.notes
+    chart._blob = CHART.encode()[:-5]  # is not read in part
+    with pytest.raises(DataError, match=r"^a\.docx: the file is damaged"):
+        from_bytes(saved(document), "a.docx")
 
 
 def test_a_chart_of_another_file_is_named() -> None:
