@@ -34,6 +34,7 @@ def test_bad_rows_fail_alone(pearl: Terminal) -> None:
     failed = [row for id, row in rows.items() if id not in ("good", "last")]
     assert {row["status"] for row in failed} == {"failed"}
     assert all(row["error"]["type"] == "DataError" for row in failed), failed
+    assert [rows[f"d{n}"].get("document") for n in range(len(bad))] == bad
 
 
 def test_paths_stay_in_the_folder_of_the_file(pearl: Terminal) -> None:

@@ -15,7 +15,7 @@ from pearl.documents.evidence import find_quotes
 from pearl.dsl.fields import parse_fields
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.embedded import ExtractiveModel
-from pearl.llm import ActionTask, Request, Task
+from pearl.llm import ActionTask, ChooseTask, Request, Task
 from tests.models import answer_task
 
 STORY = """\
@@ -130,6 +130,20 @@ def test_a_reply_without_a_match_contains_no_quote() -> None:
 def test_a_sentence_that_only_repeats_the_question_is_not_the_answer() -> None:
     document = "Why did Ada leave? So Ada did leave. Ada left, since it rained in May."
     assert quotes(reply(answer_task("Why did Ada leave?", document)))[0].startswith("Ada left")
+
+
+@pytest.mark.parametrize(
+    ("options", "by", "said"),
+    [
+        (("the wheel was old", "the wheel stood still"), {"document": STORY}, "B"),
+        (("the wheel was old", "the wheel stood still"), {"answer": "It stood still."}, "B"),
+        (("the wheel", "the wheel"), {"document": STORY}, "none"),
+    ],
+)
+def test_an_option_is_chosen_by_what_it_alone_says(
+    options: tuple[str, ...], by: dict[str, str], said: str
+) -> None:
+    assert reply(ChooseTask("Why did Ada sell the mill?", options, **by)) == said
 
 
 def test_a_pronoun_refers_to_the_sentence_before_it() -> None:

@@ -289,6 +289,8 @@ def test_rows_that_an_earlier_pearl_wrote_come_back_byte_by_byte() -> None:
         assert to_json(read_row(json.loads(line), problems).to_dict()) == line
         assert Answer.from_json(line).to_json() == line
         assert not problems
+    tallies = [part.tally for part in Answer.from_json(answers[0]).parts]
+    assert [tally and tally.stated[:3] for tally in tallies] == [(2, 3, 1), None]
     row = read_row(json.loads(failed))
     assert (row.id, row.status, row.extra) == ("t1", "failed", {"gold": "B"})
     assert row.error == ErrorData("DataError", "a.txt: no such file", "name it", 3)

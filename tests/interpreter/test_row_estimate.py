@@ -295,6 +295,14 @@ def test_the_calls_of_a_tournament_are_exact(n: int, k: int, size: int) -> None:
     assert found.total.calls.to_dict() == dict.fromkeys(("least", "most"), len(model.requests))
 
 
+def test_rows_that_may_not_fit_beside_what_a_step_writes_are_ranked_within_the_forecast() -> None:
+    document = Document("\n".join(f"Item: {'apple ' * 340}{i}" for i in range(8)))
+    plan = """1. rows = SPLIT(CTX, "line") : Rows
+2. said = FIND_PLACE(CTX, "who speaks") : Somebody
+3. best = TOP(rows, said, 3) : The best"""
+    run(plan, document, Held(oracle(1, 0.0)._reply), window=4_096, max_output_tokens=600)
+
+
 @pytest.mark.parametrize("call", ["FILTER(rows, said)", "TOP(rows, said, 3)", "MAP(rows, said)"])
 @pytest.mark.parametrize("limit", [20, 600])
 def test_what_a_step_writes_counts_in_every_batch_that_shows_it(call: str, limit: int) -> None:

@@ -17,6 +17,7 @@ from pearl.runs.executors import Task
 from pearl.runs.forecast import forecast
 from pearl.trace import LookedUp, ModelCalled, Trace
 from tests.interpreter.test_row_estimate import run as foreseen
+from tests.models import item_lines
 
 TEXT = """Clinic,City,Services,Fee
 H&C,Tel Aviv-Yafo,Ophthalmology; Cardiology,$120
@@ -73,6 +74,15 @@ def test_the_rows_of_a_query_cite_file_row_and_cells() -> None:
         "select": ["Clinic"], "where": where("City", "is", "Tel Aviv-Yafo")
     }  # fmt: skip
     assert Trace.from_jsonl("", trace.to_jsonl()).to_jsonl() == trace.to_jsonl()
+
+
+def test_lines_of_a_query_that_begin_alike_are_different_rows() -> None:
+    plan = """1. a = LOOKUP(CTX, "How many of each?") : Ask
+2. b = MAP(a, "what they are") : Say
+3. c = SHOW(a, b) : Both"""
+    spec = query(group=["City", "Services"], aggregate=[{"function": "count"}])
+    model = Scripted(lambda r: spec if "Query:" in r.prompt else item_lines(r, lambda _: "many"))
+    assert run(plan, CLINICS, model)[0].text.count("City: Tel Aviv-Yafo") == 2
 
 
 def test_a_reply_that_cannot_be_used_goes_back_and_is_counted() -> None:

@@ -12,6 +12,7 @@ from pearl.documents.document import Document
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.model_calls import kept_text
+from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.llm import Request, Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
@@ -119,12 +120,12 @@ def test_what_is_kept_is_degraded(
 
 
 def test_more_room_is_room_of_the_window() -> None:
-    scripted = model(cut("It leaked. And"), window=600)
+    scripted = model(cut("It leaked. And"), window=500)
     answer = run(ONE, scripted)
     assert (answer.status, answer.text) == ("degraded", "It leaked.")
     count = Pearl(scripted).limits.counter.count
     for request in scripted.requests:
-        assert count(request.prompt) + (request.max_output_tokens or 0) <= 600
+        assert count(request.prompt) + (request.max_output_tokens or 0) <= 500 - PROMPT_MARGIN
     assert len(scripted.requests) == 2
 
 

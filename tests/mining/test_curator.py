@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,18 @@ def test_a_window_that_is_too_small_is_no_wrong_plan(context: Any) -> None:
     assert (row.outcome, row.tries) == ("failed", ())
     assert "window" in (row.error or "")
     assert sum(isinstance(r.task, PlanTask) for r in model.requests) == 1
+
+
+def test_an_error_that_ends_the_run_is_raised_where_its_row_is_wanted() -> None:
+    async def act(request: Request) -> str:
+        raise RuntimeError("a bug")
+
+    async def main() -> Mapping[str, Any]:
+        (outcome,) = [o async for o in local.run(Pearl(Acting(act)), curate_units([sample()]))]
+        return outcome.to_dict()
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        asyncio.run(main())
 
 
 # --- pearl refine fewshot -----------------------------------------------------------------------

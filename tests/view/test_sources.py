@@ -113,6 +113,15 @@ def test_results_are_joined_with_traces_that_were_cut_off(tmp_path: Path) -> Non
     assert source.record(second).problems == ("The result has no trace.",)
 
 
+def test_lines_that_are_no_rows_are_told_however_often_the_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"id": "a"}\n[1]\n\n{"id": "b"}\n')
+    source = ResultsFile(path)
+    for _ in range(2):
+        assert [row["id"] for _, row in source.rows()] == ["a", "b"]
+        assert source.problems == ["Line 2 is not a row of results and is left out."]
+
+
 @pytest.mark.parametrize("key", [3, 10**6, 10**18])
 def test_a_row_that_is_not_there_is_told(tmp_path: Path, key: int) -> None:
     (tmp_path / "rows.jsonl").write_text('{"id": "a", "status": "answered"}\n')
