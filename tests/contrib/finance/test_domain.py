@@ -95,7 +95,7 @@ def test_splits_in_one_object_are_subsets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "changed", "said"),
     [
-        ("dialogue", {"turn_program": ["1"]}, "is not the number of questions, 3"),
+        ("dialogue", {"turn_program": ["1"]}, "not as many programs or answers as questions, 3"),
         ("dialogue", {"conv_questions": ["who?", " "]}, "a question is blank"),
         ("dialogue", {"conv_questions": "who?"}, "not an array of questions"),
         ("doc", {"table": [["a"], "b"]}, "'table' is not an object of columns"),

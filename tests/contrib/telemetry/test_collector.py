@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,15 @@ ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 @pytest.fixture(autouse=True)
-def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     Path("story.txt").write_text("It rained. Ada sold the boat because it leaked. She slept.")
+    before = {*threading.enumerate()}
+    yield
+    for thread in {
+        *threading.enumerate()
+    } - before:  # Retries draw random waits; generated tests may not
+        thread.join(30)
 
 
 def test_the_command_line_sends_spans(
@@ -96,6 +103,7 @@ def test_failing_collector_gives_one_notice_and_the_same_answer(
         there.status = 400
         there.n_accepted = n_delivered = int(manner == "full")
         monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
         urls = {"dead": dead_address(), "silent": silent, "nonsense": "::"}
         url = urls.get(manner, there.url).replace("http://", "http://me:secret@")
         monkeypatch.setenv(ENDPOINT, url)
