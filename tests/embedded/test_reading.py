@@ -132,18 +132,10 @@ def test_a_sentence_that_only_repeats_the_question_is_not_the_answer() -> None:
     assert quotes(reply(answer_task("Why did Ada leave?", document)))[0].startswith("Ada left")
 
 
-@pytest.mark.parametrize(
-    ("options", "by", "said"),
-    [
-        (("the wheel was old", "the wheel stood still"), {"document": STORY}, "B"),
-        (("the wheel was old", "the wheel stood still"), {"answer": "It stood still."}, "B"),
-        (("the wheel", "the wheel"), {"document": STORY}, "none"),
-    ],
-)
-def test_an_option_is_chosen_by_what_it_alone_says(
-    options: tuple[str, ...], by: dict[str, str], said: str
-) -> None:
-    assert reply(ChooseTask("Why did Ada sell the mill?", options, **by)) == said
+@pytest.mark.parametrize("by", [{"document": STORY}, {"answer": "It stood still."}])
+def test_an_option_is_chosen_by_what_it_alone_says(by: dict[str, str]) -> None:
+    for options, said in ((("old wheel", "wheel stood still"), "B"), (("wheel", "wheel"), "none")):
+        assert reply(ChooseTask("Why did Ada sell the mill?", options, **by)) == said
 
 
 def test_a_pronoun_refers_to_the_sentence_before_it() -> None:

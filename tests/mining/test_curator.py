@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -136,9 +135,9 @@ def test_an_error_that_ends_the_run_is_raised_where_its_row_is_wanted() -> None:
     async def act(request: Request) -> str:
         raise RuntimeError("a bug")
 
-    async def main() -> Mapping[str, Any]:
+    async def main() -> None:
         (outcome,) = [o async for o in local.run(Pearl(Acting(act)), curate_units([sample()]))]
-        return outcome.to_dict()
+        outcome.to_dict()
 
     with pytest.raises(RuntimeError, match="a bug"):
         asyncio.run(main())
