@@ -12,6 +12,7 @@ UNTIDY = {
     "two columns of a name": ("city,amount,amount\nBonn,10,1\nUlm,20,2\n", 2, None, "2 columns 'amount'"),
     "a footnote below a blank line": (f"{CITIES}\nNote,2024\n", None, None, "1 row below a blank line"),
     "other rows below a blank line": (f"{CITIES}\nAnn,30\nBob,40\n", None, None, "2 rows below a blank line"),
+    "groups of other lengths": ("city,amount\nBonn,10\n\nUlm,20\n\nAnn,30\nBob,40\n", None, None, "3 rows below a blank line"),
     "another table below": (f"{CITIES}\nname,age\nAnn,30\nBob,40\n", 4, None, "rows of 2 tables with different columns: city, amount; name, age"),
     "tables side by side": ("city,amount,,city,amount\nBonn,10,,Rom,100\nUlm,20,,Pisa,200\n", None, None, "stand side by side"),
     "an open quote": ('city,amount\n"Bonn,10\nUlm,20\nKiel,30\n', None, None, "row 1 ends: a quotation mark is open"),
@@ -45,6 +46,7 @@ TIDY = {
     "a column without a name": "city,amount,\nBonn,10,\nUlm,20,x\n",
     "a quote within a cell": 'city,amount\nBonn 5" pipe,10\nUlm,20\n',
     "a quoted cell": 'city,amount\n"Bonn, old ""town""",10\nUlm,20\n',
+    "a cell that begins with a quote": 'city,amount\n"""Bonn"" old",10\nUlm,20\n',
     "a row without a name": "city,amount\n,10\nUlm,20\n",
     "a name that ends in a number": "city,amount,amount 2\nBonn,10,1\nUlm,20,2\n",
 }  # fmt: skip
@@ -54,6 +56,7 @@ TIDY = {
 def test_its_neighbour_is_summed(name: str) -> None:
     answer = run(TIDY[name], *SUM)
     assert (answer.status, answer.text) == ("answered", "30")
+    assert not any("undecided" in note for note in answer.notes)
 
 
 def test_each_of_two_columns_of_a_name_is_named_by_its_number() -> None:
