@@ -145,23 +145,37 @@ def test_a_provider_has_fields_and_names_of_its_own(
     settings = ModelSettings(openai_server.url, 20.0, api_key_env="")
     complete(odd.create("m", settings), request)
     complete(create_model("mistral:m", settings), request)
-    complete(create_model("mistral:m", replace(settings, server="vllm")), request)
-    first, second, of_kind = (seen.body for seen in openai_server.requests)
-    assert (of_kind["random_seed"], "seed" in of_kind) == (3, False)
+    load = servers.load
+    kind = replace(load("vllm"), fields={"cache": 1}, names={"top_p": "mass"})
+    monkeypatch.setattr(servers, "load", lambda name: kind if name == "odd" else load(name))
+    complete(create_model("mistral:m", replace(settings, server="odd")), request)
+    complete(odd.create("m", replace(settings, server="odd")), request)
+    first, second, of_kind, of_both = (seen.body for seen in openai_server.requests)
+    assert (of_kind["random_seed"], of_kind["mass"], of_kind["cache"]) == (3, 0.5, 1)
+    assert (of_both["nucleus"], of_both["cache"], of_both["safe_prompt"]) == (0.5, 1, True)
+    assert not {"seed", "top_p"} & of_kind.keys()
     assert (first["safe_prompt"], first["nucleus"], first["seed"]) == (True, 0.5, 3)
     assert (second["random_seed"], second["top_p"]) == (3, 0.5)
     assert not {"top_p", "random_seed"} & first.keys()
     assert "seed" not in second
 
 
+@pytest.mark.parametrize("own", ["max_out", "maxOut"])
 def test_a_limit_that_is_too_large_is_lowered_under_the_providers_own_name(
-    openai_server: Server,
+    openai_server: Server, own: str
 ) -> None:
-    odd = replace(providers()["groq"], names={"max_tokens": "max_out"})
+    odd = replace(providers()["groq"], names={"max_tokens": own})
     model = odd.create("m", ModelSettings(openai_server.url, 20.0, api_key_env=""))
-    openai_server.next(Canned(error("max_out is too large: it must be at most 5000"), 400))
+    openai_server.next(Canned(error(f"{own} is too large: it must be at most 5000"), 400))
     complete(model, replace(REQUEST, max_output_tokens=8_000))
-    assert [seen.body["max_out"] for seen in openai_server.requests] == [8_000, 4_000]
+    assert [seen.body[own] for seen in openai_server.requests] == [8_000, 4_000]
+
+
+def test_a_rejection_with_a_word_that_holds_the_name_of_the_limit_is_not_about_it() -> None:
+    accepted = Accepted(ENDPOINT, names={"max_tokens": "max"})
+    body = {"max": 8_000, "messages": []}
+    assert accepted.mended(body, "an image exceeds the maximum size") is None
+    assert accepted.mended(body, "max is too large") == body | {"max": 4_000}
 
 
 def test_replies_to_requests_with_other_fields_are_not_taken_for_each_other() -> None:

@@ -69,8 +69,10 @@ def create_named(
     endpoint = endpoint_of(name, settings.base_url, settings.api_key_env, is_asked=is_asked)
     if settings.server is not None:
         kind = servers.load(settings.server)
-        # A provider needs its own fields and names, whatever it runs.
-        server = replace(kind, fields=server.fields, names=server.names) if server else kind
+        own = server or kind  # A provider needs its own fields and names, too, whatever it runs
+        server = replace(
+            kind, fields={**kind.fields, **own.fields}, names={**kind.names, **own.names}
+        )
     return OpenAIModel(
         endpoint,
         settings.timeout_s,

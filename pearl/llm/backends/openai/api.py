@@ -72,6 +72,11 @@ def _has(said: str, words: Sequence[str]) -> bool:
     return any(word in said.lower() for word in words)
 
 
+def _is_named(own: str, said: str, named: object) -> bool:
+    """Whether a rejection is about a parameter, by its own name: as a field of it, or as a word of its text."""
+    return named == own or re.search(rf"\b{re.escape(own)}\b", said) is not None
+
+
 class Accepted:
     """The parameters that one model accepts, as learned from its rejections.
 
@@ -147,8 +152,8 @@ class Accepted:
         """Find the parameter named in a rejection, and omit it from later requests; return its name, "" if there is none."""
         for name in self._sent:
             own = self.names.get(name, name)
-            is_named = named == own or re.search(rf"\b{re.escape(own)}\b", said)
-            if name != _LIMIT and is_named and (body is None or own in body):
+            is_named = name != _LIMIT and _is_named(own, said, named)
+            if is_named and (body is None or own in body):
                 self.refused.add(name)
                 return own
         return ""
@@ -167,7 +172,7 @@ class Accepted:
             self.caching = None
             return _unmarked(body)
         limit = self.names.get(_LIMIT, _LIMIT)
-        if limit not in body or not (named == limit or _has(said, (*_LIMITS, limit))):
+        if limit not in body or not (_is_named(limit, said, named) or _has(said, _LIMITS)):
             return None
         other = _LIMIT if limit == _NEW_LIMIT else _NEW_LIMIT
         if other in said and _has(said, ("unsupported", "not supported", "instead")):
