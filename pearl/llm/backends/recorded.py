@@ -22,9 +22,9 @@ class Recorded(Scripted):
 
 
 def key(request: Request) -> str:
-    """Key of a request: of a plan its question, because its prompt has all actions of today; else the digest of the messages."""
+    """Key of a request: of a first plan its question, because its prompt has all actions of today; else the digest of the messages."""
     task = request.task
-    return task.question if isinstance(task, PlanTask) else request.digest
+    return task.question if isinstance(task, PlanTask) and not task.round else request.digest
 
 
 def create(name: str, settings: ModelSettings) -> Recorded:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from pearl.cli.commands.demo import PARTS, QUESTION
+from pearl.llm.backends import recorded
 from pearl.plugins.files import read_data
 from tests.cli.terminal import Terminal
 
@@ -41,3 +45,15 @@ def test_the_demo_holds_when_an_action_is_added(pearl: Terminal) -> None:
     Path("more.actions").write_text(library)
     asked = ("ask", QUESTION, "story.txt", "--model", "recorded:demo")
     assert pearl(*asked, "--library", "more.actions") == pearl(*asked)
+
+
+def test_a_repair_of_a_recorded_plan_is_no_first_plan(
+    pearl: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the plan that has to be repaired would be the reply to every repair."""
+    rule = {"match": QUESTION, "reply": "no plan", "model": "m"}
+    (tmp_path / "bad.json").write_text(json.dumps([rule]))
+    monkeypatch.setattr(recorded, "FOLDER", tmp_path)
+    pearl("demo", "--copy", ".", "--force")
+    pearl("ask", QUESTION, "story.txt", "--model", "recorded:bad", code=5)
+    assert "the recording 'bad' has no reply to this request" in pearl.talk
