@@ -136,9 +136,8 @@ def _decode_by_line(data: bytes) -> ReaderText | None:
             others.append(n)
     if not n_utf_8 or not others:
         return None
-    from pearl.documents.numbers import (
-        listed,
-    )  # late: a child that reads a page has no numbers to read
+    # Late, because a child that reads a page has no numbers to read
+    from pearl.documents.numbers import listed
 
     note = f"not UTF-8 and read as cp1252 (a guess): lines {listed([*map(str, others)], 5)}"
     return ReaderText("\n".join(decoded), notes=[note])
