@@ -168,8 +168,8 @@ def observed(args: list[str], server: Server, folder: Path, capsys: Any) -> list
         server.forget()
         server.n_at_once = 0
         code = run(args)
-    capsys.readouterr()
-    assert server.requests or "rule" in args  # rules ask nobody
+    told = capsys.readouterr().err
+    assert server.requests or "rule" in args, told  # rules ask nobody
     asked_for = [
         [seen.path, seen.headers.get("authorization"), json.dumps(seen.body, sort_keys=True)]
         for seen in server.requests

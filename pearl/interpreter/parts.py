@@ -322,12 +322,10 @@ def _plain(result: StepResult) -> PartValue:
 
 def _listed(text: str) -> list[str]:
     """The entries of a text that is a list; [] for other texts."""
-    lines = (line for line in text.splitlines() if quoted_line(line) is None)
-    is_marked = any(without_list_mark(line) != line for line in lines)
-    if not (is_marked or text.lstrip().startswith("[")):
-        return []
     reply = read_reply(text, ValueType.LIST)
-    return reply.value if reply.state == "found" and isinstance(reply.value, list) else []
+    if reply.is_formed or reply.state != "found" or not isinstance(reply.value, list):
+        return []
+    return reply.value
 
 
 def _entries(

@@ -167,6 +167,19 @@ def test_a_list_in_any_form_is_kept_in_one() -> None:
             assert (again.value, {*again.quotes}) == (read.value, {*read.quotes}), reply
 
 
+def test_a_text_that_is_a_list_has_entries() -> None:
+    """In all plain forms of lists that are read."""
+    n = 0
+    for reply, value in [shape for group in corpus("lists").values() for shape in group.items()]:
+        read = read_reply(reply, ValueType.LIST)
+        if read.value == value.split("|") and not read.is_formed:
+            pearl = Pearl(Scripted(lambda _, reply=reply: reply), library=STEP_LIBRARY, check="off")
+            answer = asyncio.run(pearl.execute('1. a = FIND_REASON(CTX, "x") : Do', STORY))
+            assert answer.value == value.split("|"), reply
+            n += 1
+    assert n > 9
+
+
 @pytest.mark.parametrize("kind", [kind for kind in STEPS if "form" in corpus(kind)])
 def test_of_a_form_that_is_cut_off_the_whole_entries_are_kept(kind: str) -> None:
     wrong: list[str] = []

@@ -69,7 +69,8 @@ def test_the_whole_library_is_explained_in_one_order_and_the_question_is_last(
         kind: {s.action for e in examples for s in e.plan.steps}
         for kind, examples in (("shown", shown), ("all", usable))
     }
-    assert len(calls["shown"]) >= 0.75 * len(calls["all"])
+    n_least = 2 / 3 * len(calls["all"])
+    assert len(calls["shown"]) >= n_least, "the plans shown call few actions: add to a long plan"
     assert calls["shown"] & SEARCHING == calls["all"] & SEARCHING
     assert max(places) < shared.index(f"Examples:\n\nQuestion: {shown[0].question}")
 

@@ -58,6 +58,8 @@ def test_no_column_is_empty_in_every_row_of_a_run_with_all_there_is() -> None:
     ]
     numbers = [n for n in texts if any(re.fullmatch(r"-?\d+(\.\d+)?", e[n]) for e in lines)]
     assert not numbers, "columns of numbers have kind=int or kind=float"
+    blank = [n for n, column in LAST.items() if column.kind is int and not lines[0][n]]
+    assert not blank, "0 is a number, too: no new row has the default of the field"
     for row in (counted, quoted):
         again = Answer.from_json(json.dumps(row)).to_dict()
         assert {"id": "1", **again} == row, "read it back in Answer._of"

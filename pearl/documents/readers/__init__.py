@@ -7,8 +7,9 @@ A reader module has
 - `SUFFIXES: tuple[str, ...]`, lower case, with the dot; no two modules share one;
 - `read(data: bytes, path: str) -> str`, returns the text, or raises a `DataError` that names
   `path`; a `ReaderText` also says which pages were read by OCR, and, by `not_read`, what of the
-  file is not in the text. A reader of text passes on the `notes` of `text.decode`, which name an
-  encoding that is guessed. Any other exception becomes a `DataError` "the file is damaged";
+  file is not in the text. Raised and lowered text is written by `pearl.documents.marks`. A reader of
+  text passes on the `notes` of `text.decode`, which name an encoding that is guessed. Any other
+  exception becomes a `DataError` "the file is damaged";
 - optionally `BEGINS: tuple[bytes, ...]`, for types that the first bytes of their files identify;
 - optionally `recognises(data: bytes) -> bool`, for types that other bytes identify; it is called
   only for files that begin as `BEGINS` says, if the reader has that. If several readers recognise a
