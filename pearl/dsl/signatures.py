@@ -52,7 +52,7 @@ EACH = "EACH_"  # `EACH_NAME(ROWS, ...)` is the library's `NAME(CTX, ...)` for e
 
 Trait = Literal[
     "selects",  # returns rows of its first argument
-    "picks",  # returns one value of them
+    "picks",  # returns the value of one of them; a value of a field is `by_field`
     "by_field",  # returns the values of the field that its second argument names
     "groups",  # returns groups of rows
     "multiplies",  # returns pairs of rows

@@ -185,7 +185,7 @@ def answer_parts(
         replies = "\n".join(results[source].reply for source in steps if source in sources)
         entries: tuple[ListEntry, ...] = ()
         if isinstance(value, list) and not isinstance(result.value, Rows):
-            entries = _entries(value, replies, quoted)
+            entries = _entries(value, read_reply(replies, ValueType.LIST).plain, quoted)
         if result.record is not None:
             entries = tuple(ListEntry(line, marks_of(e)) for line, e in result.record.lines)
         text, n_undecided, tally = result.text, 0, _tally(name, steps, results)

@@ -18,8 +18,10 @@ from pearl import Document, Pearl
 from pearl.actions import native
 from pearl.actions.values import Scalar, Value
 from pearl.documents.rows import Row, Rows
+from pearl.dsl.graph import build_graph
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import ExecutionError
+from pearl.interpreter.prompt_taint import contents
 from pearl.runs.executors import Task
 from pearl.runs.forecast import forecast
 from tests.actions.test_rows import (
@@ -163,15 +165,30 @@ def test_what_reads_its_result_takes_what_the_forecast_says(name: str) -> None:
         found = forecast(this, [Task("", partial(Document, text), plan=plan)])
         is_whole = True
         try:
-            asyncio.run(this.execute(plan, Document(text)))
+            answer = asyncio.run(this.execute(plan, Document(text)))
         except ExecutionError:  # of a field that the rows do not have
             is_whole = False
+        else:
+            shown = contents(build_graph(this.compile(plan)))["x"]
+            value = next(each.value for each in answer.steps if each.output == "x")
+            value = value.value if isinstance(value, Scalar) else value
+            # What is no label is taken out of prompts.
+            known = {*shown.labels, "nothing found", "none", ""}
+            assert shown.kind != "label" or {*str(value).split("; ")} <= known, "wrong traits"
         if not found.n_problems:
             within(found, model, is_whole=is_whole)
         n_done += is_whole
         if n_done == times(4):
             break
     assert n_done
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_one_value_of_rows_says_that_it_depends_on_all(name: str) -> None:
+    """The checker notes where only the best passages of a search are read."""
+    action = ACTIONS[name]
+    if action.returns is not ValueType.LIST and any(p.reads == "rows" for p in action.parameters):
+        assert action.traits & {"counts", "sums_up"}
 
 
 EVERY_SECOND = """

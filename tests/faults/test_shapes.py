@@ -25,6 +25,7 @@ from pearl.dsl.nodes import Plan, Reference
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError, ModelError, PlanningError
+from pearl.interpreter.parts import AnswerPart
 from pearl.interpreter.results import StepResult
 from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
@@ -168,14 +169,21 @@ def test_a_list_in_any_form_is_kept_in_one() -> None:
 
 
 def test_a_text_that_is_a_list_has_entries() -> None:
-    """In all plain forms of lists that are read."""
+    """In all plain forms of lists that are read, with the passages that "- " and "> " would give them."""
+
+    def part(reply: str) -> AnswerPart:
+        pearl = Pearl(Scripted(lambda _: reply), library=STEP_LIBRARY, check="off")
+        return asyncio.run(pearl.execute('1. a = FIND_REASON(CTX, "x") : Do', STORY)).parts[0]
+
     n = 0
     for reply, value in [shape for group in corpus("lists").values() for shape in group.items()]:
         read = read_reply(reply, ValueType.LIST)
         if read.value == value.split("|") and not read.is_formed:
-            pearl = Pearl(Scripted(lambda _, reply=reply: reply), library=STEP_LIBRARY, check="off")
-            answer = asyncio.run(pearl.execute('1. a = FIND_REASON(CTX, "x") : Do', STORY))
-            assert answer.value == value.split("|"), reply
+            found, (dog, *_) = part(reply), read.value
+            assert found.value == read.value, reply
+            assert found.entries == part(read.plain).entries, reply
+            below = reply.replace(dog, f"{dog}\n> The fox ran.", 1)
+            assert part(below).entries == part(read_reply(below, ValueType.LIST).plain).entries
             n += 1
     assert n > 9
 
