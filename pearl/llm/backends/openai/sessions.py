@@ -265,16 +265,8 @@ class ServerTokenizer:
 
     async def _count(self, text: str, *, is_framed: bool = False) -> int:
         """Count the tokens of a text; if it `is_framed`, those that the chat template adds to it instead."""
-        session = self._session
         try:
-            if self._server is None:
-                listed: list[Listed] = []
-                with suppress(StatusError, ModelError, TimeoutError):
-                    listed = await session.known_listing()
-                self._server = servers.by_listing(listed, session.endpoint.model)
-            server = self._server
-            if server is None or not server.tokenizes:
-                raise NoTokenizerError("servers of this kind have no tokenizer")
+            session, server = await self._connected()
             async with asyncio.timeout(TIMEOUT_S):
                 n_framed = await _prompt_tokens(text, session, server) if is_framed else 0
                 # Special tokens in the text are counted as ordinary text.
@@ -290,6 +282,17 @@ class ServerTokenizer:
                 return 0
             raise TokenizerError(error.message) from None
         return n_framed - n if is_framed else n
+
+    async def _connected(self) -> tuple[HttpSession, Server]:
+        """The session and the kind of the server; tokenizers of files have their own."""
+        if self._server is None:
+            listed: list[Listed] = []
+            with suppress(StatusError, ModelError, TimeoutError):
+                listed = await self._session.known_listing()
+            self._server = servers.by_listing(listed, self._session.endpoint.model)
+        if self._server is None or not self._server.tokenizes:
+            raise NoTokenizerError("servers of this kind have no tokenizer")
+        return self._session, self._server
 
 
 class _Templated(Struct):
