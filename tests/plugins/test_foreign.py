@@ -49,7 +49,7 @@ New actions:
 - None
 
 1. things = LIST_ALL(CTX, "things") : List the things
-2. ans = LONGEST(things) : Take the longest
+2. ans = OWN_LONGEST(things) : Take the longest
 """
 OF_ROWS = """\
 1. halves = SPLIT(CTX, "mine") : Cut in two
@@ -115,7 +115,7 @@ class Mine:
 def mine(tmp_path: Path) -> Mine:
     (tmp_path / "story.mine").write_text("Avyf fbyq gur obng. " * 200)
     (tmp_path / "mine.actions").write_text(
-        "LIST_ALL(CTX, X) : List all X\nLONGEST(ITEMS) : Return the longest of ITEMS\n"
+        "LIST_ALL(CTX, X) : List all X\nOWN_LONGEST(ITEMS) : Return the longest of ITEMS\n"
     )
     (tmp_path / "a.plan").write_text(PLAN)
     return Mine(tmp_path)
