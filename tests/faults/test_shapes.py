@@ -7,6 +7,7 @@ Every reply is sent to the step or the prompt that it answers, by a model that g
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import tomllib
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import pytest
 from pearl.actions.library import read_library
 from pearl.actions.values import items_of, number_of
 from pearl.documents.document import Document
+from pearl.documents.evidence import find_quotes, quoted_line
 from pearl.documents.numbers import quantity
 from pearl.documents.rows import Rows
 from pearl.dsl import nodes
@@ -168,6 +170,10 @@ def test_a_list_in_any_form_is_kept_in_one() -> None:
             assert (again.value, {*again.quotes}) == (read.value, {*read.quotes}), reply
 
 
+def unquoted(reply: str) -> str:
+    return "\n".join(line for line in without_fences(reply) if quoted_line(line) is None)
+
+
 def test_a_text_that_is_a_list_has_entries() -> None:
     """In all plain forms of lists that are read, with the passages that "- " and "> " would give them."""
 
@@ -183,6 +189,10 @@ def test_a_text_that_is_a_list_has_entries() -> None:
             assert found.value == read.value, reply
             same = part(read.plain)
             assert (found.text, found.entries) == (same.text, same.entries), reply
+            bare, marked = map(unquoted, (reply, read.plain))
+            assert part(json.dumps({"answer": bare})) == part(json.dumps({"answer": marked})), reply
+            divided = f"{bare}\n\n> The fox ran.\n\n> The dog saw the cat."  # by blank lines
+            assert find_quotes(divided) == find_quotes(read_reply(divided, ValueType.LIST).plain)
             below = reply.replace(dog, f"{dog}\n> The fox ran.", 1)
             assert part(below).entries == part(read_reply(below, ValueType.LIST).plain).entries
             n += 1
