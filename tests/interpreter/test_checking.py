@@ -53,7 +53,7 @@ def checked(
     is_main: bool = False, **limits: Any,
 ) -> tuple[Checked, Reading, Trace]:  # fmt: skip
     model, trace = Reading(reply, name="checker"), Trace()
-    pearl = Pearl(model)
+    pearl = Pearl(model, first_wait_s=0.001)
     plan = direct_plan("Who was liable?")
     calls = RequestBuilder(
         build_graph(plan), Document("x"), replace(pearl.limits, **limits), pearl.searcher

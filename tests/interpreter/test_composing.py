@@ -61,7 +61,7 @@ def replying(
 
 
 def ask(model: Scripted, plan: str = PLAN, **settings: object) -> Answer:
-    return asyncio.run(Pearl(model, **settings).execute(plan, STORY))  # type: ignore[arg-type]
+    return asyncio.run(Pearl(model, first_wait_s=0.001, **settings).execute(plan, STORY))  # type: ignore[arg-type]
 
 
 def test_sentences_cite_the_evidence_and_values_are_inserted() -> None:
