@@ -43,8 +43,8 @@ def log(level: int, message: str, *values: object) -> None:
 
 def warn(message: str) -> None:
     """Tell what no result says: by the command that runs, else by the logger `pearl`."""
-    if _commands:
-        _commands[-1](message)
+    for tell in _commands[-1:]:  # of the innermost; another thread may end it meanwhile
+        tell(message)
     log(WARNING, "%s", message)
 
 

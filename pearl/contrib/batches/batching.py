@@ -530,24 +530,29 @@ class Batched(Wrapper):
         # Servers limit the tokens that wait in all batches. So a batch that was too large waits for
         # those before it, and is halved if there are none.
         for part, lines in list(self._files(asked)):
-            while record := await self._submitted(part, lines):
-                is_delivered, batch = await self._delivered(part, record, progress, is_new=True)
-                if is_delivered:
-                    break
-                if self._waited_for:
-                    self._batch_ended.clear()
-                    await self._batch_ended.wait()
-                    continue
-                if batch is None or len(part) == 1:
-                    message = f"{self._batches.server} does not know a batch that it created"
-                    problem = batch and batch.problem
-                    self._fail(part, problem or ModelError(message, kind="bad_request"))
-                    break
-                keys = list(part)
-                middle = len(keys) // 2
-                for half in (keys[:middle], keys[middle:]):
-                    await self._once_more({key: part[key] for key in half}, progress)
-                break
+            await self._part_once_more(part, lines, progress)
+
+    async def _part_once_more(
+        self, asked: dict[bytes, Request], lines: list[bytes], progress: BatchProgress
+    ) -> None:
+        while record := await self._submitted(asked, lines):
+            is_delivered, batch = await self._delivered(asked, record, progress, is_new=True)
+            if is_delivered:
+                return
+            if self._waited_for:
+                self._batch_ended.clear()
+                await self._batch_ended.wait()
+                continue
+            if batch is None or len(asked) == 1:
+                message = f"{self._batches.server} does not know a batch that it created"
+                problem = batch and batch.problem
+                self._fail(asked, problem or ModelError(message, kind="bad_request"))
+                return
+            keys = list(asked)
+            middle = len(keys) // 2
+            for half in (keys[:middle], keys[middle:]):
+                await self._once_more({key: asked[key] for key in half}, progress)
+            return
 
     async def _ended(
         self, record: PendingBatch, progress: BatchProgress, *, is_new: bool

@@ -233,17 +233,18 @@ class PlanColumn:
             )
             for i, row in enumerate(zip(cells, names, *fields, strict=True))
         ]
-        answers: list[dict[str, Any]] = []
-        if tasks:
-            with self._lock:
-                # A forked process does not have the threads of its parent.
-                if self._worker is None or self._worker.process != os.getpid():
-                    self._worker = _Worker(self._equip)
-                    weakref.finalize(self, self._worker.end)
-                worker = self._worker
-            answers = worker.wait(self._answers(worker, tasks))
+        worker = self._started() if tasks else None
+        answers = worker.wait(self._answers(worker, tasks)) if worker else []
         added: Batch = given.with_column(own["answer"], pa.array(answers, self.type))
         return added
+
+    def _started(self) -> _Worker:
+        with self._lock:
+            # A forked process does not have the threads of its parent.
+            if self._worker is None or self._worker.process != os.getpid():
+                self._worker = _Worker(self._equip)
+                weakref.finalize(self, self._worker.end)
+            return self._worker
 
     async def _answers(self, worker: _Worker, tasks: Sequence[Task]) -> list[dict[str, Any]]:
         async with aclosing(run_here(worker.pearl, tasks)) as outcomes:

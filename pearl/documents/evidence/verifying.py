@@ -120,15 +120,7 @@ class Verifier:
         """A quote without omissions."""
         needle = normal_text(piece)
         first, last = needle.core
-        exact: Span | None = None  # the first place of the piece as it is written
-        at = -1
-        for _ in range(MAX_PLACES if first < last else 0):
-            at = self._text.find(piece, at + 1)
-            if at < 0:
-                break
-            if not (is_inside(self._text, at) or is_inside(self._text, at + len(piece))):
-                exact = Span(at, at + len(piece))
-                break
+        exact = self._exactly(piece) if first < last else None
         is_long = is_passage(piece)
         # A long quote may occur several times, and the first place counts; a short one must occur once.
         places = [] if exact and is_long else self._first_places(piece, 2)
@@ -182,6 +174,16 @@ class Verifier:
         if first.is_verified and (first.spans not in apart or len(apart) == 1):
             return [first]
         return [Quote(first.text, place, match) for place in apart] or [first]
+
+    def _exactly(self, quote: str) -> Span | None:
+        at = -1
+        for _ in range(MAX_PLACES):
+            at = self._text.find(quote, at + 1)
+            if at < 0:
+                return None
+            if not (is_inside(self._text, at) or is_inside(self._text, at + len(quote))):
+                return Span(at, at + len(quote))
+        return None
 
     def _elided(self, wording: str, pieces: Sequence[str]) -> Iterator[Quote]:
         """Yield a quote with omissions for each of its places, and at last without a place, as `apart` or `missing`."""

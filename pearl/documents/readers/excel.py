@@ -113,10 +113,11 @@ def _grid(sheet: Worksheet, formulas: Worksheet | None, left_out: Counter[str]) 
     grid = [[""] * n_columns for _ in range(n_rows)]
     for (row, column), text in filled.items():
         grid[row - 1][column - 1] = text
-    ranges = sheet.merged_cells.ranges
-    for merged in (each for each in ranges if each.max_row <= n_rows and each.max_col <= n_columns):
+    for merged in sheet.merged_cells.ranges:
         top, left = merged.min_row - 1, merged.min_col - 1
         bottom, right = merged.max_row, merged.max_col
+        if bottom > n_rows or right > n_columns:
+            continue
         # A value is repeated in each row, a heading in each column that has a subheading.
         text = grid[top][left]
         below = grid[bottom][left:right] if bottom < n_rows else []

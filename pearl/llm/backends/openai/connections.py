@@ -307,14 +307,8 @@ class Connections:
                         raise
             try:
                 yield Response(connection, head, timeout_s)
-            finally:  # Kept for the next request, or closed if it cannot be reused
-                http = connection.http
-                if http.our_state is h11.DONE and http.their_state is h11.DONE:
-                    http.start_next_cycle()
-                    connection.idle_since_s = asyncio.get_running_loop().time()
-                    self._idle.append(connection)
-                else:
-                    self._end(connection)
+            finally:
+                self._release(connection)
 
     def _proxy_headers(self) -> dict[str, str]:
         auth = "" if self._proxy is None else basic_auth(self._proxy)
@@ -329,6 +323,16 @@ class Connections:
                 return connection
             self._end(connection)
         return None
+
+    def _release(self, connection: _Connection) -> None:
+        """Keep a connection for the next request, or close it if it cannot be reused."""
+        http = connection.http
+        if http.our_state is h11.DONE and http.their_state is h11.DONE:
+            http.start_next_cycle()
+            connection.idle_since_s = asyncio.get_running_loop().time()
+            self._idle.append(connection)
+        else:
+            self._end(connection)
 
     def _end(self, connection: _Connection) -> None:
         self._open.discard(connection)
