@@ -308,19 +308,7 @@ def read_query(said: Any) -> Query:
     try:
         return Query.model_validate(said)
     except ValidationError as error:
-        # The most specific of the errors probably concerns the intended alternative.
-        found = error.errors(include_url=False, include_context=False)
-        stated = [one for one in found if one["type"] not in ("missing", "extra_forbidden")]
-        one = max(stated or found, key=lambda each: len(each["loc"]))
-        path = ".".join(str(key) for key in one["loc"] if not _KINDS.fullmatch(str(key)))
-        message = one["msg"].removeprefix("Value error, ")
-        if one["loc"] and one["loc"][-1] == "op":
-            message = f"unknown operator {one['input']!r:.60}; operators are {', '.join(OPERATORS)}"
-        elif one["type"] == "extra_forbidden":
-            message = "a query has no such field; see its form"
-        elif one["type"] == "model_type" or one["type"].endswith("_type"):
-            message = f"{message}, not {one['input']!r:.60}"
-        raise QueryError(f"{path or 'the query'}: {message}") from None
+        raise QueryError(_flaw(error)) from None
 
 
 def _depth(said: Any) -> int:
@@ -339,6 +327,23 @@ def _depth(said: Any) -> int:
 
 _KINDS = lazy_pattern(r"(?:.*\b)?(?:Condition|AllOf|AnyOf|Not)\b.*|<\w+>|int|float")
 """Parts of pydantic's error paths that name an alternative instead of a field."""
+
+
+def _flaw(error: ValidationError) -> str:
+    """The most specific of pydantic's errors, which probably concerns the intended alternative."""
+    found = error.errors(include_url=False, include_context=False)
+    said = [one for one in found if one["type"] not in ("missing", "extra_forbidden")]
+    one = max(said or found, key=lambda each: len(each["loc"]))
+    path = ".".join(str(key) for key in one["loc"] if not _KINDS.fullmatch(str(key)))
+    message = one["msg"].removeprefix("Value error, ")
+    if one["loc"] and one["loc"][-1] == "op":
+        message = f"unknown operator {one['input']!r:.60}; operators are {', '.join(OPERATORS)}"
+    elif one["type"] == "extra_forbidden":
+        message = "a query has no such field; see its form"
+    elif one["type"] == "model_type" or one["type"].endswith("_type"):
+        message = f"{message}, not {one['input']!r:.60}"
+    return f"{path or 'the query'}: {message}"
+
 
 _TEXT = r"[^\u0000-\u001f\u007f]{0,200}"
 _MAX_LISTED = 20  # Maximum entries of a list in the schema for decoders

@@ -487,14 +487,7 @@ class _Update:
         try:
             for entry in read_source(file, self._known):
                 if isinstance(entry, New):
-                    self._builder.add(
-                        entry.document, cut(entry.document, self._cutting), entry.digest
-                    )
-                    self.documents.append(self._n)
-                    self._n += 1
-                    if self._builder.n_bytes >= MAX_BYTES:
-                        self._parts.append(self._folder.spilled(self._builder.finish()))
-                        self._builder = ContentsBuilder(self._stem)
+                    self._add(entry)
                     if len(self.documents) % _REPORTED_EVERY == 0:
                         report()
                 elif isinstance(entry, DataError):
@@ -515,6 +508,14 @@ class _Update:
         n = len(self.documents) - n_before
         self.records.append(Record(file.label, stamp, n, n_left_out, tuple(problems)))
 
+    def _add(self, new: New) -> None:
+        self._builder.add(new.document, cut(new.document, self._cutting), new.digest)
+        self.documents.append(self._n)
+        self._n += 1
+        if self._builder.n_bytes >= MAX_BYTES:
+            self._parts.append(self._folder.spilled(self._builder.finish()))
+            self._builder = ContentsBuilder(self._stem)
+
 
 def _changes(
     parts: Sequence[Contents], documents: NDArray[np.int64], records: Sequence[Record]
@@ -523,20 +524,23 @@ def _changes(
     every = [name for part in parts for name in part.names.every()]
     names = [every[number] for number in documents.tolist()]
     if len(set(names)) < len(names):
-        first: dict[bytes, int] = {}
-        second = next(i for i, name in enumerate(names) if first.setdefault(name, i) != i)
-        name = names[second]
-        files = [record.label for record in records for _ in range(record.n_documents)]
-        where = [
-            f"{files[i]} (document {i - files.index(files[i]) + 1:,})"
-            for i in (first[name], second)
-        ]
-        raise DataError(
-            f"two documents have the same id '{name.decode('utf-8', 'replace')}': {' and '.join(where)}",
-            help="give each its own id, or remove the column: line numbers are used then",
-        )
+        raise _same_names(names, records)
     n_before = parts[0].n_documents
     new = {every[number] for number in documents[documents >= n_before].tolist()}
     gone = np.setdiff1d(np.arange(n_before), documents, assume_unique=True)
     n_both = len(new & {every[number] for number in gone.tolist()})
     return Changes(len(new) - n_both, n_both, len(gone) - n_both)
+
+
+def _same_names(names: Sequence[bytes], records: Sequence[Record]) -> DataError:
+    first: dict[bytes, int] = {}
+    second = next(i for i, name in enumerate(names) if first.setdefault(name, i) != i)
+    name = names[second]
+    files = [record.label for record in records for _ in range(record.n_documents)]
+    where = [
+        f"{files[i]} (document {i - files.index(files[i]) + 1:,})" for i in (first[name], second)
+    ]
+    return DataError(
+        f"two documents have the same id '{name.decode('utf-8', 'replace')}': {' and '.join(where)}",
+        help="give each its own id, or remove the column: line numbers are used then",
+    )
